@@ -1,0 +1,33 @@
+"""``python -m advisor`` and the console script: runs a command, turns errors into messages and codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from advisor.errors import AdvisorError
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; never shows a traceback for a user's mistake."""
+    from advisor.cli import app
+
+    try:
+        app()
+    except AdvisorError as error:
+        sys.stdout.flush()
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

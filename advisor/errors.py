@@ -1,0 +1,112 @@
+"""Every error a person can meet, each with the exit code of the command it ends.
+
+::
+
+    AdvisorError                 1  the root; nothing else reaches a user
+    ├── InputError               2  what was typed or written is wrong
+    │   ├── ConfigError          2  a setting, a YAML file
+    │   ├── PolicyError          2  a policy file that cannot be read
+    │   ├── TraceError           2  a trace file: truncated, foreign, too new
+    │   └── UnknownGpuError      2  no GPU of that name
+    │       └── AmbiguousGpuError 2 a family where one GPU is needed
+    ├── ProfileError             1  the script did not yield an iteration
+    ├── UnsupportedOpError       1  an operator nothing can predict
+    ├── CatalogError             1  shipped facts are missing or contradict each other
+    │   └── StaleCatalogError    1  prices older than ``--max-age``
+    ├── NoOfferError             1  nothing is for rent under this query
+    ├── PolicyViolationError     3  the policy removed everything
+    ├── NothingFeasibleError     4  no option meets memory, budget and deadline
+    └── ThresholdExceededError   5  ``--fail-above``
+
+A message says what was wrong, what is allowed, and what to do next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class AdvisorError(Exception):
+    """The root of the tree."""
+
+    exit_code = 1
+
+
+class InputError(AdvisorError):
+    """Something typed on the command line or written in a file is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(InputError):
+    """A setting is unknown, has the wrong type, or its file cannot be read."""
+
+
+class PolicyError(InputError):
+    """A policy file cannot be read or contradicts itself."""
+
+
+class TraceError(InputError):
+    """A trace file is missing, truncated, foreign or from a newer version."""
+
+
+class UnknownGpuError(InputError):
+    """No GPU in the catalog has this name."""
+
+
+class AmbiguousGpuError(UnknownGpuError):
+    """A family name was given where exactly one GPU is needed."""
+
+
+class ProfileError(AdvisorError):
+    """The script could not be profiled."""
+
+
+class UnsupportedOpError(AdvisorError):
+    """An operator cannot be predicted by any method."""
+
+
+class CatalogError(AdvisorError):
+    """A shipped or cached catalog is missing or broken."""
+
+
+class StaleCatalogError(CatalogError):
+    """Prices are older than the user allows."""
+
+
+class NoOfferError(AdvisorError):
+    """No offer matches a query."""
+
+
+class PolicyViolationError(AdvisorError):
+    """The policy removed every plan."""
+
+    exit_code = 3
+
+
+class NothingFeasibleError(AdvisorError):
+    """No plan meets memory, budget and deadline."""
+
+    exit_code = 4
+
+
+class ThresholdExceededError(AdvisorError):
+    """A number passed the limit that ``--fail-above`` set."""
+
+    exit_code = 5
+
+
+def did_you_mean(name: str, choices: Iterable[str], *, most: int = 3) -> str:
+    """Near matches as the end of a message: ``" Did you mean 'A100-SXM-40GB'?"``, or ``""``.
+
+    >>> did_you_mean("budgt", ["budget", "deadline"])
+    " Did you mean 'budget'?"
+    >>> did_you_mean("zzz", ["budget"])
+    ''
+    """
+    by_lower = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=most, cutoff=0.6)
+    if not near:
+        return ""
+    return f" Did you mean {' or '.join(repr(by_lower[key]) for key in near)}?"

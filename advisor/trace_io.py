@@ -1,0 +1,162 @@
+"""A Trace as versioned JSON, gzipped where the file's name ends in ``.gz``; no pickle."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tempfile
+import zlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import TraceError
+from advisor.types import (
+    AttributeValue,
+    Collective,
+    Kernel,
+    MemoryUse,
+    Op,
+    Phase,
+    Precision,
+    TensorSpec,
+    Trace,
+)
+
+SCHEMA_VERSION = 1
+FORMAT = "advisor-trace"
+_MAX_JSON_BYTES = 2**31
+
+
+def write_trace(trace: Trace, path: Path) -> None:
+    """Write atomically: the file is whole or not there.
+
+    Raises:
+        TraceError: the folder is missing, not writable, or the disk is full.
+    """
+    body = json.dumps({"format": FORMAT, **asdict(trace)}, separators=(",", ":")).encode()
+    # mtime 0 makes equal traces equal files.
+    payload = gzip.compress(body, mtime=0) if path.suffix == ".gz" else body
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
+            temporary = Path(out.name)
+            out.write(payload)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise TraceError(
+            f"cannot write the trace to {str(path)!r}: {error.strerror}. Choose another place with --out."
+        ) from error
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def read_trace(path: Path) -> Trace:
+    """Read a trace of any version up to ours.
+
+    Raises:
+        TraceError: missing, truncated, not a trace, or from a newer version.
+    """
+    try:
+        raw = path.read_bytes()
+        body = _decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        document = json.loads(body)
+    except FileNotFoundError as error:
+        raise TraceError(f"no trace at {str(path)!r}: make one with advisor profile.") from error
+    except OSError as error:
+        raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
+    except (EOFError, zlib.error, ValueError) as error:
+        raise TraceError(
+            f"the trace {str(path)!r} is truncated or damaged ({error}): profile the script again."
+        ) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise TraceError(
+            f"{str(path)!r} is not a trace of advisor profile"
+            f' (expected "format": {FORMAT!r}). A profiler\'s own export is another format.'
+        )
+    return _decode(document, path)
+
+
+def _decompress(raw: bytes) -> bytes:
+    # A bound keeps a gzip bomb from taking the machine's memory.
+    engine = zlib.decompressobj(wbits=31)
+    body = engine.decompress(raw, _MAX_JSON_BYTES)
+    if engine.unconsumed_tail:
+        raise ValueError("more than 2 GiB when unpacked")
+    if not engine.eof:
+        raise EOFError("the end of the file is missing")
+    return body
+
+
+def _decode(document: dict[str, Any], path: Path) -> Trace:
+    version = document.get("schema_version")
+    if not isinstance(version, int) or version < 1:
+        raise TraceError(f"the trace {str(path)!r} has no valid schema_version.")
+    if version > SCHEMA_VERSION:
+        raise TraceError(
+            f"the trace {str(path)!r} has schema version {version}, newer than the"
+            f" {SCHEMA_VERSION} this advisor reads: upgrade gpu-advisor or profile again."
+        )
+    try:
+        return _trace(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TraceError(
+            f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}."
+            " Profile the script again."
+        ) from error
+
+
+def _trace(document: dict[str, Any]) -> Trace:
+    simple = ("script", "backend", "origin_gpu", "batch_size", "samples_per_epoch", "iterations_per_epoch",
+              "accumulation", "iteration_s", "data_loading_s", "num_workers")  # fmt: skip
+    return Trace(
+        schema_version=document["schema_version"],
+        arguments=tuple(document["arguments"]),
+        versions=dict(document["versions"]),
+        precision=Precision(**document["precision"]),
+        ops=tuple(_op(entry) for entry in document["ops"]),
+        memory=MemoryUse(**document["memory"]),
+        collectives=tuple(Collective(**entry) for entry in document["collectives"]),
+        warnings=tuple(document["warnings"]),
+        **{name: document[name] for name in simple},
+    )
+
+
+def _op(entry: dict[str, Any]) -> Op:
+    return Op(
+        name=entry["name"],
+        phase=Phase(entry["phase"]),
+        inputs=tuple(_tensor(item) for item in entry["inputs"]),
+        outputs=tuple(_tensor(item) for item in entry["outputs"]),
+        attributes={name: _attribute(value) for name, value in entry["attributes"].items()},
+        flops=entry["flops"],
+        bytes=entry["bytes"],
+        count=entry["count"],
+        measured_s=entry["measured_s"],
+        kernels=tuple(_kernel(item) for item in entry["kernels"]),
+    )
+
+
+def _tensor(entry: dict[str, Any]) -> TensorSpec:
+    stride = entry["stride"]
+    return TensorSpec(
+        shape=tuple(entry["shape"]),
+        dtype=entry["dtype"],
+        stride=None if stride is None else tuple(stride),
+    )
+
+
+def _attribute(value: Any) -> AttributeValue:
+    return tuple(_attribute(item) for item in value) if isinstance(value, list) else value
+
+
+def _kernel(entry: dict[str, Any]) -> Kernel:
+    return Kernel(**{**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])})

@@ -1,0 +1,402 @@
+"""The values that flow through the house, frozen once made; standard library only.
+
+``script -> Trace -> IterationEstimate -> Offer -> Plan -> Option -> Recommendation``. Each stage makes
+a new value from the ones before it; no value is filled in later. Units end the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+AttributeValue = bool | int | float | str | None | tuple["AttributeValue", ...]
+
+
+class Phase(StrEnum):
+    """The part of an iteration an operator runs in."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+
+
+class Method(StrEnum):
+    """How a time was found, best first."""
+
+    MEASURED = "measured"
+    LEARNED = "learned"
+    WAVE = "wave"
+    ROOFLINE = "roofline"
+
+
+class Market(StrEnum):
+    """On what terms a machine is rented."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    FLEX_START = "flex-start"
+    CAPACITY_BLOCK = "capacity-block"
+    COMMIT_1Y = "commit-1y"
+    COMMIT_3Y = "commit-3y"
+
+
+class Tier(StrEnum):
+    """Whose machine it is."""
+
+    LOCAL = "local"
+    CLUSTER = "cluster"
+    CLOUD = "cloud"
+
+
+# --- GPUs ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccupancyLimits:
+    """What one SM can hold, by compute capability (CUDA programming guide, technical specifications)."""
+
+    max_threads: int
+    max_blocks: int
+    max_registers: int
+    max_registers_per_thread: int
+    max_shared_bytes: int
+    max_shared_bytes_per_block: int
+    reserved_shared_bytes_per_block: int
+    register_unit: int
+    shared_unit_bytes: int
+    warp_allocation_unit: int
+    warp_size: int = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedConstants:
+    """What a GPU reaches of its data sheet, fitted to measurements; data, never code.
+
+    Attributes:
+        streaming_fraction: achieved / specified memory bandwidth of large element-wise kernels, 0..1.
+        reduction_fraction: the same for softmax and normalisation, which read their input twice.
+        gemm_fraction: achieved / peak FLOP rate of large matrix products, by rate (``fp32``, ``tf32``,
+            ``fp16``, ``bf16`` ...), 0..1.
+        conv_fraction: the same for convolutions; above 1 where Winograd saves multiplications.
+        measured: the constants fitted on this very GPU; the others are medians or assumptions.
+        sources: in words where the constants come from, for the estimate's assumptions.
+    """
+
+    streaming_fraction: float
+    reduction_fraction: float
+    gemm_fraction: Mapping[str, float]
+    conv_fraction: Mapping[str, float]
+    measured: frozenset[str]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSpec:
+    """One GPU model, each PCIe / SXM / memory variant its own.
+
+    Attributes:
+        memory_bytes: what a process can see, not the marketing figure.
+        vector_flops_per_s: dense peak without tensor cores, by dtype (``fp64``, ``fp32``, ``fp16`` ...).
+        tensor_flops_per_s: dense peak with tensor cores, by dtype (``tf32``, ``fp16``, ``bf16``, ``fp8``).
+        nvlink_bytes_per_s: per direction and GPU, 0 without NVLink.
+        pcie_bytes_per_s: per direction.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    families: tuple[str, ...]
+    vendor: str
+    architecture: str
+    compute_capability: str
+    num_sms: int
+    base_clock_hz: float
+    boost_clock_hz: float
+    memory_bytes: int
+    memory_bytes_per_s: float
+    l2_bytes: int
+    vector_flops_per_s: Mapping[str, float]
+    tensor_flops_per_s: Mapping[str, float]
+    occupancy: OccupancyLimits | None
+    tdp_w: float
+    nvlink_bytes_per_s: float
+    pcie_bytes_per_s: float
+    source_url: str
+    source_date: date
+
+
+# --- What the script does --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """Shape and dtype of a tensor; ``stride`` in elements (0 where a dimension is expanded)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    stride: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One GPU kernel as a profiler saw it; None where it did not say."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers_per_thread: int | None
+    shared_bytes: int | None
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """An operator of one iteration; ``count`` equal calls are one entry.
+
+    Attributes:
+        flops: floating-point operations of one call (a multiply-add is two).
+        bytes: bytes one call reads and writes in device memory.
+        measured_s: device time of one call on the trace's origin GPU, None if not measured.
+    """
+
+    name: str
+    phase: Phase
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    attributes: Mapping[str, AttributeValue]
+    flops: int
+    bytes: int
+    count: int
+    measured_s: float | None = None
+    kernels: tuple[Kernel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Which shortcuts the script allows: autocast's dtype and where TF32 may replace FP32."""
+
+    amp_dtype: str | None
+    tf32_matmul: bool
+    tf32_cudnn: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """Device memory of the steady state, as the allocator would count it (512-byte blocks)."""
+
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    activation_bytes: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One communication the script does per iteration, such as the all-reduce of a DDP bucket."""
+
+    kind: str
+    num_bytes: int
+    world_size: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One steady iteration (one optimizer step) of a training script, and what an epoch holds.
+
+    Attributes:
+        batch_size: samples one GPU processes per iteration, accumulation included; None if unknown.
+        samples_per_epoch: None if the script's data has no length.
+        iterations_per_epoch: optimizer steps per epoch on one GPU; None if unknown.
+        accumulation: forward-backward passes per optimizer step.
+        iteration_s: measured without a profiler beside it, None from a fake backend.
+        data_loading_s: seconds of CPU work to load one iteration's samples in one process.
+        num_workers: data-loading processes the script asks for.
+    """
+
+    schema_version: int
+    script: str
+    arguments: tuple[str, ...]
+    backend: str
+    origin_gpu: str | None
+    versions: Mapping[str, str]
+    precision: Precision
+    batch_size: int | None
+    samples_per_epoch: int | None
+    iterations_per_epoch: int | None
+    accumulation: int
+    ops: tuple[Op, ...]
+    iteration_s: float | None
+    data_loading_s: float | None
+    num_workers: int | None
+    memory: MemoryUse
+    collectives: tuple[Collective, ...]
+    warnings: tuple[str, ...]
+
+
+# --- What it would take elsewhere ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Quantiles of an uncertain quantity; the unit is in the name of the field that holds it."""
+
+    p10: float
+    p50: float
+    p90: float
+
+    def __post_init__(self) -> None:
+        assert self.p10 <= self.p50 <= self.p90, self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """Median and 90 % quantile."""
+
+    p50: float
+    p90: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationEstimate:
+    """Time and memory of one iteration on ``num_gpus`` GPUs of one node.
+
+    Attributes:
+        by_family: seconds of one GPU by operator family; they add up to the computation's p50.
+        by_method: the same seconds by the method that found them.
+        communication_s: gradient exchange that does not hide behind the backward pass.
+        memory_bytes: what one GPU must hold, context and fragmentation included.
+        assumptions: in words, what the estimate rests on.
+    """
+
+    gpu: str
+    num_gpus: int
+    iteration_s: Interval
+    by_family: Mapping[str, float]
+    by_method: Mapping[Method, float]
+    communication_s: float
+    memory_bytes: int
+    memory_limit_bytes: int
+    assumptions: tuple[str, ...]
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether one GPU can hold its share."""
+        return self.memory_bytes <= self.memory_limit_bytes
+
+
+# --- What it costs ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A machine for rent at a dated price.
+
+    Attributes:
+        list_usd_per_h: the provider's published price of the whole machine.
+        contracted_usd_per_h: after negotiated discounts, None without any.
+        spot_usd_per_h: quantiles of recent spot prices, None if no history is at hand.
+        includes: what the price covers besides GPUs, in words.
+        minimum_billed_s: least time billed, however short the run.
+    """
+
+    provider: str
+    instance_type: str
+    region: str
+    zone: str | None
+    gpu: str
+    num_gpus: int
+    market: Market
+    list_usd_per_h: float
+    contracted_usd_per_h: float | None = None
+    spot_usd_per_h: Interval | None = None
+    includes: tuple[str, ...] = ()
+    minimum_billed_s: float = 60.0
+    retrieved_at: date
+    source: str
+
+    @property
+    def usd_per_h(self) -> float:
+        """What is paid: the contracted price where there is one."""
+        if self.contracted_usd_per_h is not None:
+            return self.contracted_usd_per_h
+        return self.list_usd_per_h
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to rent or use. Prices and counts are of the whole plan.
+
+    Attributes:
+        usd_per_h: None if the owner of a private machine configured no cost.
+        wait_s: time until the machine is ours; None if nobody configured or measured it.
+        startup_s: boot and installation; billed on a cloud.
+    """
+
+    id: str
+    tier: Tier
+    provider: str
+    gpu: str
+    num_gpus: int
+    num_nodes: int
+    offer: Offer | None
+    usd_per_h: float | None
+    wait_s: Quantiles | None
+    startup_s: float
+    minimum_billed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A plan with its time, cost and risk for one job.
+
+    ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
+    """
+
+    plan: Plan
+    estimate: IterationEstimate
+    iterations: int
+    wait_s: Quantiles | None
+    train_s: Quantiles
+    time_s: Quantiles
+    cost_usd: Quantiles
+    cost_breakdown_usd: Mapping[str, float]
+    p_within_budget: float | None
+    p_within_deadline: float | None
+    risk: str
+    feasible: bool
+    removed_by: str | None
+    script_changes: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
+
+    Attributes:
+        iterations: optimizer steps of the origin, converted by samples when GPUs are added.
+        iterations_per_epoch: overrides the trace's, for data without a length.
+        confidence: least probability with which budget and deadline must hold.
+    """
+
+    epochs: float | None = None
+    iterations: int | None = None
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    confidence: float = 0.9
+    iterations_per_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The answer: every option, the ids of the frontier in order of time, the one to take and why."""
+
+    job: Job
+    options: tuple[Option, ...]
+    frontier: tuple[str, ...]
+    recommended: str | None
+    rule: str | None
+    warnings: tuple[str, ...]

@@ -1,0 +1,89 @@
+"""Constants, conversion at the edge, and formatting. Inside: seconds, bytes, FLOPs, US dollars.
+
+GB and GiB never mix: marketing gigabytes are powers of ten, what a GPU reports are powers of two.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+
+MINUTE_S = 60.0
+HOUR_S = 3600.0
+DAY_S = 86400.0
+
+_DURATION_UNIT_S = {
+    "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "hr": HOUR_S,
+    "d": DAY_S, "w": 7 * DAY_S,
+}  # fmt: skip
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+def parse_duration_s(text: str) -> float:
+    """Seconds of ``"90m"``, ``"1h30m"``, ``"2d"``; a bare number has no unit and is refused.
+
+    Raises:
+        ValueError: the text is no duration.
+
+    >>> parse_duration_s("1h30m")
+    5400.0
+    """
+    compact = text.strip().lower()
+    parts = _DURATION_PART.findall(compact)
+    rebuilt = _DURATION_PART.sub("", compact).strip()
+    if not parts or rebuilt or any(unit not in _DURATION_UNIT_S for _, unit in parts):
+        raise ValueError(
+            f"{text!r} is not a duration: write a number with a unit"
+            " (ms, s, m, h, d, w), such as 90m, 12h or 1d6h"
+        )
+    return sum(float(number) * _DURATION_UNIT_S[unit] for number, unit in parts)
+
+
+def format_duration(seconds: float) -> str:
+    """Two units at most: ``"3 d 4 h"``, ``"12 h 5 min"``, ``"42 s"``, ``"183 ms"``.
+
+    >>> format_duration(273_900)
+    '3 d 4 h'
+    """
+    if not math.isfinite(seconds):
+        return "never"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < MINUTE_S:
+        return f"{seconds:.3g} s"
+    total_min = round(seconds / MINUTE_S)
+    if total_min < 60:
+        return f"{total_min} min"
+    hours, minutes = divmod(total_min, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(round(seconds / HOUR_S), 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def format_bytes(num_bytes: float) -> str:
+    """Binary units, as a GPU reports its memory: ``"5.41 GiB"``.
+
+    >>> format_bytes(5.41 * GIB)
+    '5.41 GiB'
+    """
+    for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if num_bytes >= size:
+            return f"{num_bytes / size:.3g} {unit}"
+    return f"{num_bytes:.0f} B"
+
+
+def format_usd(usd: float) -> str:
+    """Cents below 1,000 dollars, whole dollars above: ``"$8.33"``, ``"$12,345"``.
+
+    >>> format_usd(8.3333), format_usd(12345.6)
+    ('$8.33', '$12,346')
+    """
+    if not math.isfinite(usd):
+        return "unbounded"
+    if 0 < abs(usd) < 0.01:
+        return f"${usd:.4f}"
+    return f"${usd:,.0f}" if abs(usd) >= 1000 else f"${usd:,.2f}"

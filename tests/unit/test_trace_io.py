@@ -1,0 +1,156 @@
+"""Traces survive a round trip; anything else says what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import TraceError
+from advisor.trace_io import SCHEMA_VERSION, read_trace, write_trace
+from advisor.types import Collective, Kernel, Op, Phase, TensorSpec
+from tests.builders import make_op, make_trace
+
+KERNEL = Kernel(
+    name="k",
+    grid=(1, 2, 3),
+    block=(4, 5, 6),
+    registers_per_thread=32,
+    shared_bytes=None,
+    duration_s=1e-6,
+)
+SHAPES = st.lists(st.integers(0, 1000), max_size=4).map(tuple)
+ATTRIBUTES = st.dictionaries(
+    st.text(max_size=8),
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=5)
+        | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner, max_size=3).map(tuple),
+        max_leaves=5,
+    ),
+    max_size=4,
+)
+TENSORS = st.builds(
+    TensorSpec, shape=SHAPES, dtype=st.sampled_from(["float32", "int64"]), stride=st.none() | SHAPES
+)
+OPS = st.builds(
+    Op,
+    name=st.text(min_size=1, max_size=20),
+    phase=st.sampled_from(Phase),
+    inputs=st.lists(TENSORS, max_size=3).map(tuple),
+    outputs=st.lists(TENSORS, max_size=2).map(tuple),
+    attributes=ATTRIBUTES,
+    flops=st.integers(0, 10**15),
+    bytes=st.integers(0, 10**12),
+    count=st.integers(1, 1000),
+    measured_s=st.none() | st.floats(0, 1),
+    kernels=st.just(()) | st.just((KERNEL,)),
+)
+
+
+@given(st.lists(OPS, max_size=5))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
+    collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
+    trace = make_trace(ops=tuple(ops), collectives=(collective,), warnings=("a",))
+    path = tmp_path_factory.mktemp("traces") / "t.json.gz"
+    write_trace(trace, path)
+    assert read_trace(path) == trace
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_plain_and_zipped(tmp_path: Path, name: str) -> None:
+    write_trace(make_trace(), tmp_path / name)
+    assert read_trace(tmp_path / name) == make_trace()
+    assert (tmp_path / name).read_bytes()[:1] == (b"\x1f" if name.endswith("gz") else b"{")
+
+
+def test_equal_traces_are_equal_files(tmp_path: Path) -> None:
+    for name in ("a.json.gz", "b.json.gz"):
+        write_trace(make_trace(), tmp_path / name)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def test_writing_leaves_nothing_else_behind(tmp_path: Path) -> None:
+    write_trace(make_trace(), tmp_path / "t.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="--out"):
+        write_trace(make_trace(), tmp_path / "missing" / "t.json")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "t.json.gz"
+    write_trace(make_trace(ops=tuple(make_op(f"aten::op{i}") for i in range(50))), path)
+    return path
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated(written: Path, keep: float) -> None:
+    raw = written.read_bytes()
+    written.write_bytes(raw[: int(len(raw) * keep)])
+    with pytest.raises(TraceError, match=r"truncated|not a trace"):
+        read_trace(written)
+
+
+def test_a_flipped_byte(written: Path) -> None:
+    raw = bytearray(written.read_bytes())
+    raw[len(raw) // 2] ^= 0xFF
+    written.write_bytes(bytes(raw))
+    with pytest.raises(TraceError):
+        read_trace(written)
+
+
+def test_missing(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="advisor profile"):
+        read_trace(tmp_path / "no.json")
+
+
+def test_somebody_elses_json(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": []}')
+    with pytest.raises(TraceError, match="not a trace of advisor profile"):
+        read_trace(path)
+
+
+def test_newer_schema(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text()) | {"schema_version": SCHEMA_VERSION + 1}
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match="upgrade gpu-advisor"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize("field", ["ops", "memory", "batch_size", "precision"])
+def test_a_missing_field(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text())
+    del document[field]
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+def test_binary_noise(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+def test_gzip_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(b"hello"))
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)

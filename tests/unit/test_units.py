@@ -1,0 +1,101 @@
+"""Durations, bytes and money in and out."""
+
+from __future__ import annotations
+
+import doctest
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import advisor.errors
+import advisor.units
+from advisor.units import (
+    DAY_S,
+    GIB,
+    HOUR_S,
+    format_bytes,
+    format_duration,
+    format_usd,
+    parse_duration_s,
+)
+
+
+@pytest.mark.parametrize("module", [advisor.units, advisor.errors])
+def test_doctests(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90m", 5400),
+        ("12h", 12 * HOUR_S),
+        ("1d6h", 30 * HOUR_S),
+        ("1.5h", 5400),
+        ("2 d", 2 * DAY_S),
+        ("250ms", 0.25),
+        ("1W", 7 * DAY_S),
+    ],
+)
+def test_parse_duration(text: str, seconds: float) -> None:
+    assert parse_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "12", "h", "12x", "-3h", "3h and", "1h 30", "1e3s"])
+def test_parse_duration_refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        parse_duration_s(text)
+
+
+@given(st.integers(1, 10**6), st.sampled_from(["s", "m", "h", "d"]))
+def test_parse_duration_is_linear(number: int, unit: str) -> None:
+    assert parse_duration_s(f"{number}{unit}") == pytest.approx(number * parse_duration_s(f"1{unit}"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.183, "183 ms"),
+        (42, "42 s"),
+        (3540, "59 min"),
+        (3599, "1 h"),
+        (12 * 3600 + 300, "12 h 5 min"),
+        (86_399, "1 d"),
+        (273_900, "3 d 4 h"),
+        (math.inf, "never"),
+    ],
+)
+def test_format_duration(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@given(st.floats(60, 1e8))
+def test_a_formatted_duration_reads_back_within_its_rounding(seconds: float) -> None:
+    back = parse_duration_s(format_duration(seconds).replace("min", "m"))
+    assert back == pytest.approx(seconds, rel=0.03, abs=30)
+
+
+def test_format_bytes_is_binary() -> None:
+    assert format_bytes(5 * GIB) == "5 GiB"
+    assert format_bytes(1536) == "1.5 KiB"
+    assert format_bytes(12) == "12 B"
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (8.3333, "$8.33"),
+        (999.99, "$999.99"),
+        (12_345.6, "$12,346"),
+        (0.002, "$0.0020"),
+        (0, "$0.00"),
+    ],
+)
+def test_format_usd(usd: float, text: str) -> None:
+    assert format_usd(usd) == text
+
+
+def test_format_usd_of_a_hopeless_plan() -> None:
+    assert format_usd(math.inf) == "unbounded"
