@@ -1,0 +1,111 @@
+"""Every setting with its type, default and meaning: the one list behind files, environment and docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+from advisor.types import Market
+from advisor.units import format_duration, parse_duration_s
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, str):
+        return parse_duration_s(value)
+    raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
+
+
+# Seconds inside, a text with a unit in files.
+Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(format_duration, return_type=str)]
+UsdPerH = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=4096)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class ProfileSettings(_Section):
+    """How scripts are profiled."""
+
+    python: Path | None = Field(
+        None, description="interpreter of the script; default: the active virtual environment's"
+    )
+    timeout: Duration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
+
+
+class LocalSettings(_Section):
+    """The GPUs of this machine."""
+
+    gpu: str | None = Field(None, description="GPU of this machine; default: what nvidia-smi says")
+    num_gpus: Count = Field(1, description="how many of them")
+    usd_per_gpu_h: UsdPerH | None = Field(
+        None, description="electricity and amortisation of one GPU for an hour"
+    )
+
+
+class ClusterSettings(_Section):
+    """A node type of the organisation's own cluster."""
+
+    name: str = Field(min_length=1, description="as it shall appear in the table")
+    gpu: str = Field(min_length=1, description="GPU of the node")
+    num_gpus: Count = Field(description="GPUs of one node")
+    usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
+    wait_p50: Duration | None = Field(None, description="median time in the queue")
+    wait_p90: Duration | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
+
+
+class CloudSettings(_Section):
+    """Which offers of the clouds count."""
+
+    providers: tuple[str, ...] = Field(("aws", "gcp"), description="clouds to look at")
+    regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
+    markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
+    max_gpus: Count = Field(8, description="GPUs of one machine at most")
+    startup: Duration = Field("5m", description="boot and installation, billed")  # type: ignore[assignment]
+
+
+class SpotSettings(_Section):
+    """What to assume of preemptible machines."""
+
+    preemptions_per_h: Annotated[float, Field(ge=0, le=60)] = Field(
+        0.1, description="how often one machine is taken away per running hour"
+    )
+    checkpoint_interval: Duration | None = Field(
+        "30m",  # type: ignore[assignment]
+        description="time between checkpoints; null if the script saves none",
+    )
+    checkpoint: Duration = Field("1m", description="time to save one checkpoint")  # type: ignore[assignment]
+    restart: Duration = Field("6m", description="time to boot and resume, billed")  # type: ignore[assignment]
+    reacquire: Duration = Field("30m", description="time until a machine is free again, not billed")  # type: ignore[assignment]
+
+
+class PriceSettings(_Section):
+    """How old prices may be."""
+
+    max_age: Duration | None = Field(None, description="refuse prices older than this; null warns instead")
+
+
+class Settings(_Section):
+    """All settings. Sections are the first level of the YAML files."""
+
+    profile: ProfileSettings = ProfileSettings()
+    local: LocalSettings = LocalSettings()
+    clusters: tuple[ClusterSettings, ...] = Field((), description="node types of the organisation's cluster")
+    cloud: CloudSettings = CloudSettings()
+    spot: SpotSettings = SpotSettings()
+    prices: PriceSettings = PriceSettings()
+
+
+def setting_names() -> list[str]:
+    """Dotted names of all settings, clusters as one: ``cloud.max_gpus``, ``clusters``."""
+    names = []
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            names += [f"{section}.{name}" for name in model.model_fields]
+        else:
+            names.append(section)
+    return names
