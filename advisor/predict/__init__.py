@@ -1,0 +1,135 @@
+"""``predict(trace, gpu, num_gpus)``: time and memory of one iteration on a GPU of the catalog."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from advisor.predict.constants import constants_for
+from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
+from advisor.predict.distributed import exposed_communication_s
+from advisor.predict.families import base_name, is_known
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread
+from advisor.predict.memory import ASSUMPTION as MEMORY
+from advisor.predict.memory import needed_bytes, what_would_fit
+from advisor.predict.methods import OpTime, op_times
+from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate
+from advisor.types import (
+    FittedConstants,
+    GpuSpec,
+    IterationEstimate,
+    Method,
+    Phase,
+    Trace,
+)
+
+__all__ = ["predict", "predict_counts", "what_would_fit"]
+
+# An eager PyTorch operator costs about 2.5 us of Python and dispatch on a current core (measured:
+# `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
+HOST_DISPATCH_S = 6e-6
+HOST = "waiting for the host"
+
+
+def predict(trace: Trace, gpu: GpuSpec, num_gpus: int = 1) -> IterationEstimate:
+    """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
+
+    Args:
+        trace: one steady iteration of the script.
+        gpu: the destination.
+        num_gpus: GPUs of one node, by data parallelism if more than one.
+
+    Raises:
+        ValueError: ``num_gpus`` is below 1 or the trace has no operators.
+        CatalogError: the fitted constants are missing.
+    """
+    return predict_counts(trace, gpu, [num_gpus])[0]
+
+
+def predict_counts(trace: Trace, gpu: GpuSpec, counts: Sequence[int]) -> tuple[IterationEstimate, ...]:
+    """As :func:`predict` for several counts of one GPU; operators are timed once."""
+    if not trace.ops:
+        raise ValueError("the trace has no operators")
+    if min(counts) < 1:
+        raise ValueError(f"num_gpus must be 1 or more, got {min(counts)}")
+    constants = constants_for(gpu)
+    times = op_times(trace, gpu, constants)
+    return tuple(_estimate(trace, gpu, constants, num_gpus, times) for num_gpus in counts)
+
+
+def _estimate(
+    trace: Trace,
+    gpu: GpuSpec,
+    constants: FittedConstants,
+    num_gpus: int,
+    times: Sequence[OpTime],
+) -> IterationEstimate:
+    gpu_s = sum(t.time_s for t in times)
+    measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
+    host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
+    backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
+    gradient_bytes = trace.memory.gradient_bytes
+    communication_s = exposed_communication_s(gradient_bytes, backward_s, gpu, num_gpus)
+    total_s = gpu_s + host_s + communication_s
+    variance = (
+        (sigma_of(times, constants) * gpu_s) ** 2
+        + (SIGMA_HOST * host_s) ** 2
+        + (SIGMA_COMMUNICATION * communication_s) ** 2
+    )
+    return IterationEstimate(
+        gpu=gpu.name,
+        num_gpus=num_gpus,
+        iteration_s=spread(total_s, math.sqrt(variance) / total_s),
+        by_family=_by_family(times, host_s),
+        by_method=_by_method(times, host_s),
+        communication_s=communication_s,
+        memory_bytes=needed_bytes(trace.memory, num_gpus=num_gpus),
+        memory_limit_bytes=gpu.memory_bytes,
+        assumptions=(
+            *_method_notes(trace, gpu, constants, times),
+            *_limit_notes(num_gpus, host_s),
+        ),
+    )
+
+
+def _host_s(trace: Trace) -> float:
+    return HOST_DISPATCH_S * sum(op.count for op in trace.ops)
+
+
+def _by_family(times: Sequence[OpTime], host_s: float) -> Mapping[str, float]:
+    seconds: dict[str, float] = {}
+    for time in times:
+        seconds[time.family] = seconds.get(time.family, 0.0) + time.time_s
+    if host_s:
+        seconds[HOST] = host_s
+    return {str(name): s for name, s in sorted(seconds.items(), key=lambda item: -item[1])}
+
+
+def _by_method(times: Sequence[OpTime], host_s: float) -> Mapping[Method, float]:
+    seconds = dict.fromkeys(Method, 0.0)
+    for time in times:
+        seconds[time.method] += time.time_s
+    seconds[Method.ROOFLINE] += host_s
+    return {method: s for method, s in seconds.items() if s}
+
+
+def _method_notes(
+    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
+) -> list[str]:
+    notes = [f"roofline constants, {source}" for source in constants.sources]
+    notes += sorted(
+        {compute_rate(t.op, t.family, gpu, constants, trace.precision).note for t in times} - {""}
+    )
+    custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
+    if custom:
+        notes.append(f"custom operators, only their bytes are known: {', '.join(custom)}")
+    return notes
+
+
+def _limit_notes(num_gpus: int, host_s: float) -> list[str]:
+    floor_us, host_us = KERNEL_FLOOR_S * 1e6, HOST_DISPATCH_S * 1e6
+    notes = [f"each kernel takes {floor_us:g} us or more, each operator {host_us:g} us of the host"]
+    if host_s:
+        notes.append("bound by the host: larger batches or CUDA graphs help more than a faster GPU")
+    notes.append(MEMORY)
+    return [*notes, DATA_PARALLEL] if num_gpus > 1 else notes

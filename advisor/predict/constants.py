@@ -1,0 +1,90 @@
+"""What a GPU reaches of its data sheet: fitted on it, else its architecture's median, else assumed."""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from advisor.errors import CatalogError
+from advisor.gpus import catalog_path, load_gpus
+from advisor.types import FittedConstants, GpuSpec
+
+Table = Mapping[str, Any]
+
+
+@cache
+def _tables() -> Table:
+    path = catalog_path("fitted.toml")
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise CatalogError(f"cannot read {str(path)!r}: {error}. Reinstall gpu-advisor.") from error
+
+
+def constants_for(gpu: GpuSpec) -> FittedConstants:
+    """The constants of one GPU, each with where it comes from.
+
+    Per constant the first that exists counts: fitted on this GPU; the median over the fitted GPUs of
+    its architecture; the assumption for its architecture; the assumption for all.
+
+    Raises:
+        CatalogError: ``fitted.toml`` is missing or broken.
+    """
+    values: dict[str, float] = {}
+    origin: dict[str, str] = {}
+    for source, table in _layers(gpu):
+        for name, value in _flat(table).items():
+            if name not in values:
+                values[name], origin[name] = value, source
+    measured = frozenset(name for name, source in origin.items() if source == _MEASURED)
+    return FittedConstants(
+        streaming_fraction=values["streaming_fraction"],
+        reduction_fraction=values["reduction_fraction"],
+        gemm_fraction=_by_rate(values, "gemm_fraction."),
+        conv_fraction=_by_rate(values, "conv_fraction."),
+        measured=measured,
+        sources=tuple(
+            f"{source}: {', '.join(sorted(n for n, s in origin.items() if s == source))}"
+            for source in dict.fromkeys(origin.values())
+        ),
+    )
+
+
+_MEASURED = "fitted to measurements on this GPU"
+
+
+def _layers(gpu: GpuSpec) -> list[tuple[str, Table]]:
+    tables = _tables()
+    fitted: Mapping[str, Table] = tables["gpu"]
+    relatives = [
+        _flat(table)
+        for name, table in fitted.items()
+        if load_gpus()[name].architecture == gpu.architecture and name != gpu.name
+    ]
+    names = sorted({name for table in relatives for name in table})
+    median = {name: statistics.median(t[name] for t in relatives if name in t) for name in names}
+    assumed = tables["assumed"]
+    return [
+        (_MEASURED, fitted.get(gpu.name, {})),
+        (f"median of the measured {gpu.architecture} GPUs", median),
+        (f"assumed for {gpu.architecture}", assumed.get(gpu.architecture, {})),
+        ("assumed for any GPU", assumed["any"]),
+    ]
+
+
+def _flat(table: Table) -> dict[str, float]:
+    """``{"gemm_fraction": {"fp32": 0.8}}`` -> ``{"gemm_fraction.fp32": 0.8}``; texts are left out."""
+    flat: dict[str, float] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{rate}": float(number) for rate, number in value.items()}
+        elif not isinstance(value, str):
+            flat[name] = float(value)
+    return flat
+
+
+def _by_rate(values: Mapping[str, float], prefix: str) -> dict[str, float]:
+    return {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}

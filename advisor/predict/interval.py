@@ -1,0 +1,57 @@
+"""How sure an iteration time is, until intervals are calibrated per operator.
+
+The spread is log-normal: ``p90 / p50 = exp(1.2816 sigma)``. Sigma is an average over the operators'
+time of what the method is worth, wider where a constant was not fitted on the GPU itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from advisor.predict.families import Family
+from advisor.predict.methods import OpTime
+from advisor.types import FittedConstants, Interval, Method
+
+Z90 = 1.2815515655446004  # the normal distribution's 90 % quantile
+
+SIGMA_MEASURED = 0.03
+SIGMA_WAVE = 0.25
+SIGMA_ROOFLINE_FITTED = 0.25
+SIGMA_ROOFLINE_ASSUMED = 0.35
+SIGMA_HOST = 0.5
+SIGMA_COMMUNICATION = 0.4
+
+
+def sigma_of(times: Sequence[OpTime], constants: FittedConstants) -> float:
+    """Log-normal sigma of the sum: errors of one method agree in sign, so they add up linearly."""
+    total_s = sum(t.time_s for t in times)
+    if not total_s:
+        return SIGMA_ROOFLINE_ASSUMED
+    return sum(t.time_s * _op_sigma(t, constants) for t in times) / total_s
+
+
+def _op_sigma(time: OpTime, constants: FittedConstants) -> float:
+    if time.method is Method.MEASURED:
+        return SIGMA_MEASURED
+    if time.method is Method.WAVE:
+        return SIGMA_WAVE
+    return SIGMA_ROOFLINE_FITTED if _is_fitted(time, constants) else SIGMA_ROOFLINE_ASSUMED
+
+
+def _is_fitted(time: OpTime, constants: FittedConstants) -> bool:
+    if time.family in (Family.GEMM, Family.CONV):
+        kind = "conv_fraction" if time.family is Family.CONV else "gemm_fraction"
+        only_fp32 = all(t.dtype == "float32" for t in time.op.inputs if "float" in t.dtype)
+        return only_fp32 and f"{kind}.fp32" in constants.measured
+    return "streaming_fraction" in constants.measured
+
+
+def spread(p50_s: float, sigma: float) -> Interval:
+    """The interval of a log-normal with median ``p50_s``.
+
+    >>> spread(1.0, 0.0)
+    Interval(p10=1.0, p50=1.0, p90=1.0)
+    """
+    factor = math.exp(Z90 * sigma)
+    return Interval(p10=p50_s / factor, p50=p50_s, p90=p50_s * factor)

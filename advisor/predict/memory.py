@@ -1,0 +1,42 @@
+"""Whether a GPU can hold the script: the allocator's peak and what a real process adds to it."""
+
+from __future__ import annotations
+
+from advisor.types import GpuSpec, MemoryUse
+from advisor.units import GIB, MIB
+
+# Blocks that are free but in the wrong place: the caching allocator of a steady training loop.
+FRAGMENTATION = 1.04
+# cuDNN's and cuBLAS's scratch space, and the CUDA context with its loaded kernels.
+WORKSPACE_BYTES = 256 * MIB
+CONTEXT_BYTES = GIB // 2
+
+ASSUMPTION = "memory: tracked peak + 4 % fragmentation + 0.25 GiB workspace + 0.5 GiB CUDA context"
+
+
+def needed_bytes(memory: MemoryUse, *, num_gpus: int = 1) -> int:
+    """Bytes one GPU must hold; data parallelism adds a copy of the gradients as buckets.
+
+    Source: PyTorch DDP keeps gradients in flat buckets beside ``.grad`` unless
+    ``gradient_as_bucket_view`` is set.
+    """
+    buckets = memory.gradient_bytes if num_gpus > 1 else 0
+    return round((memory.peak_bytes + buckets) * FRAGMENTATION) + WORKSPACE_BYTES + CONTEXT_BYTES
+
+
+def what_would_fit(memory: MemoryUse, gpu: GpuSpec, batch_size: int | None) -> str:
+    """In words, the largest batch that fits, or that not even the weights do.
+
+    Only activations shrink with the batch, in proportion.
+    """
+    fixed = memory.peak_bytes - memory.activation_bytes
+    room = (gpu.memory_bytes - WORKSPACE_BYTES - CONTEXT_BYTES) / FRAGMENTATION - fixed
+    if room <= 0:
+        return "weights, gradients and optimizer state alone do not fit: shard them or use a larger GPU"
+    share = room / memory.activation_bytes if memory.activation_bytes else 1.0
+    if batch_size is None:
+        return f"a batch of about {share:.0%} of this one would fit"
+    fitting = int(batch_size * share)
+    if fitting < 1:
+        return "not even a batch of one fits: use activation checkpointing or a larger GPU"
+    return f"a batch of {fitting} instead of {batch_size} would fit"

@@ -1,0 +1,129 @@
+"""Laws of the prediction: a better GPU is never slower, more work never faster, sums add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.gpus import load_gpus
+from advisor.predict import predict, predict_counts
+from advisor.predict.distributed import all_reduce_s, exposed_communication_s
+from advisor.predict.memory import needed_bytes
+from advisor.predict.roofline import op_time_s
+from advisor.types import FittedConstants, GpuSpec, Op, Phase, Precision
+from tests.builders import make_gpu, make_op, make_trace
+
+NAMES = [
+    "aten::mm",
+    "aten::convolution",
+    "aten::native_layer_norm",
+    "aten::add.Tensor",
+    "aten::embedding",
+    "aten::_foreach_add_.List",
+    "advisor::h2d_copy",
+    "mylib::custom",
+]
+OPS = st.builds(
+    make_op,
+    st.sampled_from(NAMES),
+    flops=st.integers(0, 10**13),
+    num_bytes=st.integers(0, 10**11),
+    count=st.integers(1, 100),
+    dtype=st.sampled_from(["float32", "float16", "bfloat16", "float64", "int64"]),
+    phase=st.sampled_from(Phase),
+)
+GPUS = st.sampled_from(list(load_gpus().values()))
+PRECISIONS = st.builds(Precision, amp_dtype=st.none(), tf32_matmul=st.booleans(), tf32_cudnn=st.booleans())
+FASTER = st.floats(1, 10)
+CONSTANTS = FittedConstants(
+    streaming_fraction=0.8,
+    reduction_fraction=0.6,
+    gemm_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16"), 0.7),
+    conv_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16"), 0.6),
+    measured=frozenset(),
+    sources=(),
+)
+
+
+def scaled(gpu: GpuSpec, *, bandwidth: float = 1, compute: float = 1) -> GpuSpec:
+    return replace(
+        gpu,
+        memory_bytes_per_s=gpu.memory_bytes_per_s * bandwidth,
+        pcie_bytes_per_s=gpu.pcie_bytes_per_s * bandwidth,
+        vector_flops_per_s={k: v * compute for k, v in gpu.vector_flops_per_s.items()},
+        tensor_flops_per_s={k: v * compute for k, v in gpu.tensor_flops_per_s.items()},
+    )
+
+
+@given(OPS, GPUS, PRECISIONS, FASTER, FASTER)
+def test_a_better_gpu_is_never_slower(
+    op: Op, gpu: GpuSpec, precision: Precision, bandwidth: float, compute: float
+) -> None:
+    better = scaled(gpu, bandwidth=bandwidth, compute=compute)
+    before = op_time_s(op, gpu, CONSTANTS, precision)
+    assert op_time_s(op, better, CONSTANTS, precision) <= before * (1 + 1e-12)
+
+
+@given(OPS, GPUS, PRECISIONS, st.integers(0, 10**12), st.integers(0, 10**10))
+def test_more_work_is_never_faster(
+    op: Op, gpu: GpuSpec, precision: Precision, flops: int, num_bytes: int
+) -> None:
+    more = replace(op, flops=op.flops + flops, bytes=op.bytes + num_bytes)
+    before = op_time_s(op, gpu, CONSTANTS, precision)
+    assert op_time_s(more, gpu, CONSTANTS, precision) >= before
+
+
+@given(OPS, GPUS)
+def test_tf32_is_never_slower_than_fp32(op: Op, gpu: GpuSpec) -> None:
+    exact = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
+    loose = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
+    exact_s = op_time_s(op, gpu, CONSTANTS, exact)
+    loose_s = op_time_s(op, gpu, CONSTANTS, loose)
+    # GeForce cards accumulate at half rate: their TF32 equals FP32, and the fractions may differ.
+    if gpu.tensor_flops_per_s.get("tf32", 0) > 1.2 * gpu.vector_flops_per_s["fp32"]:
+        assert loose_s <= exact_s * (1 + 1e-12)
+
+
+@settings(deadline=None)
+@given(st.lists(OPS, min_size=1, max_size=10), GPUS, st.sampled_from([1, 2, 4, 8]))
+def test_an_estimate_adds_up(ops: list[Op], gpu: GpuSpec, num_gpus: int) -> None:
+    estimate = predict(make_trace(ops=tuple(ops)), gpu, num_gpus)
+    families, methods = sum(estimate.by_family.values()), sum(estimate.by_method.values())
+    p50_s = estimate.iteration_s.p50
+    assert families + estimate.communication_s == pytest.approx(p50_s, rel=1e-9)
+    assert methods == pytest.approx(families, rel=1e-9)
+    assert 0 < estimate.iteration_s.p10 <= p50_s <= estimate.iteration_s.p90
+
+
+@settings(deadline=None)
+@given(st.lists(OPS, min_size=1, max_size=6), GPUS)
+def test_counts_agree_with_single_predictions(ops: list[Op], gpu: GpuSpec) -> None:
+    trace = make_trace(ops=tuple(ops))
+    assert predict_counts(trace, gpu, [1, 4]) == (predict(trace, gpu, 1), predict(trace, gpu, 4))
+
+
+@given(st.integers(0, 10**10), st.integers(1, 64), st.floats(1e9, 1e12), FASTER)
+def test_all_reduce_grows_with_gpus_and_shrinks_with_bandwidth(
+    num_bytes: int, num_gpus: int, rate: float, faster: float
+) -> None:
+    base = all_reduce_s(num_bytes, num_gpus, rate)
+    assert all_reduce_s(num_bytes, num_gpus + 1, rate) >= base
+    assert all_reduce_s(num_bytes, num_gpus, rate * faster) <= base
+
+
+@given(st.integers(0, 10**10), st.floats(0, 10), st.floats(0, 10))
+def test_a_longer_backward_hides_more(num_bytes: int, backward_s: float, more_s: float) -> None:
+    gpu = make_gpu()
+    base = exposed_communication_s(num_bytes, backward_s, gpu, 8)
+    assert 0 <= exposed_communication_s(num_bytes, backward_s + more_s, gpu, 8) <= base
+
+
+@given(st.integers(0, 10**11), st.integers(0, 10**10))
+def test_memory_grows_with_the_peak_and_with_data_parallelism(peak: int, gradients: int) -> None:
+    memory = replace(make_trace().memory, peak_bytes=peak, gradient_bytes=gradients)
+    larger = replace(memory, peak_bytes=peak + 10**9)
+    assert peak < needed_bytes(memory) < needed_bytes(larger)
+    assert needed_bytes(memory, num_gpus=2) >= needed_bytes(memory)

@@ -1,0 +1,59 @@
+"""Memory fit in hand arithmetic, and what would fit instead."""
+
+from __future__ import annotations
+
+from advisor.predict.memory import (
+    CONTEXT_BYTES,
+    FRAGMENTATION,
+    WORKSPACE_BYTES,
+    needed_bytes,
+    what_would_fit,
+)
+from advisor.types import MemoryUse
+from advisor.units import GIB
+from tests.builders import make_gpu
+
+STATE = MemoryUse(
+    parameter_bytes=GIB,
+    gradient_bytes=GIB,
+    optimizer_bytes=2 * GIB,
+    activation_bytes=16 * GIB,
+    peak_bytes=20 * GIB,
+)
+
+
+def test_one_gpu() -> None:
+    assert needed_bytes(STATE) == round(20 * GIB * FRAGMENTATION) + WORKSPACE_BYTES + CONTEXT_BYTES
+
+
+def test_data_parallel_keeps_a_second_copy_of_the_gradients() -> None:
+    assert needed_bytes(STATE, num_gpus=2) - needed_bytes(STATE) == round(GIB * FRAGMENTATION)
+
+
+def test_a_smaller_batch_that_fits_does_fit() -> None:
+    gpu = make_gpu(memory_bytes=12 * GIB)
+    text = what_would_fit(STATE, gpu, batch_size=64)
+    batch = int(text.split("batch of ")[1].split()[0])
+    for size, fits in ((batch, True), (batch + 1, False)):
+        activation = round(STATE.activation_bytes * size / 64)
+        smaller = MemoryUse(
+            parameter_bytes=GIB,
+            gradient_bytes=GIB,
+            optimizer_bytes=2 * GIB,
+            activation_bytes=activation,
+            peak_bytes=4 * GIB + activation,
+        )
+        assert (needed_bytes(smaller) <= gpu.memory_bytes) == fits
+
+
+def test_weights_alone_too_large() -> None:
+    assert "shard" in what_would_fit(STATE, make_gpu(memory_bytes=3 * GIB), batch_size=64)
+
+
+def test_not_even_one_sample() -> None:
+    gpu = make_gpu(memory_bytes=round(5.2 * GIB))
+    assert "batch of one" in what_would_fit(STATE, gpu, batch_size=8)
+
+
+def test_unknown_batch() -> None:
+    assert "%" in what_would_fit(STATE, make_gpu(memory_bytes=12 * GIB), batch_size=None)

@@ -1,0 +1,128 @@
+"""One prediction in hand arithmetic, and what it says about itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.gpus import resolve_gpu
+from advisor.predict import HOST, HOST_DISPATCH_S, predict, predict_counts
+from advisor.predict.constants import constants_for
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.types import Method, Phase, Precision
+from tests.builders import make_op, make_trace
+
+V100 = resolve_gpu("V100-PCIE-32GB")
+
+
+def only(*ops: object, **changes: object):  # type: ignore[no-untyped-def]
+    return make_trace(ops=ops, **changes)
+
+
+def test_a_large_product_runs_at_the_fitted_share_of_peak() -> None:
+    op = make_op("aten::mm", flops=10**13, num_bytes=10**6)
+    estimate = predict(only(op), V100)
+    fraction = constants_for(V100).gemm_fraction["fp32"]
+    expected_s = KERNEL_FLOOR_S + 10**13 / (fraction * V100.vector_flops_per_s["fp32"])
+    assert estimate.iteration_s.p50 == pytest.approx(expected_s)
+    assert estimate.by_family == {"gemm": pytest.approx(expected_s)}
+    assert estimate.by_method == {Method.ROOFLINE: pytest.approx(expected_s)}
+
+
+def test_a_large_addition_runs_at_the_fitted_share_of_bandwidth() -> None:
+    op = make_op("aten::add.Tensor", flops=10**6, num_bytes=10**10)
+    fraction = constants_for(V100).streaming_fraction
+    expected_s = KERNEL_FLOOR_S + 10**10 / (fraction * V100.memory_bytes_per_s)
+    assert predict(only(op), V100).iteration_s.p50 == pytest.approx(expected_s)
+
+
+def test_a_copy_from_the_host_crosses_pcie() -> None:
+    copy = make_op("advisor::h2d_copy", flops=0, num_bytes=10**9)
+    estimate = predict(only(copy), V100)
+    assert estimate.iteration_s.p50 > 10**9 / V100.pcie_bytes_per_s
+    assert set(estimate.by_family) == {"host transfer"}
+
+
+def test_tiny_operators_wait_for_the_host() -> None:
+    op = make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)
+    estimate = predict(only(op), V100)
+    assert estimate.iteration_s.p50 == pytest.approx(1000 * HOST_DISPATCH_S)
+    assert HOST in estimate.by_family
+    assert any("bound by the host" in text for text in estimate.assumptions)
+
+
+def test_measured_beats_everything_on_the_origin() -> None:
+    op = make_op(flops=10**13, measured_s=0.5)
+    here = predict(only(op, origin_gpu=V100.name), V100)
+    assert here.iteration_s.p50 == pytest.approx(0.5)
+    assert here.by_method == {Method.MEASURED: pytest.approx(0.5)}
+    elsewhere = predict(only(op, origin_gpu=V100.name), resolve_gpu("T4"))
+    assert set(elsewhere.by_method) == {Method.ROOFLINE}
+
+
+def test_tensor_cores_count_where_dtype_and_flags_allow() -> None:
+    a100 = resolve_gpu("A100-SXM-80GB")
+
+    def seconds(name: str, dtype: str, *, tf32: bool) -> float:
+        precision = Precision(amp_dtype=None, tf32_matmul=tf32, tf32_cudnn=tf32)
+        op = make_op(name, flops=10**13, num_bytes=1, dtype=dtype)
+        return predict(only(op, precision=precision), a100).iteration_s.p50
+
+    assert seconds("aten::mm", "bfloat16", tf32=False) < seconds("aten::mm", "float32", tf32=True)
+    assert seconds("aten::mm", "float32", tf32=True) < seconds("aten::mm", "float32", tf32=False)
+    conv = "aten::convolution"
+    assert seconds(conv, "float32", tf32=True) < seconds(conv, "float32", tf32=False)
+
+
+def test_bf16_without_hardware_is_said_aloud() -> None:
+    op = make_op(flops=10**13, dtype="bfloat16")
+    assert any("emulated" in text for text in predict(only(op), resolve_gpu("T4")).assumptions)
+
+
+def test_a_custom_operator_is_named() -> None:
+    estimate = predict(only(make_op("mylib::frobnicate")), V100)
+    assert any("frobnicate" in text for text in estimate.assumptions)
+
+
+def test_constants_are_measured_relatives_or_assumed_and_say_so() -> None:
+    assert "streaming_fraction" in constants_for(V100).measured
+    sibling = constants_for(resolve_gpu("V100-SXM-16GB"))
+    assert sibling.measured == frozenset()
+    assert any("measured Volta" in text for text in sibling.sources)
+    hopper = constants_for(resolve_gpu("H100-SXM-80GB"))
+    assert any("assumed" in text for text in hopper.sources)
+
+
+def test_the_interval_is_wider_where_nothing_was_measured() -> None:
+    op = make_op("aten::add.Tensor", num_bytes=10**11)
+
+    def width(name: str) -> float:
+        interval = predict(only(op), resolve_gpu(name)).iteration_s
+        return interval.p90 / interval.p10
+
+    assert width("V100-PCIE-32GB") < width("H100-SXM-80GB")
+
+
+def test_data_parallel_adds_communication_and_says_so() -> None:
+    one, eight = predict_counts(make_trace(), resolve_gpu("T4"), [1, 8])
+    assert one.communication_s == 0
+    assert eight.communication_s > 0
+    assert eight.memory_bytes > one.memory_bytes
+    assert any("all-reduce" in text for text in eight.assumptions)
+
+
+def test_nvlink_beats_pcie() -> None:
+    slow = predict(make_trace(), resolve_gpu("A100-PCIE-40GB"), 8)
+    fast = predict(make_trace(), resolve_gpu("A100-SXM-40GB"), 8)
+    assert fast.communication_s < slow.communication_s
+
+
+@pytest.mark.parametrize(("ops", "num_gpus"), [((), 1), ((make_op(),), 0)])
+def test_nonsense_is_refused(ops: tuple[object, ...], num_gpus: int) -> None:
+    with pytest.raises(ValueError, match=r"operators|num_gpus"):
+        predict(make_trace(ops=ops), V100, num_gpus)
+
+
+def test_phases_do_not_change_the_sum() -> None:
+    forward = make_op("aten::mm", flops=10**12)
+    backward = make_op("aten::mm", flops=10**12, phase=Phase.BACKWARD)
+    assert predict(only(forward), V100).iteration_s == predict(only(backward), V100).iteration_s
