@@ -1,0 +1,106 @@
+"""``recommend(...)``: options for a job, ranked on a Pareto frontier of time and cost; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from advisor.errors import InputError, NoOfferError
+from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
+from recommender.choose import Nearest, choose, nearest
+from recommender.draws import make_draws
+from recommender.evaluate import evaluate
+from recommender.pareto import frontier
+from recommender.spot import SpotTerms
+
+__all__ = ["Nearest", "nearest", "recommend"]
+
+EstimateKey = tuple[str, int]
+
+
+def recommend(
+    trace: Trace,
+    estimates: Mapping[EstimateKey, IterationEstimate],
+    gpus: Mapping[str, GpuSpec],
+    plans: Sequence[Plan],
+    job: Job,
+    *,
+    rng: np.random.Generator,
+    spot: SpotTerms | None = None,
+) -> Recommendation:
+    """Evaluate every plan and rank the feasible ones.
+
+    Args:
+        trace: the script.
+        estimates: by (GPU name, number of GPUs); one for each that occurs in ``plans``.
+        gpus: the catalog entries of those GPUs.
+        plans: what could be rented or used.
+        job: what to do and under which limits.
+        rng: draws are reproducible from its seed.
+        spot: how spot machines behave; assumptions of ours if None.
+
+    Raises:
+        InputError: the job is not well formed or its length unknown.
+        NoOfferError: there is no plan at all.
+    """
+    check_job(job)
+    if not plans:
+        raise NoOfferError(
+            "there is nothing to choose from: no local GPU, no cluster and no offer matches."
+            " Widen --gpu, --provider, --region or --market, or give --local-gpu NAME."
+        )
+    draws, terms = make_draws(rng), spot or SpotTerms()
+    options = tuple(
+        evaluate(plan, estimates[plan.gpu, plan.num_gpus], gpus[plan.gpu], trace, job, draws, terms)
+        for plan in plans
+    )
+    best = _frontier(options)
+    chosen = choose(best, job)
+    return Recommendation(
+        job=job,
+        options=options,
+        frontier=tuple(option.plan.id for option in best),
+        recommended=chosen[0].plan.id if chosen else None,
+        rule=chosen[1] if chosen else None,
+        warnings=_warnings(trace, options),
+    )
+
+
+def check_job(job: Job) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        InputError: says which number is wrong and what is allowed.
+    """
+    if (job.epochs is None) == (job.iterations is None):
+        raise InputError("give either --epochs N or --iterations N: how long does the job train?")
+    limits = {
+        "--epochs": job.epochs,
+        "--iterations": job.iterations,
+        "--iterations-per-epoch": job.iterations_per_epoch,
+        "--budget": job.budget_usd,
+        "--deadline": job.deadline_s,
+    }
+    for name, value in limits.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{name} must be a finite number above 0, got {value:g}.")
+    if not 0 < job.confidence < 1:
+        raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")
+
+
+def _frontier(options: Sequence[Option]) -> list[Option]:
+    feasible = [option for option in options if option.feasible]
+    return [feasible[i] for i in frontier([(o.time_s.p50, o.cost_usd.p50) for o in feasible])]
+
+
+def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
+    warnings = list(trace.warnings)
+    free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
+    if free:
+        warnings.append(
+            f"no hourly cost is configured for {', '.join(free)}: counted as $0, which flatters it"
+        )
+    if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
+        warnings.append("the wait for cloud capacity is unknown and counts as 0")
+    return tuple(warnings)

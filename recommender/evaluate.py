@@ -1,0 +1,191 @@
+"""Plan + IterationEstimate -> Option: time, cost, odds and risk of one job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.predict import what_would_fit
+from advisor.types import (
+    GpuSpec,
+    IterationEstimate,
+    Job,
+    Market,
+    Option,
+    Plan,
+    Quantiles,
+    Tier,
+    Trace,
+)
+from advisor.units import HOUR_S, format_bytes, format_duration, format_usd
+from recommender.draws import Array, Draws, log_normal, quantiles_of, waits
+from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, makespan_and_billed_h
+
+# Money and time are compared to a millionth, so that rounding never decides.
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Draws [n] of one plan: seconds trained, seconds until done, seconds billed, dollars."""
+
+    train_s: Array
+    time_s: Array
+    billed_s: Array
+    cost_usd: Array
+
+
+def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
+    """Optimizer steps on ``num_gpus`` with the batch per GPU held (weak scaling).
+
+    Raises:
+        InputError: epochs are asked for and nobody knows how many iterations one has.
+    """
+    if job.iterations is not None:
+        return math.ceil(job.iterations / num_gpus)
+    per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
+    if per_epoch is None or job.epochs is None:
+        raise InputError(
+            f"the data of {trace.script!r} has no length, so an epoch has none either:"
+            " add --iterations-per-epoch N, or give --iterations N instead of --epochs."
+        )
+    return math.ceil(math.ceil(per_epoch / num_gpus) * job.epochs)
+
+
+def evaluate(
+    plan: Plan,
+    estimate: IterationEstimate,
+    gpu: GpuSpec,
+    trace: Trace,
+    job: Job,
+    draws: Draws,
+    spot: SpotTerms,
+) -> Option:
+    """What one plan means for the job.
+
+    Raises:
+        InputError: the number of iterations is unknown.
+    """
+    iterations = num_iterations(trace, job, plan.num_gpus)
+    outcome = _outcome(plan, estimate, iterations, draws, spot)
+    odds = _odds(outcome, job)
+    removed_by = _removed_by(estimate, job, odds)
+    reasons, changes = _words(plan, estimate, gpu, trace, spot)
+    cost_usd = quantiles_of(outcome.cost_usd)
+    return Option(
+        plan=plan,
+        estimate=estimate,
+        iterations=iterations,
+        wait_s=plan.wait_s,
+        train_s=quantiles_of(outcome.train_s),
+        time_s=quantiles_of(outcome.time_s),
+        cost_usd=cost_usd,
+        cost_breakdown_usd=_breakdown(plan, cost_usd, iterations * estimate.iteration_s.p50),
+        p_within_budget=odds["budget"],
+        p_within_deadline=odds["deadline"],
+        risk=_risk(plan, spot),
+        feasible=not removed_by,
+        removed_by=", ".join(removed_by) or None,
+        script_changes=tuple(changes),
+        reasons=(*_misses(job, outcome, odds), *reasons),
+    )
+
+
+def _outcome(
+    plan: Plan, estimate: IterationEstimate, iterations: int, draws: Draws, spot: SpotTerms
+) -> Outcome:
+    work_s = iterations * log_normal(estimate.iteration_s, draws.prediction)
+    train_s, billed_s = work_s, work_s
+    if is_spot(plan):
+        rate = spot.preemptions_per_h * np.exp(SIGMA_RATE * draws.preemption_rate)
+        reacquire = spot.reacquire_h * np.exp(SIGMA_REACQUIRE * draws.reacquire)
+        makespan_h, billed_h = makespan_and_billed_h(
+            work_s / HOUR_S, spot, rate_per_h=rate, reacquire_h=reacquire
+        )
+        train_s, billed_s = makespan_h * HOUR_S, billed_h * HOUR_S
+    wait_s = waits(plan.wait_s, draws.wait) if plan.wait_s else np.zeros_like(work_s)
+    billed_s = np.maximum(billed_s + plan.startup_s, plan.minimum_billed_s)
+    return Outcome(
+        train_s=train_s,
+        time_s=wait_s + plan.startup_s + train_s,
+        billed_s=billed_s,
+        cost_usd=(plan.usd_per_h or 0.0) * billed_s / HOUR_S,
+    )
+
+
+def is_spot(plan: Plan) -> bool:
+    """Whether the plan can be preempted."""
+    return plan.offer is not None and plan.offer.market is Market.SPOT
+
+
+def _odds(outcome: Outcome, job: Job) -> dict[str, float | None]:
+    def share(values: Array, limit: float | None) -> float | None:
+        return None if limit is None else float(np.mean(values <= limit * (1 + TOLERANCE)))
+
+    return {
+        "budget": share(outcome.cost_usd, job.budget_usd),
+        "deadline": share(outcome.time_s, job.deadline_s),
+    }
+
+
+def _removed_by(estimate: IterationEstimate, job: Job, odds: Mapping[str, float | None]) -> list[str]:
+    removed = [] if estimate.fits_memory else ["memory"]
+    return removed + [name for name, p in odds.items() if p is not None and p < job.confidence]
+
+
+def _breakdown(plan: Plan, cost_usd: Quantiles, train_s: float) -> dict[str, float]:
+    """Dollars by cause; they add up to the median cost."""
+    usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
+    parts = {
+        "training": usd_per_s * train_s,
+        "start-up": usd_per_s * plan.startup_s,
+    }
+    rest = cost_usd.p50 - sum(parts.values())
+    name = "preemptions" if is_spot(plan) else "billing minimum"
+    return parts | ({name: rest} if abs(rest) > TOLERANCE * cost_usd.p50 else {})
+
+
+def _misses(job: Job, outcome: Outcome, odds: Mapping[str, float | None]) -> list[str]:
+    misses = []
+    budget, deadline = odds["budget"], odds["deadline"]
+    if job.budget_usd is not None and budget is not None and budget < job.confidence:
+        cost = format_usd(quantiles_of(outcome.cost_usd).p50)
+        misses.append(
+            f"over budget: {cost} expected, within {format_usd(job.budget_usd)} with p {budget:.2f}"
+        )
+    if job.deadline_s is not None and deadline is not None and deadline < job.confidence:
+        time = format_duration(quantiles_of(outcome.time_s).p50)
+        limit = format_duration(job.deadline_s)
+        misses.append(f"too late: {time} expected, within {limit} with p {deadline:.2f}")
+    return misses
+
+
+def _words(
+    plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace, spot: SpotTerms
+) -> tuple[list[str], list[str]]:
+    """Reasons, and what would have to change in the script."""
+    reasons, changes = [], []
+    if not estimate.fits_memory:
+        need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
+        fix = what_would_fit(trace.memory, gpu, trace.batch_size)
+        reasons.append(f"does not fit: needs {need}, the GPU has {has}; {fix}")
+    if plan.usd_per_h is None:
+        reasons.append("cost unknown: nobody configured an hourly cost, so it counts as $0.00")
+    if plan.wait_s is None:
+        reasons.append("wait unknown: nobody configured or measured it, so it counts as 0")
+    if plan.num_gpus > 1 and not trace.collectives:
+        changes.append("wrap the model in DistributedDataParallel and start it with torchrun")
+    if is_spot(plan) and spot.checkpoint_interval_h is not None:
+        every = format_duration(spot.checkpoint_interval_h * HOUR_S)
+        changes.append(f"save a checkpoint every {every} and resume from it")
+    return reasons, changes
+
+
+def _risk(plan: Plan, spot: SpotTerms) -> str:
+    if is_spot(plan):
+        return f"preemption, {spot.preemptions_per_h:g} per hour assumed"
+    return "wait" if plan.tier is Tier.CLUSTER else "none known"

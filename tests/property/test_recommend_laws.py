@@ -1,0 +1,150 @@
+"""Laws of the recommendation over random plans: money adds up, and a larger budget never hurts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.types import (
+    Interval,
+    IterationEstimate,
+    Market,
+    Plan,
+    Quantiles,
+    Recommendation,
+    Tier,
+)
+from recommender import recommend
+from recommender.draws import make_draws, quantiles_of, waits
+from recommender.spot import SpotTerms, makespan_and_billed_h
+from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+
+PRICES = st.floats(0.05, 100)
+SECONDS = st.floats(1e-3, 10)
+# Below a second there is no wait to speak of.
+WAITS = st.just(0.0) | st.floats(1, 3600)
+
+
+@st.composite
+def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEstimate]]:
+    count = draw(st.integers(1, 6))
+    plans, estimates = [], []
+    for i in range(count):
+        p50 = draw(SECONDS)
+        factor = draw(st.floats(1, 2))
+        interval = Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
+        market = draw(st.sampled_from([Market.ON_DEMAND, Market.SPOT]))
+        tier = draw(st.sampled_from([Tier.CLOUD, Tier.CLUSTER]))
+        startup_s = draw(st.floats(0, 3600))
+        wait_s = Quantiles(p50=draw(WAITS), p90=7200.0)
+        plans.append(
+            make_plan(f"G{i}", draw(PRICES), market=market, tier=tier, startup_s=startup_s, wait_s=wait_s)
+        )
+        fits = draw(st.booleans())
+        estimates.append(make_estimate(f"G{i}", interval, memory_limit_bytes=16 * 2**30 if fits else 1))
+    return plans, estimates
+
+
+def decide(pair: tuple[list[Plan], list[IterationEstimate]], **limits: float | None) -> Recommendation:
+    plans, estimates = pair
+    return recommend(
+        make_trace(),
+        {(e.gpu, e.num_gpus): e for e in estimates},
+        {e.gpu: make_gpu(e.gpu) for e in estimates},
+        plans,
+        make_job(**limits),
+        rng=np.random.default_rng(1),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates())
+def test_the_breakdown_adds_up_to_the_cost(
+    pair: tuple[list[Plan], list[IterationEstimate]],
+) -> None:
+    for option in decide(pair).options:
+        parts = sum(option.cost_breakdown_usd.values())
+        assert parts == pytest.approx(option.cost_usd.p50, rel=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates())
+def test_cost_is_price_times_billed_time_without_preemption(
+    pair: tuple[list[Plan], list[IterationEstimate]],
+) -> None:
+    for option in decide(pair).options:
+        plan = option.plan
+        if plan.offer is not None and plan.offer.market is Market.SPOT:
+            continue
+        assert plan.usd_per_h is not None
+        billed_s = plan.startup_s + option.train_s.p50
+        assert option.cost_usd.p50 == pytest.approx(plan.usd_per_h * billed_s / 3600, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates(), st.floats(1, 1e6), st.floats(1, 10))
+def test_a_higher_budget_never_lowers_the_best_time(
+    pair: tuple[list[Plan], list[IterationEstimate]], budget: float, factor: float
+) -> None:
+    def best_time_s(limit: float) -> float:
+        feasible = [o for o in decide(pair, budget_usd=limit).options if o.feasible]
+        return min((o.time_s.p50 for o in feasible), default=float("inf"))
+
+    assert best_time_s(budget * factor) <= best_time_s(budget)
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates())
+def test_the_recommended_is_feasible_and_on_the_frontier(
+    pair: tuple[list[Plan], list[IterationEstimate]],
+) -> None:
+    answer = decide(pair)
+    feasible = {option.plan.id for option in answer.options if option.feasible}
+    assert (answer.recommended is None) == (not feasible)
+    if answer.recommended is not None:
+        assert answer.recommended in answer.frontier
+        assert set(answer.frontier) <= feasible
+
+
+@given(WAITS, st.floats(1, 100))
+def test_waits_keep_their_quantiles(p50_s: float, factor: float) -> None:
+    given_quantiles = Quantiles(p50=p50_s, p90=max(p50_s * factor, 1.0))
+    draws = make_draws(np.random.default_rng(0))
+    found = quantiles_of(waits(given_quantiles, draws.wait))
+    assert found.p50 == pytest.approx(given_quantiles.p50, rel=1e-9)
+    assert found.p90 == pytest.approx(given_quantiles.p90, rel=1e-9)
+
+
+@given(st.floats(0.01, 1000), st.floats(0, 2), st.floats(0.01, 4))
+def test_preemption_only_ever_costs(work_h: float, rate: float, interval_h: float) -> None:
+    terms = SpotTerms(preemptions_per_h=rate, checkpoint_interval_h=interval_h)
+    makespan, billed = makespan_and_billed_h(np.array([work_h]), terms, rate_per_h=rate, reacquire_h=0.5)
+    assert billed[0] >= work_h * (1 - 1e-6)
+    assert makespan[0] >= billed[0] * (1 - 1e-6)
+
+
+@given(st.floats(0.1, 100), st.floats(0.01, 1), st.floats(1, 5))
+def test_more_preemptions_never_finish_sooner(work_h: float, rate: float, more: float) -> None:
+    terms = SpotTerms(checkpoint_interval_h=0.5)
+    work = np.array([work_h])
+    fewer, _ = makespan_and_billed_h(work, terms, rate_per_h=rate, reacquire_h=0.5)
+    many, _ = makespan_and_billed_h(work, terms, rate_per_h=rate * more, reacquire_h=0.5)
+    assert many[0] >= fewer[0] * (1 - 1e-9)
+
+
+def test_a_hopeless_spot_plan_is_infinite_and_never_on_the_frontier() -> None:
+    estimates = [make_estimate("S", 1.0), make_estimate("D", 1.0)]
+    plans = [make_plan("S", 0.01, market=Market.SPOT), make_plan("D", 1000.0)]
+    answer = recommend(
+        make_trace(),
+        {(e.gpu, 1): e for e in estimates},
+        {e.gpu: make_gpu(e.gpu) for e in estimates},
+        plans,
+        make_job(iterations=10**8),
+        rng=np.random.default_rng(0),
+        spot=SpotTerms(preemptions_per_h=5, checkpoint_interval_h=None),
+    )
+    assert answer.options[0].time_s.p50 == float("inf")
+    assert answer.frontier == ("D",)

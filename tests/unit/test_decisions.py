@@ -1,0 +1,180 @@
+"""Cases whose arithmetic is written out by hand; the recommender must come to the same figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.types import IterationEstimate, Job, Plan, Quantiles, Recommendation, Tier, Trace
+from advisor.units import GB
+from recommender import nearest, recommend
+from recommender.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+
+TOLERANCE = 1e-4
+
+
+def decide(
+    plans: list[Plan], estimates: list[IterationEstimate], job: Job, trace: Trace | None = None
+) -> Recommendation:
+    return recommend(
+        trace or make_trace(),
+        {(e.gpu, e.num_gpus): e for e in estimates},
+        {e.gpu: make_gpu(e.gpu) for e in estimates},
+        plans,
+        job,
+        rng=np.random.default_rng(0),
+    )
+
+
+def time_h(recommendation: Recommendation, plan_id: str) -> Quantiles:
+    option = next(o for o in recommendation.options if o.plan.id == plan_id)
+    return Quantiles(p50=option.time_s.p50 / HOUR_S, p90=option.time_s.p90 / HOUR_S)
+
+
+def cost_usd(recommendation: Recommendation, plan_id: str) -> float:
+    return next(o for o in recommendation.options if o.plan.id == plan_id).cost_usd.p50
+
+
+class TestCase1FrontierBudgetDeadline:
+    PLANS = (make_plan("X", 3.0), make_plan("Y", 0.9), make_plan("Z", 1.2))
+    ESTIMATES = (make_estimate("X", 0.10), make_estimate("Y", 0.25), make_estimate("Z", 0.30))
+
+    def decide(self, **limits: float) -> Recommendation:
+        return decide(list(self.PLANS), list(self.ESTIMATES), make_job(**limits))
+
+    def test_time_and_cost(self) -> None:
+        answer = self.decide()
+        times = [time_h(answer, name).p50 for name in "XYZ"]
+        assert times == pytest.approx([2.7778, 6.9444, 8.3333], abs=TOLERANCE)
+        costs = [cost_usd(answer, name) for name in "XYZ"]
+        assert costs == pytest.approx([8.3333, 6.25, 10.00], abs=TOLERANCE)
+
+    def test_frontier(self) -> None:
+        assert self.decide().frontier == ("X", "Y")
+
+    def test_budget(self) -> None:
+        answer = self.decide(budget_usd=7)
+        assert answer.recommended == "Y"
+        assert answer.frontier == ("Y",)
+        assert answer.options[0].removed_by == "budget"
+
+    def test_deadline(self) -> None:
+        answer = self.decide(deadline_s=4 * HOUR_S)
+        assert answer.recommended == "X"
+        assert answer.options[1].removed_by == "deadline"
+
+    def test_nothing_feasible_names_the_nearest(self) -> None:
+        answer = self.decide(budget_usd=7, deadline_s=4 * HOUR_S)
+        assert answer.recommended is None
+        assert answer.frontier == ()
+        by_id = {near.option.plan.id: near for near in nearest(answer.options, answer.job)}
+        assert set(by_id) == {"X", "Y"}
+        assert by_id["X"].over_budget_usd == pytest.approx(1.3333, abs=TOLERANCE)
+        assert by_id["X"].late_s == 0
+        assert by_id["Y"].late_s / HOUR_S == pytest.approx(2.9444, abs=TOLERANCE)
+        assert by_id["Y"].over_budget_usd == 0
+
+
+class TestCase2ClusterAgainstCloud:
+    PLANS = (
+        make_plan("X", 3.0),
+        make_plan("C", 0.5, tier=Tier.CLUSTER, wait_s=Quantiles(p50=3 * HOUR_S, p90=8 * HOUR_S)),
+    )
+    ESTIMATES = (make_estimate("X", 0.10), make_estimate("C", 0.12))
+
+    def test_time_cost_and_frontier(self) -> None:
+        answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job())
+        assert time_h(answer, "C").p50 == pytest.approx(6.3333, abs=TOLERANCE)
+        assert time_h(answer, "C").p90 == pytest.approx(11.3333, abs=TOLERANCE)
+        assert cost_usd(answer, "C") == pytest.approx(1.6667, abs=TOLERANCE)
+        assert set(answer.frontier) == {"X", "C"}
+
+    def test_a_deadline_counts_the_wait(self) -> None:
+        answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(deadline_s=4 * HOUR_S))
+        assert answer.frontier == ("X",)
+
+
+class TestCase3Spot:
+    TERMS = SpotTerms(preemptions_per_h=0.4, checkpoint_h=0.02, restart_h=0.1, reacquire_h=0.5)
+
+    def hours(self, interval_h: float | None) -> tuple[float, float]:
+        terms = SpotTerms(
+            preemptions_per_h=0.4,
+            checkpoint_interval_h=interval_h,
+            checkpoint_h=0.02,
+            restart_h=0.1,
+            reacquire_h=0.5,
+        )
+        makespan, billed = makespan_and_billed_h(np.array([8.0]), terms, rate_per_h=0.4, reacquire_h=0.5)
+        return float(makespan[0]), float(billed[0])
+
+    def test_without_checkpoints(self) -> None:
+        assert self.hours(None) == pytest.approx((73.479, 61.232), abs=1e-3)
+
+    def test_best_interval(self) -> None:
+        best = best_checkpoint_interval_h(self.TERMS)
+        assert best == pytest.approx(0.3162, abs=TOLERANCE)
+        assert self.hours(best) == pytest.approx((11.371, 9.476), abs=1e-3)
+
+    def test_hourly_checkpoints(self) -> None:
+        assert self.hours(1.0) == pytest.approx((12.585, 10.49), abs=5e-3)
+
+
+class TestCase4EpochsToSteps:
+    PLANS = (make_plan("T", 1.0), make_plan("T", 8.0, num_gpus=8))
+    ESTIMATES = (make_estimate("T", 0.2), make_estimate("T", 0.2 / 0.9, num_gpus=8))
+
+    def test_weak_scaling(self) -> None:
+        answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(epochs=90))
+        one, eight = answer.options
+        assert one.iterations == 1_801_710
+        assert eight.iterations == 225_270
+        assert time_h(answer, "T").p50 == pytest.approx(100.095, abs=1e-3)
+        assert time_h(answer, "8xT").p50 == pytest.approx(13.9056, abs=3e-3)
+        assert cost_usd(answer, "T") == pytest.approx(100.10, abs=0.01)
+        assert cost_usd(answer, "8xT") == pytest.approx(111.24, abs=0.01)
+        assert set(answer.frontier) == {"T", "8xT"}
+
+
+class TestCase5MemoryFirst:
+    def test_what_does_not_fit_stays_visible_with_the_reason(self) -> None:
+        need = 31 * GB
+        estimates = [
+            make_estimate("SMALL", 0.2, memory_bytes=need, memory_limit_bytes=24 * GB),
+            make_estimate("LARGE", 0.2, memory_bytes=need, memory_limit_bytes=40 * GB),
+        ]
+        answer = decide([make_plan("SMALL", 0.6), make_plan("LARGE", 2.0)], estimates, make_job())
+        small = answer.options[0]
+        assert answer.recommended == "LARGE"
+        assert answer.frontier == ("LARGE",)
+        assert (small.feasible, small.removed_by) == (False, "memory")
+        assert "does not fit" in small.reasons[0]
+        assert "would fit" in small.reasons[0]
+
+
+class TestCase7BillingMinimum:
+    def test_twenty_seconds_cost_a_minute(self) -> None:
+        plan = make_plan("X", 3.6, minimum_billed_s=60.0)
+        answer = decide([plan], [make_estimate("X", 0.1)], make_job(iterations=200))
+        option = answer.options[0]
+        assert option.train_s.p50 == pytest.approx(20.0)
+        assert option.cost_usd.p50 == pytest.approx(0.06)
+        assert sum(option.cost_breakdown_usd.values()) == pytest.approx(0.06)
+
+
+class TestCase8NearTie:
+    def test_neither_pushes_the_other_off(self) -> None:
+        plans = [make_plan("P", 5.0), make_plan("Q", 49.5 / 10.2)]
+        estimates = [make_estimate("P", 0.36), make_estimate("Q", 0.3672)]
+        assert set(decide(plans, estimates, make_job()).frontier) == {"P", "Q"}
+
+
+class TestCase9FreeIsNotFree:
+    def test_a_cluster_without_a_cost_warns(self) -> None:
+        plan = make_plan("C", None, tier=Tier.CLUSTER)
+        answer = decide([plan], [make_estimate("C", 0.1)], make_job())
+        option = answer.options[0]
+        assert option.cost_usd.p50 == 0
+        assert any("cost unknown" in reason for reason in option.reasons)
+        assert any("no hourly cost" in warning for warning in answer.warnings)
