@@ -1,0 +1,46 @@
+"""The command line: parse, call, render. Each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from advisor.cli import config, doctor, gpus, predict, prices, profile, recommend
+
+# Rich help pages would cost a third of the start-up time.
+app = typer.Typer(
+    name="advisor",
+    help="Where should this PyTorch training script run? Predicted time, real prices, one ranked answer.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from advisor import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("recommend")(recommend.recommend)
+app.command("profile")(profile.profile)
+app.command("predict")(predict.predict)
+app.command("gpus")(gpus.gpus)
+app.command("prices")(prices.prices)
+app.command("doctor")(doctor.doctor)
+app.command("init")(config.init)
+app.add_typer(config.app, name="config")

@@ -1,0 +1,85 @@
+"""Shows a Recommendation, and ends with exit code 4 if nothing in it is feasible."""
+
+from __future__ import annotations
+
+from advisor.cli.common import warn
+from advisor.errors import InputError, NothingFeasibleError
+from advisor.report.explain import explain
+from advisor.report.options import find_option, print_options, recommendation_json, where
+from advisor.report.rows import Format
+from advisor.types import Option, Recommendation, Trace
+from advisor.units import format_duration, format_usd
+
+
+def show(
+    recommendation: Recommendation,
+    trace: Trace,
+    *,
+    output: Format,
+    explained: str | None,
+    top: int | None,
+) -> None:
+    """Results to stdout, warnings to stderr.
+
+    Raises:
+        InputError: ``explained`` names no option.
+        NothingFeasibleError: after the rows with their reasons were shown.
+    """
+    if explained is not None:
+        print(explain(_find(recommendation, explained)))
+        return
+    if output is Format.JSON:
+        print(recommendation_json(recommendation, trace))
+    else:
+        print_options(recommendation, output, top=top)
+    if output is Format.TABLE:
+        _print_words(recommendation, top)
+    warn(recommendation.warnings)
+    if recommendation.recommended is None:
+        raise NothingFeasibleError(_nothing_feasible(recommendation))
+
+
+def _find(recommendation: Recommendation, wanted: str) -> Option:
+    found = find_option(recommendation, wanted)
+    if isinstance(found, Option):
+        return found
+    from advisor.errors import did_you_mean
+
+    raise InputError(
+        f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, found)}"
+    )
+
+
+def _print_words(recommendation: Recommendation, top: int | None) -> None:
+    shown = len(recommendation.options) if top is None else min(top, len(recommendation.options))
+    hidden = len(recommendation.options) - shown
+    if hidden:
+        print(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
+    chosen = next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
+    if chosen is None:
+        return
+    print(f"\nRecommended: {where(chosen)}, {recommendation.rule}.")
+    for line in (*chosen.script_changes, *chosen.reasons):
+        print(f"  - {line}")
+
+
+def _nothing_feasible(recommendation: Recommendation) -> str:
+    from recommender import nearest
+
+    near = nearest(recommendation.options, recommendation.job)
+    if not near:
+        option = min(
+            recommendation.options,
+            key=lambda o: o.estimate.memory_bytes - o.estimate.memory_limit_bytes,
+        )
+        return f"nothing fits in memory. Nearest: {where(option)}: {option.reasons[0]}."
+    misses = []
+    for item in near:
+        gaps = []
+        if item.over_budget_usd:
+            gaps.append(f"{format_usd(item.over_budget_usd)} over the budget")
+        if item.late_s:
+            gaps.append(f"{format_duration(item.late_s)} late")
+        gap = " and ".join(gaps) or "within the limits at the median, but not surely enough"
+        misses.append(f"{where(item.option)} is {gap}")
+    return f"nothing is feasible. Nearest: {'; '.join(misses)}."

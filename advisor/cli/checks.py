@@ -1,0 +1,102 @@
+"""What ``advisor doctor`` looks at; each check is a function that answers with one Check."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from advisor.errors import AdvisorError
+from advisor.report.checks import Check
+
+_TORCH_QUERY = "from importlib.metadata import version; print(version('torch'))"
+TIMEOUT_S = 30.0
+
+
+def run_checks() -> list[Check]:
+    """All checks, in the order of the way through the house."""
+    checks = (_python, _settings, _native, _catalog, _prices, _torch, _gpu)
+    return [_guarded(check) for check in checks]
+
+
+def _guarded(check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except AdvisorError as error:
+        return Check(name=check.__name__.strip("_"), state="broken", detail=str(error))
+
+
+def _python() -> Check:
+    return Check(name="python", state="ok", detail=f"{sys.version.split()[0]} at {sys.executable}")
+
+
+def _settings() -> Check:
+    from advisor.config import load_config, project_file, user_file
+
+    config = load_config()
+    candidates = (user_file(), project_file(Path.cwd()))
+    files = [str(path) for path in candidates if path is not None and path.is_file()]
+    detail = ", ".join(files) or "defaults only; advisor init writes a first file"
+    if config.warnings:
+        return Check(name="settings", state="note", detail="; ".join(config.warnings))
+    return Check(name="settings", state="ok", detail=detail)
+
+
+def _native() -> Check:
+    from advisor.native import COMPILED
+
+    if COMPILED:
+        return Check(name="native", state="ok", detail="compiled module loaded")
+    return Check(
+        name="native",
+        state="note",
+        detail="Python reference in use: right but slow. Install a C++ compiler and reinstall.",
+    )
+
+
+def _catalog() -> Check:
+    from advisor.gpus import load_gpus
+
+    return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
+
+
+def _prices() -> Check:
+    from advisor.pricing import OfferQuery, load_offers
+
+    found = load_offers(OfferQuery(), today=datetime.now(UTC).date())
+    newest = max(offer.retrieved_at for offer in found.offers)
+    detail = f"{len(found.offers)} offers, newest of {newest}"
+    return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
+
+
+def _torch() -> Check:
+    from advisor.profile import default_python
+
+    python = default_python()
+    command = [str(python), "-c", _TORCH_QUERY]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check(name="torch", state="broken", detail=f"{python} does not run: {error}")
+    if answer.returncode == 0:
+        return Check(name="torch", state="ok", detail=f"{answer.stdout.strip()} in {python}")
+    return Check(
+        name="torch",
+        state="note",
+        detail=f"none in {python}: activate the script's environment, or give --python PATH."
+        " Saved traces work without.",
+    )
+
+
+def _gpu() -> Check:
+    from advisor.devices import detect_devices
+    from advisor.gpus import resolve_gpu
+
+    devices = detect_devices()
+    if not devices:
+        detail = "none here: scripts are profiled without one, and there is no local option"
+        return Check(name="gpu", state="ok", detail=detail)
+    names = [resolve_gpu(device.name).name for device in devices]
+    return Check(name="gpu", state="ok", detail=", ".join(names))

@@ -1,0 +1,145 @@
+"""What commands share: options, settings with flags on top, warnings, and a trace from what was given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from advisor.report.rows import Format
+from advisor.types import Market
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.types import Trace
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", "-f", help="How to print results.", case_sensitive=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
+PythonOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Interpreter that runs the script; default: the active virtual environment's.",
+    ),
+]
+TimeoutOption = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
+]
+ArgumentsArgument = Annotated[
+    list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
+]
+SourceArgument = Annotated[
+    Path, typer.Argument(help="A training script or a saved trace.", metavar="SCRIPT_OR_TRACE")
+]
+GpuOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu",
+        "-g",
+        metavar="GPU",
+        help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
+    ),
+]
+ProviderOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="aws, gcp. Repeatable.")]
+RegionOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.")
+]
+MarketOption = Annotated[
+    list[Market] | None,
+    typer.Option(metavar="MARKET", help="on-demand, spot. Repeatable.", case_sensitive=False),
+]
+MaxAgeOption = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Refuse older prices, such as 30d.")
+]
+
+
+def chosen_format(output: Format, as_json: bool) -> Format:
+    """``--json`` wins over the default of ``--format``."""
+    return Format.JSON if as_json else output
+
+
+def settings_with(**flags: Any) -> Config:
+    """All layers with this command's flags on top (``cloud__max_gpus=4``); warns about strays."""
+    from advisor.config import load_config
+
+    config = load_config({name.replace("__", "."): value for name, value in flags.items()})
+    warn(config.warnings)
+    return config
+
+
+def warn(messages: Iterable[str]) -> None:
+    """Warnings go to stderr, so that results stay clean."""
+    for message in messages:
+        print(f"warning: {message}", file=sys.stderr)
+
+
+def note(message: str) -> None:
+    """What is worth knowing and no warning."""
+    print(f"note: {message}", file=sys.stderr)
+
+
+@contextmanager
+def progress(message: str) -> Iterator[None]:
+    """A spinner on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(message):
+        yield
+
+
+def load_trace(source: Path, arguments: list[str] | None, config: Config) -> Trace:
+    """The Trace in a file, or of a script that is profiled now.
+
+    Raises:
+        InputError: nothing there, or arguments for a saved trace.
+        TraceError: a damaged trace.
+        ProfileError: the script yields no iteration.
+    """
+    from advisor.errors import InputError
+    from advisor.trace_io import read_trace
+
+    if not source.exists():
+        raise InputError(
+            f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
+            " that advisor profile wrote."
+        )
+    if not is_trace(source):
+        return profile_script(source, arguments, config)
+    if arguments:
+        raise InputError(
+            f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
+        )
+    return read_trace(source)
+
+
+def is_trace(source: Path) -> bool:
+    """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
+    if source.is_dir():
+        return False
+    with source.open("rb") as file:
+        start = file.read(64).lstrip()
+    return start[:2] == b"\x1f\x8b" or start[:1] == b"{" or source.name.endswith((".json", ".json.gz"))
+
+
+def profile_script(script: Path, arguments: list[str] | None, config: Config) -> Trace:
+    """Profile, with a spinner."""
+    from advisor.profile import profile
+
+    settings = config.settings.profile
+    with progress(f"profiling {script.name} without a GPU"):
+        return profile(
+            script,
+            arguments or (),
+            python=settings.python,
+            timeout_s=settings.timeout,
+        )

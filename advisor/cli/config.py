@@ -1,0 +1,44 @@
+"""``advisor init`` and ``advisor config show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.report.rows import Format
+
+app = typer.Typer(help="Settings and where each comes from.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def init(
+    project: Annotated[
+        bool, typer.Option("--project", help="Write .advisor.yaml here instead of the user's file.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Write a first settings file, every line commented out and explained."""
+    from advisor.config import PROJECT_FILE, user_file
+    from advisor.errors import InputError
+    from advisor.report.settings import template
+
+    path = Path(PROJECT_FILE) if project else user_file()
+    if path.exists() and not force:
+        raise InputError(f"{str(path)!r} is already there: edit it, or overwrite it with --force.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(template(), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
+    typer.echo(f"wrote {path}: uncomment what you want to change")
+
+
+@app.command("show")
+def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Print every setting, its value and the layer that set it."""
+    from advisor.cli.common import settings_with
+    from advisor.report.settings import print_settings
+
+    print_settings(settings_with(), chosen_format(output, as_json))

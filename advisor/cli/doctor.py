@@ -1,0 +1,19 @@
+"""``advisor doctor``: what is set up on this machine, and what to do about the rest."""
+
+from __future__ import annotations
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.report.rows import Format
+
+
+def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Check this installation; exits with 1 if the main job cannot work."""
+    from advisor.cli.checks import run_checks
+    from advisor.errors import AdvisorError
+    from advisor.report.checks import print_checks
+
+    checks = run_checks()
+    print_checks(checks, chosen_format(output, as_json))
+    broken = [check.name for check in checks if check.state == "broken"]
+    if broken:
+        raise AdvisorError(f"not in working order: {', '.join(broken)}.")

@@ -1,0 +1,136 @@
+"""Settings and flags -> a query of offers, and machines -> what the recommender takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from advisor.cli.common import note
+from advisor.errors import ConfigError, InputError, did_you_mean
+from advisor.types import GpuSpec, Quantiles, Tier
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.pricing import Offers
+    from advisor.settings import ClusterSettings, Settings
+    from recommender.candidates import Machine
+
+
+def query_offers(
+    config: Config,
+    gpu: Sequence[str] | None,
+    *,
+    max_usd_per_h: float | None = None,
+    max_gpus: int | None,
+) -> Offers:
+    """Offers of the clouds in the settings, of the GPUs and counts asked for or of all.
+
+    Raises:
+        UnknownGpuError: a name that no GPU and no family has.
+        InputError: a provider that no source knows.
+        StaleCatalogError: prices older than ``prices.max_age``.
+    """
+    from advisor.pricing import OfferQuery, load_offers
+
+    cloud = config.settings.cloud
+    _check_providers(cloud.providers)
+    wanted = wanted_counts(gpu or ())
+    query = OfferQuery(
+        providers=cloud.providers,
+        regions=cloud.regions,
+        gpus=tuple(wanted),
+        markets=cloud.markets,
+        max_usd_per_h=max_usd_per_h,
+    )
+    found = load_offers(query, today=datetime.now(UTC).date(), max_age_s=config.settings.prices.max_age)
+    kept = (
+        offer
+        for offer in found.offers
+        if offer.num_gpus in (wanted.get(offer.gpu) or {offer.num_gpus})
+        and (max_gpus is None or offer.num_gpus <= max_gpus)
+    )
+    return replace(found, offers=tuple(kept))
+
+
+def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:
+    """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families said aloud."""
+    from advisor.gpus import parse_gpu_request
+
+    wanted: dict[str, set[int]] = {}
+    for request in map(parse_gpu_request, texts):
+        if len(request.gpus) > 1:
+            note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
+        for spec in request.gpus:
+            wanted.setdefault(spec.name, set()).update(request.counts)
+    return wanted
+
+
+def _check_providers(providers: Sequence[str]) -> None:
+    from advisor.pricing.snapshot import SnapshotSource
+
+    known = [freshness.provider for freshness in SnapshotSource().freshness()]
+    for provider in providers:
+        if provider not in known:
+            hint = did_you_mean(provider, known)
+            raise InputError(
+                f"there are no prices of provider {provider!r}.{hint} Known are {', '.join(known)}."
+            )
+
+
+def own_machines(settings: Settings) -> list[Machine]:
+    """This machine's GPUs and the clusters of the settings.
+
+    Raises:
+        UnknownGpuError: a configured GPU is not in the catalog, or is a family.
+    """
+    return [*_local(settings), *(_cluster(cluster) for cluster in settings.clusters)]
+
+
+def _local(settings: Settings) -> list[Machine]:
+    from advisor.devices import detect_devices
+    from advisor.gpus import resolve_gpu
+    from recommender.candidates import Machine
+
+    local = settings.local
+    if local.gpu is not None:
+        names = [local.gpu] * local.num_gpus
+    else:
+        names = [device.name for device in detect_devices()]
+    if not names:
+        note("this machine has no GPU, so there is no local option (--local-gpu NAME adds one)")
+    specs: dict[str, tuple[GpuSpec, int]] = {}
+    for name in names:
+        spec = resolve_gpu(name)
+        specs[spec.name] = (spec, specs.get(spec.name, (spec, 0))[1] + 1)
+    return [
+        Machine(
+            tier=Tier.LOCAL,
+            name="local",
+            gpu=spec.name,
+            num_gpus=count,
+            usd_per_gpu_h=local.usd_per_gpu_h,
+            wait_s=Quantiles(p50=0.0, p90=0.0),
+        )
+        for spec, count in specs.values()
+    ]
+
+
+def _cluster(cluster: ClusterSettings) -> Machine:
+    from advisor.gpus import resolve_gpu
+    from recommender.candidates import Machine
+
+    p50, p90 = cluster.wait_p50, cluster.wait_p90
+    if p50 is not None and p90 is not None and p90 < p50:
+        raise ConfigError(f"cluster {cluster.name!r}: wait_p90 must not be below wait_p50.")
+    if (p50 is None) != (p90 is None):
+        raise ConfigError(f"cluster {cluster.name!r}: give both wait_p50 and wait_p90, or neither.")
+    return Machine(
+        tier=Tier.CLUSTER,
+        name=cluster.name,
+        gpu=resolve_gpu(cluster.gpu).name,
+        num_gpus=cluster.num_gpus,
+        usd_per_gpu_h=cluster.usd_per_gpu_h,
+        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+    )

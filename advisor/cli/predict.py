@@ -1,0 +1,47 @@
+"""``advisor predict``: time per iteration and memory on GPUs of the catalog."""
+
+from __future__ import annotations
+
+from advisor.cli.common import (
+    ArgumentsArgument,
+    FormatOption,
+    GpuOption,
+    JsonOption,
+    PythonOption,
+    SourceArgument,
+    TimeoutOption,
+    chosen_format,
+)
+from advisor.report.rows import Format
+
+
+def predict(
+    source: SourceArgument,
+    arguments: ArgumentsArgument = None,
+    gpu: GpuOption = None,
+    python: PythonOption = None,
+    timeout: TimeoutOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
+    from advisor.cli.common import load_trace, settings_with, warn
+    from advisor.cli.offers import wanted_counts
+    from advisor.gpus import load_gpus
+    from advisor.predict import predict_counts
+    from advisor.report.estimates import print_estimates
+
+    catalog = load_gpus()
+    wanted = wanted_counts(gpu or ())
+    if not wanted:
+        wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
+    config = settings_with(profile__python=python, profile__timeout=timeout)
+    trace = load_trace(source, arguments, config)
+    estimates = [
+        estimate
+        for name, counts in wanted.items()
+        for estimate in predict_counts(trace, catalog[name], sorted(counts or {1}))
+    ]
+    estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
+    warn(trace.warnings)
+    print_estimates(trace, estimates, chosen_format(output, as_json))

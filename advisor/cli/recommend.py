@@ -1,0 +1,168 @@
+"""``advisor recommend``: the main job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.common import (
+    ArgumentsArgument,
+    FormatOption,
+    GpuOption,
+    JsonOption,
+    MarketOption,
+    MaxAgeOption,
+    ProviderOption,
+    PythonOption,
+    RegionOption,
+    SourceArgument,
+    TimeoutOption,
+    chosen_format,
+)
+from advisor.report.rows import Format
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.types import Job, Plan, Recommendation, Trace
+
+SEED = 0
+
+
+def recommend(
+    source: SourceArgument,
+    arguments: ArgumentsArgument = None,
+    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs to train.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(metavar="N", help="Or how many optimizer steps, on one GPU.")
+    ] = None,
+    iterations_per_epoch: Annotated[
+        int | None, typer.Option(metavar="N", help="For data that does not know its length.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(metavar="USD", help="For the whole job.")] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Until done, waiting included: 12h, 3d."),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(metavar="P", help="Probability with which budget and deadline must hold."),
+    ] = 0.9,
+    gpu: GpuOption = None,
+    local_gpu: Annotated[
+        str | None,
+        typer.Option(metavar="GPU", help="GPU of this machine; default: what nvidia-smi says."),
+    ] = None,
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    market: MarketOption = None,
+    max_age: MaxAgeOption = None,
+    allow_vendor: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable."),
+    ] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
+    ] = None,
+    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1)] = 15,
+    all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
+    python: PythonOption = None,
+    timeout: TimeoutOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Rank where to run a training script: this machine, your cluster, AWS and GCP.
+
+    Exits with 4 if nothing meets memory, budget and deadline.
+    """
+    from advisor.cli.answer import show
+    from advisor.cli.common import load_trace, settings_with
+    from advisor.types import Job
+    from recommender import check_job
+
+    job = Job(
+        epochs=epochs,
+        iterations=iterations,
+        iterations_per_epoch=iterations_per_epoch,
+        budget_usd=budget,
+        deadline_s=_deadline_s(deadline),
+        confidence=confidence,
+    )
+    check_job(job)
+    config = settings_with(
+        local__gpu=local_gpu,
+        cloud__providers=provider,
+        cloud__regions=region,
+        cloud__markets=market,
+        prices__max_age=max_age,
+        profile__python=python,
+        profile__timeout=timeout,
+    )
+    plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
+    trace = load_trace(source, arguments, config)
+    recommendation = _recommend(trace, plans, job, config, warnings)
+    show(
+        recommendation,
+        trace,
+        output=chosen_format(output, as_json),
+        explained=explain,
+        top=None if all_ else top,
+    )
+
+
+def _deadline_s(text: str | None) -> float | None:
+    from advisor.errors import InputError
+    from advisor.units import parse_duration_s
+
+    try:
+        return None if text is None else parse_duration_s(text)
+    except ValueError as error:
+        raise InputError(f"--deadline: {error}.") from error
+
+
+def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[list[Plan], tuple[str, ...]]:
+    from advisor.cli.offers import own_machines, query_offers
+    from advisor.gpus import load_gpus
+    from recommender.candidates import cheapest_places, plans_of_machine, plans_of_offers
+
+    cloud = config.settings.cloud
+    found = query_offers(config, gpu, max_gpus=cloud.max_gpus)
+    rented = plans_of_offers(cheapest_places(found.offers), startup_s=cloud.startup)
+    own = [plan for machine in own_machines(config.settings) for plan in plans_of_machine(machine)]
+    gpus = load_gpus()
+    plans = [plan for plan in (*own, *rented) if gpus[plan.gpu].vendor.lower() in vendors]
+    return plans, found.warnings
+
+
+def _recommend(
+    trace: Trace, plans: list[Plan], job: Job, config: Config, warnings: tuple[str, ...]
+) -> Recommendation:
+    from dataclasses import replace
+
+    import numpy as np
+
+    from advisor.gpus import load_gpus
+    from recommender import recommend as rank
+    from recommender.estimates import estimates_for
+    from recommender.spot import SpotTerms
+
+    gpus = load_gpus()
+    spot = config.settings.spot
+    interval_s = spot.checkpoint_interval
+    answer = rank(
+        trace,
+        estimates_for(trace, plans, gpus),
+        gpus,
+        plans,
+        job,
+        rng=np.random.default_rng(SEED),
+        spot=SpotTerms(
+            preemptions_per_h=spot.preemptions_per_h,
+            checkpoint_interval_h=None if interval_s is None else interval_s / 3600,
+            checkpoint_h=spot.checkpoint / 3600,
+            restart_h=spot.restart / 3600,
+            reacquire_h=spot.reacquire / 3600,
+        ),
+    )
+    return replace(answer, warnings=(*answer.warnings, *warnings))

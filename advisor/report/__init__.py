@@ -1,0 +1,1 @@
+"""Values -> text, JSON, CSV, Markdown. Nothing here computes; nothing elsewhere prints."""

@@ -1,0 +1,31 @@
+"""Findings of ``advisor doctor``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from advisor.report.rows import Format, print_rows, to_json
+
+State = Literal["ok", "note", "broken"]
+_STYLES = {"ok": "", "note": "yellow", "broken": "bold red"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One finding; ``note`` works but could be better."""
+
+    name: str
+    state: State
+    detail: str
+
+
+def print_checks(checks: Sequence[Check], output: Format) -> None:
+    """Findings to stdout."""
+    if output is Format.JSON:
+        print(to_json({"checks": [asdict(check) for check in checks]}))
+        return
+    rows = [[check.name, check.state, check.detail] for check in checks]
+    styles = [_STYLES[check.state] for check in checks]
+    print_rows(("Check", "State", "Detail"), rows, output, styles=styles)

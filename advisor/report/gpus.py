@@ -1,0 +1,55 @@
+"""GPUs of the catalog as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from advisor.report.rows import Format, print_rows, to_json
+from advisor.types import GpuSpec
+from advisor.units import GB, format_bytes
+
+COLUMNS = (
+    "GPU",
+    "Architecture",
+    "SMs",
+    "Memory",
+    "GB/s",
+    "FP32",
+    "TF32",
+    "FP16",
+    "BF16",
+    "NVLink GB/s",
+)
+RIGHT = frozenset(COLUMNS[2:])
+TFLOPS = 1e12
+
+
+def print_gpus(specs: Sequence[GpuSpec], output: Format) -> None:
+    """Specs to stdout, in the given order; FLOP rates in dense TFLOP/s, tensor cores where there are."""
+    if output is Format.JSON:
+        print(to_json({"gpus": [_json(spec) for spec in specs]}))
+        return
+    print_rows(COLUMNS, [_row(spec) for spec in specs], output, right=RIGHT)
+
+
+def _json(spec: GpuSpec) -> Mapping[str, Any]:
+    return {**asdict(spec), "source_date": spec.source_date.isoformat()}
+
+
+def _row(spec: GpuSpec) -> list[str]:
+    tensor = spec.tensor_flops_per_s
+    rates = [
+        spec.vector_flops_per_s.get("fp32"),
+        *(tensor.get(r) for r in ("tf32", "fp16", "bf16")),
+    ]
+    return [
+        spec.name,
+        f"{spec.architecture} {spec.compute_capability}".strip(),
+        str(spec.num_sms),
+        format_bytes(spec.memory_bytes),
+        f"{spec.memory_bytes_per_s / GB:,.0f}",
+        *("-" if rate is None else f"{rate / TFLOPS:.4g}" for rate in rates),
+        f"{spec.nvlink_bytes_per_s / GB:,.0f}" if spec.nvlink_bytes_per_s else "-",
+    ]

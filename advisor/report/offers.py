@@ -1,0 +1,52 @@
+"""Offers as a table and as JSON by contract (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.report.rows import Format, print_rows, to_json
+from advisor.types import Offer
+
+COLUMNS = ("Where", "Zone", "GPUs", "Market", "USD/h", "USD/h GPU", "As of", "Source")
+RIGHT = frozenset({"USD/h", "USD/h GPU"})
+
+
+def print_offers(offers: Sequence[Offer], warnings: Sequence[str], output: Format) -> None:
+    """Offers to stdout in the given order, each with its date and source."""
+    if output is Format.JSON:
+        print(to_json({"offers": [_json(offer) for offer in offers], "warnings": warnings}))
+        return
+    print_rows(COLUMNS, [_row(offer) for offer in offers], output, right=RIGHT)
+
+
+def _json(offer: Offer) -> Mapping[str, Any]:
+    return {
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region,
+        "zone": offer.zone,
+        "gpu": offer.gpu,
+        "num_gpus": offer.num_gpus,
+        "market": offer.market,
+        "usd_per_h": offer.usd_per_h,
+        "list_usd_per_h": offer.list_usd_per_h,
+        "contracted_usd_per_h": offer.contracted_usd_per_h,
+        "includes": offer.includes,
+        "minimum_billed_s": offer.minimum_billed_s,
+        "retrieved_at": offer.retrieved_at.isoformat(),
+        "source": offer.source,
+    }
+
+
+def _row(offer: Offer) -> list[str]:
+    return [
+        f"{offer.provider} {offer.instance_type}",
+        offer.zone or offer.region,
+        f"{offer.num_gpus} x {offer.gpu}",
+        offer.market,
+        f"{offer.usd_per_h:.4f}",
+        f"{offer.usd_per_h / offer.num_gpus:.4f}",
+        offer.retrieved_at.isoformat(),
+        offer.source,
+    ]

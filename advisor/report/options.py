@@ -1,0 +1,173 @@
+"""A Recommendation as a table and as JSON by contract (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from advisor.report.rows import Format, print_rows, to_json
+from advisor.types import Job, Option, Quantiles, Recommendation, Trace
+from advisor.units import format_duration, format_usd
+
+COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)")
+RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)"})
+_STATUS_OF_REMOVAL = {
+    "memory": "does not fit",
+    "budget": "over budget",
+    "deadline": "too late",
+}
+_STYLES = {"recommended": "bold green", "frontier": "green", "": ""}
+
+
+def ranked(recommendation: Recommendation) -> list[Option]:
+    """All options: the frontier by time, the other feasible ones by cost, then the removed by cost."""
+    place = {plan_id: i for i, plan_id in enumerate(recommendation.frontier)}
+
+    def order(option: Option) -> tuple[int, float, str]:
+        if option.plan.id in place:
+            return 0, place[option.plan.id], ""
+        return (1 if option.feasible else 2), option.cost_usd.p50, option.plan.id
+
+    return sorted(recommendation.options, key=order)
+
+
+def status(option: Option, recommendation: Recommendation) -> str:
+    """One word or two on where an option stands; empty for a feasible, dominated one."""
+    if option.plan.id == recommendation.recommended:
+        return "recommended"
+    if option.plan.id in recommendation.frontier:
+        return "frontier"
+    if option.removed_by is None:
+        return ""
+    return _STATUS_OF_REMOVAL[option.removed_by.split(", ")[0]]
+
+
+def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
+    """Numbered options worth showing: ``top`` of the ranking, and at least one removed for each reason."""
+    numbered = list(enumerate(ranked(recommendation), start=1))
+    if top is None or len(numbered) <= top:
+        return numbered
+    own = [(n, o) for n, o in numbered if o.plan.offer is None]
+    kinds: dict[str | None, tuple[int, Option]] = {}
+    for n, option in numbered:
+        kinds.setdefault(status(option, recommendation), (n, option))
+    must = dict((*own, *kinds.values()))
+    for n, option in numbered:
+        if len(must) >= top:
+            break
+        must.setdefault(n, option)
+    return sorted(must.items())
+
+
+def print_options(recommendation: Recommendation, output: Format, *, top: int | None) -> None:
+    """The ranked table to stdout, as text, CSV or Markdown."""
+    chosen = selection(recommendation, top)
+    states = [status(option, recommendation) for _, option in chosen]
+    rows = [_row(number, option, state) for (number, option), state in zip(chosen, states, strict=True)]
+    styles = [_STYLES.get(state, "dim") for state in states]
+    print_rows(COLUMNS, rows, output, right=RIGHT, styles=styles)
+
+
+def _row(number: int, option: Option, state: str) -> list[str]:
+    plan = option.plan
+    return [
+        state,
+        str(number),
+        where(option),
+        f"{plan.num_gpus} x {plan.gpu}",
+        format_duration(option.estimate.iteration_s.p50),
+        with_p90(option.time_s, format_duration),
+        with_p90(option.cost_usd, format_usd),
+    ]
+
+
+def where(option: Option) -> str:
+    """``aws p4d.24xlarge use1-az1 spot``, ``lab (cluster)`` or ``this machine``."""
+    plan = option.plan
+    if plan.offer is None:
+        return "this machine" if plan.provider == "local" else f"{plan.provider} (cluster)"
+    place = plan.offer.zone or plan.offer.region
+    return f"{plan.provider} {plan.offer.instance_type} {place} {plan.offer.market}"
+
+
+def with_p90(quantiles: Quantiles, text: Any) -> str:
+    """``median (p90)``; the median alone where both look the same."""
+    p50, p90 = text(quantiles.p50), text(quantiles.p90)
+    return p50 if p50 == p90 else f"{p50} ({p90})"
+
+
+# --- JSON ------------------------------------------------------------------------------------------
+
+
+def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
+    """``advisor recommend --format json``, see docs/json.md."""
+    frontier = set(recommendation.frontier)
+    return to_json(
+        {
+            "job": _job(recommendation.job, trace),
+            "options": [
+                _option(option, frontier, recommendation.recommended) for option in ranked(recommendation)
+            ],
+            "frontier": recommendation.frontier,
+            "recommended": recommendation.recommended,
+            "rule": recommendation.rule,
+            "warnings": recommendation.warnings,
+        }
+    )
+
+
+def _job(job: Job, trace: Trace) -> Mapping[str, Any]:
+    return {
+        "script": trace.script,
+        "arguments": trace.arguments,
+        "origin_gpu": trace.origin_gpu,
+        "batch_size": trace.batch_size,
+        **asdict(job),
+    }
+
+
+def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, Any]:
+    plan, estimate, offer = option.plan, option.estimate, option.plan.offer
+    return {
+        "id": plan.id,
+        "tier": plan.tier,
+        "provider": plan.provider,
+        "instance_type": offer.instance_type if offer else None,
+        "region": offer.region if offer else None,
+        "zone": offer.zone if offer else None,
+        "gpu": plan.gpu,
+        "num_gpus": plan.num_gpus,
+        "num_nodes": plan.num_nodes,
+        "market": offer.market if offer else None,
+        "usd_per_h": plan.usd_per_h,
+        "price_retrieved_at": offer.retrieved_at.isoformat() if offer else None,
+        "price_source": offer.source if offer else None,
+        "iterations": option.iterations,
+        "iteration_s": asdict(estimate.iteration_s),
+        "wait_s": asdict(option.wait_s) if option.wait_s else None,
+        "train_s": asdict(option.train_s),
+        "time_s": asdict(option.time_s),
+        "cost_usd": asdict(option.cost_usd),
+        "cost_breakdown": option.cost_breakdown_usd,
+        "p_within_budget": option.p_within_budget,
+        "p_within_deadline": option.p_within_deadline,
+        "memory_bytes": estimate.memory_bytes,
+        "fits_memory": estimate.fits_memory,
+        "risk": option.risk,
+        "feasible": option.feasible,
+        "removed_by": option.removed_by,
+        "script_changes": option.script_changes,
+        "on_frontier": plan.id in frontier,
+        "recommended": plan.id == recommended,
+        "reasons": option.reasons,
+    }
+
+
+def find_option(recommendation: Recommendation, wanted: str) -> Option | Sequence[str]:
+    """The option with this id or row number, or the ids there are."""
+    options = ranked(recommendation)
+    if wanted.lstrip("#").isdigit() and 1 <= int(wanted.lstrip("#")) <= len(options):
+        return options[int(wanted.lstrip("#")) - 1]
+    by_id = {option.plan.id: option for option in options}
+    return by_id.get(wanted) or list(by_id)

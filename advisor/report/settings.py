@@ -1,0 +1,100 @@
+"""Settings as a table and as a commented first file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from advisor.config import ENV_PREFIX, Config
+from advisor.report.rows import Format, print_rows, to_json
+from advisor.settings import ClusterSettings, Settings, setting_names
+
+COLUMNS = ("Setting", "Value", "Set by")
+DEFAULT = "default"
+
+
+def print_settings(config: Config, output: Format) -> None:
+    """Every setting with its value and origin."""
+    values = config.settings.model_dump(mode="json")
+    found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
+    if output is Format.JSON:
+        body = {name: {"value": value, "origin": origin} for name, value, origin in found}
+        print(to_json({"settings": body, "warnings": config.warnings}))
+        return
+    print_rows(COLUMNS, [[name, _text(value), origin] for name, value, origin in found], output)
+
+
+def _lookup(values: dict[str, Any], name: str) -> Any:
+    section, _, key = name.partition(".")
+    return values[section][key] if key else values[section]
+
+
+def _origin(config: Config, name: str) -> str:
+    return config.origins.get(name, DEFAULT)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(_text(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return f"{value['name']} ({value['num_gpus']} x {value['gpu']})"
+    return str(value)
+
+
+def template() -> str:
+    """A settings file in which everything is commented out, with its default and meaning."""
+    lines = [
+        "# Settings of advisor; see `advisor config show` for what is in force and why.",
+        "# A project's own .advisor.yaml goes before this file, ADVISOR_SECTION__NAME before both.",
+    ]
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        lines.append("")
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            lines += [f"# {model.__doc__}", f"# {section}:"]
+            lines += [_commented(name, item) for name, item in model.model_fields.items()]
+        else:
+            lines += [f"# {field.description}", f"# {section}:", *_example_cluster()]
+    return "\n".join(lines) + "\n"
+
+
+def _commented(name: str, field: FieldInfo) -> str:
+    return f"#   {name}: {_yaml(field.default)}  # {field.description}"
+
+
+def _yaml(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_quoted(str(item)) for item in value)}]"
+    return str(value)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text == "*" else text
+
+
+_EXAMPLE = {
+    "name": "lab",
+    "gpu": "A100-SXM-80GB",
+    "num_gpus": "8",
+    "usd_per_gpu_h": "0.50",
+    "wait_p50": "3h",
+    "wait_p90": "8h",
+}
+
+
+def _example_cluster() -> list[str]:
+    lines = []
+    for i, (name, field) in enumerate(ClusterSettings.model_fields.items()):
+        lines.append(f"#   {'- ' if i == 0 else '  '}{name}: {_EXAMPLE[name]}  # {field.description}")
+    return lines
+
+
+def environment_variable(name: str) -> str:
+    """The variable that sets a dotted name: ``cloud.max_gpus`` -> ``ADVISOR_CLOUD__MAX_GPUS``."""
+    return ENV_PREFIX + name.upper().replace(".", "__")

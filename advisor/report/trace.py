@@ -1,0 +1,55 @@
+"""What a Trace holds, in short."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from advisor.report.rows import Format, print_rows, to_json
+from advisor.types import Phase, Trace
+from advisor.units import format_bytes
+
+
+def print_trace(trace: Trace, path: Path, output: Format) -> None:
+    """A summary to stdout."""
+    facts = summary(trace)
+    if output is Format.JSON:
+        print(to_json({"trace": {"path": str(path), **facts}, "warnings": trace.warnings}))
+        return
+    rows = [["written to", str(path)], *([name, _text(value)] for name, value in facts.items())]
+    print_rows(("Trace", ""), rows, output)
+
+
+def summary(trace: Trace) -> dict[str, object]:
+    """The figures of a trace that fit on a screen; units in the names."""
+    calls = {f"{phase}_ops": sum(op.count for op in trace.ops if op.phase is phase) for phase in Phase}
+    return {
+        "script": trace.script,
+        "arguments": list(trace.arguments),
+        "backend": trace.backend,
+        "origin_gpu": trace.origin_gpu,
+        "batch_size": trace.batch_size,
+        "samples_per_epoch": trace.samples_per_epoch,
+        "iterations_per_epoch": trace.iterations_per_epoch,
+        "accumulation": trace.accumulation,
+        **asdict(trace.precision),
+        **calls,
+        "flops": sum(op.flops * op.count for op in trace.ops),
+        "bytes": sum(op.bytes * op.count for op in trace.ops),
+        **asdict(trace.memory),
+        "versions": dict(trace.versions),
+    }
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and value >= 2**20:
+        return f"{value:,} ({format_bytes(value)})" if value < 2**40 else f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {version}" for name, version in value.items())
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return str(value)

@@ -1,0 +1,93 @@
+"""Writes docs/commands.md and docs/settings.md from the code: ``python tools/build_docs.py [--check]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# Help pages wrap at the terminal's width; documents must not depend on it.
+os.environ["COLUMNS"] = "88"
+os.environ["TERMINAL_WIDTH"] = "88"
+
+import click
+import typer
+
+from advisor.cli import app
+from advisor.report.settings import environment_variable
+from advisor.settings import ClusterSettings, Settings, setting_names
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"
+
+
+def commands_page() -> str:
+    """Every command's --help."""
+    group = typer.main.get_command(app)
+    parts = [f"# Commands\n\n{GENERATED}"]
+    for name, command in _walk(group, "advisor"):
+        context = command.make_context(name, [], resilient_parsing=True)
+        parts.append(f"## {name}\n\n```\n{command.get_help(context)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _walk(command: click.Command, name: str) -> list[tuple[str, click.Command]]:
+    found = [(name, command)]
+    for child, inner in getattr(command, "commands", {}).items():
+        found += _walk(inner, f"{name} {child}")
+    return found
+
+
+def settings_page() -> str:
+    """Every setting with default, variable and meaning."""
+    lines = [
+        f"# Settings\n\n{GENERATED}\n",
+        "Defaults < user file < the project's `.advisor.yaml` < `ADVISOR_*` < flags. `advisor init` writes",
+        "a commented first file; `advisor config show` tells which layer won. Durations carry a unit",
+        "(`90m`, `12h`, `1d6h`); values of variables are read as YAML.\n",
+        "| setting | default | variable | meaning |",
+        "|---|---|---|---|",
+    ]
+    for name in setting_names():
+        section, _, key = name.partition(".")
+        field = Settings.model_fields[section]
+        if key:
+            field = field.annotation.model_fields[key]
+        default = _default(field.default)
+        lines.append(f"| `{name}` | {default} | `{environment_variable(name)}` | {field.description} |")
+    lines += ["\nEach entry of `clusters`:\n", "| key | meaning |", "|---|---|"]
+    for name, field in ClusterSettings.model_fields.items():
+        required = ", required" if field.is_required() else ""
+        lines.append(f"| `{name}` | {field.description}{required} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value) or "none"
+    return f"`{value}`"
+
+
+def main() -> None:
+    """Write, or with --check say which page is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    pages = {"commands.md": commands_page(), "settings.md": settings_page()}
+    stale = [name for name, text in pages.items() if not _same(DOCS / name, text)]
+    if check:
+        sys.exit(f"out of date: {', '.join(stale)}; run python tools/build_docs.py" if stale else 0)
+    for name in stale:
+        (DOCS / name).write_text(pages[name])
+        print(f"wrote {DOCS / name}")
+
+
+def _same(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text() == text
+
+
+if __name__ == "__main__":
+    main()
