@@ -1,0 +1,57 @@
+"""What offers are wanted: one definition of matching for every price source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from advisor.errors import InputError
+from advisor.types import Market, Offer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferQuery:
+    """Offers to keep; an empty tuple or None sets no limit. All limits must hold.
+
+    Attributes:
+        providers: names such as ``"aws"``.
+        regions: names or globs such as ``"us-*"``, letter case aside.
+        gpus: catalog names (``"A100-SXM-80GB"``); `load_offers` also takes aliases and families.
+        num_gpus: numbers of GPUs a machine may have.
+        markets: on what terms.
+        max_usd_per_h: most that the whole machine may cost.
+
+    Raises:
+        InputError: the price limit is not a positive number.
+        TypeError: a text stands where a tuple is needed.
+    """
+
+    providers: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    num_gpus: tuple[int, ...] = ()
+    markets: tuple[Market, ...] = ()
+    max_usd_per_h: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("providers", "regions", "gpus", "markets"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a tuple of texts, not one text")
+        if self.max_usd_per_h is not None and not self.max_usd_per_h > 0:
+            raise InputError(
+                f"the most a machine may cost is {self.max_usd_per_h!r} USD/h: it must be above 0."
+            )
+
+    def matches(self, offer: Offer) -> bool:
+        """Whether the offer is within every limit."""
+        return (
+            (not self.providers or offer.provider in self.providers)
+            and (not self.gpus or offer.gpu in self.gpus)
+            and (not self.num_gpus or offer.num_gpus in self.num_gpus)
+            and (not self.markets or offer.market in self.markets)
+            and (self.max_usd_per_h is None or offer.usd_per_h <= self.max_usd_per_h)
+            and (not self.regions or self._in_regions(offer.region))
+        )
+
+    def _in_regions(self, region: str) -> bool:
+        return any(fnmatchcase(region.lower(), glob.lower()) for glob in self.regions)

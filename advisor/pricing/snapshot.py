@@ -1,0 +1,242 @@
+"""Dated price files that ship with the package: ``instances.csv`` and ``prices/*.csv``.
+
+Read by the csv module, since this lies on the path of ``recommend``'s start-up. Columns are listed
+here by hand, so that the values can change without the format. A price of 0 is unknown, not free.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+from advisor.errors import CatalogError
+from advisor.gpus import catalog_path
+from advisor.pricing.query import OfferQuery
+from advisor.types import Market, Offer
+
+INSTANCE_COLUMNS = (
+    "provider", "instance_type", "gpu", "num_gpus", "vcpus", "memory_bytes", "gpu_memory",
+    "network_bits_per_s", "local_ssd_bytes", "architecture", "minimum_billed_s", "includes",
+    "source", "as_of",
+)  # fmt: skip
+PRICE_COLUMNS = (
+    "provider", "instance_type", "region", "zone", "market", "usd_per_h", "retrieved_at", "source",
+)  # fmt: skip
+PRICE_FILES = ("prices/aws.csv", "prices/gcp.csv")
+
+InstanceKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """A machine that a cloud rents, without its price.
+
+    Attributes:
+        gpu: catalog name.
+        gpu_memory: of one GPU, as the cloud documents it (``"22.35 GiB"``).
+        network_bits_per_s: baseline, None where the cloud documents none.
+        local_ssd_bytes: disks whose price the machine's price includes.
+        architecture: of the CPU, ``x86_64`` or ``arm64``.
+        minimum_billed_s: least time billed.
+        includes: what the price covers besides GPUs, in words.
+    """
+
+    provider: str
+    instance_type: str
+    gpu: str
+    num_gpus: int
+    vcpus: int
+    memory_bytes: int
+    gpu_memory: str
+    network_bits_per_s: float | None
+    local_ssd_bytes: int
+    architecture: str
+    minimum_billed_s: float
+    includes: tuple[str, ...]
+    source: str
+    as_of: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """How old the prices of one provider are."""
+
+    provider: str
+    num_offers: int
+    oldest: date
+    newest: date
+
+
+class SnapshotSource:
+    """The shipped price files, or others of the same form.
+
+    Args:
+        instances: file of instance types; None for the shipped one.
+        prices: price files; None for the shipped ones.
+    """
+
+    name = "snapshot"
+
+    def __init__(self, instances: Path | None = None, prices: Sequence[Path] | None = None) -> None:
+        self._instances = instances
+        self._prices = None if prices is None else tuple(prices)
+
+    def offers(self, query: OfferQuery) -> tuple[Offer, ...]:
+        """Offers that match, in the order of the files.
+
+        Raises:
+            CatalogError: a file is missing or a row is broken; it names file and line.
+        """
+        return tuple(filter(query.matches, self._all()))
+
+    def freshness(self) -> tuple[Freshness, ...]:
+        """Age of what is held, by provider."""
+        return freshness_of(self._all())
+
+    def _all(self) -> tuple[Offer, ...]:
+        instances = self._instances or catalog_path("instances.csv")
+        prices = self._prices
+        if prices is None:
+            prices = tuple(catalog_path(name) for name in PRICE_FILES)
+        return _read_all(instances, prices)
+
+
+@cache
+def _read_all(instances: Path, prices: tuple[Path, ...]) -> tuple[Offer, ...]:
+    known = read_instances(instances)
+    return tuple(offer for path in prices for offer in read_offers(path, known))
+
+
+def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
+    """Oldest and newest price by provider, providers in alphabetical order."""
+    dates: dict[str, list[date]] = {}
+    for offer in offers:
+        dates.setdefault(offer.provider, []).append(offer.retrieved_at)
+    return tuple(
+        Freshness(provider=provider, num_offers=len(days), oldest=min(days), newest=max(days))
+        for provider, days in sorted(dates.items())
+    )
+
+
+def read_instances(path: Path) -> dict[InstanceKey, InstanceType]:
+    """Instance types by provider and name.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken or double; it names file and line.
+    """
+    types: dict[InstanceKey, InstanceType] = {}
+
+    def read_row(row: list[str]) -> None:
+        instance = _instance(row)
+        key = (instance.provider, instance.instance_type)
+        if key in types:
+            raise ValueError(f"{key[1]!r} is listed twice")
+        types[key] = instance
+
+    _read_rows(path, INSTANCE_COLUMNS, read_row)
+    return types
+
+
+def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> list[Offer]:
+    """Offers of one price file, joined to their instance types.
+
+    Raises:
+        CatalogError: the file is missing or a row is broken, double, of an unknown instance type
+            or not priced above 0; it names file and line.
+    """
+    offers: list[Offer] = []
+    seen: set[tuple[str, ...]] = set()
+
+    def read_row(row: list[str]) -> None:
+        key = tuple(row[:5])
+        if key in seen:
+            raise ValueError(f"{' '.join(filter(None, key))} is priced twice")
+        seen.add(key)
+        offers.append(_offer(row, instances))
+
+    _read_rows(path, PRICE_COLUMNS, read_row)
+    return offers
+
+
+def _read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+    line = 1
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.reader(file, strict=True)
+            if (header := tuple(next(rows, ()))) != columns:
+                raise ValueError(f"the columns are {','.join(header)}, not {','.join(columns)}")
+            for row in rows:
+                line = rows.line_num
+                if len(row) != len(columns):
+                    raise ValueError(f"{len(row)} fields instead of {len(columns)}")
+                read_row(row)
+    except OSError as error:
+        raise CatalogError(f"cannot read the catalog file {path}: {error}") from error
+    except (ValueError, csv.Error) as error:
+        raise CatalogError(
+            f"{path}, line {line}: {error}. Build the catalog again or reinstall gpu-advisor."
+        ) from error
+
+
+def _instance(row: Sequence[str]) -> InstanceType:
+    (
+        provider, name, gpu, num_gpus, vcpus, memory_bytes, gpu_memory, network, ssd_bytes,
+        architecture, minimum_s, includes, source, as_of,
+    ) = row  # fmt: skip
+    if not all((provider, name, gpu, source)):
+        raise ValueError("provider, instance_type, gpu or source is empty")
+    return InstanceType(
+        provider=provider,
+        instance_type=name,
+        gpu=gpu,
+        num_gpus=int(_positive("num_gpus", int(num_gpus))),
+        vcpus=int(_positive("vcpus", int(vcpus))),
+        memory_bytes=int(_positive("memory_bytes", int(memory_bytes))),
+        gpu_memory=gpu_memory,
+        network_bits_per_s=_positive("network_bits_per_s", float(network)) if network else None,
+        local_ssd_bytes=int(ssd_bytes),
+        architecture=architecture,
+        minimum_billed_s=_positive("minimum_billed_s", float(minimum_s)),
+        includes=tuple(includes.split(", ")),
+        source=source,
+        as_of=_date(as_of),
+    )
+
+
+def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) -> Offer:
+    provider, instance_type, region, zone, market, usd_per_h, retrieved_at, source = row
+    instance = instances.get((provider, instance_type))
+    if instance is None:
+        raise ValueError(f"{provider} {instance_type!r} is not in instances.csv")
+    if not (region and source):
+        raise ValueError("region or source is empty")
+    return Offer(
+        provider=provider,
+        instance_type=instance_type,
+        region=region,
+        zone=zone or None,
+        gpu=instance.gpu,
+        num_gpus=instance.num_gpus,
+        market=Market(market),
+        list_usd_per_h=_positive("usd_per_h", float(usd_per_h)),
+        includes=instance.includes,
+        minimum_billed_s=instance.minimum_billed_s,
+        retrieved_at=_date(retrieved_at),
+        source=source,
+    )
+
+
+def _positive(column: str, value: float) -> float:
+    if not (value > 0 and math.isfinite(value)):
+        raise ValueError(f"{column} is {value:g}: it must be above 0 (0 means unknown, never free)")
+    return value
+
+
+@cache
+def _date(text: str) -> date:
+    return date.fromisoformat(text)
