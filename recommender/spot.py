@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 # Spread of what replays of real availability traces showed (log-normal sigmas).
 SIGMA_RATE = 0.6
 SIGMA_REACQUIRE = 0.8
+# A century; beyond it a figure would only look exact.
+HOPELESS_H = 100 * 365.25 * 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ def makespan_and_billed_h(
         lost = np.exp(rate * terms.restart_h) * np.expm1(rate * (interval + cost))
         billed = work_h / interval * lost / rate
         makespan = work_h / interval * lost * (1 / rate + reacquire_h)
-    return makespan, billed
+    hopeless = makespan > HOPELESS_H
+    return np.where(hopeless, np.inf, makespan), np.where(hopeless, np.inf, billed)
 
 
 def best_checkpoint_interval_h(terms: SpotTerms) -> float:

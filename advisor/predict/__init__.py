@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from advisor.predict import wave
 from advisor.predict.constants import constants_for
 from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.distributed import exposed_communication_s
@@ -121,6 +122,9 @@ def _method_notes(
         {compute_rate(t.op, t.family, gpu, constants, trace.precision).note for t in times} - {""}
     )
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
+    scaled = [t.op for t in times if t.method is Method.WAVE]
+    if scaled and wave.rests_on_unknown_resources(scaled):
+        notes.append(wave.ASSUMPTION)
     if custom:
         notes.append(f"custom operators, only their bytes are known: {', '.join(custom)}")
     return notes

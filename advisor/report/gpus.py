@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from advisor.report.rows import Format, print_rows, to_json
@@ -35,7 +35,12 @@ def print_gpus(specs: Sequence[GpuSpec], output: Format) -> None:
 
 
 def _json(spec: GpuSpec) -> Mapping[str, Any]:
-    return {**asdict(spec), "source_date": spec.source_date.isoformat()}
+    # Not asdict: it copies, and the catalog's tables are read-only views.
+    plain = {item.name: getattr(spec, item.name) for item in fields(spec)}
+    return plain | {
+        "occupancy": asdict(spec.occupancy) if spec.occupancy else None,
+        "source_date": spec.source_date.isoformat(),
+    }
 
 
 def _row(spec: GpuSpec) -> list[str]:

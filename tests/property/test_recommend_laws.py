@@ -117,7 +117,7 @@ def test_waits_keep_their_quantiles(p50_s: float, factor: float) -> None:
     assert found.p90 == pytest.approx(given_quantiles.p90, rel=1e-9)
 
 
-@given(st.floats(0.01, 1000), st.floats(0, 2), st.floats(0.01, 4))
+@given(st.floats(0.01, 1000), st.floats(0, 2), st.floats(0.01, 3))
 def test_preemption_only_ever_costs(work_h: float, rate: float, interval_h: float) -> None:
     terms = SpotTerms(preemptions_per_h=rate, checkpoint_interval_h=interval_h)
     makespan, billed = makespan_and_billed_h(np.array([work_h]), terms, rate_per_h=rate, reacquire_h=0.5)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.gpus import resolve_gpu
 from advisor.predict import HOST, HOST_DISPATCH_S, predict, predict_counts
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S
-from advisor.types import Method, Phase, Precision
+from advisor.types import Kernel, Method, Phase, Precision
 from tests.builders import make_op, make_trace
 
 V100 = resolve_gpu("V100-PCIE-32GB")
@@ -126,3 +128,34 @@ def test_phases_do_not_change_the_sum() -> None:
     forward = make_op("aten::mm", flops=10**12)
     backward = make_op("aten::mm", flops=10**12, phase=Phase.BACKWARD)
     assert predict(only(forward), V100).iteration_s == predict(only(backward), V100).iteration_s
+
+
+def test_measured_kernels_are_wave_scaled_elsewhere() -> None:
+    kernel = Kernel(
+        name="k",
+        grid=(1_000_000, 1, 1),
+        block=(256, 1, 1),
+        registers_per_thread=32,
+        shared_bytes=0,
+        duration_s=1e-3,
+    )
+    op = replace(make_op("aten::add.Tensor", flops=0, measured_s=1e-3), kernels=(kernel,))
+    trace = only(op, origin_gpu=V100.name)
+    a100 = resolve_gpu("A100-PCIE-40GB")
+    estimate = predict(trace, a100)
+    # Unknown intensity: memory-bound, and so many waves that only the bandwidth counts.
+    expected_s = 1e-3 * V100.memory_bytes_per_s / a100.memory_bytes_per_s
+    assert estimate.by_method == {Method.WAVE: pytest.approx(expected_s)}
+    assert not any("occupancy" in text for text in estimate.assumptions)
+    unknown = replace(op, kernels=(replace(kernel, registers_per_thread=None),))
+    estimate = predict(only(unknown, origin_gpu=V100.name), a100)
+    assert any("occupancy" in text for text in estimate.assumptions)
+
+
+def test_without_cuda_there_are_no_waves() -> None:
+    kernel = Kernel(
+        name="k", grid=(1, 1, 1), block=(32, 1, 1), registers_per_thread=32, shared_bytes=0, duration_s=1e-3
+    )
+    op = replace(make_op(measured_s=1e-3), kernels=(kernel,))
+    estimate = predict(only(op, origin_gpu=V100.name), resolve_gpu("MI300X"))
+    assert set(estimate.by_method) == {Method.ROOFLINE}

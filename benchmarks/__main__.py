@@ -1,0 +1,14 @@
+"""``make bench``: speed as ratios, so that a noisy machine does not decide."""
+
+from __future__ import annotations
+
+from benchmarks import startup
+
+
+def main() -> None:
+    """Run all of them."""
+    startup.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Runs the command as a person types it, in a folder and home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """stdout as JSON."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """A folder to stand in; the home inside it keeps the machine's own settings out."""
+
+    folder: Path
+
+    def run(self, *arguments: str, timeout_s: float = 120, **environ: str) -> Answer:
+        """``advisor ARGUMENTS`` with these variables on top."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("ADVISOR_", "COLUMNS"))}
+        home = {"HOME": str(self.folder), "XDG_CONFIG_HOME": str(self.folder / ".config")}
+        done = subprocess.run(
+            [sys.executable, "-m", "advisor", *arguments],
+            cwd=self.folder,
+            env=kept | home | environ,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout_s,
+        )
+        return Answer(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def write(self, name: str, text: str) -> Path:
+        """A file in the folder."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+
+def assert_plain_error(answer: Answer, code: int, *words: str) -> None:
+    """The exit code, every word on stderr, and nothing that looks like a crash of ours."""
+    assert answer.code == code, answer
+    for word in words:
+        assert word in answer.err, answer.err
+    assert "Traceback" not in answer.err

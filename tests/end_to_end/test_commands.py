@@ -1,0 +1,185 @@
+"""The smaller commands as a person types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from advisor.trace_io import write_trace
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """An empty folder."""
+    return Shell(folder=tmp_path)
+
+
+def test_version_and_help(shell: Shell) -> None:
+    from advisor import __version__
+
+    assert shell.run("--version").out.strip() == __version__
+    for command in ("recommend", "profile", "predict", "gpus", "prices", "doctor", "init", "config"):
+        assert command in shell.run("--help").out
+
+
+def test_no_command_prints_help(shell: Shell) -> None:
+    answer = shell.run()
+    assert "Usage:" in answer.out + answer.err
+
+
+def test_unknown_command(shell: Shell) -> None:
+    assert_plain_error(shell.run("recomend"), 2, "recomend")
+
+
+def test_completion_can_be_shown(shell: Shell) -> None:
+    answer = shell.run("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+    assert "complete" in answer.out
+
+
+# --- gpus -------------------------------------------------------------------------------------------
+
+
+def test_gpus_lists_the_catalog(shell: Shell) -> None:
+    answer = shell.run("gpus", "--json")
+    names = {gpu["name"] for gpu in answer.document["gpus"]}
+    assert {"T4", "L4", "A10G", "V100-SXM-16GB", "A100-SXM-80GB", "H100-SXM-80GB", "RTX-4090"} <= names
+    assert all(gpu["source_url"] and gpu["source_date"] for gpu in answer.document["gpus"])
+
+
+def test_gpus_filters_and_compares(shell: Shell) -> None:
+    names = {gpu["name"] for gpu in shell.run("gpus", "A100", "L4", "--json").document["gpus"]}
+    assert "L4" in names
+    assert len(names) == 5
+    large = shell.run("gpus", "--min-memory-gib", "100", "--json").document["gpus"]
+    assert all(gpu["memory_bytes"] >= 100 * 2**30 for gpu in large)
+    assert {g["vendor"] for g in shell.run("gpus", "--vendor", "amd", "--json").document["gpus"]} == {"AMD"}
+
+
+def test_gpus_wrong(shell: Shell) -> None:
+    assert_plain_error(shell.run("gpus", "A1000"), 2, "A1000")
+    assert_plain_error(shell.run("gpus", "--vendor", "intel"), 2, "intel", "nvidia")
+
+
+# --- prices -----------------------------------------------------------------------------------------
+
+
+def test_prices_cheapest_first_with_date_and_source(shell: Shell) -> None:
+    answer = shell.run("prices", "--gpu", "A100-80GB:8", "--json")
+    offers = answer.document["offers"]
+    prices = [offer["usd_per_h"] for offer in offers]
+    assert prices == sorted(prices)
+    assert {(offer["gpu"], offer["num_gpus"]) for offer in offers} == {("A100-SXM-80GB", 8)}
+    assert all(offer["retrieved_at"] and offer["source"] for offer in offers)
+    assert "not live" in answer.err
+
+
+def test_prices_filters(shell: Shell) -> None:
+    answer = shell.run(
+        "prices", "--provider", "gcp", "--region", "us-*", "--market", "spot", "--max-price", "1", "--all",
+        "--json",
+    )  # fmt: skip
+    offers = answer.document["offers"]
+    assert offers
+    for offer in offers:
+        assert offer["provider"] == "gcp"
+        assert offer["region"].startswith("us-")
+        assert offer["market"] == "spot"
+        assert 0 < offer["usd_per_h"] <= 1
+
+
+def test_prices_all_shows_more(shell: Shell) -> None:
+    few = shell.run("prices", "--gpu", "L4", "--json").document["offers"]
+    many = shell.run("prices", "--gpu", "L4", "--all", "--json").document["offers"]
+    assert len(many) > len(few)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--max-price", "0"), "--max-price"),
+        (("--provider", "azur"), "azur"),
+        (("--gpu", "Z9"), "Z9"),
+        (("--market", "x"), "x"),
+    ],
+)
+def test_prices_wrong(shell: Shell, arguments: tuple[str, ...], word: str) -> None:
+    assert_plain_error(shell.run("prices", *arguments), 2, word)
+
+
+# --- predict ----------------------------------------------------------------------------------------
+
+
+def test_predict_a_saved_trace(shell: Shell) -> None:
+    write_trace(make_trace(), shell.folder / "t.json")
+    answer = shell.run("predict", "t.json", "--gpu", "T4", "--gpu", "A100-SXM-80GB:1,8", "--json")
+    estimates = answer.document["estimates"]
+    assert [(e["gpu"], e["num_gpus"]) for e in estimates] == [
+        ("A100-SXM-80GB", 1),
+        ("A100-SXM-80GB", 8),
+        ("T4", 1),
+    ]
+    for estimate in estimates:
+        p10, p50, p90 = (estimate["iteration_s"][q] for q in ("p10", "p50", "p90"))
+        assert 0 < p10 < p50 < p90
+        assert sum(estimate["by_family"].values()) == pytest.approx(p50 - estimate["communication_s"])
+        assert estimate["assumptions"]
+
+
+def test_predict_all_gpus_as_a_table(shell: Shell) -> None:
+    write_trace(make_trace(), shell.folder / "t.json")
+    answer = shell.run("predict", "t.json")
+    assert answer.code == 0
+    assert "H100-SXM-80GB" in answer.out
+    assert "MI300X" not in answer.out
+
+
+# --- settings ---------------------------------------------------------------------------------------
+
+
+def test_init_writes_once_and_show_tells_origins(shell: Shell) -> None:
+    first = shell.run("init")
+    assert first.code == 0
+    path = shell.folder / ".config" / "advisor" / "config.yaml"
+    assert yaml.safe_load(path.read_text()) is None
+    assert_plain_error(shell.run("init"), 2, "already there", "--force")
+    path.write_text("local: {gpu: T4}\n")
+    settings = shell.run("config", "show", "--json", ADVISOR_CLOUD__MAX_GPUS="2").document["settings"]
+    assert settings["local.gpu"] == {"value": "T4", "origin": str(path)}
+    assert settings["cloud.max_gpus"] == {"value": 2, "origin": "ADVISOR_CLOUD__MAX_GPUS"}
+    assert settings["cloud.startup"] == {"value": "5 min", "origin": "default"}
+    assert shell.run("init", "--force").code == 0
+
+
+def test_init_for_a_project(shell: Shell) -> None:
+    assert shell.run("init", "--project").code == 0
+    assert (shell.folder / ".advisor.yaml").is_file()
+    assert shell.run("config", "show").code == 0
+
+
+def test_init_where_nothing_can_be_written(shell: Shell) -> None:
+    shell.write(".config", "a file where a folder belongs")
+    assert_plain_error(shell.run("init"), 2, "cannot write")
+
+
+# --- doctor -----------------------------------------------------------------------------------------
+
+
+def test_doctor(shell: Shell) -> None:
+    answer = shell.run("doctor", "--json")
+    checks = {check["name"]: check for check in answer.document["checks"]}
+    assert answer.code == 0, answer
+    assert set(checks) == {"python", "settings", "native", "catalog", "prices", "torch", "gpu"}
+    assert "GPUs" in checks["catalog"]["detail"]
+    assert "offers" in checks["prices"]["detail"]
+
+
+def test_doctor_with_broken_settings(shell: Shell) -> None:
+    shell.write(".advisor.yaml", "cloud: {max_gps: 1}\n")
+    answer = shell.run("doctor")
+    assert answer.code == 1
+    assert "broken" in answer.out
+    assert "not in working order: settings" in answer.err

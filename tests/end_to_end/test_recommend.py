@@ -1,0 +1,286 @@
+"""The main job from a saved trace, once right and many times wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.trace_io import write_trace
+from tests.builders import make_op, make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A folder with a saved trace, t.json.gz."""
+    folder = tmp_path_factory.mktemp("recommend")
+    write_trace(make_trace(), folder / "t.json.gz")
+    return Shell(folder=folder)
+
+
+# --- Right ------------------------------------------------------------------------------------------
+
+
+def test_a_ranked_table(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
+    assert answer.code == 0, answer
+    assert "Recommended: " in answer.out
+    assert "the fastest within the budget" in answer.out
+    states = {line.split("  ")[0].strip() for line in answer.out.splitlines()}
+    assert {"recommended", "frontier", "over budget"} <= states
+    assert "prices are not live" in answer.err
+
+
+def test_json_by_contract(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "200", "--json")
+    document = answer.document
+    by_id = {option["id"]: option for option in document["options"]}
+    assert len(by_id) == len(document["options"]) > 100
+    chosen = by_id[document["recommended"]]
+    assert chosen["on_frontier"]
+    assert chosen["recommended"]
+    assert chosen["p_within_budget"] >= 0.9
+    assert {o["id"] for o in document["options"] if o["on_frontier"]} == set(document["frontier"])
+    providers = {option["provider"] for option in document["options"]}
+    assert providers == {"aws", "gcp"}
+    assert {option["market"] for option in document["options"]} == {"on-demand", "spot"}
+    for option in document["options"]:
+        assert option["cost_usd"]["p50"] == pytest.approx(sum(option["cost_breakdown"].values()), rel=1e-6)
+
+
+def test_two_runs_agree(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--iterations", "1000", "--json")
+    assert shell.run(*command).out == shell.run(*command).out
+
+
+def test_local_and_cluster_tiers(shell: Shell) -> None:
+    shell.write(
+        "site/.advisor.yaml",
+        "clusters:\n- {name: lab, gpu: V100-PCIE-32GB, num_gpus: 4, usd_per_gpu_h: 0.5,"
+        " wait_p50: 3h, wait_p90: 8h}\n",
+    )
+    site = Shell(folder=shell.folder / "site")
+    answer = site.run(
+        "recommend", "../t.json.gz", "--iterations", "5000", "--local-gpu", "RTX 3090", "--json"
+    )
+    by_id = {option["id"]: option for option in answer.document["options"]}
+    local, four = by_id["local/1xRTX-3090"], by_id["cluster/lab/4xV100-PCIE-32GB"]
+    assert local["tier"] == "local"
+    assert local["usd_per_h"] is None
+    assert local["wait_s"] == {"p50": 0, "p90": 0}
+    assert "cost unknown" in " ".join(local["reasons"])
+    assert four["tier"] == "cluster"
+    assert four["usd_per_h"] == 2.0
+    assert four["wait_s"] == {"p50": 10800, "p90": 28800}
+    assert four["iterations"] == 1250
+    assert any("DistributedDataParallel" in change for change in four["script_changes"])
+    assert "no hourly cost" in answer.err
+
+
+def test_a_family_widens_and_is_said_aloud(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "A100:1..2", "--json")
+    options = answer.document["options"]
+    assert {option["gpu"] for option in options} == {"A100-SXM-40GB", "A100-SXM-80GB"}
+    assert {option["num_gpus"] for option in options} == {1, 2}
+    assert "'A100:1..2' means" in answer.err
+
+
+def test_the_whole_machine_is_priced(shell: Shell) -> None:
+    """Case 6: host and GPU together, never 2.93 and never 0.74."""
+    answer = shell.run(
+        "recommend", "t.json.gz", "--epochs", "1", "--gpu", "A100-SXM-40GB:1", "--region", "us-central1",
+        "--market", "on-demand", "--json",
+    )  # fmt: skip
+    (option,) = answer.document["options"]
+    assert option["instance_type"] == "a2-highgpu-1g"
+    assert option["usd_per_h"] == pytest.approx(3.673385, abs=1e-6)
+
+
+def test_explain_by_row_and_by_id(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--explain")
+    by_row = shell.run(*command, "1")
+    plan_id = by_row.out.splitlines()[0]
+    assert shell.run(*command, plan_id).out == by_row.out
+    for title in ("Time", "Money", "One iteration", "What the estimate rests on", "price from"):
+        assert title in by_row.out
+
+
+def test_csv_and_markdown(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--top", "5", "--format")
+    rows = list(csv.DictReader(io.StringIO(shell.run(*command, "csv").out)))
+    assert rows[0]["Status"] in ("recommended", "frontier")
+    assert shell.run(*command, "markdown").out.startswith("| Status |")
+
+
+def test_settings_reach_the_answer(shell: Shell) -> None:
+    answer = shell.run(
+        "recommend", "t.json.gz", "--epochs", "1", "--json",
+        ADVISOR_CLOUD__PROVIDERS="[gcp]", ADVISOR_CLOUD__MARKETS="[on-demand]", ADVISOR_CLOUD__MAX_GPUS="1",
+    )  # fmt: skip
+    options = answer.document["options"]
+    assert {(o["provider"], o["market"], o["num_gpus"]) for o in options} == {("gcp", "on-demand", 1)}
+
+
+def test_no_cloud_credentials_reach_the_output(shell: Shell) -> None:
+    answer = shell.run(
+        "recommend", "t.json.gz", "--epochs", "1", "--json", AWS_SECRET_ACCESS_KEY="hunter2-secret"
+    )
+    assert "hunter2-secret" not in answer.out + answer.err
+
+
+# --- Wrong ------------------------------------------------------------------------------------------
+
+
+def test_unknown_gpu(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "A1000")
+    assert_plain_error(answer, 2, "no GPU is called 'A1000'", "Did you mean")
+
+
+def test_ambiguous_local_gpu(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--local-gpu", "A100")
+    assert_plain_error(answer, 2, "several GPUs", "A100-SXM-80GB")
+
+
+def test_misspelt_setting(shell: Shell) -> None:
+    shell.write("misspelt/.advisor.yaml", "cloud: {max_gps: 3}\n")
+    wrong = Shell(folder=shell.folder / "misspelt")
+    answer = wrong.run("recommend", "../t.json.gz", "--epochs", "1")
+    assert_plain_error(answer, 2, "cloud.max_gps", "Did you mean 'cloud.max_gpus'")
+
+
+def test_unreadable_yaml(shell: Shell) -> None:
+    shell.write("broken/.advisor.yaml", "cloud: [\n")
+    broken = Shell(folder=shell.folder / "broken")
+    assert_plain_error(broken.run("recommend", "../t.json.gz", "--epochs", "1"), 2, "not valid YAML")
+
+
+def test_a_strange_variable_warns_and_changes_nothing(shell: Shell) -> None:
+    answer = shell.run("config", "show", ADVISOR_LICENSE_KEY="x")
+    assert answer.code == 0
+    assert "ADVISOR_LICENSE_KEY is no setting of ours" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("--epochs N or --iterations N",)),
+        (("--epochs", "1", "--iterations", "5"), ("either --epochs N or --iterations N",)),
+        (("--epochs", "0"), ("--epochs must be", "above 0")),
+        (("--epochs", "nan"), ("--epochs must be", "finite")),
+        (("--epochs", "1", "--budget", "-5"), ("--budget must be", "got -5")),
+        (("--epochs", "1", "--deadline", "12"), ("not a duration", "12h")),
+        (("--epochs", "1", "--deadline", "yesterday"), ("not a duration",)),
+        (("--epochs", "1", "--confidence", "1.5"), ("--confidence", "between 0 and 1")),
+        (("--epochs", "1", "--provider", "awss"), ("no prices of provider 'awss'", "Did you mean 'aws'")),
+        (("--epochs", "1", "--market", "sport"), ("sport",)),
+        (("--epochs", "1", "--gpu", "L4:0"), ("L4:0",)),
+        (("--epochs", "1", "--explain", "nowhere"), ("no option 'nowhere'",)),
+        (("--epochs", "1", "--batch-size", "3"), ("--batch-size",)),
+        (("--epochs", "1", "--max-age", "30"), ("not a duration", "prices.max_age")),
+    ],
+)
+def test_wrong_use(shell: Shell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_plain_error(shell.run("recommend", "t.json.gz", *arguments), 2, *words)
+
+
+def test_a_region_without_offers(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--region", "mars-*")
+    assert_plain_error(answer, 1, "nothing to choose from", "--region")
+
+
+def test_stale_prices(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--max-age", "1d")
+    assert_plain_error(answer, 1, "older than 1 d", "--max-age")
+
+
+def test_nothing_feasible_names_the_nearest(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1000", "--budget", "1")
+    assert_plain_error(answer, 4, "nothing is feasible", "Nearest:", "over the budget")
+    assert "over budget" in answer.out
+
+
+def test_nothing_feasible_in_json(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1000", "--budget", "1", "--json")
+    assert answer.code == 4
+    assert answer.document["recommended"] is None
+    assert answer.document["frontier"] == []
+
+
+def test_nothing_fits_in_memory(shell: Shell) -> None:
+    from dataclasses import replace
+
+    huge = replace(make_trace().memory, peak_bytes=10**13, activation_bytes=10**12)
+    write_trace(make_trace(memory=huge), shell.folder / "huge.json")
+    answer = shell.run("recommend", "huge.json", "--epochs", "1")
+    assert_plain_error(answer, 4, "nothing fits in memory", "shard")
+
+
+def test_data_without_a_length(shell: Shell) -> None:
+    write_trace(make_trace(iterations_per_epoch=None, samples_per_epoch=None), shell.folder / "n.json")
+    answer = shell.run("recommend", "n.json", "--epochs", "1")
+    assert_plain_error(answer, 2, "has no length", "--iterations-per-epoch")
+    assert shell.run("recommend", "n.json", "--epochs", "1", "--iterations-per-epoch", "100").code == 0
+
+
+def test_missing_file(shell: Shell) -> None:
+    assert_plain_error(shell.run("recommend", "no.py", "--epochs", "1"), 2, "no file 'no.py'")
+
+
+def test_truncated_trace(shell: Shell) -> None:
+    raw = (shell.folder / "t.json.gz").read_bytes()
+    (shell.folder / "cut.json.gz").write_bytes(raw[: len(raw) // 2])
+    answer = shell.run("recommend", "cut.json.gz", "--epochs", "1")
+    assert_plain_error(answer, 2, "truncated or damaged")
+
+
+def test_arguments_for_a_saved_trace(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--", "--batch-size", "3")
+    assert_plain_error(answer, 2, "is a saved trace")
+
+
+def test_amd_needs_to_be_allowed(shell: Shell) -> None:
+    write_trace(make_trace(ops=(make_op(flops=10**12),)), shell.folder / "a.json")
+
+    def gpus(*more: str) -> set[str]:
+        answer = shell.run("recommend", "a.json", "--epochs", "1", "--json", *more)
+        return {option["gpu"] for option in answer.document["options"]}
+
+    added = gpus("--allow-vendor", "amd") - gpus()
+    assert added
+    assert all("MI" in name or "V520" in name for name in added)
+
+
+def test_output_into_a_closed_pipe(shell: Shell) -> None:
+    import subprocess
+    import sys
+
+    command = f"{sys.executable} -m advisor recommend t.json.gz --epochs 1 --json | head -1"
+    done = subprocess.run(command, shell=True, cwd=shell.folder, capture_output=True, text=True)  # noqa: S602
+    assert done.stdout == "{\n"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_documents_are_valid_json_without_infinities(shell: Shell) -> None:
+    answer = shell.run(
+        "recommend", "t.json.gz", "--epochs", "100", "--json", ADVISOR_SPOT__CHECKPOINT_INTERVAL="null"
+    )
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    json.loads(answer.out, parse_constant=refuse)
+    spot = [o for o in json.loads(answer.out)["options"] if o["market"] == "spot"]
+    assert any(option["time_s"]["p50"] is None for option in spot)
+    assert not any(option["on_frontier"] for option in spot if option["time_s"]["p50"] is None)
+
+
+def test_sharing_a_trace_file_by_path(shell: Shell) -> None:
+    path = Path("deep") / "er" / "t.json"
+    (shell.folder / path).parent.mkdir(parents=True)
+    write_trace(make_trace(), shell.folder / path)
+    assert shell.run("recommend", str(path), "--epochs", "1").code == 0

@@ -1,0 +1,75 @@
+"""Documents are generated where they can be, and name what exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.report.options import recommendation_json
+from advisor.settings import setting_names
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "catalogs").glob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
+BACKTICKED_PATH = re.compile(
+    r"`((?:advisor|recommender|catalogs|tests|tools|docs|examples|benchmarks)/[\w./-]+)`"
+)
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    answer = subprocess.run(
+        [sys.executable, "tools/build_docs.py", "--check"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_paths_exist(page: Path) -> None:
+    text = page.read_text()
+    for target in LINK.findall(text):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for path in BACKTICKED_PATH.findall(text):
+        assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+def test_every_command_and_setting_is_documented() -> None:
+    commands = (ROOT / "docs" / "commands.md").read_text()
+    for command in ("recommend", "profile", "predict", "gpus", "prices", "doctor", "init", "config show"):
+        assert f"## advisor {command}\n" in commands
+    settings = (ROOT / "docs" / "settings.md").read_text()
+    assert all(f"`{name}`" in settings for name in setting_names())
+
+
+def test_every_json_field_is_documented() -> None:
+    from tests.unit.report.test_options import OPTION_FIELDS
+
+    page = (ROOT / "docs" / "json.md").read_text()
+    assert recommendation_json.__doc__
+    for field in OPTION_FIELDS:
+        assert re.search(rf"\b{field}\b", page), field
+
+
+def test_decisions_are_numbered_and_short() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    assert all(len(page.read_text().splitlines()) <= 40 for page in pages)
+
+
+def test_the_readme_starts_with_the_two_commands() -> None:
+    blocks = re.findall(r"```\w*\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert blocks[0].split() == ["make", "demo", "make", "test"]
+
+
+def test_no_path_of_a_developers_machine() -> None:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.split():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".yaml", ".csv", ".cpp", ".hpp"}:
+            assert not re.search(r"(?<![\w.])/(?:home|root|work)/\w", path.read_text()), name

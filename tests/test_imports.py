@@ -1,0 +1,52 @@
+"""What importing costs: a help page needs no torch, no SDK, no numpy; layers hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = {"torch", "boto3", "botocore", "google", "pandas", "numpy", "pydantic", "yaml", "rich"}
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return {name.partition(".")[0] for name in json.loads(answer.stdout.splitlines()[-1])}
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    assert not modules_after("import advisor.cli") & HEAVY
+
+
+def test_help_loads_nothing_heavy() -> None:
+    run = "import contextlib, io, advisor.cli\nwith contextlib.redirect_stdout(io.StringIO()):\n    "
+    assert not modules_after(run + "advisor.cli.app(['--help'], standalone_mode=False)") & HEAVY
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["advisor", "advisor.types", "advisor.errors", "advisor.units", "advisor.trace_io", "advisor.devices"],
+)
+def test_core_modules_need_the_standard_library_alone(module: str) -> None:
+    loaded = modules_after(f"import {module}") - modules_after("pass")
+    assert {name for name in loaded if name not in sys.stdlib_module_names} <= {"advisor"}
+
+
+@pytest.mark.parametrize("module", ["advisor.profile", "recommender", "advisor.pricing"])
+def test_libraries_do_without_torch_and_pandas(module: str) -> None:
+    assert not modules_after(f"import {module}") & {"torch", "pandas", "boto3"}
+
+
+def test_layers() -> None:
+    program = shutil.which("lint-imports", path=str(Path(sys.executable).parent))
+    assert program, "import-linter belongs to the dev extra: make test installs it"
+    answer = subprocess.run([program, "--no-cache"], capture_output=True, text=True, cwd=ROOT)
+    assert answer.returncode == 0, answer.stdout

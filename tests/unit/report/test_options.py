@@ -1,0 +1,149 @@
+"""What the table shows, in which order, and what a program reads."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from advisor.report.explain import explain
+from advisor.report.options import (
+    find_option,
+    print_options,
+    ranked,
+    recommendation_json,
+    selection,
+    status,
+)
+from advisor.report.rows import Format
+from advisor.types import Interval, Market, Option, Quantiles, Recommendation, Tier
+from recommender import recommend
+from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+
+OPTION_FIELDS = {
+    "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
+    "usd_per_h", "price_retrieved_at", "iteration_s", "wait_s", "train_s", "time_s", "cost_usd",
+    "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
+    "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def answer() -> Recommendation:
+    plans = [
+        make_plan("FAST", 3.0, wait_s=None),
+        make_plan("CHEAP", 0.9, market=Market.SPOT),
+        make_plan("DEAR", 50.0),
+        make_plan("WORSE", 3.2),
+        make_plan("SMALL", 0.1),
+        make_plan("LAB", None, tier=Tier.CLUSTER, wait_s=Quantiles(p50=3600.0, p90=7200.0)),
+    ]
+    seconds = {"FAST": 0.1, "CHEAP": 0.25, "DEAR": 0.09, "WORSE": 0.2, "SMALL": 0.3, "LAB": 0.2}
+    estimates = {
+        (name, 1): make_estimate(
+            name,
+            Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
+            memory_limit_bytes=1 if name == "SMALL" else 16 * 2**30,
+            assumptions=("an assumption",),
+        )
+        for name, s in seconds.items()
+    }
+    return recommend(
+        make_trace(),
+        estimates,
+        {name: make_gpu(name) for name in seconds},
+        plans,
+        make_job(budget_usd=20.0),
+        rng=np.random.default_rng(0),
+    )
+
+
+def test_the_frontier_comes_first_then_the_rest_by_cost(answer: Recommendation) -> None:
+    names = [option.plan.id for option in ranked(answer)]
+    assert tuple(names[: len(answer.frontier)]) == answer.frontier
+    assert names[len(answer.frontier) :] == ["CHEAP", "WORSE", "SMALL", "DEAR"]
+
+
+def test_every_status_is_told(answer: Recommendation) -> None:
+    states = {option.plan.id: status(option, answer) for option in answer.options}
+    assert states == {
+        "FAST": "recommended",
+        "LAB": "frontier",
+        "CHEAP": "",
+        "WORSE": "",
+        "DEAR": "over budget",
+        "SMALL": "does not fit",
+    }
+
+
+@pytest.mark.parametrize("top", [1, 3, 5, None])
+def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(
+    answer: Recommendation, top: int | None
+) -> None:
+    chosen = [option for _, option in selection(answer, top)]
+    states = {status(option, answer) for option in chosen}
+    assert states == {"recommended", "frontier", "", "over budget", "does not fit"}
+    assert "LAB" in {option.plan.id for option in chosen}
+
+
+def test_the_table_is_readable(answer: Recommendation, capsys: pytest.CaptureFixture[str]) -> None:
+    print_options(answer, Format.TABLE, top=None)
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if "recommended" in line)
+    for text in ("aws fast.xlarge us-east-1 on-demand", "1 x FAST", "100 ms", "2 h 47 min", "$8.33"):
+        assert text in row
+
+
+def test_the_table_in_eighty_columns(
+    answer: Recommendation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_options(answer, Format.TABLE, top=None)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("$8.33" in line for line in lines)
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
+def test_other_formats(answer: Recommendation, output: Format, capsys: pytest.CaptureFixture[str]) -> None:
+    print_options(answer, output, top=None)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(answer.options) + (1 if output is Format.CSV else 2)
+
+
+def test_json_by_contract(answer: Recommendation) -> None:
+    document = json.loads(recommendation_json(answer, make_trace()))
+    assert {"schema_version", "job", "options", "frontier", "recommended", "warnings"} <= set(document)
+    for option in document["options"]:
+        assert set(option) >= OPTION_FIELDS
+        assert set(option["iteration_s"]) == {"p10", "p50", "p90"}
+        assert set(option["time_s"]) == set(option["cost_usd"]) == {"p50", "p90"}
+    by_id = {option["id"]: option for option in document["options"]}
+    assert by_id["FAST"]["recommended"] is True
+    assert by_id["FAST"]["wait_s"] is None
+    assert by_id["LAB"]["usd_per_h"] is None
+    assert by_id["LAB"]["instance_type"] is None
+    assert by_id["DEAR"]["removed_by"] == "budget"
+    assert document["frontier"] == list(answer.frontier)
+    assert document["job"]["budget_usd"] == 20.0
+
+
+def test_find_by_id_and_by_number(answer: Recommendation) -> None:
+    first = ranked(answer)[0]
+    for wanted in (first.plan.id, "1", "#1"):
+        found = find_option(answer, wanted)
+        assert isinstance(found, Option)
+        assert found.plan.id == first.plan.id
+    assert not isinstance(find_option(answer, "99"), Option)
+
+
+def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> None:
+    texts = {option.plan.id: explain(option) for option in answer.options}
+    for title in ("Time", "Money", "One iteration", "Memory of one GPU", "an assumption"):
+        assert all(title in text for text in texts.values())
+    assert "unknown, counted as 0" in texts["FAST"]
+    assert "preemptions" in texts["CHEAP"]
+    assert "save a checkpoint every 30 min" in texts["CHEAP"]
+    assert "does not fit" in texts["SMALL"]
+    assert "unknown, counted as $0.00" in texts["LAB"]

@@ -1,0 +1,51 @@
+"""nvidia-smi's answers, whole and broken."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from advisor.devices import MIB, detect_devices, parse_devices
+from advisor.gpus import resolve_gpu
+
+
+def test_two_cards() -> None:
+    text = "NVIDIA A100-SXM4-80GB, 81920, 512, 37\nTesla T4, 15360, 0, 0\n"
+    first, second = parse_devices(text)
+    assert resolve_gpu(first.name).name == "A100-SXM-80GB"
+    assert (first.memory_bytes, first.used_bytes) == (81920 * MIB, 512 * MIB)
+    assert first.utilization == pytest.approx(0.37)
+    assert resolve_gpu(second.name).name == "T4"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "No devices were found", "a, b"])
+def test_no_cards(text: str) -> None:
+    assert parse_devices(text) == ()
+
+
+def fake_program(folder: Path, body: str) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+
+
+def test_the_program_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path, 'echo "NVIDIA L4, 23034, 1, [N/A]"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    (device,) = detect_devices()
+    assert device.name == "NVIDIA L4"
+    assert device.utilization is None
+
+
+@pytest.mark.parametrize("body", ["exit 9", "kill -9 $$", "echo nonsense"])
+def test_a_broken_driver_means_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    fake_program(tmp_path, body)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert detect_devices() == ()
+
+
+def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert detect_devices() == ()
