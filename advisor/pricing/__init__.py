@@ -123,8 +123,7 @@ def _warnings(offers: Sequence[Offer], today: date) -> list[str]:
 def _ages(freshness: Sequence[Freshness], today: date) -> str:
     """``"aws 124 to 511 days old (2025-06-28 to 2026-07-20)"`` for each provider."""
     return "; ".join(
-        f"{f.provider} {_days(f, today)} old ({_span(str(f.oldest), str(f.newest))})"
-        for f in freshness
+        f"{f.provider} {_days(f, today)} old ({_span(str(f.oldest), str(f.newest))})" for f in freshness
     )
 
 

@@ -1,0 +1,191 @@
+"""Every instance type and price of the catalog: plausible, dated, sourced, joined."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from datetime import date
+
+import pytest
+
+from advisor.gpus import catalog_path, load_gpus
+from advisor.pricing import DERIVED, OfferQuery, load_offers
+from advisor.pricing.snapshot import PRICE_FILES, SnapshotSource, read_instances
+from advisor.types import Market, Offer
+from advisor.units import GB, GIB
+
+TODAY = date(2026, 11, 21)
+INSTANCES = read_instances(catalog_path("instances.csv"))
+OFFERS = SnapshotSource().offers(OfferQuery())
+REGION = re.compile(r"[a-z]+(-[a-z]+)+-?\d+")
+
+
+def one(provider: str, instance_type: str, region: str, market: Market) -> Offer:
+    (offer,) = (
+        o
+        for o in OFFERS
+        if (o.provider, o.instance_type, o.region, o.market) == (provider, instance_type, region, market)
+    )
+    return offer
+
+
+# --- Instance types -------------------------------------------------------------------------------
+
+
+def test_every_instance_type_has_a_gpu_of_the_catalog() -> None:
+    assert {instance.gpu for instance in INSTANCES.values()} <= set(load_gpus())
+
+
+def test_what_a_process_sees_is_a_little_less_than_what_the_cloud_documents() -> None:
+    for instance in INSTANCES.values():
+        amount, unit = instance.gpu_memory.split(" ")
+        documented_gb = float(amount)
+        usable_bytes = load_gpus()[instance.gpu].memory_bytes
+        upper = documented_gb * GIB * 1.001
+        lower = documented_gb * (GIB if unit == "GiB" else GB) * 0.90
+        assert lower <= usable_bytes <= upper, instance
+
+
+def test_instance_types_are_in_range() -> None:
+    for i in INSTANCES.values():
+        assert i.provider in {"aws", "gcp"}
+        assert i.num_gpus in {1, 2, 4, 8, 16}, i
+        assert 4 <= i.vcpus <= 400, i
+        assert 8 * GIB <= i.memory_bytes <= 5000 * GIB, i
+        assert 0 <= i.local_ssd_bytes <= 40_000 * GB, i
+        assert i.architecture in {"x86_64", "arm64"}, i
+        assert i.minimum_billed_s == 60, i
+        assert i.network_bits_per_s is None or 1e9 <= i.network_bits_per_s <= 7e12, i
+
+
+def test_what_a_price_includes_agrees_with_the_columns() -> None:
+    for i in INSTANCES.values():
+        arm = " (Arm)" if i.architecture == "arm64" else ""
+        assert i.includes[:2] == (f"{i.vcpus} vCPU{arm}", f"{i.memory_bytes / GIB:g} GiB RAM")
+        assert any("SSD" in part for part in i.includes) == (i.local_ssd_bytes > 0)
+
+
+def test_instance_types_have_source_and_date() -> None:
+    assert all(date(2024, 1, 1) <= i.as_of <= TODAY for i in INSTANCES.values())
+    assert all(len(i.source) > 5 for i in INSTANCES.values())
+
+
+def test_instance_types_without_a_price_are_the_known_gaps() -> None:
+    priced = {(offer.provider, offer.instance_type) for offer in OFFERS}
+    assert {name for _, name in set(INSTANCES) - priced} == {
+        "a3-edgegpu-8g", "a3-edgegpu-8g-nolssd", "a3-ultragpu-8g", "a3-ultragpu-8g-nolssd",
+        "a4-highgpu-8g", "p5e.48xlarge",
+    }  # fmt: skip
+
+
+def test_no_fraction_of_a_gpu_is_offered() -> None:
+    fractions = re.compile(r"gr?6f\.|g4-standard-(6|12|24)$")
+    assert not [name for _, name in INSTANCES if fractions.match(name)]
+
+
+# --- Prices ---------------------------------------------------------------------------------------
+
+
+def test_both_clouds_and_markets_are_well_covered() -> None:
+    counts = Counter((offer.provider, offer.market) for offer in OFFERS)
+    assert set(counts) == {(p, m) for p in ("aws", "gcp") for m in (Market.ON_DEMAND, Market.SPOT)}
+    assert min(counts.values()) > 700
+
+
+def test_prices_per_gpu_are_plausible() -> None:
+    for offer in OFFERS:
+        usd_per_gpu_h = offer.usd_per_h / offer.num_gpus
+        assert 0.03 <= usd_per_gpu_h <= 25, offer
+
+
+def test_every_price_is_in_the_file_of_its_provider_and_a_region_of_it() -> None:
+    for name in PRICE_FILES:
+        with catalog_path(name).open(encoding="utf-8", newline="") as file:
+            assert {row["provider"] for row in csv.DictReader(file)} == {
+                name.removeprefix("prices/").removesuffix(".csv")
+            }
+    assert all(REGION.fullmatch(offer.region) for offer in OFFERS)
+    assert not [o for o in OFFERS if o.region.startswith("us-gov-")]
+
+
+def test_zones_are_aws_zone_ids_never_account_names() -> None:
+    zones = {offer.zone for offer in OFFERS if offer.zone}
+    assert zones
+    assert all(re.fullmatch(r"[a-z]+\d-az\d", zone) for zone in zones)
+    assert not [o for o in OFFERS if o.zone and o.market is Market.ON_DEMAND]
+
+
+def test_every_price_has_a_date_and_a_source() -> None:
+    assert all(date(2025, 6, 28) <= offer.retrieved_at <= date(2026, 8, 3) for offer in OFFERS)
+    assert all("@" in offer.source or offer.source.startswith(DERIVED) for offer in OFFERS)
+
+
+def test_no_spot_price_is_above_on_demand_or_at_the_floor() -> None:
+    on_demand = {
+        (o.provider, o.instance_type, o.region): o.usd_per_h for o in OFFERS if o.market is Market.ON_DEMAND
+    }
+    for offer in OFFERS:
+        if offer.market is Market.SPOT:
+            listed = on_demand[offer.provider, offer.instance_type, offer.region]
+            floor = 0.1 if offer.provider == "aws" else 0.05
+            assert floor * listed < offer.usd_per_h <= listed * (1 + 1e-5), offer
+
+
+def test_derived_prices_are_aws_spot_of_whole_regions() -> None:
+    derived = [offer for offer in OFFERS if offer.source.startswith(DERIVED)]
+    assert derived
+    for offer in derived:
+        assert offer.provider == "aws"
+        assert offer.market is Market.SPOT
+        assert offer.zone is None
+    quoted = {(o.instance_type, o.region) for o in OFFERS if o.zone}
+    assert not quoted & {(o.instance_type, o.region) for o in derived}
+
+
+def test_more_of_the_same_gpu_costs_more_in_a_region() -> None:
+    """a2 and a3 sizes are multiples of one machine, N1 hosts stay while GPUs are added."""
+    for small, large in (("a2-highgpu-1g", "a2-highgpu-8g"), ("a3-highgpu-1g", "a3-highgpu-8g")):
+        price = one("gcp", large, "us-central1", Market.ON_DEMAND).usd_per_h
+        assert price == pytest.approx(
+            8 * one("gcp", small, "us-central1", Market.ON_DEMAND).usd_per_h, rel=0.02
+        )
+    one_t4 = one("gcp", "n1-standard-8+1xT4", "us-central1", Market.ON_DEMAND)
+    two_t4 = one("gcp", "n1-standard-8+2xT4", "us-central1", Market.ON_DEMAND)
+    assert two_t4.usd_per_h - one_t4.usd_per_h == pytest.approx(0.35)
+
+
+def test_types_that_google_only_starts_as_spot_say_so() -> None:
+    offer = one("gcp", "a3-highgpu-1g", "us-central1", Market.ON_DEMAND)
+    assert "only as spot or flex-start" in offer.source
+    assert "flex-start" not in one("gcp", "a3-highgpu-1g", "us-central1", Market.SPOT).source
+    assert "flex-start" not in one("gcp", "a3-highgpu-8g", "us-central1", Market.ON_DEMAND).source
+
+
+def test_a_price_is_of_the_whole_machine() -> None:
+    """Decision 6: host 0.739477 + A100 2.933908, never one of them alone."""
+    offer = one("gcp", "a2-highgpu-1g", "us-central1", Market.ON_DEMAND)
+    assert offer.usd_per_h == 3.673385
+    assert offer.usd_per_h == pytest.approx(0.739477 + 2.933908)
+    assert (offer.gpu, offer.num_gpus) == ("A100-SXM-40GB", 1)
+
+
+@pytest.mark.parametrize(
+    ("provider", "instance_type", "region", "usd_per_h"),
+    [
+        ("aws", "p4d.24xlarge", "us-east-1", 21.957642),
+        ("aws", "p5.48xlarge", "us-east-1", 55.04),
+        ("aws", "p5en.48xlarge", "us-east-1", 63.296),
+        ("aws", "g5.xlarge", "us-east-1", 1.006),
+        ("gcp", "a3-highgpu-8g", "us-central1", 88.49),
+    ],
+)
+def test_known_prices(provider: str, instance_type: str, region: str, usd_per_h: float) -> None:
+    offer = one(provider, instance_type, region, Market.ON_DEMAND)
+    assert offer.usd_per_h == pytest.approx(usd_per_h, abs=0.005)
+
+
+def test_the_shipped_snapshot_tells_its_age() -> None:
+    found = load_offers(OfferQuery(), today=TODAY)
+    assert len(found.offers) == len(OFFERS)
+    assert found.warnings[0].startswith("prices are not live: aws ")

@@ -1,0 +1,133 @@
+"""The build of the price catalog: what it keeps and drops, and that it can be repeated."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared"
+sys.path.insert(0, str(ROOT / "tools"))
+
+from build_price_catalog import summary, write  # noqa: E402
+from price_catalog_rows import (  # noqa: E402
+    ON_DEMAND,
+    SPOT,
+    CatalogRows,
+    Machine,
+    PriceRow,
+    check_prices,
+    instance_row,
+)
+
+from advisor.errors import CatalogError, UnknownGpuError  # noqa: E402
+from advisor.pricing import OfferQuery  # noqa: E402
+from advisor.pricing.snapshot import PRICE_FILES, SnapshotSource  # noqa: E402
+
+
+def machine(**changes: object) -> Machine:
+    values = {
+        "provider": "aws", "instance_type": "g6.xlarge", "gpu_name": "L4",
+        "gpu_memory": "22.35 GiB", "num_gpus": 1, "vcpus": 4, "memory_gib": 16.0,
+        "network_gbps": 2.5, "local_ssd_gb": 250, "architecture": "x86_64", "source": "test",
+        "as_of": "2026-08-02",
+    }  # fmt: skip
+    return Machine(**(values | changes))  # type: ignore[arg-type]
+
+
+def price(usd_per_h: str = "1.0", market: str = ON_DEMAND, **changes: str) -> PriceRow:
+    values = {
+        "provider": "aws", "instance_type": "g6.xlarge", "region": "us-east-1",
+        "retrieved_at": "2026-07-20", "source": "test",
+    }  # fmt: skip
+    return PriceRow(market=market, usd_per_h=usd_per_h, **(values | changes))
+
+
+def rows_of(*prices: PriceRow) -> CatalogRows:
+    instance = instance_row(machine(), minimum_billed_s=60)
+    return CatalogRows(instances=[instance], prices=list(prices))
+
+
+def test_a_machine_is_converted_to_our_units_and_names() -> None:
+    row = instance_row(machine(local_ssd_gb=7600, architecture="arm64"), minimum_billed_s=60)
+    assert row.gpu == "L4"
+    assert row.memory_bytes == 16 * 2**30
+    assert row.network_bits_per_s == 2_500_000_000
+    assert row.local_ssd_bytes == 7_600 * 10**9
+    assert row.includes == "4 vCPU (Arm), 16 GiB RAM, 7.6 TB local SSD"
+    assert instance_row(machine(network_gbps=None), minimum_billed_s=60).network_bits_per_s == ""
+
+
+def test_a_machine_with_an_unknown_gpu_is_an_error() -> None:
+    with pytest.raises(UnknownGpuError, match=r"'L5' with 22\.35 GiB"):
+        instance_row(machine(gpu_name="L5"), minimum_billed_s=60)
+
+
+@pytest.mark.parametrize(
+    ("spot", "reason"),
+    [
+        (price("1.1", SPOT), "above on-demand"),
+        (price("0.1", SPOT), "at the floor"),
+        (price("0.5", SPOT, region="eu-west-1"), "without an on-demand price"),
+        (price("0.5", SPOT, instance_type="g7.2xlarge"), "types that the catalog does not hold"),
+    ],
+)
+def test_misleading_spot_prices_are_dropped_with_the_reason(spot: PriceRow, reason: str) -> None:
+    rows = rows_of(price(), spot)
+    check_prices(rows)
+    assert rows.prices == [price()]
+    ((what, why),) = rows.dropped
+    assert what.startswith(spot.instance_type)
+    assert reason in why
+    assert reason in summary(rows)
+
+
+@pytest.mark.parametrize("usd_per_h", ["0.11", "0.5", "1.0", "1.000001"])
+def test_a_spot_price_up_to_on_demand_is_kept(usd_per_h: str) -> None:
+    rows = rows_of(price(), price(usd_per_h, SPOT, zone="use1-az1"))
+    check_prices(rows)
+    assert len(rows.prices) == 2
+
+
+@pytest.mark.parametrize("usd_per_h", ["0", "-1", "nan"])
+def test_a_price_of_0_stops_the_build(usd_per_h: str) -> None:
+    with pytest.raises(ValueError, match="must be above 0"):
+        check_prices(rows_of(price(usd_per_h)))
+
+
+def test_a_price_that_is_there_twice_stops_the_build() -> None:
+    with pytest.raises(ValueError, match="priced twice"):
+        check_prices(rows_of(price(), price("1.2")))
+
+
+def test_what_is_written_reads_back(tmp_path: Path) -> None:
+    write(rows_of(price(), price("0.5", SPOT)), tmp_path)
+    source = SnapshotSource(tmp_path / "instances.csv", [tmp_path / n for n in PRICE_FILES])
+    assert [offer.usd_per_h for offer in source.offers(OfferQuery())] == [1.0, 0.5]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["instances.csv", "prices"]
+
+
+def test_a_broken_catalog_replaces_nothing(tmp_path: Path) -> None:
+    write(rows_of(price()), tmp_path)
+    before = (tmp_path / "prices/aws.csv").read_bytes()
+    with pytest.raises(CatalogError, match="line 2: Invalid isoformat"):
+        write(rows_of(price(retrieved_at="soon")), tmp_path)
+    assert (tmp_path / "prices/aws.csv").read_bytes() == before
+
+
+@pytest.mark.shared
+def test_the_build_reproduces_the_committed_files_byte_for_byte(tmp_path: Path) -> None:
+    if not (SHARED / "prices").is_dir():
+        pytest.skip("no ../shared/prices beside the checkout")
+    script = ROOT / "tools" / "build_price_catalog.py"
+    command = [sys.executable, str(script), "--shared", str(SHARED), "--out", str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    for name in ("instances.csv", *PRICE_FILES):
+        assert (tmp_path / name).read_bytes() == (ROOT / "catalogs" / name).read_bytes(), name
+    for said in ("left out:", "government regions", "fraction of a GPU", "without any price"):
+        assert said in run.stdout

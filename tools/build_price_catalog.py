@@ -1,0 +1,116 @@
+"""Builds catalogs/instances.csv and catalogs/prices/*.csv from collected figures.
+
+``python tools/build_price_catalog.py --shared ../shared``. The folder holds ``prices/`` with the
+CSV files that its README describes. The result is a function of these files and of
+``price_catalog.toml`` alone, is read back and checked before it replaces anything, and is summed up
+on stdout together with what was left out and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from price_catalog_aws import aws_instances, aws_prices
+from price_catalog_gcp import gcp_instances, gcp_prices
+from price_catalog_rows import CatalogRows, InstanceRow, PriceRow, check_prices
+
+from advisor.gpus import load_gpus
+from advisor.pricing.snapshot import (
+    INSTANCE_COLUMNS,
+    PRICE_COLUMNS,
+    PRICE_FILES,
+    read_instances,
+    read_offers,
+)
+
+TOOLS = Path(__file__).resolve().parent
+
+
+def build(shared: Path, facts: dict[str, Any]) -> CatalogRows:
+    """Rows of all catalogs from the collected figures, checked; nothing is written."""
+    prices_dir = shared / "prices"
+    rows = CatalogRows()
+    aws_instances(prices_dir, facts, rows)
+    gcp_instances(prices_dir, facts, rows)
+    aws_prices(prices_dir, rows)
+    gcp_prices(prices_dir, facts, rows)
+    check_prices(rows)
+    rows.instances.sort(key=lambda row: (row.provider, row.instance_type))
+    rows.prices.sort(key=lambda row: (row.provider, row.instance_type, row.region, row.market, row.zone))
+    return rows
+
+
+def write(rows: CatalogRows, out: Path) -> None:
+    """Writes all files to a folder beside ``out``, reads them back, then replaces.
+
+    Raises:
+        CatalogError: what was written cannot be read as a catalog; nothing was replaced.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        temporary = Path(folder)
+        _write_csv(temporary / "instances.csv", INSTANCE_COLUMNS, rows.instances)
+        for name in PRICE_FILES:
+            prices = [row for row in rows.prices if row.provider == Path(name).stem]
+            _write_csv(temporary / name, PRICE_COLUMNS, prices)
+        known = read_instances(temporary / "instances.csv")
+        if unknown := {instance.gpu for instance in known.values()} - set(load_gpus()):
+            raise SystemExit(f"GPUs that the catalog lacks: {', '.join(sorted(unknown))}")
+        for name in PRICE_FILES:
+            read_offers(temporary / name, known)
+        for name in ("instances.csv", *PRICE_FILES):
+            (out / name).parent.mkdir(exist_ok=True)
+            (temporary / name).replace(out / name)
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[InstanceRow | PriceRow]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([getattr(row, column) for column in columns] for row in rows)
+
+
+def summary(rows: CatalogRows) -> str:
+    """Rows by provider and market, priceless instance types, and everything left out."""
+    by_market = Counter((row.provider, row.market) for row in rows.prices)
+    lines = [f"{len(rows.instances)} instance types, {len(rows.prices)} prices"]
+    lines += [f"  {provider} {market}: {n}" for (provider, market), n in sorted(by_market.items())]
+    priced = {(row.provider, row.instance_type) for row in rows.prices}
+    without = [r for r in rows.instances if (r.provider, r.instance_type) not in priced]
+    lines.append("instance types without any price: " + _names(r.instance_type for r in without))
+    lines.append("left out:")
+    by_reason: dict[str, list[str]] = {}
+    for what, reason in rows.dropped:
+        by_reason.setdefault(reason, []).append(what)
+    lines += [f"  {len(what):4} {reason}: {_names(what)}" for reason, what in sorted(by_reason.items())]
+    return "\n".join(lines)
+
+
+def _names(names: Iterable[str], most: int = 8) -> str:
+    unique = sorted(set(names))
+    rest = f" and {len(unique) - most} more" if len(unique) > most else ""
+    return (", ".join(unique[:most]) or "none") + rest
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Build the instance and price catalogs.")
+    parser.add_argument("--shared", type=Path, required=True, help="folder that holds prices/")
+    parser.add_argument("--out", type=Path, default=TOOLS.parent / "catalogs")
+    options = parser.parse_args(arguments)
+    facts = tomllib.loads((TOOLS / "price_catalog.toml").read_text(encoding="utf-8"))
+    rows = build(options.shared, facts)
+    write(rows, options.out)
+    print(summary(rows))
+
+
+if __name__ == "__main__":
+    main()
