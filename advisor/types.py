@@ -183,13 +183,16 @@ class Precision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """Device memory of the steady state, as the allocator would count it (512-byte blocks)."""
+    """Device memory of the steady state, as the allocator would count it (512-byte blocks).
+
+    A profiler's trace tells no more than the gradients; what it leaves out is None.
+    """
 
     parameter_bytes: int
     gradient_bytes: int
-    optimizer_bytes: int
-    activation_bytes: int
-    peak_bytes: int
+    optimizer_bytes: int | None
+    activation_bytes: int | None
+    peak_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +270,7 @@ class IterationEstimate:
         by_family: seconds of one GPU by operator family; they add up to the computation's p50.
         by_method: the same seconds by the method that found them.
         communication_s: gradient exchange that does not hide behind the backward pass.
-        memory_bytes: what one GPU must hold, context and fragmentation included.
+        memory_bytes: what one GPU must hold, context and fragmentation included; None if unknown.
         assumptions: in words, what the estimate rests on.
     """
 
@@ -277,14 +280,14 @@ class IterationEstimate:
     by_family: Mapping[str, float]
     by_method: Mapping[Method, float]
     communication_s: float
-    memory_bytes: int
+    memory_bytes: int | None
     memory_limit_bytes: int
     assumptions: tuple[str, ...]
 
     @property
-    def fits_memory(self) -> bool:
-        """Whether one GPU can hold its share."""
-        return self.memory_bytes <= self.memory_limit_bytes
+    def fits_memory(self) -> bool | None:
+        """Whether one GPU can hold its share; None where the need is unknown."""
+        return None if self.memory_bytes is None else self.memory_bytes <= self.memory_limit_bytes
 
 
 # --- What it costs ---------------------------------------------------------------------------------

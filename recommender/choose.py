@@ -46,7 +46,7 @@ def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
 
     Options that do not fit in memory never come near.
     """
-    fitting = [option for option in options if option.estimate.fits_memory]
+    fitting = [option for option in options if option.estimate.fits_memory is not False]
     found: dict[str, Nearest] = {}
     for limit in ("budget", "deadline"):
         if (job.budget_usd if limit == "budget" else job.deadline_s) is None or not fitting:

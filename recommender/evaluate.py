@@ -22,6 +22,7 @@ from advisor.types import (
     Trace,
 )
 from advisor.units import HOUR_S, format_bytes, format_duration, format_usd
+from recommender import software
 from recommender.draws import Array, Draws, log_normal, quantiles_of, waits
 from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, makespan_and_billed_h
 
@@ -73,7 +74,7 @@ def evaluate(
     iterations = num_iterations(trace, job, plan.num_gpus)
     outcome = _outcome(plan, estimate, iterations, draws, spot)
     odds = _odds(outcome, job)
-    removed_by = _removed_by(estimate, job, odds)
+    removed_by = _removed_by(estimate, gpu, job, odds)
     reasons, changes = _words(plan, estimate, gpu, trace, spot)
     cost_usd = quantiles_of(outcome.cost_usd)
     return Option(
@@ -132,8 +133,11 @@ def _odds(outcome: Outcome, job: Job) -> dict[str, float | None]:
     }
 
 
-def _removed_by(estimate: IterationEstimate, job: Job, odds: Mapping[str, float | None]) -> list[str]:
-    removed = [] if estimate.fits_memory else ["memory"]
+def _removed_by(
+    estimate: IterationEstimate, gpu: GpuSpec, job: Job, odds: Mapping[str, float | None]
+) -> list[str]:
+    removed = ["memory"] if estimate.fits_memory is False else []
+    removed += ["software"] if software.is_unsupported(gpu) else []
     return removed + [name for name, p in odds.items() if p is not None and p < job.confidence]
 
 
@@ -168,8 +172,15 @@ def _words(
     plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace, spot: SpotTerms
 ) -> tuple[list[str], list[str]]:
     """Reasons, and what would have to change in the script."""
-    reasons, changes = [], []
-    if not estimate.fits_memory:
+    reasons: list[str] = []
+    changes = software.changes(plan, gpu)
+    if software.is_unsupported(gpu):
+        reasons.append(
+            f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
+        )
+    if estimate.fits_memory is None:
+        reasons.append("memory unknown: the profile does not tell how much the script needs")
+    if estimate.memory_bytes is not None and not estimate.fits_memory:
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
         fix = what_would_fit(trace.memory, gpu, trace.batch_size)
         reasons.append(f"does not fit: needs {need}, the GPU has {has}; {fix}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from price_catalog_aws import aws_instances, aws_prices
-from price_catalog_gcp import gcp_instances, gcp_prices
+from price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
 from price_catalog_rows import CatalogRows, InstanceRow, PriceRow, check_prices
 
 from advisor.gpus import load_gpus
@@ -42,6 +42,7 @@ def build(shared: Path, facts: dict[str, Any]) -> CatalogRows:
     aws_prices(prices_dir, rows)
     gcp_prices(prices_dir, facts, rows)
     check_prices(rows)
+    drop_unrentable(facts["gcp"]["spot_only"], rows)
     rows.instances.sort(key=lambda row: (row.provider, row.instance_type))
     rows.prices.sort(key=lambda row: (row.provider, row.instance_type, row.region, row.market, row.zone))
     return rows

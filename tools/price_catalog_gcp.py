@@ -98,13 +98,11 @@ def gcp_prices(prices_dir: Path, facts: dict[str, Any], rows: CatalogRows) -> No
     known = {row.instance_type for row in rows.instances}
     for row in newest.values():
         if row["machine_type"] in known:
-            rows.prices += _whole(row, facts)
+            rows.prices += _whole(row)
     rows.prices += _attached(prices_dir, facts)
 
 
-def _whole(row: dict[str, str], facts: dict[str, Any]) -> list[PriceRow]:
-    doubtful = facts["gcp"]["not_started_on_demand"]
-    note = doubtful["note"] if row["machine_type"] in doubtful["types"] else ""
+def _whole(row: dict[str, str]) -> list[PriceRow]:
     return [
         PriceRow(
             provider="gcp",
@@ -113,10 +111,19 @@ def _whole(row: dict[str, str], facts: dict[str, Any]) -> list[PriceRow]:
             market=market,
             usd_per_h=_tidy(float(row[column])),
             retrieved_at=row["as_of"],
-            source=row["source"] + (note if market == ON_DEMAND else ""),
+            source=row["source"],
         )
         for market, column in ((ON_DEMAND, "ondemand_usd_per_hour"), (SPOT, "spot_usd_per_hour"))
     ]
+
+
+def drop_unrentable(spot_only: list[str], rows: CatalogRows) -> None:
+    """Takes out on-demand prices at which nobody can rent, once they have served the checks."""
+    for row in list(rows.prices):
+        if row.market == ON_DEMAND and row.instance_type in spot_only:
+            rows.prices.remove(row)
+            reason = "gcp on-demand prices of types that start only as spot or flex-start"
+            rows.drop(f"{row.instance_type} {row.region}", reason)
 
 
 def _attached(prices_dir: Path, facts: dict[str, Any]) -> Iterator[PriceRow]:

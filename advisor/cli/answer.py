@@ -70,7 +70,7 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if not near:
         option = min(
             recommendation.options,
-            key=lambda o: o.estimate.memory_bytes - o.estimate.memory_limit_bytes,
+            key=_missing_bytes,
         )
         return f"nothing fits in memory. Nearest: {where(option)}: {option.reasons[0]}."
     misses = []
@@ -83,3 +83,7 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
         gap = " and ".join(gaps) or "within the limits at the median, but not surely enough"
         misses.append(f"{where(item.option)} is {gap}")
     return f"nothing is feasible. Nearest: {'; '.join(misses)}."
+
+
+def _missing_bytes(option: Option) -> int:
+    return (option.estimate.memory_bytes or 0) - option.estimate.memory_limit_bytes

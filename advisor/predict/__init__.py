@@ -12,6 +12,7 @@ from advisor.predict.distributed import exposed_communication_s
 from advisor.predict.families import base_name, is_known
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread
 from advisor.predict.memory import ASSUMPTION as MEMORY
+from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import OpTime, op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate
@@ -69,8 +70,7 @@ def _estimate(
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
-    gradient_bytes = trace.memory.gradient_bytes
-    communication_s = exposed_communication_s(gradient_bytes, backward_s, gpu, num_gpus)
+    communication_s = exposed_communication_s(trace.memory.gradient_bytes, backward_s, gpu, num_gpus)
     total_s = gpu_s + host_s + communication_s
     variance = (
         (sigma_of(times, constants) * gpu_s) ** 2
@@ -88,7 +88,7 @@ def _estimate(
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *_method_notes(trace, gpu, constants, times),
-            *_limit_notes(num_gpus, host_s),
+            *_limit_notes(trace, num_gpus, host_s),
         ),
     )
 
@@ -130,10 +130,10 @@ def _method_notes(
     return notes
 
 
-def _limit_notes(num_gpus: int, host_s: float) -> list[str]:
+def _limit_notes(trace: Trace, num_gpus: int, host_s: float) -> list[str]:
     floor_us, host_us = KERNEL_FLOOR_S * 1e6, HOST_DISPATCH_S * 1e6
     notes = [f"each kernel takes {floor_us:g} us or more, each operator {host_us:g} us of the host"]
     if host_s:
         notes.append("bound by the host: larger batches or CUDA graphs help more than a faster GPU")
-    notes.append(MEMORY)
+    notes.append(UNKNOWN_MEMORY if trace.memory.peak_bytes is None else MEMORY)
     return [*notes, DATA_PARALLEL] if num_gpus > 1 else notes

@@ -11,15 +11,18 @@ FRAGMENTATION = 1.04
 WORKSPACE_BYTES = 256 * MIB
 CONTEXT_BYTES = GIB // 2
 
+UNKNOWN = "memory: the profile does not tell how much the script needs, so nothing was excluded"
 ASSUMPTION = "memory: tracked peak + 4 % fragmentation + 0.25 GiB workspace + 0.5 GiB CUDA context"
 
 
-def needed_bytes(memory: MemoryUse, *, num_gpus: int = 1) -> int:
-    """Bytes one GPU must hold; data parallelism adds a copy of the gradients as buckets.
+def needed_bytes(memory: MemoryUse, *, num_gpus: int = 1) -> int | None:
+    """Bytes one GPU must hold, None where the peak is unknown; data parallelism adds gradient buckets.
 
     Source: PyTorch DDP keeps gradients in flat buckets beside ``.grad`` unless
     ``gradient_as_bucket_view`` is set.
     """
+    if memory.peak_bytes is None:
+        return None
     buckets = memory.gradient_bytes if num_gpus > 1 else 0
     return round((memory.peak_bytes + buckets) * FRAGMENTATION) + WORKSPACE_BYTES + CONTEXT_BYTES
 
@@ -29,6 +32,8 @@ def what_would_fit(memory: MemoryUse, gpu: GpuSpec, batch_size: int | None) -> s
 
     Only activations shrink with the batch, in proportion.
     """
+    if memory.peak_bytes is None or memory.activation_bytes is None:
+        return "profile the script to learn what would fit"
     fixed = memory.peak_bytes - memory.activation_bytes
     room = (gpu.memory_bytes - WORKSPACE_BYTES - CONTEXT_BYTES) / FRAGMENTATION - fixed
     if room <= 0:

@@ -14,6 +14,7 @@ from advisor.units import format_bytes
 
 COLUMNS = ("GPU", "Count", "Iteration p10 .. p50 .. p90", "Memory", "Fits", "Largest shares")
 RIGHT = frozenset({"Count", "Memory"})
+_FITS = {True: "yes", False: "no", None: "?"}
 
 
 def print_estimates(trace: Trace, estimates: Sequence[IterationEstimate], output: Format) -> None:
@@ -27,7 +28,7 @@ def print_estimates(trace: Trace, estimates: Sequence[IterationEstimate], output
         print(to_json(body))
         return
     rows = [_row(estimate) for estimate in estimates]
-    styles = ["" if estimate.fits_memory else "dim" for estimate in estimates]
+    styles = ["dim" if estimate.fits_memory is False else "" for estimate in estimates]
     print_rows(COLUMNS, rows, output, right=RIGHT, styles=styles)
 
 
@@ -54,7 +55,7 @@ def _row(estimate: IterationEstimate) -> list[str]:
         estimate.gpu,
         str(estimate.num_gpus),
         interval_text(estimate.iteration_s),
-        format_bytes(estimate.memory_bytes),
-        "yes" if estimate.fits_memory else f"no, {format_bytes(estimate.memory_limit_bytes)}",
+        "unknown" if estimate.memory_bytes is None else format_bytes(estimate.memory_bytes),
+        _FITS[estimate.fits_memory],
         ", ".join(f"{name} {seconds / total_s:.0%}" for name, seconds in largest),
     ]

@@ -91,5 +91,6 @@ def interval_text(interval: Interval) -> str:
 
 def _memory(option: Option) -> Iterator[str]:
     estimate = option.estimate
-    yield _line("needed", format_bytes(estimate.memory_bytes))
+    needed = estimate.memory_bytes
+    yield _line("needed", "unknown" if needed is None else format_bytes(needed))
     yield _line("available", format_bytes(estimate.memory_limit_bytes))

@@ -14,6 +14,7 @@ COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90
 RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
+    "software": "unsupported",
     "budget": "over budget",
     "deadline": "too late",
 }

@@ -16,6 +16,7 @@ from advisor.types import Market, Offer
 from advisor.units import GB, GIB
 
 TODAY = date(2026, 11, 21)
+SPOT_ONLY = {f"a3-highgpu-{n}g" for n in (1, 2, 4)}
 INSTANCES = read_instances(catalog_path("instances.csv"))
 OFFERS = SnapshotSource().offers(OfferQuery())
 REGION = re.compile(r"[a-z]+(-[a-z]+)+-?\d+")
@@ -90,7 +91,7 @@ def test_no_fraction_of_a_gpu_is_offered() -> None:
 def test_both_clouds_and_markets_are_well_covered() -> None:
     counts = Counter((offer.provider, offer.market) for offer in OFFERS)
     assert set(counts) == {(p, m) for p in ("aws", "gcp") for m in (Market.ON_DEMAND, Market.SPOT)}
-    assert min(counts.values()) > 700
+    assert min(counts.values()) > 650
 
 
 def test_prices_per_gpu_are_plausible() -> None:
@@ -126,8 +127,9 @@ def test_no_spot_price_is_above_on_demand_or_at_the_floor() -> None:
         (o.provider, o.instance_type, o.region): o.usd_per_h for o in OFFERS if o.market is Market.ON_DEMAND
     }
     for offer in OFFERS:
-        if offer.market is Market.SPOT:
-            listed = on_demand[offer.provider, offer.instance_type, offer.region]
+        key = (offer.provider, offer.instance_type, offer.region)
+        if offer.market is Market.SPOT and offer.instance_type not in SPOT_ONLY:
+            listed = on_demand[key]
             floor = 0.1 if offer.provider == "aws" else 0.05
             assert floor * listed < offer.usd_per_h <= listed * (1 + 1e-5), offer
 
@@ -145,21 +147,23 @@ def test_derived_prices_are_aws_spot_of_whole_regions() -> None:
 
 def test_more_of_the_same_gpu_costs_more_in_a_region() -> None:
     """a2 and a3 sizes are multiples of one machine, N1 hosts stay while GPUs are added."""
-    for small, large in (("a2-highgpu-1g", "a2-highgpu-8g"), ("a3-highgpu-1g", "a3-highgpu-8g")):
-        price = one("gcp", large, "us-central1", Market.ON_DEMAND).usd_per_h
-        assert price == pytest.approx(
-            8 * one("gcp", small, "us-central1", Market.ON_DEMAND).usd_per_h, rel=0.02
-        )
+    sizes = (
+        ("a2-highgpu-1g", "a2-highgpu-8g", Market.ON_DEMAND),
+        ("a3-highgpu-1g", "a3-highgpu-8g", Market.SPOT),
+    )
+    for small, large, market in sizes:
+        price = one("gcp", large, "us-central1", market).usd_per_h
+        assert price == pytest.approx(8 * one("gcp", small, "us-central1", market).usd_per_h, rel=0.02)
     one_t4 = one("gcp", "n1-standard-8+1xT4", "us-central1", Market.ON_DEMAND)
     two_t4 = one("gcp", "n1-standard-8+2xT4", "us-central1", Market.ON_DEMAND)
     assert two_t4.usd_per_h - one_t4.usd_per_h == pytest.approx(0.35)
 
 
-def test_types_that_google_only_starts_as_spot_say_so() -> None:
-    offer = one("gcp", "a3-highgpu-1g", "us-central1", Market.ON_DEMAND)
-    assert "only as spot or flex-start" in offer.source
-    assert "flex-start" not in one("gcp", "a3-highgpu-1g", "us-central1", Market.SPOT).source
-    assert "flex-start" not in one("gcp", "a3-highgpu-8g", "us-central1", Market.ON_DEMAND).source
+def test_types_that_google_only_starts_as_spot_have_no_other_price() -> None:
+    query = OfferQuery(providers=("gcp",), gpus=("H100-SXM-80GB",))
+    small = [o for o in load_offers(query, today=TODAY).offers if o.num_gpus < 8]
+    assert {offer.instance_type for offer in small} == SPOT_ONLY
+    assert {offer.market for offer in small} == {Market.SPOT}
 
 
 def test_a_price_is_of_the_whole_machine() -> None:

@@ -159,3 +159,11 @@ def test_without_cuda_there_are_no_waves() -> None:
     op = replace(make_op(measured_s=1e-3), kernels=(kernel,))
     estimate = predict(only(op, origin_gpu=V100.name), resolve_gpu("MI300X"))
     assert set(estimate.by_method) == {Method.ROOFLINE}
+
+
+def test_unknown_memory_is_said_and_excludes_nothing() -> None:
+    memory = replace(make_trace().memory, optimizer_bytes=None, activation_bytes=None, peak_bytes=None)
+    estimate = predict(make_trace(memory=memory), V100)
+    assert estimate.memory_bytes is None
+    assert estimate.fits_memory is None
+    assert any("does not tell" in text for text in estimate.assumptions)

@@ -1,0 +1,41 @@
+"""What an old GPU or an Arm host asks of the user's environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.gpus import load_gpus, resolve_gpu
+from recommender.software import capability, changes, is_unsupported
+from tests.builders import make_offer, make_plan
+
+
+@pytest.mark.parametrize(("name", "unsupported"), [("K80", True), ("M60", False), ("T4", False)])
+def test_kepler_is_gone(name: str, unsupported: bool) -> None:
+    assert is_unsupported(resolve_gpu(name)) == unsupported
+
+
+@pytest.mark.parametrize(
+    ("name", "old"), [("P100-PCIE-16GB", True), ("V100-SXM-16GB", True), ("T4", False), ("L4", False)]
+)
+def test_before_turing_a_cuda_12_build_is_needed(name: str, old: bool) -> None:
+    spec = resolve_gpu(name)
+    words = " ".join(changes(make_plan(spec.name), spec))
+    assert ("CUDA 12" in words) == old
+
+
+def test_another_vendor_needs_another_build() -> None:
+    spec = resolve_gpu("MI300X")
+    assert capability(spec) is None
+    assert "AMD" in changes(make_plan(spec.name), spec)[0]
+
+
+def test_an_arm_host_is_said() -> None:
+    spec = resolve_gpu("T4G")
+    offer = make_offer("T4G", includes=("8 vCPU (Arm)", "16 GiB RAM"))
+    assert "aarch64" in changes(make_plan("T4G", offer=offer), spec)[0]
+    assert changes(make_plan("T4G"), spec) == []
+
+
+def test_every_gpu_of_the_catalog_has_an_answer() -> None:
+    for spec in load_gpus().values():
+        assert (capability(spec) is None) == (spec.vendor != "NVIDIA")
