@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks import startup
+from benchmarks import native, startup
 
 
 def main() -> None:
     """Run all of them."""
     startup.main()
+    native.main()
 
 
 if __name__ == "__main__":

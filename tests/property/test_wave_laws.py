@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor import native
-from advisor.native import Unlaunchable, WaveForm, reference, scale_kernels
+from advisor.native import GpuArrays, KernelArrays, Unlaunchable, WaveForm, reference, scale_kernels
 from tests.unit.native.samples import LIMITS, make_gpus, make_kernels, needs_compiled
 
 INTENSITY = st.one_of(st.just(math.nan), st.just(math.inf), st.floats(0.0, 1e5))
@@ -137,16 +138,25 @@ def test_compiled_times_equal_the_reference(
 def test_compiled_refusals_equal_the_reference(
     kernel: Row, origin: Row, gpu: Row, threads: int, registers: int, shared: int
 ) -> None:
-    launch = kernel | {"threads": threads, "registers": registers, "shared": shared}
+    launch = make_kernels(kernel | {"threads": threads, "registers": registers, "shared": shared})
     for unlaunchable in Unlaunchable:
-        outcomes = []
-        for backend in (native, reference):
-            try:
-                arguments = (make_kernels(launch), make_gpus(origin), make_gpus(gpu))
-                times = backend.scale_kernels(*arguments, unlaunchable=unlaunchable)
-                outcomes.append(("time", pytest.approx(float(times[0, 0]), rel=1e-9, nan_ok=True)))
-            except ValueError as error:
-                outcomes.append(("refused", str(error)))
-        (kind, value), (expected_kind, expected) = outcomes
-        assert kind == expected_kind
-        assert value == (expected.expected if kind == "time" else expected)
+        arguments = (launch, make_gpus(origin), make_gpus(gpu), unlaunchable)
+        time_s, refusal = outcome(native, *arguments)
+        expected_s, expected_refusal = outcome(reference, *arguments)
+        assert refusal == expected_refusal
+        assert time_s == pytest.approx(expected_s, rel=1e-9, nan_ok=True)
+
+
+def outcome(
+    backend: ModuleType,
+    kernel: KernelArrays,
+    origin: GpuArrays,
+    destination: GpuArrays,
+    unlaunchable: Unlaunchable,
+) -> tuple[float, str]:
+    """The time of one kernel on one GPU, or NaN and the refusal in words."""
+    try:
+        times = backend.scale_kernels(kernel, origin, destination, unlaunchable=unlaunchable)
+    except ValueError as error:
+        return math.nan, str(error)
+    return float(times[0, 0]), ""

@@ -1,0 +1,49 @@
+"""Occupancy and wave scaling: the compiled module, or the Python reference with the same signatures.
+
+``COMPILED`` says which; without a C++ compiler at installation it is the reference, and
+``WHY_NOT_COMPILED`` holds the import error for ``advisor doctor``.
+"""
+
+from __future__ import annotations
+
+from advisor.native.arrays import (
+    ASSUMED_REGISTERS_PER_THREAD,
+    ASSUMED_SHARED_BYTES,
+    LIMIT_COLUMNS,
+    GpuArrays,
+    KernelArrays,
+    Unlaunchable,
+    WaveForm,
+    has_known_resources,
+)
+from advisor.native.reference import occupancy, resident_blocks
+
+COMPILED: bool
+WHY_NOT_COMPILED: str | None = None
+
+try:
+    from advisor.native._native import count_resident_blocks, scale_kernels
+except ImportError as error:
+    from advisor.native.reference import count_resident_blocks, scale_kernels
+
+    COMPILED = False
+    WHY_NOT_COMPILED = str(error)
+else:
+    COMPILED = True
+
+__all__ = [
+    "ASSUMED_REGISTERS_PER_THREAD",
+    "ASSUMED_SHARED_BYTES",
+    "COMPILED",
+    "LIMIT_COLUMNS",
+    "WHY_NOT_COMPILED",
+    "GpuArrays",
+    "KernelArrays",
+    "Unlaunchable",
+    "WaveForm",
+    "count_resident_blocks",
+    "has_known_resources",
+    "occupancy",
+    "resident_blocks",
+    "scale_kernels",
+]

@@ -1,0 +1,227 @@
+"""Kernels and GPUs as columns of numbers, the form in which the native code takes them.
+
+Shape suffixes: ``K`` kernels, ``G`` GPUs, ``L`` occupancy limits in the order of ``LIMIT_COLUMNS``.
+"""
+
+# ruff: noqa: N815 -- the capital letters are shape suffixes
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.types import GpuSpec, Kernel, OccupancyLimits
+
+LIMIT_COLUMNS: Final = (
+    "max_threads",
+    "max_blocks",
+    "max_registers",
+    "max_registers_per_thread",
+    "max_shared_bytes",
+    "max_shared_bytes_per_block",
+    "reserved_shared_bytes_per_block",
+    "register_unit",
+    "shared_unit_bytes",
+    "warp_allocation_unit",
+    "warp_size",
+)
+"""Columns of ``GpuArrays.limits_GL``; the C++ core reads them in this order."""
+
+ASSUMED_REGISTERS_PER_THREAD: Final = 32
+"""Stands in for an unknown register count: the most that lets 2,048 threads share 65,536 registers,
+so registers never limit occupancy on data-centre GPUs."""
+
+ASSUMED_SHARED_BYTES: Final = 0
+"""Stands in for unknown shared memory: none, so that it never limits occupancy."""
+
+
+class WaveForm(StrEnum):
+    """Which form of wave scaling to use; ``reference.scale_kernels`` says when each is right."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    LARGE = "large"
+
+
+class Unlaunchable(StrEnum):
+    """What becomes of a kernel that a destination cannot launch: a ValueError, or NaN for the pair."""
+
+    RAISE = "raise"
+    NAN = "nan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KernelArrays:
+    """K kernels, one array a quantity, all of length K and C-contiguous.
+
+    Attributes:
+        blocks_K: thread blocks of the launch (the product of its grid), int64.
+        threads_per_block_K: the product of its block, int64.
+        registers_per_thread_K: int64.
+        shared_bytes_K: static and dynamic shared memory of a block, int64.
+        duration_s_K: measured on the origin GPU, float64.
+        intensity_flops_per_byte_K: arithmetic intensity, NaN where it is not known, float64.
+    """
+
+    blocks_K: NDArray[np.int64]
+    threads_per_block_K: NDArray[np.int64]
+    registers_per_thread_K: NDArray[np.int64]
+    shared_bytes_K: NDArray[np.int64]
+    duration_s_K: NDArray[np.float64]
+    intensity_flops_per_byte_K: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        shape = (self.num_kernels,)
+        _check_array("blocks_K", self.blocks_K, np.int64, shape)
+        _check_array("threads_per_block_K", self.threads_per_block_K, np.int64, shape)
+        _check_array("registers_per_thread_K", self.registers_per_thread_K, np.int64, shape)
+        _check_array("shared_bytes_K", self.shared_bytes_K, np.int64, shape)
+        _check_array("duration_s_K", self.duration_s_K, np.float64, shape)
+        name = "intensity_flops_per_byte_K"
+        _check_array(name, self.intensity_flops_per_byte_K, np.float64, shape)
+
+    @property
+    def num_kernels(self) -> int:
+        """K."""
+        return len(self.blocks_K)
+
+    @classmethod
+    def from_kernels(
+        cls,
+        kernels: Sequence[Kernel],
+        *,
+        intensity_flops_per_byte: Sequence[float | None] | None = None,
+    ) -> KernelArrays:
+        """Pack profiled kernels; what the profiler did not say becomes the ``ASSUMED_...`` constants.
+
+        Count ``not has_known_resources(kernel)`` to tell the user how many kernels rest on them.
+
+        Args:
+            kernels: K kernels.
+            intensity_flops_per_byte: K values, None or NaN where not known; by default all unknown.
+        """
+        intensity = intensity_flops_per_byte
+        if intensity is None:
+            intensity = [None] * len(kernels)
+        return cls(
+            blocks_K=_int64(math.prod(k.grid) for k in kernels),
+            threads_per_block_K=_int64(math.prod(k.block) for k in kernels),
+            registers_per_thread_K=_int64(
+                _known(k.registers_per_thread, ASSUMED_REGISTERS_PER_THREAD) for k in kernels
+            ),
+            shared_bytes_K=_int64(_known(k.shared_bytes, ASSUMED_SHARED_BYTES) for k in kernels),
+            duration_s_K=np.array([k.duration_s for k in kernels], dtype=np.float64),
+            intensity_flops_per_byte_K=np.array(
+                [math.nan if x is None else x for x in intensity], dtype=np.float64
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GpuArrays:
+    """G GPUs, one array a quantity, all with G rows and C-contiguous.
+
+    Attributes:
+        num_sms_G: int64.
+        base_clock_hz_G: float64.
+        memory_bytes_per_s_G: memory bandwidth, float64.
+        peak_flops_per_s_G: the peak that with the bandwidth makes the ridge point, float64.
+        limits_GL: what an SM can hold, columns by ``LIMIT_COLUMNS``, int64.
+    """
+
+    num_sms_G: NDArray[np.int64]
+    base_clock_hz_G: NDArray[np.float64]
+    memory_bytes_per_s_G: NDArray[np.float64]
+    peak_flops_per_s_G: NDArray[np.float64]
+    limits_GL: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        shape = (self.num_gpus,)
+        _check_array("num_sms_G", self.num_sms_G, np.int64, shape)
+        _check_array("base_clock_hz_G", self.base_clock_hz_G, np.float64, shape)
+        _check_array("memory_bytes_per_s_G", self.memory_bytes_per_s_G, np.float64, shape)
+        _check_array("peak_flops_per_s_G", self.peak_flops_per_s_G, np.float64, shape)
+        _check_array("limits_GL", self.limits_GL, np.int64, (self.num_gpus, len(LIMIT_COLUMNS)))
+
+    @property
+    def num_gpus(self) -> int:
+        """G."""
+        return len(self.num_sms_G)
+
+    @classmethod
+    def from_specs(
+        cls,
+        specs: Sequence[GpuSpec],
+        *,
+        peak_flops_per_s: Callable[[GpuSpec], float] | None = None,
+    ) -> GpuArrays:
+        """Pack catalog entries.
+
+        Args:
+            specs: G GPUs.
+            peak_flops_per_s: the peak for the ridge point, by default FP32 without tensor cores. Pass
+                another for kernels that run on tensor cores.
+
+        Raises:
+            ValueError: a GPU has no occupancy limits (it is not a CUDA device) or no FP32 peak.
+        """
+        peak = peak_flops_per_s or _fp32_flops_per_s
+        limits = [limits_row(spec) for spec in specs]
+        return cls(
+            num_sms_G=np.array([s.num_sms for s in specs], dtype=np.int64),
+            base_clock_hz_G=np.array([s.base_clock_hz for s in specs], dtype=np.float64),
+            memory_bytes_per_s_G=np.array([s.memory_bytes_per_s for s in specs], dtype=np.float64),
+            peak_flops_per_s_G=np.array([peak(s) for s in specs], dtype=np.float64),
+            limits_GL=np.array(limits, dtype=np.int64).reshape(len(specs), len(LIMIT_COLUMNS)),
+        )
+
+
+def has_known_resources(kernel: Kernel) -> bool:
+    """Whether the profiler recorded both registers and shared memory, so occupancy is no guess."""
+    return kernel.registers_per_thread is not None and kernel.shared_bytes is not None
+
+
+def limits_row(spec: GpuSpec) -> tuple[int, ...]:
+    """The occupancy limits of a GPU in the order of ``LIMIT_COLUMNS``."""
+    if spec.occupancy is None:
+        message = f"{spec.name} has no occupancy limits: wave scaling covers CUDA GPUs only"
+        raise ValueError(message)
+    return tuple(getattr(spec.occupancy, column) for column in LIMIT_COLUMNS)
+
+
+def limits_from_row(row_L: NDArray[np.int64]) -> OccupancyLimits:  # noqa: N803
+    """The inverse of ``limits_row``."""
+    return OccupancyLimits(**dict(zip(LIMIT_COLUMNS, map(int, row_L), strict=True)))
+
+
+def _fp32_flops_per_s(spec: GpuSpec) -> float:
+    if "fp32" not in spec.vector_flops_per_s:
+        message = f"{spec.name} has no fp32 peak in vector_flops_per_s: pass peak_flops_per_s"
+        raise ValueError(message)
+    return spec.vector_flops_per_s["fp32"]
+
+
+def _known(value: int | None, assumed: int) -> int:
+    return assumed if value is None else value
+
+
+def _int64(values: Iterable[int]) -> NDArray[np.int64]:
+    return np.fromiter(values, dtype=np.int64)
+
+
+def _check_array(name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        message = f"{name} must be a numpy array of {dtype.__name__}, not {array!r}"
+        raise TypeError(message)
+    if array.shape != shape:
+        message = f"{name} has shape {array.shape}, must be {shape}"
+        raise ValueError(message)
+    if not array.flags.c_contiguous:
+        message = f"{name} must be C-contiguous: use numpy.ascontiguousarray"
+        raise ValueError(message)

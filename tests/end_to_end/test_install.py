@@ -1,0 +1,167 @@
+"""What is installed: built with a C++ compiler and without one, each in an environment of its own.
+
+Nothing is downloaded: the build uses this environment's scikit-build-core, nanobind and CMake, and the new
+environments see this one's numpy.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_COMPILER = {"CC": "/nonexistent/cc", "CXX": "/nonexistent/c++"}
+
+INSPECT = """
+import json, pathlib
+import advisor, recommender
+from advisor import native
+from advisor.gpus import load_gpus
+from advisor.types import Kernel
+
+gpus = list(load_gpus().values())
+cuda = [gpu for gpu in gpus if gpu.occupancy is not None]
+launch = {"name": "k", "grid": (4096, 1, 1), "block": (256, 1, 1), "duration_s": 1e-3}
+kernel = Kernel(**launch, registers_per_thread=32, shared_bytes=0)
+times = native.scale_kernels(
+    native.KernelArrays.from_kernels([kernel]),
+    native.GpuArrays.from_specs(cuda[:1]),
+    native.GpuArrays.from_specs(cuda),
+)
+print(json.dumps({
+    "compiled": native.COMPILED,
+    "why_not": native.WHY_NOT_COMPILED,
+    "folder": str(pathlib.Path(advisor.__file__).parent.parent),
+    "num_gpus": len(gpus),
+    "times_s": times[0].tolist(),
+}))
+"""
+
+
+def _missing_tools() -> list[str]:
+    modules = ["pip", "scikit_build_core", "nanobind"]
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if not shutil.which("cmake") and importlib.util.find_spec("cmake") is None:
+        missing.append("cmake")
+    return missing
+
+
+def _has_compiler() -> bool:
+    candidates = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+    return any(name and shutil.which(name) for name in candidates)
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(_missing_tools()), reason=f"to build without a network: {_missing_tools()}"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A wheel and what Python says about it where it is installed."""
+
+    wheel: Path
+    folder: Path
+    facts: Mapping[str, Any]
+
+    def names(self) -> set[str]:
+        """Files of the wheel."""
+        with zipfile.ZipFile(self.wheel) as archive:
+            return set(archive.namelist())
+
+
+def _run(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
+    answer = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=dict(os.environ) | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"} | dict(environment or {}),
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+def _install(folder: Path, environment: Mapping[str, str]) -> Installed:
+    pip = (sys.executable, "-m", "pip")
+    offline = ("--quiet", "--no-deps", "--no-index")
+    build = ("--no-build-isolation", "--config-settings", f"build-dir={folder / 'build'}")
+    _run(*pip, "wheel", *offline, *build, "--wheel-dir", folder, ROOT, environment=environment)
+    (wheel,) = folder.glob("gpu_advisor-*.whl")
+    home = folder / "venv"
+    venv.create(home, symlinks=True)
+    python = home / "bin" / "python"
+    (site_packages,) = home.glob("lib/python*/site-packages")
+    # Paths only: the .pth files of the tests' own environment, an editable install's among them, stay out.
+    (site_packages / "borrowed.pth").write_text(f"{Path(np.__file__).parents[1]}\n", encoding="utf-8")
+    _run(*pip, "--python", python, "install", *offline, wheel)
+    # -P keeps the checkout, where we stand, out of the path.
+    facts = json.loads(_run(python, "-P", "-c", INSPECT))
+    return Installed(wheel=wheel, folder=site_packages, facts=facts)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    if not _has_compiler():
+        pytest.skip("no C++ compiler on this machine")
+    return _install(tmp_path_factory.mktemp("compiled"), {})
+
+
+@pytest.fixture(scope="module")
+def pure(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return _install(tmp_path_factory.mktemp("pure"), NO_COMPILER)
+
+
+def test_with_a_compiler_the_native_module_loads(compiled: Installed) -> None:
+    assert compiled.facts["compiled"] is True
+    assert compiled.facts["why_not"] is None
+    assert Path(compiled.facts["folder"]) == compiled.folder
+    assert [n for n in compiled.names() if n.startswith("advisor/native/_native.") and n.endswith(".so")]
+
+
+def test_without_a_compiler_the_reference_takes_over(pure: Installed) -> None:
+    assert pure.facts["compiled"] is False
+    assert "_native" in pure.facts["why_not"]
+    assert Path(pure.facts["folder"]) == pure.folder
+    assert pure.wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_both_give_the_same_times(compiled: Installed, pure: Installed) -> None:
+    assert len(pure.facts["times_s"]) > 40
+    assert compiled.facts["times_s"] == pytest.approx(pure.facts["times_s"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "pure"])
+def test_the_wheel_has_all_it_needs_and_no_sources(kind: str, request: pytest.FixtureRequest) -> None:
+    installed: Installed = request.getfixturevalue(kind)
+    names = installed.names()
+    needed = {
+        "advisor/_catalogs/gpus.toml",
+        "advisor/_catalogs/instances.csv",
+        "advisor/_catalogs/prices/aws.csv",
+        "advisor/_catalogs/prices/gcp.csv",
+        "advisor/native/_native.pyi",
+        "advisor/native/reference.py",
+        "advisor/py.typed",
+        "recommender/__init__.py",
+        "recommender/py.typed",
+    }
+    assert needed <= names
+    assert not [name for name in names if name.endswith((".cpp", ".hpp", ".o", ".a"))]
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"advisor", "recommender"}
+    assert installed.facts["num_gpus"] > 40

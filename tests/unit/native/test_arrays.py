@@ -1,0 +1,109 @@
+"""Packing kernels and GPUs into columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.native import (
+    ASSUMED_REGISTERS_PER_THREAD,
+    ASSUMED_SHARED_BYTES,
+    LIMIT_COLUMNS,
+    GpuArrays,
+    KernelArrays,
+    has_known_resources,
+)
+from advisor.native.arrays import limits_from_row
+from advisor.types import Kernel, OccupancyLimits
+from tests.builders import VOLTA_LIMITS, make_gpu
+from tests.unit.native.samples import make_gpus, make_kernels
+
+KERNEL = Kernel(
+    name="gemm", grid=(4, 3, 2), block=(16, 8, 2), registers_per_thread=64, shared_bytes=2048, duration_s=1e-5
+)
+UNKNOWN = replace(KERNEL, registers_per_thread=None, shared_bytes=None)
+
+
+def test_kernels_become_columns() -> None:
+    arrays = KernelArrays.from_kernels([KERNEL, UNKNOWN], intensity_flops_per_byte=[2.5, None])
+    assert arrays.num_kernels == 2
+    assert arrays.blocks_K.tolist() == [24, 24]
+    assert arrays.threads_per_block_K.tolist() == [256, 256]
+    assert arrays.registers_per_thread_K.tolist() == [64, ASSUMED_REGISTERS_PER_THREAD]
+    assert arrays.shared_bytes_K.tolist() == [2048, ASSUMED_SHARED_BYTES]
+    assert arrays.duration_s_K.tolist() == [1e-5, 1e-5]
+    np.testing.assert_equal(arrays.intensity_flops_per_byte_K, [2.5, math.nan])
+
+
+def test_intensity_is_unknown_by_default() -> None:
+    assert np.isnan(KernelArrays.from_kernels([KERNEL]).intensity_flops_per_byte_K).all()
+
+
+def test_no_kernels_and_no_gpus_keep_their_shapes() -> None:
+    assert KernelArrays.from_kernels([]).num_kernels == 0
+    gpus = GpuArrays.from_specs([])
+    assert gpus.num_gpus == 0
+    assert gpus.limits_GL.shape == (0, len(LIMIT_COLUMNS))
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"registers_per_thread": None}, False),
+        ({"shared_bytes": None}, False),
+        ({"shared_bytes": 0}, True),
+    ],
+)
+def test_assumed_resources_can_be_counted(changes: dict[str, Any], known: bool) -> None:
+    assert has_known_resources(replace(KERNEL, **changes)) is known
+
+
+def test_one_intensity_a_kernel() -> None:
+    with pytest.raises(ValueError, match=r"intensity_flops_per_byte_K has shape \(1,\), must be \(2,\)"):
+        KernelArrays.from_kernels([KERNEL, KERNEL], intensity_flops_per_byte=[1.0])
+
+
+def test_gpus_become_columns() -> None:
+    arrays = GpuArrays.from_specs([make_gpu(num_sms=84), make_gpu(base_clock_hz=2e9)])
+    assert arrays.num_gpus == 2
+    assert arrays.num_sms_G.tolist() == [84, 80]
+    assert arrays.base_clock_hz_G.tolist() == [1.2e9, 2e9]
+    assert arrays.memory_bytes_per_s_G.tolist() == [1e12, 1e12]
+    assert arrays.peak_flops_per_s_G.tolist() == [10e12, 10e12]
+    assert limits_from_row(arrays.limits_GL[1]) == VOLTA_LIMITS
+
+
+def test_another_peak_moves_the_ridge_point() -> None:
+    arrays = GpuArrays.from_specs([make_gpu()], peak_flops_per_s=lambda s: s.tensor_flops_per_s["fp16"])
+    assert arrays.peak_flops_per_s_G.tolist() == [100e12]
+
+
+def test_gpus_without_limits_or_peak_are_named() -> None:
+    with pytest.raises(ValueError, match="MI300X has no occupancy limits"):
+        GpuArrays.from_specs([make_gpu("MI300X", occupancy=None)])
+    with pytest.raises(ValueError, match="ODD has no fp32 peak"):
+        GpuArrays.from_specs([make_gpu("ODD", vector_flops_per_s={})])
+
+
+def test_the_columns_are_all_the_limits_in_order() -> None:
+    assert tuple(field.name for field in fields(OccupancyLimits)) == LIMIT_COLUMNS
+
+
+def test_arrays_of_another_type_length_or_layout_are_refused() -> None:
+    kernels = make_kernels({}, {})
+    with pytest.raises(TypeError, match="blocks_K must be a numpy array of int64"):
+        replace(kernels, blocks_K=kernels.blocks_K.astype(np.int32))
+    with pytest.raises(TypeError, match="duration_s_K must be a numpy array of float64"):
+        replace(kernels, duration_s_K=[1.0, 2.0])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"shared_bytes_K has shape \(1,\), must be \(2,\)"):
+        replace(kernels, shared_bytes_K=np.zeros(1, dtype=np.int64))
+    with pytest.raises(ValueError, match="duration_s_K must be C-contiguous"):
+        replace(kernels, duration_s_K=np.ones(4)[::2])
+    gpus = make_gpus({})
+    with pytest.raises(ValueError, match=r"limits_GL has shape \(1, 10\), must be \(1, 11\)"):
+        replace(gpus, limits_GL=np.ascontiguousarray(gpus.limits_GL[:, 1:]))
