@@ -56,7 +56,7 @@ def recommend(
         for plan in plans
     )
     best = _frontier(options)
-    chosen = choose(best, job)
+    chosen = choose(best)
     return Recommendation(
         job=job,
         options=options,

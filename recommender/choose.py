@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.types import Job, Option
-from recommender.pareto import knee
+from recommender.pareto import Point, knee
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,27 +18,28 @@ class Nearest:
     late_s: float
 
 
-def choose(frontier: Sequence[Option], job: Job) -> tuple[Option, str] | None:
+def choose(frontier: Sequence[Option]) -> tuple[Option, str] | None:
     """The option to take and the rule that chose it; None for an empty frontier.
 
-    A limit says what the user has fixed, so the other quantity is made best: a budget buys the fastest
-    option, a deadline the cheapest. With both, or neither, the knee of the frontier gives the best value;
-    on a frontier without one, the least product of time and cost.
+    The knee of the frontier gives the best value. A frontier without one (fewer than four options, or a
+    straight line) is judged by the least product of time and cost.
     """
     if not frontier:
         return None
-    fixed_cost, fixed_time = job.budget_usd is not None, job.deadline_s is not None
-    if fixed_cost and not fixed_time:
-        return min(frontier, key=lambda o: o.time_s.p50), "the fastest within the budget"
-    if fixed_time and not fixed_cost:
-        return min(frontier, key=lambda o: o.cost_usd.p50), "the cheapest before the deadline"
-    best = knee([(o.time_s.p50, o.cost_usd.p50) for o in frontier])
+    if len(frontier) == 1:
+        return frontier[0], "the only one that nothing feasible beats in time and cost"
+    points = _positive([(o.time_s.p50, o.cost_usd.p50) for o in frontier])
+    best = knee(points)
     if best is not None:
-        return frontier[best], "the best value: past it, speed gets dearer and savings get slower"
-    return (
-        min(frontier, key=lambda o: (o.time_s.p50 * o.cost_usd.p50, o.time_s.p50)),
-        "the best value: the least time x cost",
-    )
+        return frontier[best], "the best value: from here speed gets dear, and savings slow"
+    least = min(range(len(points)), key=lambda i: (points[i][0] * points[i][1], points[i][0]))
+    return frontier[least], "the best value: the least time x cost"
+
+
+def _positive(points: Sequence[Point]) -> list[Point]:
+    """What is free, or of unknown cost, counts a tenth of the cheapest: zero would win whatever it takes."""
+    least = min((cost for _, cost in points if cost > 0), default=1.0)
+    return [(time, cost if cost > 0 else least / 10) for time, cost in points]
 
 
 def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:

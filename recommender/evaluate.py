@@ -184,6 +184,9 @@ def _words(
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
         fix = what_would_fit(trace.memory, gpu, trace.batch_size)
         reasons.append(f"does not fit: needs {need}, the GPU has {has}; {fix}")
+    if trace.batch_size:
+        rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
+        reasons.append(f"the input pipeline must keep up with {rate:,.0f} samples/s")
     if plan.usd_per_h is None:
         reasons.append("cost unknown: nobody configured an hourly cost, so it counts as $0.00")
     if plan.wait_s is None:

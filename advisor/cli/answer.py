@@ -55,12 +55,17 @@ def _print_words(recommendation: Recommendation, top: int | None) -> None:
     hidden = len(recommendation.options) - shown
     if hidden:
         print(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
-    chosen = next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
-    if chosen is None:
+    if recommendation.recommended is None:
         return
+    by_id = {option.plan.id: option for option in recommendation.options}
+    chosen = by_id[recommendation.recommended]
     print(f"\nRecommended: {where(chosen)}, {recommendation.rule}.")
     for line in (*chosen.script_changes, *chosen.reasons):
         print(f"  - {line}")
+    for name, plan_id in (("Fastest", recommendation.frontier[0]), ("Cheapest", recommendation.frontier[-1])):
+        option = by_id[plan_id]
+        time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
+        print(f"{name}: {where(option)}, {time} for {cost}.")
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:

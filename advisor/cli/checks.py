@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,22 +73,26 @@ def _prices() -> Check:
 
 
 def _torch() -> Check:
-    from advisor.profile import default_python
+    from advisor.config import load_config
+    from advisor.profile.interpreter import candidates
 
-    python = default_python()
+    pythons = candidates(load_config().settings.profile.python, os.environ)
+    for python in pythons:
+        version = _torch_version(python)
+        if version:
+            return Check(name="torch", state="ok", detail=f"{version} in {python}")
+    places = " and ".join(map(str, pythons))
+    advice = "activate the script's environment, or give --python PATH. Saved traces work without."
+    return Check(name="torch", state="note", detail=f"none in {places}: {advice}")
+
+
+def _torch_version(python: Path) -> str | None:
     command = [str(python), "-c", _TORCH_QUERY]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
-    except (OSError, subprocess.SubprocessError) as error:
-        return Check(name="torch", state="broken", detail=f"{python} does not run: {error}")
-    if answer.returncode == 0:
-        return Check(name="torch", state="ok", detail=f"{answer.stdout.strip()} in {python}")
-    return Check(
-        name="torch",
-        state="note",
-        detail=f"none in {python}: activate the script's environment, or give --python PATH."
-        " Saved traces work without.",
-    )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def _gpu() -> Check:

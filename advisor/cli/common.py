@@ -47,6 +47,10 @@ GpuOption = Annotated[
         help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
     ),
 ]
+OriginGpuOption = Annotated[
+    str | None,
+    typer.Option(metavar="GPU", help="Where a profiler's export was recorded, if it does not say."),
+]
 ProviderOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="aws, gcp. Repeatable.")]
 RegionOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.")
@@ -97,32 +101,39 @@ def progress(message: str) -> Iterator[None]:
         yield
 
 
-def load_trace(source: Path, arguments: list[str] | None, config: Config) -> Trace:
-    """The Trace in a file, or of a script that is profiled now.
+def load_trace(
+    source: Path, arguments: list[str] | None, config: Config, *, origin_gpu: str | None = None
+) -> Trace:
+    """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
         InputError: nothing there, or arguments for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
+    from advisor import trace_io
     from advisor.errors import InputError
-    from advisor.trace_io import read_trace
 
     if not source.exists():
         raise InputError(
             f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
             " that advisor profile wrote."
         )
-    if not is_trace(source):
+    if not holds_data(source):
         return profile_script(source, arguments, config)
     if arguments:
         raise InputError(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
         )
-    return read_trace(source)
+    if trace_io.is_trace(source):
+        return trace_io.read_trace(source)
+    from advisor.profile.kineto import read_kineto
+
+    with progress(f"reading the profile {source.name}"):
+        return read_kineto(source, origin_gpu=origin_gpu)
 
 
-def is_trace(source: Path) -> bool:
+def holds_data(source: Path) -> bool:
     """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
     if source.is_dir():
         return False

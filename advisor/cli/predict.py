@@ -7,6 +7,7 @@ from advisor.cli.common import (
     FormatOption,
     GpuOption,
     JsonOption,
+    OriginGpuOption,
     PythonOption,
     SourceArgument,
     TimeoutOption,
@@ -19,6 +20,7 @@ def predict(
     source: SourceArgument,
     arguments: ArgumentsArgument = None,
     gpu: GpuOption = None,
+    origin_gpu: OriginGpuOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     output: FormatOption = Format.TABLE,
@@ -36,7 +38,7 @@ def predict(
     if not wanted:
         wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
     config = settings_with(profile__python=python, profile__timeout=timeout)
-    trace = load_trace(source, arguments, config)
+    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
     estimates = [
         estimate
         for name, counts in wanted.items()

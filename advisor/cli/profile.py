@@ -11,6 +11,7 @@ from advisor.cli.common import (
     ArgumentsArgument,
     FormatOption,
     JsonOption,
+    OriginGpuOption,
     PythonOption,
     TimeoutOption,
     chosen_format,
@@ -19,11 +20,18 @@ from advisor.report.rows import Format
 
 
 def profile(
-    script: Annotated[Path, typer.Argument(help="The training script, as it is.")],
+    script: Annotated[
+        Path | None, typer.Argument(help="The training script, as it is.", metavar="SCRIPT")
+    ] = None,
     arguments: ArgumentsArgument = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the trace; default: SCRIPT.trace.json.gz.")
     ] = None,
+    from_kineto: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead: a profile that torch.profiler exported."),
+    ] = None,
+    origin_gpu: OriginGpuOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     output: FormatOption = Format.TABLE,
@@ -36,10 +44,19 @@ def profile(
     from advisor.trace_io import write_trace
 
     config = settings_with(profile__python=python, profile__timeout=timeout)
-    path = out or Path(f"{script.stem}.trace.json.gz")
+    if (script is None) == (from_kineto is None):
+        raise InputError("give either a script or --from-kineto FILE.")
+    source = from_kineto or script
+    assert source is not None
+    path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
-    trace = profile_script(script, arguments, config)
+    if from_kineto is None:
+        trace = profile_script(source, arguments, config)
+    else:
+        from advisor.profile.kineto import read_kineto
+
+        trace = read_kineto(from_kineto, origin_gpu=origin_gpu)
     write_trace(trace, path)
     warn(trace.warnings)
     print_trace(trace, path, chosen_format(output, as_json))

@@ -13,6 +13,7 @@ from advisor.cli.common import (
     JsonOption,
     MarketOption,
     MaxAgeOption,
+    OriginGpuOption,
     ProviderOption,
     PythonOption,
     RegionOption,
@@ -53,6 +54,7 @@ def recommend(
         str | None,
         typer.Option(metavar="GPU", help="GPU of this machine; default: what nvidia-smi says."),
     ] = None,
+    origin_gpu: OriginGpuOption = None,
     provider: ProviderOption = None,
     region: RegionOption = None,
     market: MarketOption = None,
@@ -100,7 +102,7 @@ def recommend(
         profile__timeout=timeout,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
-    trace = load_trace(source, arguments, config)
+    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
     recommendation = _recommend(trace, plans, job, config, warnings)
     show(
         recommendation,

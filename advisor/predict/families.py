@@ -24,7 +24,8 @@ class Family(StrEnum):
 _BY_NAME = {
     Family.GEMM: ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "_int_mm",
                   "linear_backward", "_scaled_mm", "_grouped_mm"),
-    Family.CONV: ("convolution", "convolution_backward", "cudnn_convolution",
+    Family.CONV: ("convolution", "convolution_backward", "cudnn_convolution", "cudnn_convolution_backward",
+                  "cudnn_convolution_backward_input", "cudnn_convolution_backward_weight",
                   "cudnn_convolution_transpose", "_convolution", "convolution_overrideable"),
     Family.ATTENTION: ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward",
                        "_scaled_dot_product_efficient_attention",

@@ -29,7 +29,8 @@ def test_a_ranked_table(shell: Shell) -> None:
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
     assert answer.code == 0, answer
     assert "Recommended: " in answer.out
-    assert "the fastest within the budget" in answer.out
+    assert "Fastest: " in answer.out
+    assert "Cheapest: " in answer.out
     states = {line.split("  ")[0].strip() for line in answer.out.splitlines()}
     assert {"recommended", "frontier", "over budget"} <= states
     assert "prices are not live" in answer.err

@@ -68,8 +68,8 @@ def test_the_frontier_comes_first_then_the_rest_by_cost(answer: Recommendation) 
 def test_every_status_is_told(answer: Recommendation) -> None:
     states = {option.plan.id: status(option, answer) for option in answer.options}
     assert states == {
-        "FAST": "recommended",
-        "LAB": "frontier",
+        "FAST": "frontier",
+        "LAB": "recommended",
         "CHEAP": "",
         "WORSE": "",
         "DEAR": "over budget",
@@ -90,7 +90,7 @@ def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(
 def test_the_table_is_readable(answer: Recommendation, capsys: pytest.CaptureFixture[str]) -> None:
     print_options(answer, Format.TABLE, top=None)
     lines = capsys.readouterr().out.splitlines()
-    row = next(line for line in lines if "recommended" in line)
+    row = next(line for line in lines if "frontier" in line)
     for text in ("aws fast.xlarge us-east-1 on-demand", "1 x FAST", "100 ms", "2 h 47 min", "$8.33"):
         assert text in row
 
@@ -120,7 +120,8 @@ def test_json_by_contract(answer: Recommendation) -> None:
         assert set(option["iteration_s"]) == {"p10", "p50", "p90"}
         assert set(option["time_s"]) == set(option["cost_usd"]) == {"p50", "p90"}
     by_id = {option["id"]: option for option in document["options"]}
-    assert by_id["FAST"]["recommended"] is True
+    assert by_id["LAB"]["recommended"] is True
+    assert by_id["FAST"]["recommended"] is False
     assert by_id["FAST"]["wait_s"] is None
     assert by_id["LAB"]["usd_per_h"] is None
     assert by_id["LAB"]["instance_type"] is None
