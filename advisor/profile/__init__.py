@@ -1,0 +1,12 @@
+"""A training script, unmodified -> a Trace of one steady iteration.
+
+::
+
+    trace = profile(Path("train.py"), ["--batch-size", "64"])
+"""
+
+from __future__ import annotations
+
+from advisor.profile.session import DEFAULT_TIMEOUT_S, PretendedGpu, profile
+
+__all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "profile"]

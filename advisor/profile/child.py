@@ -1,0 +1,43 @@
+"""What the user's interpreter starts: ``python child.py JOB.json``. Needs torch and the standard library.
+
+It lives beside the user's modules without a trace: its folder leaves ``sys.path``, and the payload is
+loaded by location under a private name, so a project with its own ``advisor`` package works.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+PAYLOAD = "_gpu_advisor_payload"
+
+
+def _load_payload() -> ModuleType:
+    folder = Path(__file__).resolve().parent / "fake"
+    spec = importlib.util.spec_from_file_location(
+        PAYLOAD, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"advisor's payload is missing from {folder}: install gpu-advisor anew")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[PAYLOAD] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Run the job whose file is the only argument; never returns."""
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    # Python put the folder of this file first; the user's modules must be found, not ours.
+    own = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
+    _load_payload()
+    runner = importlib.import_module(PAYLOAD + ".run")
+    runner.run(job)
+
+
+if __name__ == "__main__":
+    main()

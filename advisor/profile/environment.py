@@ -1,0 +1,76 @@
+"""The environment of the child process: the user's, without credentials and without uploads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+# The clouds' and vendors' own variables, whatever they hold.
+SCRUBBED_PREFIXES = (
+    "ALIBABA_", "AMAZON_", "ARM_", "AWS_", "AZURE_", "BOTO_", "CLOUDSDK_", "DATABRICKS_",
+    "DIGITALOCEAN_", "GCLOUD_", "GCP_", "GOOGLE_", "LAMBDA_", "OCI_", "RUNPOD_", "VAULT_",
+)  # fmt: skip
+# Anybody's secrets, told by how the name ends.
+SCRUBBED_ENDINGS = (
+    "ACCESS_KEY", "ACCESS_KEY_ID", "API_KEY", "APIKEY", "AUTH", "AUTH_SOCK", "CREDENTIAL",
+    "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PRIVATE_KEY", "SECRET", "SECRET_KEY",
+    "SECRETS", "TOKEN", "TOKENS",
+)  # fmt: skip
+SCRUBBED_NAMES = ("KAGGLE_KEY", "KUBECONFIG", "NETRC", "PGPASSFILE")
+
+# Shared credential files and metadata services would answer although the variables are gone.
+ADDED = {
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "NO_GCE_CHECK": "true",
+    "PYTHONUNBUFFERED": "1",
+    "WANDB_MODE": "disabled",
+}
+
+_SECRET_SHAPES = re.compile(
+    r"""
+    (?P<assigned>\b[\w-]*(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]*
+        ["']?\s*[=:]\s*["']?)[^\s"',;]{4,}      # password=..., "api_key": "..."
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS key ids
+    | \b(?:hf|ghp|gho|ghs|glpat|xox[abp]|sk)[_-][A-Za-z0-9_-]{16,}
+    | \bAIza[\w-]{35}
+    | (?P<url>[a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]+(?=@)   # user:password@host
+    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable of this name is kept from the script.
+
+    >>> is_secret("HF_TOKEN"), is_secret("TOKENIZERS_PARALLELISM"), is_secret("HOME")
+    (True, False, False)
+    """
+    upper = name.upper()
+    ends = any(upper == ending or upper.endswith("_" + ending) for ending in SCRUBBED_ENDINGS)
+    return ends or upper.startswith(SCRUBBED_PREFIXES) or upper in SCRUBBED_NAMES
+
+
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without secrets, with what keeps a profiled script from uploading."""
+    kept = {name: value for name, value in environment.items() if not is_secret(name)}
+    return kept | ADDED
+
+
+def redact(text: str, environment: Mapping[str, str]) -> str:
+    """The text without the values of secret variables and without what looks like a secret.
+
+    >>> redact("login with password=hunter22 failed", {})
+    'login with password=*** failed'
+    """
+    for name, value in environment.items():
+        if is_secret(name) and len(value) >= 8:
+            text = text.replace(value, "***")
+    return _SECRET_SHAPES.sub(_hide, text)
+
+
+def _hide(match: re.Match[str]) -> str:
+    return (match["assigned"] or match["url"] or "") + "***"

@@ -1,0 +1,79 @@
+"""A stand-in for ``torch._dynamo``, which takes over a second to import and is hardly ever needed.
+
+Optimizers and FakeTensorMode touch it for ``disable``, ``graph_break`` and ``config``. Whoever asks for
+more (Hugging Face's Trainer does) gets the real package, loaded then.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_NAME = "torch._dynamo"
+# Submodules that are cheap and complete without the package.
+_LIGHT = {_NAME + ".config"}
+
+
+def _identity(function: Any = None, *_: Any, **__: Any) -> Any:
+    return function if function is not None else _identity
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+class _LazyDynamo(ModuleType):
+    """Answers the few harmless questions itself and turns into the real package at any other."""
+
+    disable = staticmethod(_identity)
+    allow_in_graph = staticmethod(_identity)
+    graph_break = staticmethod(_nothing)
+    mark_static_address = staticmethod(_nothing)
+    reset = staticmethod(_nothing)
+    is_compiling = staticmethod(_never)
+
+    def __getattr__(self, name: str) -> Any:
+        # Dunder look-ups come from inspect and pickle, which ask every module.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(load_real(), name)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Loads the real package before any of its heavy submodules."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:  # noqa: ARG002
+        if fullname.startswith(_NAME + ".") and fullname not in _LIGHT:
+            load_real()
+
+
+def install() -> None:
+    """Put the stand-in in place unless the real package is loaded already."""
+    import torch
+
+    if _NAME in sys.modules:
+        return
+    stub = _LazyDynamo(_NAME)
+    stub.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
+    sys.modules[_NAME] = stub
+    torch._dynamo = stub
+    sys.meta_path.insert(0, _Finder())
+
+
+def load_real() -> ModuleType:
+    """Import the real package in the stand-in's place."""
+    import torch
+
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+    if isinstance(sys.modules.get(_NAME), _LazyDynamo):
+        del sys.modules[_NAME]
+        torch._dynamo = importlib.import_module(_NAME)
+    return sys.modules[_NAME]

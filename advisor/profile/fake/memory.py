@@ -1,0 +1,102 @@
+"""Live device memory, counted as the caching allocator would: storages rounded up to 512 bytes."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+_BLOCK_BYTES = 512
+
+
+class MemoryTracker:
+    """Counts the storages of fake tensors from their birth to their end.
+
+    Each storage gets a serial number. A span (one iteration) keeps the storages alive at its start and
+    what happened since, so that the moment of the peak can be looked at afterwards, when optimizers
+    have told which storages hold parameters, gradients and state.
+    """
+
+    def __init__(self) -> None:
+        self.current_bytes = 0
+        self.peak_bytes = 0
+        self._live: dict[int, tuple[int, int, Any]] = {}
+        self._next_serial = 0
+        self._kinds: dict[int, str] = {}
+        self._span_start: dict[int, int] = {}
+        self._span_events: list[tuple[int, int]] = []
+
+    def track(self, tensor: Any) -> None:
+        """Count the tensor's storage if it is new."""
+        storage = tensor.untyped_storage()
+        address = storage._cdata
+        if address in self._live:
+            return
+        blocks = -(-storage.nbytes() // _BLOCK_BYTES)
+        serial, num_bytes = self._next_serial, blocks * _BLOCK_BYTES
+        self._next_serial += 1
+        reference = weakref.ref(storage, functools.partial(self._free, address))
+        self._live[address] = (serial, num_bytes, reference)
+        self._change(serial, num_bytes)
+
+    def _free(self, address: int, reference: Any) -> None:  # noqa: ARG002
+        serial, num_bytes, _ = self._live.pop(address)
+        self._change(serial, -num_bytes)
+
+    def _change(self, serial: int, num_bytes: int) -> None:
+        self.current_bytes += num_bytes
+        self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+        self._span_events.append((serial, num_bytes))
+
+    def tag(self, tensor: Any, kind: str) -> None:
+        """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``."""
+        entry = self._live.get(tensor.untyped_storage()._cdata)
+        if entry is not None:
+            self._kinds[entry[0]] = kind
+
+    def start_span(self) -> None:
+        """Begin a new iteration."""
+        self._span_start = {serial: size for serial, size, _ in self._live.values()}
+        self._span_events = []
+        live = self._span_start
+        self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
+
+    def usage(self) -> dict[str, int]:
+        """Bytes by kind in the current span.
+
+        Parameters, gradients and optimizer state are totals; activations are what else is alive at
+        the peak, so the four exceed the peak where gradients are not all alive by then.
+        """
+        at_peak = self._alive_at_peak()
+        ever = dict(self._span_start)
+        ever.update((serial, size) for serial, size in self._span_events if size > 0)
+        still = {serial for serial, _, _ in self._live.values()}
+        known = sum(size for serial, size in at_peak.items() if serial in self._kinds)
+        total = sum(at_peak.values())
+        sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
+        for serial, kind in self._kinds.items():
+            # Gradients of the step before may also have been alive during this span.
+            if serial in ever and (serial in still or kind != "gradient"):
+                sums[kind] += ever[serial]
+        return {
+            "parameter_bytes": sums["parameter"],
+            "gradient_bytes": sums["gradient"],
+            "optimizer_bytes": sums["optimizer"],
+            "activation_bytes": total - known,
+            "peak_bytes": total,
+        }
+
+    def _alive_at_peak(self) -> dict[int, int]:
+        total = best = sum(self._span_start.values())
+        position = 0
+        for index, (_, size) in enumerate(self._span_events, start=1):
+            total += size
+            if total > best:
+                best, position = total, index
+        alive = dict(self._span_start)
+        for serial, size in self._span_events[:position]:
+            if size > 0:
+                alive[serial] = size
+            else:
+                alive.pop(serial, None)
+        return alive

@@ -1,0 +1,50 @@
+"""What an operator's schema says, worked out once per operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# No kernel runs: they allocate, or change only how memory is looked at without saying so in the schema.
+_NO_KERNEL = {
+    "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::detach_",
+    "aten::new_empty_strided", "aten::_unsafe_view", "aten::_reshape_alias", "aten::set_",
+    "aten::resize_", "aten::t_", "aten::transpose_", "aten::squeeze_", "aten::unsqueeze_",
+    "aten::as_strided_", "aten::record_stream", "aten::lift", "aten::lift_fresh",
+}  # fmt: skip
+_SKIPPED_TYPES = ("Device", "Layout", "MemoryFormat", "Generator", "Stream", "Storage")
+
+
+class Signature:
+    """Names, tensors and side effects of one operator.
+
+    Attributes:
+        name: ``aten::convolution``, without the overload.
+        arguments: for each argument its name, whether it takes tensors, whether it is written to,
+            whether it is an attribute worth keeping, and its default.
+        runs_kernel: False for views and allocations.
+    """
+
+    def __init__(self, func: Any) -> None:
+        schema = func._schema
+        self.name: str = schema.name
+        self.arguments = [_argument(argument) for argument in schema.arguments]
+        self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
+        self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
+
+
+def _argument(argument: Any) -> tuple[str, bool, bool, bool, Any]:
+    kind = str(argument.type)
+    takes_tensors = "Tensor" in kind
+    written = argument.alias_info is not None and argument.alias_info.is_write
+    is_attribute = not takes_tensors and not any(word in kind for word in _SKIPPED_TYPES)
+    # device, layout, pin_memory and the like arrive as plain int or bool.
+    is_attribute = is_attribute and argument.name not in ("device", "layout", "pin_memory",
+                                                          "memory_format", "generator",
+                                                          "non_blocking")  # fmt: skip
+    default = argument.default_value if argument.has_default_value() else None
+    return argument.name, takes_tensors, written, is_attribute, default
+
+
+def _is_view(schema: Any) -> bool:
+    returned = [result.alias_info for result in schema.returns]
+    return bool(returned) and all(info is not None and not info.is_write for info in returned)

@@ -1,0 +1,43 @@
+"""Which Python runs the script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from advisor.errors import InputError
+
+
+def candidates(python: Path | None, environment: Mapping[str, str]) -> list[Path]:
+    """Interpreters to try in order: the named one alone, or the active environment's, then ours.
+
+    Raises:
+        InputError: the named one is no file that can be run.
+    """
+    if python is not None:
+        return [_checked(python)]
+    found = []
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        folder = environment.get(variable)
+        if folder:
+            found.append(Path(folder) / "bin" / "python")
+    found.append(Path(sys.executable))
+    # One environment may be known by two names; links are kept, since they mark environments.
+    return list(dict.fromkeys(path for path in found if _can_run(path)))
+
+
+def _checked(python: Path) -> Path:
+    if python.is_dir() and _can_run(python / "bin" / "python"):
+        return python / "bin" / "python"
+    if not _can_run(python):
+        raise InputError(
+            f"--python {str(python)!r} is not an interpreter that can be run: name an executable"
+            " such as .venv/bin/python, or the folder of a virtual environment."
+        )
+    return python
+
+
+def _can_run(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

@@ -1,0 +1,146 @@
+"""``profile``: one run of the script in a child process, from its start to the Trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.profile.environment import child_environment, redact
+from advisor.profile.failures import failure
+from advisor.profile.interpreter import candidates
+from advisor.profile.launch import Ending, Progress, run_child
+from advisor.profile.recording import Recording, read_recording, trace_of
+from advisor.types import Trace
+
+DEFAULT_TIMEOUT_S = 300.0
+_CHILD = Path(__file__).with_name("child.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretendedGpu:
+    """The GPU that the script believes it has; a data-centre GPU that can do all precisions."""
+
+    name: str = "NVIDIA A100-SXM4-80GB"
+    compute_capability: str = "8.0"
+    num_sms: int = 108
+    memory_bytes: int = 85_097_971_712
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """What the child is to do."""
+
+    script: str
+    arguments: tuple[str, ...]
+    gpu: PretendedGpu
+    skip_patches: tuple[str, ...] = field(default=())
+
+
+def profile(
+    script: Path,
+    arguments: Sequence[str] = (),
+    *,
+    python: Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    backend: str = "fake",
+    gpu: PretendedGpu | None = None,
+    progress: Progress | None = None,
+) -> Trace:
+    """Run a training script up to its third optimizer step and describe one iteration.
+
+    Args:
+        script: the file that starts the training; it sees ``arguments`` as its own.
+        arguments: the script's command line.
+        python: the interpreter, by default the active virtual environment's, else this one.
+        timeout_s: seconds after which the script is stopped.
+        backend: ``fake`` needs no GPU.
+        gpu: which GPU the script believes it has.
+        progress: is told in words how far it is.
+
+    Raises:
+        InputError: no such script, not Python, no such interpreter, or no torch in it.
+        ProfileError: the script failed or made no optimizer step.
+    """
+    if backend != "fake":
+        raise InputError(f"unknown profiling backend {backend!r}: 'fake' is the one there is.")
+    if not timeout_s > 0:
+        raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
+    _check_script(script)
+    job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
+    recording = _record(job, candidates(python, os.environ), timeout_s, progress)
+    return trace_of(recording, str(script), arguments)
+
+
+def _check_script(script: Path) -> None:
+    if not script.exists():
+        raise InputError(
+            f"no script at {str(script)!r}: give the path of the .py file that starts the training."
+        )
+    if not script.is_file():
+        raise InputError(f"{str(script)!r} is a folder: give the .py file that starts the training.")
+    if script.suffix == ".ipynb":
+        raise InputError(
+            f"{str(script)!r} is a notebook, not a script: convert it first with"
+            " jupyter nbconvert --to script."
+        )
+    if not os.access(script, os.R_OK):
+        raise InputError(f"cannot read {str(script)!r}: check its permissions.")
+
+
+def _record(
+    job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None
+) -> Recording:
+    """The recording by the first interpreter that has torch."""
+    for position, interpreter in enumerate(interpreters):
+        if progress is not None:
+            progress(f"profiling {job.script} with {interpreter}")
+        recording, ending = _attempt(job, interpreter, timeout_s, progress)
+        status = None if recording is None else recording["status"]
+        if recording is not None and status == "ok":
+            return recording
+        if status == "no_torch" and position + 1 < len(interpreters):
+            continue
+        raise failure(
+            recording,
+            script=job.script,
+            python=str(interpreter),
+            returncode=ending.returncode,
+            log=ending.log,
+            timeout_s=timeout_s,
+        )
+    raise InputError("no Python interpreter was found: name one that has torch with --python.")
+
+
+def _attempt(
+    job: _Job, interpreter: Path, timeout_s: float, progress: Progress | None
+) -> tuple[Recording | None, Ending]:
+    with tempfile.TemporaryDirectory(prefix="advisor-profile-") as name:
+        folder = Path(name)
+        paths = {"result": str(folder / "result.json"), "progress": str(folder / "progress.txt")}
+        job_path = folder / "job.json"
+        job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
+        ending = run_child(
+            [interpreter, _CHILD, job_path],
+            environment=child_environment(os.environ),
+            log_path=folder / "log.txt",
+            progress_path=Path(paths["progress"]),
+            timeout_s=timeout_s,
+            progress=progress,
+        )
+        recording = read_recording(Path(paths["result"]))
+    return _without_secrets(recording), Ending(
+        returncode=ending.returncode, log=redact(ending.log, os.environ)
+    )
+
+
+def _without_secrets(recording: Recording | None) -> Recording | None:
+    if recording is None:
+        return None
+    shown = {key: redact(recording[key], os.environ) for key in ("message", "traceback")
+             if isinstance(recording.get(key), str)}  # fmt: skip
+    return {**recording, **shown}
