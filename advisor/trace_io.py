@@ -85,6 +85,16 @@ def read_trace(path: Path) -> Trace:
     return _decode(document, path)
 
 
+def is_trace(path: Path) -> bool:
+    """Whether a file begins as our traces do, zipped or not; one that cannot be read does not."""
+    try:
+        raw = path.read_bytes()
+        start = zlib.decompressobj(wbits=31).decompress(raw, 64) if raw[:2] == b"\x1f\x8b" else raw[:64]
+    except (OSError, zlib.error):
+        return False
+    return FORMAT.encode() in start
+
+
 def _decompress(raw: bytes) -> bytes:
     # A bound keeps a gzip bomb from taking the machine's memory.
     engine = zlib.decompressobj(wbits=31)

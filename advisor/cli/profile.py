@@ -44,10 +44,9 @@ def profile(
     from advisor.trace_io import write_trace
 
     config = settings_with(profile__python=python, profile__timeout=timeout)
-    if (script is None) == (from_kineto is None):
-        raise InputError("give either a script or --from-kineto FILE.")
     source = from_kineto or script
-    assert source is not None
+    if source is None or (from_kineto and script):
+        raise InputError("give either a script or --from-kineto FILE.")
     path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")

@@ -1,0 +1,190 @@
+"""An exported profiler trace (PyTorch's Kineto, any schema up to 1) -> Trace of its median step."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.gpus import resolve_gpu
+from advisor.profile.costs import tensor_bytes
+from advisor.profile.kineto_events import DeviceEvent, Recording, read_recording
+from advisor.profile.kineto_join import Call, Step, Unjoined, join
+from advisor.profile.kineto_shapes import Autograd, cost_of_call, tensors_of
+from advisor.trace_io import SCHEMA_VERSION
+from advisor.types import Kernel, MemoryUse, Op, Phase, Precision, Trace
+
+# Names under which copies and fills appear; their bytes are the profiler's own.
+_COPY_NAMES = {"HtoD": "advisor::h2d_copy", "DtoH": "advisor::d2h_copy"}
+
+
+def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
+    """The median step of an exported profile.
+
+    Args:
+        path: what ``export_chrome_trace`` wrote, gzipped or not.
+        origin_gpu: the GPU it ran on, where the file does not say or says it wrongly.
+
+    Raises:
+        TraceError: the file is damaged, foreign, of an unknown schema or without kernels or steps.
+        InputError: the GPU is needed and not given.
+        UnknownGpuError: the GPU is not in the catalog.
+    """
+    recording = read_recording(path)
+    origin = _origin(path, recording, origin_gpu)
+    steps, unjoined = join(recording)
+    step = _median_step(steps)
+    autograd = Autograd.of(recording.operators)
+    return Trace(
+        schema_version=SCHEMA_VERSION,
+        script=str(path),
+        arguments=(),
+        backend="kineto",
+        origin_gpu=origin,
+        versions={},
+        precision=Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=True),
+        batch_size=None,
+        samples_per_epoch=None,
+        iterations_per_epoch=None,
+        accumulation=1,
+        ops=_merged(op for call in step.calls for op in _ops(call, autograd)),
+        # A profiled step waits for the profiler, so its wall time says little about a run without one.
+        iteration_s=None,
+        data_loading_s=None,
+        num_workers=None,
+        memory=_memory(recording, len(steps)),
+        collectives=(),
+        warnings=_warnings(steps, step, unjoined, recording),
+    )
+
+
+def _origin(path: Path, recording: Recording, given: str | None) -> str:
+    name = given or recording.device_name
+    if name is None:
+        raise InputError(
+            f"the profile {str(path)!r} does not say which GPU it ran on: add --origin-gpu NAME."
+        )
+    return resolve_gpu(name).name
+
+
+def _median_step(steps: Sequence[Step]) -> Step:
+    return sorted(steps, key=lambda step: step.device_s)[(len(steps) - 1) // 2]
+
+
+def _ops(call: Call, autograd: Autograd) -> list[Op]:
+    """One Op for the kernels of a call, and one for each copy and fill in it."""
+    kernels = [event for event in call.device_events if event.kind == "kernel"]
+    others = [event for event in call.device_events if event.kind != "kernel"]
+    ops = [_traffic_op(event, call.phase) for event in others]
+    if not kernels:
+        return ops
+    inputs = tensors_of(call.operator) if call.operator else ()
+    outputs, flops, num_bytes = cost_of_call(call.operator, inputs, autograd)
+    op = Op(
+        name=call.operator.name if call.operator else f"unjoined::{_short(kernels[0].name)}",
+        phase=call.phase,
+        inputs=inputs,
+        outputs=outputs,
+        attributes={},
+        flops=flops,
+        bytes=num_bytes,
+        count=1,
+        measured_s=sum(event.duration_s for event in kernels),
+        kernels=tuple(kernel_of(event) for event in kernels),
+    )
+    return [op, *ops]
+
+
+def _traffic_op(event: DeviceEvent, phase: Phase) -> Op:
+    direction = next((name for word, name in _COPY_NAMES.items() if word in event.name), None)
+    num_bytes = int(event.args.get("bytes", 0))
+    # A copy within the device reads and writes, a fill only writes.
+    within = 2 * num_bytes if event.kind == "memcpy" else num_bytes
+    return Op(
+        name=direction or f"advisor::{event.kind}",
+        phase=phase,
+        inputs=(),
+        outputs=(),
+        attributes={},
+        flops=0,
+        bytes=num_bytes if direction else within,
+        count=1,
+        measured_s=event.duration_s,
+    )
+
+
+def kernel_of(event: DeviceEvent) -> Kernel:
+    """The launch and duration of a kernel event."""
+    args = event.args
+    registers, shared = args.get("registers per thread"), args.get("shared memory")
+    return Kernel(
+        name=event.name,
+        grid=_three(args["grid"]),
+        block=_three(args["block"]),
+        registers_per_thread=None if registers is None else int(registers),
+        shared_bytes=None if shared is None else int(shared),
+        duration_s=event.duration_s,
+    )
+
+
+def _three(numbers: Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = (*map(int, numbers), 1, 1)[:3]
+    return x, y, z
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("void ").partition("<")[0].partition("(")[0]
+
+
+def _merged(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Equal launches become one Op with a count and mean durations, in order of first appearance."""
+    groups: dict[object, list[Op]] = {}
+    for op in ops:
+        launches = tuple(
+            (k.name, k.grid, k.block, k.registers_per_thread, k.shared_bytes) for k in op.kernels
+        )
+        key = (op.name, op.phase, op.inputs, op.outputs, op.flops, op.bytes, launches)
+        groups.setdefault(key, []).append(op)
+    return tuple(_mean(group) for group in groups.values())
+
+
+def _mean(group: Sequence[Op]) -> Op:
+    kernels = tuple(
+        replace(same[0], duration_s=statistics.fmean(kernel.duration_s for kernel in same))
+        for same in zip(*(op.kernels for op in group), strict=True)
+    )
+    measured_s = statistics.fmean(op.measured_s or 0.0 for op in group)
+    return replace(group[0], count=len(group), measured_s=measured_s, kernels=kernels)
+
+
+def _memory(recording: Recording, num_steps: int) -> MemoryUse:
+    """Gradients from what autograd accumulates; a profile tells nothing of the rest."""
+    gradients = [
+        tensor_bytes(tensor)
+        for operator in recording.operators
+        if operator.name.startswith("torch::autograd::AccumulateGrad")
+        for tensor in tensors_of(operator)[:1]
+    ]
+    gradient_bytes = sum(gradients) // num_steps
+    return MemoryUse(
+        parameter_bytes=gradient_bytes,
+        gradient_bytes=gradient_bytes,
+        optimizer_bytes=None,
+        activation_bytes=None,
+        peak_bytes=None,
+    )
+
+
+def _warnings(steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: Recording) -> tuple[str, ...]:
+    warnings = [f"{step.name} was taken, the median of {len(steps)} recorded steps"]
+    if unjoined.kernels:
+        warnings.append(
+            f"{unjoined.share_of_kernels:.1%} of the kernels ({unjoined.share_of_time:.1%} of their time)"
+            " could not be joined to an operator; they are scaled as kernels without one"
+        )
+    if not any(operator.args.get("input type") for operator in recording.operators):
+        warnings.append("the profile has no dtypes: float32 was assumed")
+    warnings.append("the profile does not record TF32 flags: PyTorch's defaults were assumed")
+    return tuple(warnings)
