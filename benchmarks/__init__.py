@@ -1,0 +1,1 @@
+"""Speed as ratios, accuracy against measurements; commands, not part of the product."""

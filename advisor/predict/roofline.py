@@ -49,8 +49,13 @@ def op_time_s(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Preci
     norm = family is Family.NORM
     fraction = constants.reduction_fraction if norm else constants.streaming_fraction
     memory_s = op.bytes / (fraction * gpu.memory_bytes_per_s)
-    compute_s = op.flops / compute_rate(op, family, gpu, constants, precision).flops_per_s
+    compute_s = work_flops(op) / compute_rate(op, family, gpu, constants, precision).flops_per_s
     return KERNEL_FLOOR_S + max(compute_s, memory_s)
+
+
+def work_flops(op: Op) -> float:
+    """FLOPs the kernels really do: fused attention skips the half that a causal mask hides."""
+    return op.flops / 2 if op.attributes.get("is_causal") is True else op.flops
 
 
 def compute_rate(

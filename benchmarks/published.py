@@ -1,0 +1,170 @@
+"""Predictions for the examples beside published training throughput.
+
+``python -m benchmarks.published --third-party DIR`` profiles the examples with the published batch sizes and
+prints a Markdown table. DIR holds NVIDIA's DeepLearningExamples and MosaicML's llm-foundry tables. Rows that
+served to fit an assumed constant (``tools/assumed_constants.toml``) are marked and not scored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from advisor.gpus import resolve_gpu
+from advisor.predict import predict
+from advisor.profile import profile
+from advisor.types import Trace
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One published row: which example it resembles, and how to find its throughput.
+
+    Attributes:
+        units: what one iteration of one GPU processes, in the unit of the throughput.
+        fitted: it served to fit a constant.
+    """
+
+    name: str
+    gpu: str
+    script: str
+    arguments: tuple[str, ...]
+    units: int
+    file: str
+    where: tuple[tuple[str, str], ...]
+    column: str
+    fitted: bool
+
+
+def _resnet(gpu: str, published: str, precision: str, *, fitted: bool) -> Case:
+    return Case(
+        name=f"ResNet-50 {precision}",
+        gpu=gpu,
+        script="train_resnet50.py",
+        arguments=("--batch-size", "256", *(("--amp",) if precision.startswith("AMP") else ())),
+        units=256,
+        file="nvidia_dle_train_perf.csv",
+        where=(
+            ("model", "Classification/ConvNets/resnet50v1.5"),
+            ("gpu", published),
+            ("n_gpus", "1"),
+            ("precision", precision),
+        ),
+        column="throughput",
+        fitted=fitted,
+    )
+
+
+def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted: bool) -> Case:
+    width, heads, layers = shape.split("/")
+    return Case(
+        name=f"GPT {size} bf16",
+        gpu=gpu,
+        script="train_gpt.py",
+        arguments=(
+            "--width", width, "--heads", heads, "--layers", layers, "--context", "2048", "--batch-size",
+            str(batch),
+        ),
+        units=batch * 2048,
+        file="mpt_llmfoundry_train.csv",
+        where=(
+            ("model", f"MPT-{size}"), ("gpu", published), ("n_gpus", "8"), ("seq_len", "2048"),
+            ("precision", "amp_bf16"), ("microbatch", str(batch)),
+        ),
+        column="tokens_per_s_per_gpu",
+        fitted=fitted,
+    )  # fmt: skip
+
+
+CASES = (
+    _resnet("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", fitted=False),
+    _resnet("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", fitted=False),
+    _resnet("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", fitted=True),
+    _resnet("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", fitted=True),
+    _resnet("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", fitted=False),
+    _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
+    _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
+    _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),
+    _mpt("H100-SXM-80GB", "h100_80gb", "760m", "1536/12/24", 24, fitted=False),
+    _mpt("H100-SXM-80GB", "h100_80gb", "1b", "2048/16/24", 14, fitted=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """Throughput published and predicted, in the published unit; p10 and p90 of the prediction."""
+
+    case: Case
+    published: float
+    low: float
+    predicted: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """Relative, positive where the prediction is too fast."""
+        return self.predicted / self.published - 1
+
+    @property
+    def covered(self) -> bool:
+        """Whether the published figure lies between p10 and p90."""
+        return self.low <= self.published <= self.high
+
+
+@cache
+def trace_of(script: str, arguments: tuple[str, ...]) -> Trace:
+    """Profile an example once."""
+    return profile(EXAMPLES / script, arguments)
+
+
+def published(case: Case, folder: Path) -> float:
+    """The figure of the one row a case names; of several (other batch settings) the mean."""
+    with (folder / case.file).open(newline="") as file:
+        found = [
+            float(row[case.column])
+            for row in csv.DictReader(file)
+            if all(row[column] == value for column, value in case.where)
+        ]
+    if not found:
+        raise LookupError(f"no row for {case}")
+    return statistics.fmean(found)
+
+
+def scores(folder: Path) -> Iterator[Score]:
+    """Every case, in order."""
+    for case in CASES:
+        interval = predict(trace_of(case.script, case.arguments), resolve_gpu(case.gpu)).iteration_s
+        yield Score(
+            case=case,
+            published=published(case, folder),
+            low=case.units / interval.p90,
+            predicted=case.units / interval.p50,
+            high=case.units / interval.p10,
+        )
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--third-party", type=Path, required=True)
+    found = list(scores(parser.parse_args().third_party))
+    print("| model | GPU | published /s | predicted /s (p10 .. p90) | error | |")
+    print("|---|---|---|---|---|---|")
+    for s in found:
+        note = "fitted" if s.case.fitted else ("covered" if s.covered else "outside")
+        span = f"{s.predicted:,.0f} ({s.low:,.0f} .. {s.high:,.0f})"
+        print(f"| {s.case.name} | {s.case.gpu} | {s.published:,.0f} | {span} | {s.error:+.0%} | {note} |")
+    scored = [abs(s.error) for s in found if not s.case.fitted]
+    mean = statistics.fmean(scored)
+    print(f"\nMean absolute error of the {len(scored)} rows that were not fitted: {mean:.1%}.")
+
+
+if __name__ == "__main__":
+    main()

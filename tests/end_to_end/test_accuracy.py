@@ -1,0 +1,55 @@
+"""Accuracy against published measurements, with stated tolerances."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.shared import SHARED, needs_shared
+
+pytestmark = [pytest.mark.shared, needs_shared]
+
+ROOT = Path(__file__).resolve().parents[2]
+THIRD_PARTY = SHARED / "measurements" / "third_party"
+KERNELS = SHARED / "measurements" / "kernels"
+
+
+@pytest.mark.torch
+def test_published_training_throughput() -> None:
+    """Rows that fitted no constant: within 25 % each, 12 % on average, and inside p10 .. p90."""
+    from benchmarks.published import scores
+
+    scored = [score for score in scores(THIRD_PARTY) if not score.case.fitted]
+    assert len(scored) == 6
+    for score in scored:
+        assert abs(score.error) < 0.25, score
+        assert score.covered, score
+    assert statistics.fmean(abs(score.error) for score in scored) < 0.12
+
+
+def test_the_fitted_constants_are_those_of_the_measurements(tmp_path: Path) -> None:
+    """The shipped file is what the command writes, to the byte."""
+    out = tmp_path / "fitted.toml"
+    command = [sys.executable, "tools/fit_constants.py", "--kernels", str(KERNELS), "--out", str(out)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    assert out.read_text() == (ROOT / "catalogs" / "fitted.toml").read_text()
+
+
+@pytest.mark.parametrize("operator", ["add", "relu", "gelu"])
+def test_large_element_wise_kernels_on_measured_gpus(operator: str) -> None:
+    """Median error of the roofline on calls of 64 MB or more: at most 15 % on every GPU."""
+    from advisor.gpus import resolve_gpu
+    from advisor.predict.constants import constants_for
+    from benchmarks.wave_accuracy import OPERATORS, read_operator
+
+    frame = read_operator(KERNELS, operator)
+    frame["num_bytes"] = frame.B * frame.H * 4 * OPERATORS[operator][0]
+    for gpu, rows in frame[frame.num_bytes >= 64e6].groupby("gpu"):
+        spec = resolve_gpu(str(gpu))
+        rate = constants_for(spec).streaming_fraction * spec.memory_bytes_per_s
+        errors = (rows.num_bytes / rate / rows.time_s - 1).abs()
+        assert errors.median() < 0.15, (gpu, errors.median())
