@@ -269,6 +269,7 @@ class IterationEstimate:
     Attributes:
         by_family: seconds of one GPU by operator family; they add up to the computation's p50.
         by_method: the same seconds by the method that found them.
+        by_operator: the same seconds by operator and method, such as ``"addmm (wave)"``, largest first.
         communication_s: gradient exchange that does not hide behind the backward pass.
         memory_bytes: what one GPU must hold, context and fragmentation included; None if unknown.
         assumptions: in words, what the estimate rests on.
@@ -279,6 +280,7 @@ class IterationEstimate:
     iteration_s: Interval
     by_family: Mapping[str, float]
     by_method: Mapping[Method, float]
+    by_operator: Mapping[str, float]
     communication_s: float
     memory_bytes: int | None
     memory_limit_bytes: int

@@ -64,6 +64,21 @@ def format_duration(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
+def format_duration_short(seconds: float) -> str:
+    """One unit, two digits, for tables: ``"58 min"``, ``"1.1 h"``, ``"6.6 d"``.
+
+    >>> format_duration_short(4020), format_duration_short(570_000)
+    ('1.1 h', '6.6 d')
+    """
+    if not math.isfinite(seconds) or seconds < 59.5:
+        return format_duration(seconds)
+    for unit, size, limit in (("min", MINUTE_S, 60), ("h", HOUR_S, 48), ("d", DAY_S, math.inf)):
+        value = seconds / size
+        if round(value) < limit:
+            return f"{value:,.0f} {unit}" if value >= 10 or unit == "min" else f"{value:.1f} {unit}"
+    raise AssertionError(seconds)
+
+
 def format_bytes(num_bytes: float) -> str:
     """Binary units, as a GPU reports its memory: ``"5.41 GiB"``.
 

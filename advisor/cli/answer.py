@@ -64,6 +64,8 @@ def _print_words(recommendation: Recommendation, top: int | None) -> None:
         print(f"  - {line}")
     for name, plan_id in (("Fastest", recommendation.frontier[0]), ("Cheapest", recommendation.frontier[-1])):
         option = by_id[plan_id]
+        if option is chosen:
+            continue
         time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
         print(f"{name}: {where(option)}, {time} for {cost}.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.predict import wave
 from advisor.predict.constants import constants_for
@@ -83,6 +83,7 @@ def _estimate(
         iteration_s=spread(total_s, math.sqrt(variance) / total_s),
         by_family=_by_family(times, host_s),
         by_method=_by_method(times, host_s),
+        by_operator=_by_operator(times, host_s),
         communication_s=communication_s,
         memory_bytes=needed_bytes(trace.memory, num_gpus=num_gpus),
         memory_limit_bytes=gpu.memory_bytes,
@@ -98,12 +99,19 @@ def _host_s(trace: Trace) -> float:
 
 
 def _by_family(times: Sequence[OpTime], host_s: float) -> Mapping[str, float]:
-    seconds: dict[str, float] = {}
-    for time in times:
-        seconds[time.family] = seconds.get(time.family, 0.0) + time.time_s
-    if host_s:
-        seconds[HOST] = host_s
-    return {str(name): s for name, s in sorted(seconds.items(), key=lambda item: -item[1])}
+    return _summed(((time.family, time.time_s) for time in times), host_s)
+
+
+def _by_operator(times: Sequence[OpTime], host_s: float) -> Mapping[str, float]:
+    named = ((f"{base_name(time.op.name)} ({time.method})", time.time_s) for time in times)
+    return _summed(named, host_s)
+
+
+def _summed(parts: Iterable[tuple[str, float]], host_s: float) -> Mapping[str, float]:
+    seconds: dict[str, float] = {HOST: host_s} if host_s else {}
+    for name, part_s in parts:
+        seconds[str(name)] = seconds.get(str(name), 0.0) + part_s
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
 def _by_method(times: Sequence[OpTime], host_s: float) -> Mapping[Method, float]:

@@ -46,10 +46,7 @@ def constants_for(gpu: GpuSpec) -> FittedConstants:
         gemm_fraction=_by_rate(values, "gemm_fraction."),
         conv_fraction=_by_rate(values, "conv_fraction."),
         measured=measured,
-        sources=tuple(
-            f"{source}: {', '.join(sorted(n for n, s in origin.items() if s == source))}"
-            for source in dict.fromkeys(origin.values())
-        ),
+        sources=_sources(origin),
     )
 
 
@@ -84,6 +81,23 @@ def _flat(table: Table) -> dict[str, float]:
         elif not isinstance(value, str):
             flat[name] = float(value)
     return flat
+
+
+def _sources(origin: Mapping[str, str]) -> tuple[str, ...]:
+    """``"assumed for Ampere: gemm (bf16, fp16, tf32)"``; the rates are left out where it is all of them."""
+    lines = []
+    for source in dict.fromkeys(origin.values()):
+        kinds: dict[str, list[str]] = {}
+        for name in sorted(name for name, found in origin.items() if found == source):
+            kind, _, rate = name.partition(".")
+            kinds.setdefault(kind, []).append(rate)
+        texts = []
+        for kind, rates in kinds.items():
+            every = sum(name.startswith(f"{kind}.") for name in origin)
+            which = "" if len(rates) == every or rates == [""] else f" ({', '.join(rates)})"
+            texts.append(kind.removesuffix("_fraction") + which)
+        lines.append(f"{source}: {', '.join(texts)}")
+    return tuple(lines)
 
 
 def _by_rate(values: Mapping[str, float], prefix: str) -> dict[str, float]:

@@ -67,8 +67,10 @@ def compute_rate(
     fractions = constants.conv_fraction if conv else constants.gemm_fraction
     if family not in _COMPUTE_FAMILIES:
         return Rate(flops_per_s=gpu.vector_flops_per_s["fp32"])
+    fp32_flops_per_s = fractions["fp32"] * gpu.vector_flops_per_s["fp32"]
     if wanted in gpu.tensor_flops_per_s:
-        return Rate(flops_per_s=fractions[wanted] * gpu.tensor_flops_per_s[wanted])
+        # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.
+        return Rate(flops_per_s=max(fractions[wanted] * gpu.tensor_flops_per_s[wanted], fp32_flops_per_s))
     if wanted == "fp16" and "fp16" in gpu.vector_flops_per_s:
         # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32, at most fp16's rate.
         rate = max(gpu.vector_flops_per_s["fp16"], gpu.vector_flops_per_s["fp32"])
@@ -76,7 +78,7 @@ def compute_rate(
     if wanted == "fp64":
         return Rate(flops_per_s=fractions["fp64"] * gpu.vector_flops_per_s["fp64"])
     note = "bf16 is emulated at the fp32 rate" if wanted == "bf16" else ""
-    return Rate(flops_per_s=fractions["fp32"] * gpu.vector_flops_per_s["fp32"], note=note)
+    return Rate(flops_per_s=fp32_flops_per_s, note=note)
 
 
 def _wanted_rate(op: Op, family: Family, precision: Precision) -> str:

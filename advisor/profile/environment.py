@@ -17,7 +17,7 @@ SCRUBBED_ENDINGS = (
     "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PRIVATE_KEY", "SECRET", "SECRET_KEY",
     "SECRETS", "TOKEN", "TOKENS",
 )  # fmt: skip
-SCRUBBED_NAMES = ("KAGGLE_KEY", "KUBECONFIG", "NETRC", "PGPASSFILE")
+SCRUBBED_NAMES = ("KAGGLE_KEY", "KUBECONFIG", "MYSQL_PWD", "NETRC", "PGPASSFILE", "PGPASSWORD")
 
 # Shared credential files and metadata services would answer although the variables are gone.
 ADDED = {

@@ -44,6 +44,7 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, Any]:
         "fits_memory": estimate.fits_memory,
         "by_family": estimate.by_family,
         "by_method": estimate.by_method,
+        "by_operator": estimate.by_operator,
         "assumptions": estimate.assumptions,
     }
 

@@ -8,6 +8,8 @@ from advisor.report.options import where, with_p90
 from advisor.types import Interval, Option, Quantiles
 from advisor.units import format_bytes, format_duration, format_usd
 
+MOST_OPERATORS = 8
+
 
 def explain(option: Option) -> str:
     """The whole text."""
@@ -16,6 +18,7 @@ def explain(option: Option) -> str:
         ("Time", _time(option)),
         ("Money", _money(option)),
         ("One iteration", _iteration(option)),
+        ("Its largest operators, and how their time was found", _operators(option)),
         ("Memory of one GPU", _memory(option)),
         ("What to change in the script", iter(option.script_changes)),
         ("Notes", iter(option.reasons)),
@@ -82,6 +85,12 @@ def _iteration(option: Option) -> Iterator[str]:
         yield _line(name, f"{format_duration(seconds)} ({seconds / total_s:.0%})")
     methods = (f"{method} {seconds / total_s:.0%}" for method, seconds in estimate.by_method.items())
     yield _line("methods", ", ".join(methods))
+
+
+def _operators(option: Option) -> Iterator[str]:
+    total_s = option.estimate.iteration_s.p50
+    for name, seconds in list(option.estimate.by_operator.items())[:MOST_OPERATORS]:
+        yield f"{name:<44}{format_duration(seconds)} ({seconds / total_s:.0%})"
 
 
 def interval_text(interval: Interval) -> str:

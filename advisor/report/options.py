@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.rows import Format, console, print_rows, to_json
 from advisor.types import Job, Option, Quantiles, Recommendation, Trace
-from advisor.units import format_duration, format_usd
+from advisor.units import format_duration, format_duration_short, format_usd
 
 COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)")
-RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)"})
+NARROW_COLUMNS = ("Status", "#", "Where", "GPUs", "Time (p90)", "Cost")
+NARROW = 110
+RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
     "software": "unsupported",
@@ -65,22 +67,27 @@ def print_options(recommendation: Recommendation, output: Format, *, top: int | 
     """The ranked table to stdout, as text, CSV or Markdown."""
     chosen = selection(recommendation, top)
     states = [status(option, recommendation) for _, option in chosen]
-    rows = [_row(number, option, state) for (number, option), state in zip(chosen, states, strict=True)]
+    cells = [_cells(number, option, state) for (number, option), state in zip(chosen, states, strict=True)]
+    columns: tuple[str, ...] = COLUMNS
+    if output is Format.TABLE and console().width < NARROW:
+        columns = NARROW_COLUMNS
+    rows = [[row[column] for column in columns] for row in cells]
     styles = [_STYLES.get(state, "dim") for state in states]
-    print_rows(COLUMNS, rows, output, right=RIGHT, styles=styles)
+    print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=frozenset({"Where", "GPUs"}))
 
 
-def _row(number: int, option: Option, state: str) -> list[str]:
+def _cells(number: int, option: Option, state: str) -> dict[str, str]:
     plan = option.plan
-    return [
-        state,
-        str(number),
-        where(option),
-        f"{plan.num_gpus} x {plan.gpu}",
-        format_duration(option.estimate.iteration_s.p50),
-        with_p90(option.time_s, format_duration),
-        with_p90(option.cost_usd, format_usd),
-    ]
+    return {
+        "Status": state,
+        "#": str(number),
+        "Where": where(option),
+        "GPUs": f"{plan.num_gpus} x {plan.gpu}",
+        "Iteration": format_duration(option.estimate.iteration_s.p50),
+        "Time (p90)": with_p90(option.time_s, format_duration_short),
+        "Cost (p90)": with_p90(option.cost_usd, format_usd),
+        "Cost": format_usd(option.cost_usd.p50),
+    }
 
 
 def where(option: Option) -> str:

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 SCHEMA_VERSION = "1.0.0"
 
@@ -63,14 +63,25 @@ def print_rows(
     *,
     right: frozenset[str] = frozenset(),
     styles: Sequence[str] | None = None,
+    wrapping: frozenset[str] | None = None,
 ) -> None:
-    """Rows to stdout; ``right`` names columns of numbers, ``styles`` colours table rows."""
+    """Rows to stdout.
+
+    Args:
+        columns: headings.
+        rows: a text for each column.
+        output: any format but JSON.
+        right: columns of numbers.
+        styles: a rich style for each row of a table.
+        wrapping: columns that may take more lines where the terminal is narrow; all by default.
+    """
     if output is Format.CSV:
         print(to_csv(columns, rows))
     elif output is Format.MARKDOWN:
         print(to_markdown(columns, rows))
     else:
-        _print_table(columns, rows, right, styles or [""] * len(rows))
+        kept = frozenset(columns) - wrapping if wrapping is not None else frozenset()
+        _print_table(columns, rows, right, styles or [""] * len(rows), kept)
 
 
 def _print_table(
@@ -78,6 +89,7 @@ def _print_table(
     rows: Sequence[Sequence[str]],
     right: frozenset[str],
     styles: Sequence[str],
+    kept_whole: frozenset[str],
 ) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -85,9 +97,8 @@ def _print_table(
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
-        table.add_column(
-            column, justify="right" if column in right else "left", overflow="fold", no_wrap=False
-        )
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in kept_whole)
     for row, style in zip(rows, styles, strict=True):
         table.add_row(*(Text(cell) for cell in row), style=style)
     console().print(table)

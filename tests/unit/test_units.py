@@ -17,6 +17,7 @@ from advisor.units import (
     HOUR_S,
     format_bytes,
     format_duration,
+    format_duration_short,
     format_usd,
     parse_duration_s,
 )
@@ -75,6 +76,27 @@ def test_format_duration(seconds: float, text: str) -> None:
 def test_a_formatted_duration_reads_back_within_its_rounding(seconds: float) -> None:
     back = parse_duration_s(format_duration(seconds).replace("min", "m"))
     assert back == pytest.approx(seconds, rel=0.03, abs=30)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0142, "14.2 ms"),
+        (59.4, "59.4 s"),
+        (59.6, "1 min"),
+        (3480, "58 min"),
+        (3590, "1.0 h"),
+        (4020, "1.1 h"),
+        (20 * 3600, "20 h"),
+        (47.4 * 3600, "47 h"),
+        (47.6 * 3600, "2.0 d"),
+        (570_000, "6.6 d"),
+        (1e9, "11,574 d"),
+        (math.inf, "never"),
+    ],
+)
+def test_format_duration_short(seconds: float, text: str) -> None:
+    assert format_duration_short(seconds) == text
 
 
 def test_format_bytes_is_binary() -> None:
