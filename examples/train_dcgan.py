@@ -120,9 +120,7 @@ def main():
 
             if i % 50 == 0:
                 errD = errD_real.item() + errD_fake.item()
-                print(
-                    f"[{epoch}/{args.epochs}][{i}/{len(loader)}] D {errD:.4f} G {errG.item():.4f}"
-                )
+                print(f"[{epoch}/{args.epochs}][{i}/{len(loader)}] D {errD:.4f} G {errG.item():.4f}")
 
 
 if __name__ == "__main__":

@@ -89,17 +89,16 @@ def _wait(
 ) -> int | None:
     deadline = time.monotonic() + timeout_s
     lines_told = 0
-    while True:
+    returncode = None
+    while returncode is None and time.monotonic() < deadline:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(timeout=_POLL_S)
-        if progress is not None:
-            lines_told = _tell(progress_path, lines_told, progress)
-        if time.monotonic() > deadline:
-            return None
+            returncode = process.wait(timeout=_POLL_S)
+        lines_told = _tell(progress_path, lines_told, progress)
+    return returncode
 
 
-def _tell(progress_path: Path, lines_told: int, progress: Progress) -> int:
-    if not progress_path.exists():
+def _tell(progress_path: Path, lines_told: int, progress: Progress | None) -> int:
+    if progress is None or not progress_path.exists():
         return lines_told
     lines = progress_path.read_text(encoding="utf-8").splitlines()
     for line in lines[lines_told:]:

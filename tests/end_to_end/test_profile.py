@@ -1,0 +1,380 @@
+"""``profile`` on the examples and on scripts that do not want to end."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import venv
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import AdvisorError, InputError, ProfileError
+from advisor.profile import PretendedGpu, profile
+from advisor.types import Phase, Trace
+from advisor.units import GIB
+from tests.end_to_end.profile_scripts import ARGUMENTS, SCRIPTS, TIMEOUT_S, USERS_MODULES
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = {
+    "resnet50": ("train_resnet50.py", []),
+    "resnet50 amp": ("train_resnet50.py", ["--amp"]),
+    "gpt": ("train_gpt.py", []),
+    "dcgan": ("train_dcgan.py", []),
+}
+pytestmark = pytest.mark.torch
+
+
+class World:
+    """A folder where the scripts run, the outcomes of all, and the processes' temporary files."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.temporary = folder / "tmp"
+        self.outcomes = {}
+
+    def script(self, name):
+        return self.folder / (name.replace(" ", "_") + ".py")
+
+    def run(self, name):
+        arguments = ARGUMENTS.get(name, [])
+        timeout_s = TIMEOUT_S.get(name, 120.0)
+        try:
+            self.outcomes[name] = profile(self.script(name), arguments, timeout_s=timeout_s)
+        except AdvisorError as error:
+            self.outcomes[name] = error
+
+    def run_example(self, name):
+        file, arguments = EXAMPLES[name]
+        begin = time.perf_counter()
+        trace = profile(ROOT / "examples" / file, arguments)
+        self.outcomes[name] = (trace, time.perf_counter() - begin)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    pytest.importorskip("torch")
+    world = World(tmp_path_factory.mktemp("scripts"))
+    world.temporary.mkdir()
+    for name, code in SCRIPTS.items():
+        world.script(name).write_text(code)
+    for name, code in USERS_MODULES.items():
+        path = world.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(world.folder)
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            patch.delenv(name, raising=False)
+        patch.setenv("SOME_API_TOKEN", "0123456789")
+        patch.setenv("KEPT", "yes")
+        patch.setenv("EXPECTED_CWD", str(world.folder))
+        patch.setattr("tempfile.tempdir", str(world.temporary))
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(world.run_example, name) for name in EXAMPLES]
+            jobs += [pool.submit(world.run, name) for name in SCRIPTS]
+            for job in jobs:
+                job.result()
+    return world
+
+
+@pytest.fixture(scope="session")
+def example(world):
+    return lambda name: world.outcomes[name][0]
+
+
+@pytest.fixture(scope="session")
+def trace(world):
+    def get(name):
+        outcome = world.outcomes[name]
+        assert isinstance(outcome, Trace), outcome
+        return outcome
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def error(world):
+    def get(name):
+        outcome = world.outcomes[name]
+        assert isinstance(outcome, AdvisorError), outcome
+        return outcome
+
+    return get
+
+
+def count(trace, name, phase=None):
+    return sum(op.count for op in trace.ops if op.name == name and (phase is None or op.phase is phase))
+
+
+def flops(trace, *names):
+    return sum(op.flops * op.count for op in trace.ops if not names or op.name in names)
+
+
+# --- Examples --------------------------------------------------------------------------------------
+
+
+def test_resnet50(example):
+    found = example("resnet50")
+    assert (found.batch_size, found.samples_per_epoch) == (64, 1_281_167)
+    assert (found.iterations_per_epoch, found.accumulation, found.num_workers) == (20_019, 1, 8)
+    assert found.precision.amp_dtype is None
+    assert not found.precision.tf32_matmul
+    assert found.precision.tf32_cudnn
+    assert count(found, "aten::convolution") == count(found, "aten::convolution_backward") == 53
+    assert count(found, "aten::native_batch_norm_backward", Phase.BACKWARD) == 53
+    assert count(found, "advisor::h2d_copy") == 2
+    assert found.warnings == ()
+    assert 0 < found.data_loading_s < 10
+
+
+def test_resnet50_flops(example):
+    # 4.09 G multiply-adds an image (He et al.) forward; backward twice, without the first input's.
+    forward = flops(example("resnet50"), "aten::convolution", "aten::addmm")
+    assert forward / 64 / 2 == pytest.approx(4.09e9, rel=0.01)
+    total = flops(example("resnet50"), "aten::convolution", "aten::convolution_backward",
+                  "aten::addmm", "aten::mm")  # fmt: skip
+    first = 2 * 64 * 112 * 112 * 64 * 3 * 49
+    assert total == 3 * forward - first
+
+
+def test_resnet50_memory(example):
+    memory = example("resnet50").memory
+    # The figure of the same tracker on real CPU tensors.
+    assert memory.peak_bytes / GIB == pytest.approx(5.407, abs=0.001)
+    # 25,557,032 parameters in blocks of 512 bytes.
+    assert 25_557_032 * 4 <= memory.parameter_bytes < 25_557_032 * 4 + 161 * 512
+    assert memory.gradient_bytes == memory.optimizer_bytes == memory.parameter_bytes
+    assert example("resnet50 amp").memory.peak_bytes / GIB == pytest.approx(2.978, abs=0.001)
+
+
+def test_mixed_precision_casts(example):
+    plain, mixed = example("resnet50"), example("resnet50 amp")
+    assert mixed.precision.amp_dtype == "float16"
+    products = ("aten::convolution", "aten::convolution_backward", "aten::addmm", "aten::mm")
+    assert flops(plain, *products) == flops(mixed, *products)
+    dtypes = {op.inputs[0].dtype for op in mixed.ops if op.name in products}
+    assert dtypes == {"float16"}
+    assert count(mixed, "aten::_amp_foreach_non_finite_check_and_unscale_") == 1
+
+
+def test_gpt(example):
+    found = example("gpt")
+    assert (found.batch_size, found.precision.amp_dtype) == (8, "bfloat16")
+    assert found.precision.tf32_matmul
+    for name in ("", "_backward"):
+        assert count(found, "aten::_scaled_dot_product_flash_attention" + name) == 12
+    assert count(found, "aten::native_dropout") == 13
+    assert count(found, "aten::_foreach_norm") == count(found, "aten::_foreach_addcdiv_") == 1
+    # Tied weights are one parameter: 124.4 million.
+    parameters = 124_439_808
+    assert found.memory.parameter_bytes == pytest.approx(parameters * 4, rel=1e-3)
+    assert found.memory.optimizer_bytes == pytest.approx(parameters * 8, rel=1e-3)
+    # 6 N per token for the products with weights (the position table takes part in none).
+    tokens = 8 * 1024
+    products = flops(found, "aten::addmm", "aten::mm")
+    assert products == pytest.approx(6 * (parameters - 1024 * 768) * tokens, rel=2e-3)
+    attention = flops(found, *(op.name for op in found.ops if "attention" in op.name))
+    assert attention == 12 * 7 * 2 * 8 * 1024 * 1024 * 768
+
+
+def test_dcgan_is_one_step_of_both_networks(example):
+    found = example("dcgan")
+    assert (found.batch_size, found.accumulation, found.iterations_per_epoch) == (128, 1, 1_583)
+    assert count(found, "aten::_foreach_addcdiv_", Phase.OPTIMIZER) == 2
+    # 5 layers: the generator once, the discriminator for real, fake, and the generator's loss.
+    assert count(found, "aten::convolution") == count(found, "aten::convolution_backward") == 20
+    assert found.memory.peak_bytes / GIB == pytest.approx(0.321, abs=0.001)
+
+
+def test_quick_enough(world):
+    for name in EXAMPLES:
+        # 8 s alone; the tests run two at a time.
+        assert world.outcomes[name][1] < 20
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_operator_has_a_cost(name, example):
+    for op in example(name).ops:
+        assert op.bytes > 0, op
+        assert op.count > 0
+
+
+# --- Scripts that yield a trace ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["catches Exception", "swallows everything", "finally", "hangs in finally", "atexit", "sees itself"],
+)
+def test_habits_do_not_change_the_trace(name, trace):
+    assert trace(name).ops == trace("plain").ops
+    assert trace(name).memory == trace("plain").memory
+    assert trace(name).iterations_per_epoch == 125
+
+
+def test_nothing_is_saved(trace, world):
+    assert not (world.folder / "checkpoint.pt").exists()
+    assert not (world.folder / "after.txt").exists()
+    assert not (world.folder / "atexit.txt").exists()
+
+
+def test_accumulation(trace):
+    found = trace("accumulates")
+    assert (found.accumulation, found.batch_size, found.iterations_per_epoch) == (4, 32, 32)
+    assert count(found, "aten::addmm") == 4
+
+
+def test_a_short_run_is_marked(trace):
+    assert "only 2 optimizer step(s)" in trace("two steps").warnings[0]
+    assert trace("two steps").ops == trace("plain").ops
+
+
+def test_tied_weights_and_an_early_optimizer(trace):
+    memory = trace("optimizer before to").memory
+    assert memory.parameter_bytes == 100 * 32 * 4
+    assert memory.optimizer_bytes == 2 * memory.parameter_bytes
+    assert count(trace("optimizer before to"), "aten::_foreach_addcdiv_") == 1
+
+
+def test_old_amp_and_compile(trace):
+    found = trace("compiled fp16")
+    assert found.precision.amp_dtype == "float16"
+    assert found.precision.tf32_matmul
+    assert any("torch.compile was ignored" in warning for warning in found.warnings)
+
+
+# --- Scripts that do not ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "parts"),
+    [
+        ("raises", ProfileError, ["ValueError: the learning rate is wrong", "in prepare"]),
+        ("raises in torch", ProfileError, ["RuntimeError", "model(torch.zeros(3, 5, device=device))"]),
+        ("never steps", ProfileError, ["no step", "optimizer.step()", "only evaluating"]),
+        ("exits", ProfileError, ["sys.exit('--data is missing')", "after `--`"]),
+        ("leaves", ProfileError, ["exit code 5", "os._exit"]),
+        ("missing package", ProfileError, ["'surely_not_installed_anywhere'", sys.executable]),
+        ("missing argument", ProfileError, ["sys.exit(2)", "--data", "after `--`"]),
+        ("not python", InputError, ["not a Python script", ".py file"]),
+        ("null bytes", InputError, ["not a Python script"]),
+        ("endless", ProfileError, ["within 4 s", "--timeout"]),
+    ],
+)
+def test_failures_say_what_to_do(name, kind, parts, error):
+    assert type(error(name)) is kind
+    for part in parts:
+        assert part in str(error(name))
+
+
+def test_the_traceback_is_the_users(error):
+    text = str(error("raises"))
+    assert "raises.py" in text
+    assert "_gpu_advisor_payload" not in text
+    assert str(ROOT / "advisor") not in text
+    assert "runpy" not in text
+
+
+def test_secrets_are_not_shown(error):
+    assert "abcdefgh1234" not in str(error("raises"))
+    assert "token=***" in str(error("raises"))
+
+
+def test_no_file_is_left_behind(world):
+    assert list(world.temporary.iterdir()) == []
+
+
+def test_wrong_input(tmp_path):
+    (tmp_path / "notebook.ipynb").write_text("{}")
+    (tmp_path / "t.py").write_text("")
+    for script, message in (
+        (tmp_path / "missing.py", "no script at"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "notebook.ipynb", "nbconvert"),
+    ):
+        with pytest.raises(InputError, match=message):
+            profile(script)
+    with pytest.raises(InputError, match="not an interpreter"):
+        profile(tmp_path / "t.py", python=tmp_path / "no-python")
+    with pytest.raises(InputError, match="unknown profiling backend 'gpu'"):
+        profile(tmp_path / "t.py", backend="gpu")
+    with pytest.raises(InputError, match="more than 0 s"):
+        profile(tmp_path / "t.py", timeout_s=0)
+
+
+# --- Interpreters ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bare_environment(tmp_path_factory):
+    """A virtual environment without torch."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False)
+    return folder
+
+
+def test_an_interpreter_without_torch(bare_environment, world):
+    with pytest.raises(InputError, match="has no torch"):
+        profile(world.script("plain"), python=bare_environment / "bin" / "python")
+
+
+def test_an_active_environment_without_torch_falls_back_to_ours(bare_environment, world, monkeypatch):
+    monkeypatch.setenv("VIRTUAL_ENV", str(bare_environment))
+    told = []
+    found = profile(world.script("plain"), progress=told.append)
+    assert found.ops == world.outcomes["plain"].ops
+    assert str(bare_environment) in told[0]
+    assert any(sys.executable in line for line in told[1:])
+
+
+def test_the_script_sees_the_pretended_gpu(tmp_path):
+    script = tmp_path / "look.py"
+    script.write_text(
+        "import torch; raise SystemExit(torch.cuda.get_device_name()"
+        " + str(torch.cuda.get_device_capability()))"
+    )
+    gpu = PretendedGpu(name="NVIDIA L4", compute_capability="8.9", num_sms=58)
+    with pytest.raises(ProfileError, match=r"NVIDIA L4\(8, 9\)"):
+        profile(script, gpu=gpu)
+
+
+def test_interrupt_leaves_nothing_running_and_no_file(tmp_path):
+    script = tmp_path / "endless.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import os, subprocess, sys, time
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        open({str(tmp_path / "part")!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+        os.rename({str(tmp_path / "part")!r}, {str(tmp_path / "pids")!r})
+        time.sleep(60)
+        """)
+    )
+    (tmp_path / "tmp").mkdir()
+    code = f"from pathlib import Path; from advisor.profile import profile; profile(Path({str(script)!r}))"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pids").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    parent.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in parent.communicate(timeout=20)[1]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    for pid in (tmp_path / "pids").read_text().split():
+        wait_for_end(pid)
+
+
+def wait_for_end(pid):
+    status = Path("/proc") / pid / "stat"
+    deadline = time.monotonic() + 5
+    while status.exists() and time.monotonic() < deadline:
+        # A dead process may wait for init to collect it.
+        if status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    assert not status.exists()

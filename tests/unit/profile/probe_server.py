@@ -1,0 +1,91 @@
+"""Runs pieces of code under the fake GPU, each in a fork, so that torch is imported once.
+
+Usage: ``python probe_server.py GROUPS.json RESULTS.json``. A group is ``{"skip": [patches not to
+apply], "probes": {name: code}}``; the code leaves its answer in ``result``.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+
+CHILD = Path(__file__).parents[3] / "advisor" / "profile" / "child.py"
+GPU = {
+    "name": "Pretended GPU", "compute_capability": "8.0", "num_sms": 100, "memory_bytes": 10**10,
+}  # fmt: skip
+PROBE_TIMEOUT_S = 60
+
+
+def load_payload():
+    spec = importlib.util.spec_from_file_location("child", CHILD)
+    child = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(child)
+    child._load_payload()
+    return child.PAYLOAD
+
+
+def start_session(payload, skip):
+    session_module = importlib.import_module(payload + ".session")
+    gpu = importlib.import_module(payload + ".gpu").PretendedGpu.from_job(GPU)
+    session = session_module.Session(gpu)
+    importlib.import_module(payload + ".patches").install(session, frozenset(skip))
+    return session
+
+
+def run_probe(session, code):
+    import torch
+
+    names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "session": session,
+             "ops": lambda: {entry["name"] for entry in session.recorder.operators()}}  # fmt: skip
+    signal.alarm(PROBE_TIMEOUT_S)
+    warnings.simplefilter("ignore")
+    with session.mode:
+        exec(code, names)  # noqa: S102 - our own probes
+    return names["result"]
+
+
+def forked(function, *arguments):
+    """The function's JSON result, run in a fork, or how it failed."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        try:
+            reply = {"result": function(*arguments)}
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            reply = {"error": f"{type(error).__name__}: {error}"[:2000]}
+        with os.fdopen(write, "w") as out:
+            json.dump(reply, out)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as source:
+        text = source.read()
+    status = os.waitpid(pid, 0)[1]
+    return json.loads(text) if text else {"error": f"process ended with status {status}"}
+
+
+def run_group(payload, skip, probes):
+    """Probes that share a set of patches share their installation."""
+    session = start_session(payload, skip)
+    return {name: forked(run_probe, session, code) for name, code in probes.items()}
+
+
+def main():
+    groups = json.loads(Path(sys.argv[1]).read_text())
+    payload = load_payload()
+    importlib.import_module(payload + ".lazy_dynamo").install()
+    importlib.import_module(payload + ".session")
+    importlib.import_module("sympy")  # FakeTensorMode would import it in every fork
+    results = {}
+    for group in groups:
+        reply = forked(run_group, payload, group["skip"], group["probes"])
+        failed = {name: {"error": reply.get("error")} for name in group["probes"]}
+        results |= reply.get("result", failed)
+    Path(sys.argv[2]).write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

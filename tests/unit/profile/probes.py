@@ -1,0 +1,341 @@
+"""Pieces of a script, one for each patch: what it gives with the patch, and not without it."""
+
+PATCH_PROBES = {
+    "subclass": (
+        """
+weight = torch.ones(3, device="cuda", requires_grad=True)
+(weight * 2).sum().backward()
+result = [str(weight.grad.device), weight.is_cuda, weight.is_meta]
+""",
+        ["cuda:0", True, False],
+    ),
+    "device": (
+        """
+device = "cuda" if torch.cuda.is_available() else "cpu"
+properties = torch.cuda.get_device_properties(0) if device == "cuda" else None
+result = [device, properties and properties.name, torch.cuda.device_count()]
+torch.cuda.manual_seed_all(0)
+""",
+        ["cuda", "Pretended GPU", 1],
+    ),
+    "streams": (
+        """
+stream = torch.cuda.Stream()
+begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+begin.record()
+with torch.cuda.stream(stream):
+    torch.zeros(3, device="cuda").record_stream(stream)
+torch.cuda.current_stream().wait_stream(stream)
+end.record()
+result = begin.elapsed_time(end) > 0
+""",
+        True,
+    ),
+    "accelerator": (
+        """
+result = [torch.accelerator.is_available(), torch.accelerator.current_accelerator().type]
+torch.accelerator.synchronize()
+""",
+        [True, "cuda"],
+    ),
+    "factories": (
+        """
+numbers = torch.tensor([1.0, 2.0], device="cuda")
+with torch.device("cuda"):
+    scalar = torch.tensor(3)
+generator = torch.Generator(device="cuda").manual_seed(1)
+result = [str(tensor.device) for tensor in (
+    numbers, torch.as_tensor([1], device="cuda"), numbers.new_tensor([4]), torch.zeros(2, device=0),
+    torch.randn(2, device="cuda", generator=generator), scalar, generator)]
+""",
+        ["cuda:0"] * 7,
+    ),
+    "tensor_device": (
+        """
+moved = torch.zeros(3).cuda()
+result = [str(moved.device), moved.to("cuda") is moved, moved.cuda(0) is moved,
+          moved.to(moved) is moved, str(moved.to(torch.float16).dtype), moved.is_pinned(),
+          str(torch.zeros(3).pin_memory().to(0, non_blocking=True).device),
+          moved.to("cuda", copy=True) is moved]
+""",
+        ["cuda:0", True, True, True, "torch.float16", False, "cuda:0", False],
+    ),
+    "tensor_values": (
+        """
+tensor = torch.ones(2, device="cuda")
+try:
+    tensor.numpy()
+    refused = False
+except TypeError:
+    refused = True
+result = [tensor.tolist(), f"{tensor.sum():.1f}", repr(tensor), tensor.cpu().numpy().tolist(), refused]
+""",
+        [[0.0, 0.0], "0.0", "tensor([0., 0.])", [0.0, 0.0], True],
+    ),
+    "conversion": (
+        """
+first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+second.weight = first.weight
+model = nn.Sequential(first, second)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+kept = first.weight
+model.to("cuda")
+plain = nn.Linear(4, 4)
+plain.weight.data = plain.weight.data.to("cuda")
+result = [first.weight is second.weight, first.weight is kept, str(kept.device),
+          optimizer.param_groups[0]["params"][0] is kept, str(plain.weight.device)]
+""",
+        [True, True, "cuda:0", True, "cuda:0"],
+    ),
+    "autocast": (
+        """
+layer, norm = nn.Linear(8, 8).to("cuda"), nn.LayerNorm(8).to("cuda")
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    hidden = layer(torch.zeros(2, 8, device="cuda"))
+    again = layer(hidden)
+    normed, total = norm(hidden), hidden.sum()
+    both = torch.cat([hidden, normed])
+casts = sum(entry["count"] for entry in session.recorder.operators() if "_to_copy" in entry["name"])
+result = [str(tensor.dtype) for tensor in (hidden, normed, total, both)] + [session.amp_dtype, casts]
+""",
+        # Input, weight and bias are cast once, and what layer norm reads.
+        ["torch.bfloat16", "torch.float32", "torch.float32", "torch.float32", "bfloat16", 5],
+    ),
+    "scaler": (
+        """
+layer = nn.Linear(4, 4).to("cuda")
+optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+steps = []
+optimizer.register_step_post_hook(lambda *_: steps.append(1))
+scaler = torch.amp.GradScaler("cuda")
+for _ in range(3):
+    scaler.scale(layer(torch.zeros(2, 4, device="cuda")).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+result = len(steps)
+""",
+        3,
+    ),
+    "dropout": (
+        """
+F.dropout(torch.zeros(8, device="cuda"), 0.5)
+nn.Dropout(0.1)(torch.zeros(8, device="cuda"))
+torch.dropout(torch.zeros(8, device="cuda"), 0.1, True)
+result = sorted(ops() - {"aten::zeros"})
+""",
+        ["aten::native_dropout"],
+    ),
+    "attention": (
+        """
+query = torch.zeros(2, 4, 16, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+F.scaled_dot_product_attention(query, query, query, is_causal=True).sum().backward()
+single = query.detach().float()
+mask = torch.ones(16, 16, device="cuda", dtype=torch.bool)
+F.scaled_dot_product_attention(single, single, single, attn_mask=mask)
+result = sorted(name for name in ops() if "attention" in name or "softmax" in name)
+""",
+        [
+            "aten::_scaled_dot_product_efficient_attention",
+            "aten::_scaled_dot_product_flash_attention",
+            "aten::_scaled_dot_product_flash_attention_backward",
+        ],
+    ),
+    "rnn": (
+        """
+for kind in (nn.LSTM, nn.GRU, nn.RNN):
+    layer = kind(8, 16, num_layers=2, batch_first=True, bidirectional=True).to("cuda")
+    output = layer(torch.zeros(4, 10, 8, device="cuda"))[0]
+    output.sum().backward()
+packed = nn.utils.rnn.pack_padded_sequence(
+    torch.zeros(4, 10, 8, device="cuda"), torch.tensor([10, 7, 5, 2]), batch_first=True)
+unpacked = nn.LSTM(8, 16).to("cuda")(packed)[0]
+entries = session.recorder.operators()
+calls = [sum(e["count"] for e in entries if e["name"] == "aten::" + name)
+         for name in ("_cudnn_rnn", "_cudnn_rnn_backward")]
+result = [calls, list(output.shape), unpacked.data.shape[0]]
+""",
+        [[4, 3], [4, 10, 32], 24],
+    ),
+    "optimizers": (
+        """
+model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to("cuda")
+model(torch.zeros(2, 4, device="cuda")).sum().backward()
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+torch.optim.AdamW(model.parameters()).step()
+result = sorted(name for name in ops() if name in ("aten::_foreach_norm", "aten::_foreach_addcdiv_"))
+""",
+        ["aten::_foreach_addcdiv_", "aten::_foreach_norm"],
+    ),
+    "initialisation": (
+        """
+weight, bias = torch.zeros(64, 64), torch.zeros(64)
+nn.init.normal_(weight)
+nn.init.kaiming_uniform_(weight)
+nn.init.ones_(bias)
+result = [weight.abs().max().item(), bias.sum().item()]
+""",
+        [0.0, 64.0],
+    ),
+    "compiling": (
+        """
+layer = nn.Linear(2, 2)
+result = [torch.compile(layer) is layer, len(session.warnings)]
+""",
+        [True, 1],
+    ),
+    "data_loader": (
+        """
+data = torch.utils.data.TensorDataset(torch.zeros(10, 3))
+loader = torch.utils.data.DataLoader(data, 4, num_workers=3, pin_memory=True, prefetch_factor=4,
+                                     persistent_workers=True)
+batches = list(loader)
+usage = session.loading.usage()
+result = [loader.num_workers, len(batches), usage["num_workers"], usage["samples"],
+          usage["num_batches"], usage["num_samples"]]
+""",
+        [0, 3, 3, 10, 3, 10],
+    ),
+    "data_parallel": (
+        """
+model = nn.DataParallel(nn.Linear(4, 2).to("cuda"))
+result = list(model(torch.zeros(3, 4, device="cuda")).shape)
+""",
+        [3, 2],
+    ),
+    "saving": (
+        """
+import pathlib, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / "model.pt"
+    torch.save(nn.Linear(2, 2).state_dict(), path)
+    result = path.exists()
+""",
+        False,
+    ),
+}
+
+_COUNTED = """
+from torch.utils.flop_counter import FlopCounterMode
+model = {model}
+data = {data}
+session.recorder.start_span()
+with FlopCounterMode(display=False) as counter:
+    model(data).float().sum().backward()
+result = [counter.get_total_flops(), session.recorder.operators()]
+"""
+FLOP_MODELS = {
+    "matmul": (
+        "nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8)).cuda()",
+        'torch.zeros(16, 32, device="cuda", requires_grad=True)',
+    ),
+    "batched matmul": (
+        "lambda x: torch.baddbmm(x.new_zeros(1), x, x.transpose(1, 2))",
+        'torch.zeros(4, 8, 16, device="cuda", requires_grad=True)',
+    ),
+    "convolution": (
+        "nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.Conv2d(8, 4, (1, 5))).cuda()",
+        'torch.zeros(2, 3, 32, 40, device="cuda")',
+    ),
+    "transposed convolution": (
+        "nn.Sequential(nn.ConvTranspose2d(6, 8, 4, 2, 1), nn.Conv3d(1, 1, 1)).cuda()[0]",
+        'torch.zeros(2, 6, 9, 7, device="cuda", requires_grad=True)',
+    ),
+    "attention": (
+        "lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True)",
+        'torch.zeros(2, 4, 64, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)',
+    ),
+    "attention with a mask": (
+        "lambda x: F.scaled_dot_product_attention(x, x, x, torch.zeros(64, 64, device='cuda'))",
+        'torch.zeros(2, 4, 64, 32, device="cuda", requires_grad=True)',
+    ),
+    "transformer": (
+        "nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).cuda()",
+        'torch.zeros(2, 16, 32, device="cuda", requires_grad=True)',
+    ),
+}
+
+OTHER_PROBES = {
+    "memory of a model": """
+session.memory.start_span()
+model = nn.Linear(256, 256).to("cuda")
+inputs = torch.zeros(100, 256, device="cuda")
+loss = model(inputs).sum()
+loss.backward()
+for tensor in model.parameters():
+    session.memory.tag(tensor, "parameter")
+    session.memory.tag(tensor.grad, "gradient")
+result = session.memory.usage()
+""",
+    "memory is freed": """
+before = session.memory.current_bytes
+tensor = torch.zeros(1000, device="cuda")
+during = session.memory.current_bytes
+view = tensor[10:]
+with_view = session.memory.current_bytes
+del tensor
+kept_by_view = session.memory.current_bytes
+del view
+result = [before, during, with_view, kept_by_view, session.memory.current_bytes]
+""",
+    "phases": """
+model = nn.Linear(8, 8, bias=False).to("cuda")
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+model(torch.zeros(4, 8, device="cuda")).sum().backward()
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+optimizer.step()
+result = [[e["name"], e["phase"]] for e in session.recorder.operators()]
+""",
+    "views": """
+tensor = torch.empty(4, 4, device="cuda")
+tensor.view(16).t().expand(2, 16).detach().unsqueeze(0)
+tensor.transpose_(0, 1)
+tensor[0:2].fill_(1.0)
+result = [[e["name"], e["inputs"][0]["shape"]] for e in session.recorder.operators()]
+""",
+    "equal calls": """
+tensor = torch.empty(4, device="cuda")
+for _ in range(5):
+    tensor.add_(tensor, alpha=2)
+tensor.add_(tensor, alpha=3)
+result = [[e["count"], e["attributes"]] for e in session.recorder.operators()]
+""",
+    "attributes": """
+weight = torch.empty(8, 4, 3, 3, device="cuda")
+torch.conv2d(torch.empty(2, 4, 9, 9, device="cuda"), weight, stride=2, padding=1)
+torch.empty(3, device="cuda").masked_fill_(torch.empty(3, device="cuda", dtype=torch.bool), -float("inf"))
+result = [e["attributes"] for e in session.recorder.operators()]
+""",
+    "copies": """
+host = torch.zeros(100)
+device = host.to("cuda")
+device.copy_(host)
+host.copy_(device)
+device.cpu()
+value = device[0].item()
+result = [[[e["name"], e["count"]] for e in session.recorder.operators()], value, session.mode.num_reads]
+""",
+    "values": """
+tensor = torch.zeros(3, device="cuda")
+result = [bool((tensor > 0).all()), tensor.argmax().item(), float(tensor.sum()),
+          torch.equal(tensor, tensor), list(tensor.nonzero().shape), list(tensor[tensor > 0].shape),
+          list(torch.masked_select(tensor, tensor > 0).shape), list(tensor.unique().shape)]
+""",
+    "real dynamo on demand": """
+import sys
+light = len([name for name in sys.modules if name.startswith("torch._dynamo")])
+torch._dynamo.utils
+result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in sys.modules]
+""",
+}
+
+
+def all_groups():
+    """What probe_server.py is to run."""
+    whole = dict(OTHER_PROBES)
+    whole |= {"with " + name: code for name, (code, _) in PATCH_PROBES.items()}
+    for name, (model, data) in FLOP_MODELS.items():
+        whole["flops of " + name] = _COUNTED.format(model=model, data=data)
+    without = [
+        {"skip": [name], "probes": {"without " + name: code}} for name, (code, _) in PATCH_PROBES.items()
+    ]
+    return [{"skip": [], "probes": whole}, *without]

@@ -1,0 +1,42 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InputError
+from advisor.profile.interpreter import candidates
+
+
+def make_interpreter(folder):
+    path = folder / "bin" / "python"
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_active_environment_comes_first_then_ours(tmp_path):
+    venv, conda = make_interpreter(tmp_path / "venv"), make_interpreter(tmp_path / "conda")
+    environment = {"VIRTUAL_ENV": str(tmp_path / "venv"), "CONDA_PREFIX": str(tmp_path / "conda")}
+    assert candidates(None, environment) == [venv, conda, Path(sys.executable)]
+
+
+def test_without_an_environment_ours_is_taken():
+    assert candidates(None, {}) == [Path(sys.executable)]
+
+
+def test_a_stale_environment_is_passed_over(tmp_path):
+    assert candidates(None, {"VIRTUAL_ENV": str(tmp_path)}) == [Path(sys.executable)]
+
+
+def test_a_named_interpreter_is_the_only_one(tmp_path):
+    path = make_interpreter(tmp_path)
+    assert candidates(path, {"VIRTUAL_ENV": "/elsewhere"}) == [path]
+    assert candidates(tmp_path, {}) == [path]
+
+
+@pytest.mark.parametrize("name", ["missing", "data.txt"])
+def test_a_wrong_path_says_what_is_allowed(name, tmp_path):
+    (tmp_path / "data.txt").write_text("")
+    with pytest.raises(InputError, match=r"not an interpreter .* \.venv/bin/python"):
+        candidates(tmp_path / name, {})

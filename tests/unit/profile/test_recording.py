@@ -1,0 +1,161 @@
+import json
+
+import pytest
+
+from advisor.errors import InputError, ProfileError
+from advisor.profile.failures import failure
+from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
+from advisor.trace_io import read_trace, write_trace
+from advisor.types import Phase
+
+TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
+LOADING = {
+    "fetches": 1, "samples": 64, "seconds": 0.5, "num_workers": 8, "batch_size": 64,
+    "num_batches": 20019, "num_samples": 1281167,
+}  # fmt: skip
+
+
+def recording(**changes):
+    whole = {
+        "format_version": FORMAT_VERSION,
+        "status": "ok",
+        "operators": [
+            {
+                "name": "aten::mm",
+                "phase": "backward",
+                "inputs": [TENSOR, TENSOR],
+                "outputs": [TENSOR],
+                "attributes": {"sizes": [1, [2]], "flag": True},
+                "count": 3,
+            }
+        ],
+        "num_backward_passes": 1,
+        "num_optimizers": 1,
+        "memory": {
+            "parameter_bytes": 1,
+            "gradient_bytes": 2,
+            "optimizer_bytes": 3,
+            "activation_bytes": 4,
+            "peak_bytes": 10,
+        },
+        "loading": LOADING,
+        "amp_dtype": "float16",
+        "precision": {"tf32_matmul": False, "tf32_cudnn": True},
+        "versions": {"torch": "2.13.0"},
+        "warnings": ["careful"],
+        "collectives": [],
+    }
+    return whole | changes
+
+
+def test_a_trace_survives_its_file(tmp_path):
+    trace = trace_of(recording(), "train.py", ["--lr", "1"])
+    write_trace(trace, tmp_path / "t.json.gz")
+    assert read_trace(tmp_path / "t.json.gz") == trace
+
+
+def test_operators_get_their_costs():
+    (op,) = trace_of(recording(), "train.py", []).ops
+    assert (op.phase, op.count, op.flops, op.bytes) == (Phase.BACKWARD, 3, 128, 192)
+    assert op.attributes == {"sizes": (1, (2,)), "flag": True}
+
+
+def test_an_epoch_by_the_loader():
+    trace = trace_of(recording(), "train.py", [])
+    assert (trace.batch_size, trace.samples_per_epoch, trace.accumulation) == (64, 1281167, 1)
+    assert (trace.iterations_per_epoch, trace.num_workers, trace.data_loading_s) == (20019, 8, 0.5)
+    assert trace.precision.amp_dtype == "float16"
+    assert trace.warnings == ("careful",)
+
+
+def test_accumulation_makes_iterations_longer_and_fewer():
+    loading = LOADING | {"fetches": 4, "samples": 256}
+    trace = trace_of(recording(loading=loading, num_backward_passes=4), "train.py", [])
+    assert (trace.batch_size, trace.accumulation, trace.iterations_per_epoch) == (256, 4, 5005)
+
+
+@pytest.mark.parametrize(("num_optimizers", "accumulation"), [(1, 3), (2, 1)])
+def test_without_a_loader_the_epoch_is_unknown(num_optimizers, accumulation):
+    changed = recording(loading=None, num_backward_passes=3, num_optimizers=num_optimizers)
+    trace = trace_of(changed, "train.py", [])
+    assert trace.accumulation == accumulation
+    assert trace.batch_size is trace.samples_per_epoch is trace.iterations_per_epoch is None
+    assert "no torch DataLoader" in trace.warnings[-1]
+
+
+def test_a_loader_that_was_not_asked():
+    trace = trace_of(recording(loading=LOADING | {"fetches": 0, "samples": None}), "train.py", [])
+    assert trace.batch_size is None
+    assert "no batch was loaded" in trace.warnings[-1]
+
+
+def test_data_without_length():
+    loading = LOADING | {"num_batches": None, "num_samples": None}
+    trace = trace_of(recording(loading=loading), "train.py", [])
+    assert trace.samples_per_epoch is trace.iterations_per_epoch is None
+    assert "no length" in trace.warnings[-1]
+
+
+def test_operators_that_cannot_be_costed_are_named_once():
+    entry = recording()["operators"][0]
+    changed = recording(operators=[entry | {"name": "mine::conv", "count": n} for n in (1, 2)])
+    warnings = trace_of(changed, "train.py", []).warnings
+    assert sum("mine::conv" in warning for warning in warnings) == 1
+
+
+def test_nothing_recorded(tmp_path):
+    assert read_recording(tmp_path / "result.json") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "damaged"), (json.dumps({"format_version": 99}), "different versions")],
+)
+def test_a_recording_that_cannot_be_read(text, message, tmp_path):
+    (tmp_path / "result.json").write_text(text)
+    with pytest.raises(ProfileError, match=message):
+        read_recording(tmp_path / "result.json")
+
+
+def explain(status, returncode=0, log="", **details):
+    found = None if status is None else {"status": status, **details}
+    return failure(
+        found, script="train.py", python="/bin/python", returncode=returncode, log=log, timeout_s=30.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "parts"),
+    [
+        (explain("not_python", message="invalid syntax"), InputError, ["not a Python", ".py file"]),
+        (explain("no_torch"), InputError, ["/bin/python", "--python", "pip install torch"]),
+        (explain("old_torch", message="1.13"), InputError, ["1.13", "2.6", "pip install -U"]),
+        (explain("broken_torch", message="OSError: x"), InputError, ["OSError: x", "--python"]),
+        (explain("missing_module", message="timm"), ProfileError, ["'timm'", "/bin/python"]),
+        (
+            explain("no_iteration", message="it came to its end", log="a\nb"),
+            ProfileError,
+            ["optimizer.step()", "came to its end", "last output:\na\nb"],
+        ),
+        (
+            explain("crashed", message="ValueError: x", traceback="the frames"),
+            ProfileError,
+            ["raised ValueError: x", "third optimizer step", "\n\nthe frames"],
+        ),
+        (explain("crashed", message="bug", internal=True), ProfileError, ["inside advisor", "report"]),
+        (explain(None, None), ProfileError, ["within 30 s", "--timeout"]),
+        (explain(None, -9), ProfileError, ["killed", "memory"]),
+        (explain(None, -11), ProfileError, ["SIGSEGV"]),
+        (explain(None, 3), ProfileError, ["exit code 3"]),
+    ],
+)
+def test_every_failure_says_what_to_do(error, kind, parts):
+    assert type(error) is kind
+    for part in parts:
+        assert part in str(error)
+
+
+def test_of_a_long_log_the_end_is_shown():
+    text = str(explain(None, 3, log="\n".join(f"line {number}" for number in range(100))))
+    assert "line 99" in text
+    assert "line 84" not in text
