@@ -67,6 +67,8 @@ def compute_rate(
     fractions = constants.conv_fraction if conv else constants.gemm_fraction
     if family not in _COMPUTE_FAMILIES:
         return Rate(flops_per_s=gpu.vector_flops_per_s["fp32"])
+    if wanted == "tf32" and wanted not in gpu.tensor_flops_per_s:
+        wanted = "fp32"
     fp32_flops_per_s = fractions["fp32"] * gpu.vector_flops_per_s["fp32"]
     if wanted in gpu.tensor_flops_per_s:
         # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.

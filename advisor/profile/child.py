@@ -28,12 +28,21 @@ def _load_payload() -> ModuleType:
     return module
 
 
+def _yield_to_the_project() -> None:
+    """Our own editable installation hooks imports before ``sys.path``; the user's modules go first."""
+    ours = [finder for finder in sys.meta_path if "advisor" in getattr(finder, "known_source_files", ())]
+    for finder in ours:
+        sys.meta_path.remove(finder)
+        sys.meta_path.append(finder)
+
+
 def main() -> None:
     """Run the job whose file is the only argument; never returns."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     # Python put the folder of this file first; the user's modules must be found, not ours.
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
+    _yield_to_the_project()
     _load_payload()
     runner = importlib.import_module(PAYLOAD + ".run")
     runner.run(job)
