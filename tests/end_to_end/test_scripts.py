@@ -1,0 +1,135 @@
+"""From a script as a person types it: right once, wrong in the usual ways, and without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+pytestmark = pytest.mark.torch
+
+TRAINING = """
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+width = int(sys.argv[1]) if len(sys.argv) > 1 else 64
+model = torch.nn.Sequential(torch.nn.Linear(width, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)).to(device)
+optimizer = torch.optim.Adam(model.parameters())
+data = DataLoader(TensorDataset(torch.randn(1000, width), torch.randint(10, (1000,))), batch_size=50)
+for epoch in range(100):
+    for x, y in data:
+        loss = torch.nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    torch.save(model.state_dict(), "checkpoint.pt")
+"""
+# Refuses every connection and every look-up of a name, in all Python processes below.
+NO_NETWORK = """
+import socket
+def refuse(*args, **kwargs):
+    raise OSError("no network in this test")
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+"""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A folder with train.py."""
+    shell = Shell(folder=tmp_path)
+    shell.write("train.py", TRAINING)
+    return shell
+
+
+def test_recommend_a_script(shell: Shell) -> None:
+    answer = shell.run("recommend", "train.py", "--epochs", "90", "--budget", "200", "--json")
+    assert answer.code == 0, answer
+    document = answer.document
+    assert document["job"]["batch_size"] == 50
+    one_gpu = next(option for option in document["options"] if option["num_gpus"] == 1)
+    assert one_gpu["iterations"] == 20 * 90
+    assert sorted(path.name for path in shell.folder.iterdir()) == ["train.py"]
+
+
+def test_profile_then_predict_and_recommend_the_trace(shell: Shell) -> None:
+    answer = shell.run("profile", "train.py", "--out", "t.trace.json.gz", "--json", "--", "128")
+    assert answer.code == 0, answer
+    assert answer.document["trace"]["parameter_bytes"] >= 4 * (128 * 256 + 256 * 10)
+    assert shell.run("predict", "t.trace.json.gz", "--gpu", "L4").code == 0
+    direct = shell.run("recommend", "train.py", "--epochs", "1", "--json", "--", "128").document
+    saved = shell.run("recommend", "t.trace.json.gz", "--epochs", "1", "--json").document
+    assert direct == saved
+
+
+def test_nothing_needs_a_network(shell: Shell) -> None:
+    shell.write("quiet/sitecustomize.py", NO_NETWORK)
+    quiet = str(shell.folder / "quiet")
+    answer = shell.run("recommend", "train.py", "--epochs", "1", PYTHONPATH=quiet)
+    assert answer.code == 0, answer
+    assert "Recommended: " in answer.out
+
+
+def test_a_script_that_raises_shows_its_own_lines_only(shell: Shell) -> None:
+    shell.write("bad.py", "import torch\ndef build():\n    raise KeyError('oops')\nbuild()\n")
+    answer = shell.run("recommend", "bad.py", "--epochs", "1")
+    assert answer.code == 1
+    assert "KeyError" in answer.err
+    assert "bad.py" in answer.err
+    for ours in ("advisor/profile", "runpy", "_gpu_advisor_payload"):
+        assert ours not in answer.err
+
+
+def test_a_missing_package_is_named_with_the_interpreter(shell: Shell) -> None:
+    shell.write("needs.py", "import a_package_that_nobody_has\n")
+    answer = shell.run("recommend", "needs.py", "--epochs", "1")
+    assert answer.code == 1
+    assert "imports 'a_package_that_nobody_has', which the interpreter" in answer.err
+    assert "--python PATH" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "word"),
+    [
+        ("loopless.py", "import torch\nprint('hello')\n", 1, "optimizer"),
+        ("exits.py", "import sys\nsys.exit(3)\n", 1, "sys.exit"),
+        ("prose.py", "to be, or not\n", 2, "prose.py"),
+        ("empty.py", "", 1, "optimizer"),
+    ],
+)
+def test_scripts_that_do_not_train(shell: Shell, name: str, text: str, code: int, word: str) -> None:
+    shell.write(name, text)
+    assert_plain_error(shell.run("recommend", name, "--epochs", "1"), code, word)
+
+
+def test_an_endless_script_is_stopped(shell: Shell) -> None:
+    shell.write("endless.py", "while True:\n    pass\n")
+    answer = shell.run("profile", "endless.py", "--timeout", "3s")
+    assert_plain_error(answer, 1, "3 s")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("profile", "no.py"), ("no.py",)),
+        (("profile", "."), ("folder",)),
+        (("profile",), ("--from-kineto",)),
+        (("profile", "train.py", "--out", "no/where/t.json"), ("no/where",)),
+        (("profile", "train.py", "--python", "/no/python"), ("/no/python",)),
+        (("profile", "train.py", "--timeout", "soon"), ("not a duration",)),
+        (("profile", "--from-kineto", "train.py"), ("train.py",)),
+        (("recommend", "train.py", "--epochs", "1", "--budget", "-3"), ("--budget",)),
+    ],
+)
+def test_wrong_use(shell: Shell, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_plain_error(shell.run(*arguments), 2, *words)
+
+
+def test_secrets_do_not_reach_the_trace_or_the_messages(shell: Shell) -> None:
+    shell.write("leaky.py", "import os\nraise RuntimeError(str(dict(os.environ)))\n")
+    answer = shell.run("profile", "leaky.py", AWS_SECRET_ACCESS_KEY="hunter2-aws", MY_API_KEY="hunter2-key")
+    assert answer.code == 1
+    assert "hunter2" not in answer.err + answer.out
