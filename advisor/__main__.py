@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from advisor.errors import AdvisorError
@@ -10,10 +11,18 @@ from advisor.errors import AdvisorError
 INTERRUPTED = 130
 
 
+def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; never shows a traceback for a user's mistake."""
     from advisor.cli import app
 
+    # Whoever ends us politely wants what Ctrl-C does: nothing running and no file behind.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _interrupt)
     try:
         app()
     except AdvisorError as error:

@@ -96,6 +96,8 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"cannot read {str(path)!r}: {error}.") from error
     try:
         return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
+    except RecursionError as error:
+        raise ConfigError(f"{str(path)!r} is nested too deeply for a settings file.") from error
     except yaml.YAMLError as error:
         raise ConfigError(
             f"{str(path)!r} is not valid YAML: {' '.join(str(error).split())}."
@@ -168,10 +170,10 @@ def _validate(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
     nested: dict[str, Any] = {}
     for name, value in merged.items():
         section, _, key = name.partition(".")
-        if key:
-            nested.setdefault(section, {})[key] = value
-        else:
+        if not key:
             nested[section] = value
+        elif isinstance(inner := nested.setdefault(section, {}), dict):
+            inner[key] = value
     try:
         return Settings.model_validate(nested)
     except ValidationError as error:

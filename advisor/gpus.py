@@ -129,6 +129,15 @@ def resolve_gpus(name: str) -> tuple[GpuSpec, ...]:
     return tuple(catalog.gpus[member] for member in names)
 
 
+def is_known(name: str) -> bool:
+    """Whether exactly one GPU has this name."""
+    try:
+        resolve_gpu(name)
+    except UnknownGpuError:
+        return False
+    return True
+
+
 def parse_gpu_request(text: str) -> GpuRequest:
     """Parses ``NAME[:COUNTS]``; COUNTS is ``8``, ``1,2,4``, ``1..8`` or a mix of them.
 

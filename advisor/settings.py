@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
 from advisor.types import Market
 from advisor.units import format_duration, parse_duration_s
@@ -19,6 +19,7 @@ def _duration(value: Any) -> Any:
 
 # Seconds inside, a text with a unit in files.
 Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(format_duration, return_type=str)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
 UsdPerH = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=4096)]
 
@@ -33,7 +34,7 @@ class ProfileSettings(_Section):
     python: Path | None = Field(
         None, description="interpreter of the script; default: the active virtual environment's"
     )
-    timeout: Duration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
+    timeout: PositiveDuration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
 
 
 class LocalSettings(_Section):
@@ -73,7 +74,7 @@ class SpotSettings(_Section):
     preemptions_per_h: Annotated[float, Field(ge=0, le=60)] = Field(
         0.1, description="how often one machine is taken away per running hour"
     )
-    checkpoint_interval: Duration | None = Field(
+    checkpoint_interval: PositiveDuration | None = Field(
         "30m",  # type: ignore[assignment]
         description="time between checkpoints; null if the script saves none",
     )
@@ -96,6 +97,18 @@ class Settings(_Section):
     clusters: tuple[ClusterSettings, ...] = Field((), description="node types of the organisation's cluster")
     cloud: CloudSettings = CloudSettings()
     spot: SpotSettings = SpotSettings()
+
+    @field_validator("clusters")
+    @classmethod
+    def _distinct(cls, clusters: tuple[ClusterSettings, ...]) -> tuple[ClusterSettings, ...]:
+        keys = [(cluster.name, cluster.gpu) for cluster in clusters]
+        twice = sorted({name for name, gpu in keys if keys.count((name, gpu)) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} has the same GPU twice: give each node type its own name")
+        if any(cluster.name == "local" for cluster in clusters):
+            raise ValueError("'local' means this machine: give the cluster another name")
+        return clusters
+
     prices: PriceSettings = PriceSettings()
 
 

@@ -185,11 +185,11 @@ class Precision:
 class MemoryUse:
     """Device memory of the steady state, as the allocator would count it (512-byte blocks).
 
-    A profiler's trace tells no more than the gradients; what it leaves out is None.
+    A profiler's trace tells the gradients at most; what it leaves out is None.
     """
 
-    parameter_bytes: int
-    gradient_bytes: int
+    parameter_bytes: int | None
+    gradient_bytes: int | None
     optimizer_bytes: int | None
     activation_bytes: int | None
     peak_bytes: int | None
@@ -197,11 +197,14 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
-    """One communication the script does per iteration, such as the all-reduce of a DDP bucket."""
+    """One communication the script does per iteration, such as the all-reduce of a DDP bucket.
+
+    A profiler's trace tells that there is one, not how large it is.
+    """
 
     kind: str
-    num_bytes: int
-    world_size: int
+    num_bytes: int | None
+    world_size: int | None
     count: int
 
 

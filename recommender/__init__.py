@@ -45,6 +45,7 @@ def recommend(
         NoOfferError: there is no plan at all.
     """
     check_job(job)
+    assert len({plan.id for plan in plans}) == len(plans), "plan ids must be unique"  # noqa: S101
     if not plans:
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches."
@@ -103,4 +104,9 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
         )
     if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
         warnings.append("the wait for cloud capacity is unknown and counts as 0")
+    queued = sorted({o.plan.provider for o in options if o.plan.offer is None and o.plan.wait_s is None})
+    if queued:
+        warnings.append(
+            f"no wait is configured for {', '.join(queued)} (wait_p50 and wait_p90): counted as 0"
+        )
     return tuple(warnings)

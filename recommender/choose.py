@@ -45,9 +45,10 @@ def _positive(points: Sequence[Point]) -> list[Point]:
 def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
     """For each limit that is set: the best of those that meet all the others, or else of all.
 
-    Options that do not fit in memory never come near.
+    What fails for another reason (memory, software) never comes near.
     """
-    fitting = [option for option in options if option.estimate.fits_memory is not False]
+    limits = {"budget", "deadline"}
+    fitting = [o for o in options if set((o.removed_by or "").split(", ")) <= limits]
     found: dict[str, Nearest] = {}
     for limit in ("budget", "deadline"):
         if (job.budget_usd if limit == "budget" else job.deadline_s) is None or not fitting:

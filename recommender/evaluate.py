@@ -182,7 +182,7 @@ def _words(
         reasons.append("memory unknown: the profile does not tell how much the script needs")
     if estimate.memory_bytes is not None and not estimate.fits_memory:
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
-        fix = what_would_fit(trace.memory, gpu, trace.batch_size)
+        fix = what_would_fit(trace.memory, gpu, trace.batch_size, plan.num_gpus)
         reasons.append(f"does not fit: needs {need}, the GPU has {has}; {fix}")
     if trace.batch_size:
         rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50

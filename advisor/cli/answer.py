@@ -5,7 +5,13 @@ from __future__ import annotations
 from advisor.cli.common import warn
 from advisor.errors import InputError, NothingFeasibleError
 from advisor.report.explain import explain
-from advisor.report.options import find_option, print_options, recommendation_json, where
+from advisor.report.options import (
+    find_option,
+    option_json,
+    print_options,
+    recommendation_json,
+    where,
+)
 from advisor.report.rows import Format
 from advisor.types import Option, Recommendation, Trace
 from advisor.units import format_duration, format_usd
@@ -26,14 +32,15 @@ def show(
         NothingFeasibleError: after the rows with their reasons were shown.
     """
     if explained is not None:
-        print(explain(_find(recommendation, explained)))
-        return
-    if output is Format.JSON:
+        option = _find(recommendation, explained)
+        as_json = output is Format.JSON
+        print(option_json(option, recommendation) if as_json else explain(option))
+    elif output is Format.JSON:
         print(recommendation_json(recommendation, trace))
     else:
         print_options(recommendation, output, top=top)
-    if output is Format.TABLE:
-        _print_words(recommendation, top)
+        if output is Format.TABLE:
+            _print_words(recommendation, top)
     warn(recommendation.warnings)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))

@@ -97,11 +97,14 @@ def _torch_version(python: Path) -> str | None:
 
 def _gpu() -> Check:
     from advisor.devices import detect_devices
-    from advisor.gpus import resolve_gpu
+    from advisor.gpus import is_known, resolve_gpu
 
     devices = detect_devices()
     if not devices:
         detail = "none here: scripts are profiled without one, and there is no local option"
         return Check(name="gpu", state="ok", detail=detail)
-    names = [resolve_gpu(device.name).name for device in devices]
-    return Check(name="gpu", state="ok", detail=", ".join(names))
+    unknown = [device.name for device in devices if not is_known(device.name)]
+    if unknown:
+        detail = f"not in the catalog, so left out: {', '.join(unknown)}"
+        return Check(name="gpu", state="note", detail=detail)
+    return Check(name="gpu", state="ok", detail=", ".join(resolve_gpu(d.name).name for d in devices))

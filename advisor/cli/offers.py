@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import note
-from advisor.errors import ConfigError, InputError, did_you_mean
+from advisor.cli.common import note, warn
+from advisor.errors import ConfigError, InputError, UnknownGpuError, did_you_mean
 from advisor.types import GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 def query_offers(
     config: Config,
-    gpu: Sequence[str] | None,
+    wanted: Mapping[str, set[int]],
     *,
     max_usd_per_h: float | None = None,
     max_gpus: int | None,
 ) -> Offers:
-    """Offers of the clouds in the settings, of the GPUs and counts asked for or of all.
+    """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
 
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
@@ -36,7 +36,6 @@ def query_offers(
 
     cloud = config.settings.cloud
     _check_providers(cloud.providers)
-    wanted = wanted_counts(gpu or ())
     query = OfferQuery(
         providers=cloud.providers,
         regions=cloud.regions,
@@ -48,8 +47,7 @@ def query_offers(
     kept = (
         offer
         for offer in found.offers
-        if offer.num_gpus in (wanted.get(offer.gpu) or {offer.num_gpus})
-        and (max_gpus is None or offer.num_gpus <= max_gpus)
+        if is_wanted(wanted, offer.gpu, offer.num_gpus) and (max_gpus is None or offer.num_gpus <= max_gpus)
     )
     return replace(found, offers=tuple(kept))
 
@@ -65,6 +63,11 @@ def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:
         for spec in request.gpus:
             wanted.setdefault(spec.name, set()).update(request.counts)
     return wanted
+
+
+def is_wanted(wanted: Mapping[str, set[int]], gpu: str, num_gpus: int) -> bool:
+    """Whether a machine is among those asked for; nothing asked for means any."""
+    return not wanted or (gpu in wanted and (not wanted[gpu] or num_gpus in wanted[gpu]))
 
 
 def _check_providers(providers: Sequence[str]) -> None:
@@ -102,7 +105,17 @@ def _local(settings: Settings) -> list[Machine]:
         note("this machine has no GPU, so there is no local option (--local-gpu NAME adds one)")
     specs: dict[str, tuple[GpuSpec, int]] = {}
     for name in names:
-        spec = resolve_gpu(name)
+        try:
+            spec = resolve_gpu(name)
+        except UnknownGpuError:
+            if local.gpu is not None:
+                raise
+            warn(
+                [
+                    f"the catalog has no {name!r}, so this GPU is left out (--local-gpu NAME says what it is like)"
+                ]
+            )
+            continue
         specs[spec.name] = (spec, specs.get(spec.name, (spec, 0))[1] + 1)
     return [
         Machine(

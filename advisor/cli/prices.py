@@ -34,7 +34,7 @@ def prices(
 ) -> None:
     """Show what is for rent, cheapest first, from the dated snapshot."""
     from advisor.cli.common import settings_with, warn
-    from advisor.cli.offers import query_offers
+    from advisor.cli.offers import query_offers, wanted_counts
     from advisor.errors import InputError
     from advisor.report.offers import print_offers
     from recommender.candidates import cheapest_places
@@ -47,7 +47,7 @@ def prices(
         cloud__markets=market,
         prices__max_age=max_age,
     )
-    found = query_offers(config, gpu, max_usd_per_h=max_price, max_gpus=None)
+    found = query_offers(config, wanted_counts(gpu or ()), max_usd_per_h=max_price, max_gpus=None)
     offers = list(found.offers) if all_ else cheapest_places(found.offers)
     offers.sort(key=lambda o: (o.usd_per_h, o.provider, o.instance_type, o.region, o.zone or ""))
     warn(found.warnings)

@@ -124,14 +124,20 @@ def _deadline_s(text: str | None) -> float | None:
 
 
 def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[list[Plan], tuple[str, ...]]:
-    from advisor.cli.offers import own_machines, query_offers
+    from advisor.cli.offers import is_wanted, own_machines, query_offers, wanted_counts
     from advisor.gpus import load_gpus
     from recommender.candidates import cheapest_places, plans_of_machine, plans_of_offers
 
     cloud = config.settings.cloud
-    found = query_offers(config, gpu, max_gpus=cloud.max_gpus)
+    wanted = wanted_counts(gpu or ())
+    found = query_offers(config, wanted, max_gpus=cloud.max_gpus)
     rented = plans_of_offers(cheapest_places(found.offers), startup_s=cloud.startup)
-    own = [plan for machine in own_machines(config.settings) for plan in plans_of_machine(machine)]
+    own = [
+        plan
+        for machine in own_machines(config.settings)
+        for plan in plans_of_machine(machine)
+        if is_wanted(wanted, plan.gpu, plan.num_gpus)
+    ]
     gpus = load_gpus()
     plans = [plan for plan in (*own, *rented) if gpus[plan.gpu].vendor.lower() in vendors]
     return plans, found.warnings

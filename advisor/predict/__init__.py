@@ -30,6 +30,10 @@ __all__ = ["predict", "predict_counts", "what_would_fit"]
 # An eager PyTorch operator costs about 2.5 us of Python and dispatch on a current core (measured:
 # `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
 HOST_DISPATCH_S = 6e-6
+UNKNOWN_GRADIENTS = (
+    "data parallel: the profile has no shapes, so the size of the gradients is unknown and their exchange"
+    " is not counted; record with record_shapes=True"
+)
 HOST = "waiting for the host"
 
 
@@ -70,12 +74,13 @@ def _estimate(
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
-    communication_s = exposed_communication_s(trace.memory.gradient_bytes, backward_s, gpu, num_gpus)
+    communication_s = exposed_communication_s(trace.memory.gradient_bytes or 0, backward_s, gpu, num_gpus)
     total_s = gpu_s + host_s + communication_s
     variance = (
         (sigma_of(times, constants) * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
         + (SIGMA_COMMUNICATION * communication_s) ** 2
+        + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
     return IterationEstimate(
         gpu=gpu.name,
@@ -92,6 +97,10 @@ def _estimate(
             *_limit_notes(trace, num_gpus, host_s),
         ),
     )
+
+
+def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
+    return SIGMA_COMMUNICATION if num_gpus > 1 and trace.memory.gradient_bytes is None else 0.0
 
 
 def _host_s(trace: Trace) -> float:
@@ -125,7 +134,8 @@ def _by_method(times: Sequence[OpTime], host_s: float) -> Mapping[Method, float]
 def _method_notes(
     trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
 ) -> list[str]:
-    notes = [f"roofline constants, {source}" for source in constants.sources]
+    used = {time.constant.partition(".")[0] for time in times} - {""}
+    notes = [f"roofline constants, {source}" for source in constants.sources] if used else []
     notes += sorted(
         {compute_rate(t.op, t.family, gpu, constants, trace.precision).note for t in times} - {""}
     )
@@ -144,4 +154,6 @@ def _limit_notes(trace: Trace, num_gpus: int, host_s: float) -> list[str]:
     if host_s:
         notes.append("bound by the host: larger batches or CUDA graphs help more than a faster GPU")
     notes.append(UNKNOWN_MEMORY if trace.memory.peak_bytes is None else MEMORY)
+    if num_gpus > 1 and trace.memory.gradient_bytes is None:
+        notes.append(UNKNOWN_GRADIENTS)
     return [*notes, DATA_PARALLEL] if num_gpus > 1 else notes

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from advisor.predict.families import Family
 from advisor.predict.methods import OpTime
 from advisor.types import FittedConstants, Interval, Method
 
@@ -36,15 +35,8 @@ def _op_sigma(time: OpTime, constants: FittedConstants) -> float:
         return SIGMA_MEASURED
     if time.method is Method.WAVE:
         return SIGMA_WAVE
-    return SIGMA_ROOFLINE_FITTED if _is_fitted(time, constants) else SIGMA_ROOFLINE_ASSUMED
-
-
-def _is_fitted(time: OpTime, constants: FittedConstants) -> bool:
-    if time.family in (Family.GEMM, Family.CONV):
-        kind = "conv_fraction" if time.family is Family.CONV else "gemm_fraction"
-        only_fp32 = all(t.dtype == "float32" for t in time.op.inputs if "float" in t.dtype)
-        return only_fp32 and f"{kind}.fp32" in constants.measured
-    return "streaming_fraction" in constants.measured
+    fitted = time.constant in constants.measured or not time.constant
+    return SIGMA_ROOFLINE_FITTED if fitted else SIGMA_ROOFLINE_ASSUMED
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

@@ -7,50 +7,68 @@ b are fitted fractions (``advisor.predict.constants``) and launch is the least t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from advisor.predict.families import Family, family_of
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
-# The median of the 966 in-place adds and multiplies of an optimizer step in PyTorch's published
-# ResNet-50 profile of a V100, tensors so small that only the launch counts.
+# The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
+# PyTorch's published ResNet-50 profile of a V100: so small that only the launch counts.
 KERNEL_FLOOR_S = 2e-6
-# Page-locked copies reach this share of the PCIe rate (16 GiB/s links deliver about 12-13).
+# Page-locked copies reach this share of the PCIe rate (16 GB/s links deliver about 12 to 13).
 PCIE_FRACTION = 0.8
 
 _COMPUTE_FAMILIES = {Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT}
-_DTYPE_RATE = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+_DTYPE_RATE = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A FLOP rate a GPU can sustain, and how it was chosen (empty if as the script asks)."""
+    """A FLOP rate a GPU can sustain.
+
+    Attributes:
+        flops_per_s: what is reached.
+        peak_flops_per_s: the data sheet's figure it is a fraction of.
+        constant: the fitted constant behind it, such as ``"gemm_fraction.bf16"``.
+        note: set where it is not what the script asks for.
+    """
 
     flops_per_s: float
+    peak_flops_per_s: float
+    constant: str
     note: str = ""
 
 
-def op_times_s(
-    ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision
-) -> NDArray[np.float64]:
-    """Seconds of one call of each operator, shape [len(ops)]."""
-    return np.array([op_time_s(op, gpu, constants, precision) for op in ops], dtype=np.float64)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflineTime:
+    """Seconds of one call, and the constant of the roof that binds it (empty: the PCIe link)."""
+
+    time_s: float
+    constant: str
 
 
-def op_time_s(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Precision) -> float:
+def op_time(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Precision) -> RooflineTime:
     """Seconds of one call of an operator on ``gpu``."""
     family = family_of(op)
     if family is Family.TRANSFER:
-        return KERNEL_FLOOR_S + op.bytes / (PCIE_FRACTION * gpu.pcie_bytes_per_s)
-    norm = family is Family.NORM
-    fraction = constants.reduction_fraction if norm else constants.streaming_fraction
+        link_s = op.bytes / (PCIE_FRACTION * gpu.pcie_bytes_per_s)
+        return RooflineTime(time_s=KERNEL_FLOOR_S + link_s, constant="")
+    kind = "reduction_fraction" if family is Family.NORM else "streaming_fraction"
+    fraction = constants.reduction_fraction if family is Family.NORM else constants.streaming_fraction
     memory_s = op.bytes / (fraction * gpu.memory_bytes_per_s)
-    compute_s = work_flops(op) / compute_rate(op, family, gpu, constants, precision).flops_per_s
-    return KERNEL_FLOOR_S + max(compute_s, memory_s)
+    rate = compute_rate(op, family, gpu, constants, precision)
+    compute_s = work_flops(op) / rate.flops_per_s
+    return RooflineTime(
+        time_s=KERNEL_FLOOR_S + max(compute_s, memory_s),
+        constant=rate.constant if compute_s > memory_s else kind,
+    )
 
 
 def work_flops(op: Op) -> float:
@@ -62,31 +80,46 @@ def compute_rate(
     op: Op, family: Family, gpu: GpuSpec, constants: FittedConstants, precision: Precision
 ) -> Rate:
     """The FLOP rate an operator gets: tensor cores where dtype, flags and GPU allow, else CUDA cores."""
-    wanted = _wanted_rate(op, family, precision)
     conv = family is Family.CONV
-    fractions = constants.conv_fraction if conv else constants.gemm_fraction
-    if family not in _COMPUTE_FAMILIES:
-        return Rate(flops_per_s=gpu.vector_flops_per_s["fp32"])
-    if wanted == "tf32" and wanted not in gpu.tensor_flops_per_s:
-        wanted = "fp32"
-    fp32_flops_per_s = fractions["fp32"] * gpu.vector_flops_per_s["fp32"]
-    if wanted in gpu.tensor_flops_per_s:
+    kind, fractions = (
+        ("conv_fraction", constants.conv_fraction) if conv else ("gemm_fraction", constants.gemm_fraction)
+    )
+
+    def rate(name: str, peak_flops_per_s: float, note: str = "") -> Rate:
+        return Rate(
+            flops_per_s=fractions[name] * peak_flops_per_s,
+            peak_flops_per_s=peak_flops_per_s,
+            constant=f"{kind}.{name}",
+            note=note,
+        )
+
+    vector, tensor = gpu.vector_flops_per_s, gpu.tensor_flops_per_s
+    wanted = wanted_rate(op, family, precision)
+    fp32 = rate("fp32", max(vector["fp32"], tensor.get("fp32", 0.0)))
+    if family not in _COMPUTE_FAMILIES or wanted == "fp32":
+        return fp32
+    if wanted in tensor:
         # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.
-        return Rate(flops_per_s=max(fractions[wanted] * gpu.tensor_flops_per_s[wanted], fp32_flops_per_s))
-    if wanted == "fp16" and "fp16" in gpu.vector_flops_per_s:
-        # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32, at most fp16's rate.
-        rate = max(gpu.vector_flops_per_s["fp16"], gpu.vector_flops_per_s["fp32"])
-        return Rate(flops_per_s=fractions["fp16_vector"] * rate, note="fp16 without tensor cores")
+        return max(rate(wanted, tensor[wanted]), fp32, key=lambda found: found.flops_per_s)
     if wanted == "fp64":
-        return Rate(flops_per_s=fractions["fp64"] * gpu.vector_flops_per_s["fp64"])
-    note = "bf16 is emulated at the fp32 rate" if wanted == "bf16" else ""
-    return Rate(flops_per_s=fp32_flops_per_s, note=note)
+        return rate("fp64", vector["fp64"])
+    if wanted == "fp16" and "fp16" in vector:
+        # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
+        return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), "fp16 without tensor cores")
+    if wanted == "tf32":
+        return fp32
+    note = f"{wanted} is emulated at the fp32 rate"
+    return rate("fp32", fp32.peak_flops_per_s, note)
 
 
-def _wanted_rate(op: Op, family: Family, precision: Precision) -> str:
-    # The widest floating input decides; index tensors do not count.
-    dtypes = [t.dtype for t in op.inputs if t.dtype in _DTYPE_RATE]
-    rate = _DTYPE_RATE[min(dtypes, key=list(_DTYPE_RATE).index)] if dtypes else "fp32"
+def wanted_rate(op: Op, family: Family, precision: Precision) -> str:
+    """The rate the script asks for: its first floating operand of two dimensions or more decides.
+
+    Biases, statistics and scales that go along in fp32 do not make a product an fp32 one.
+    """
+    operands = [t for t in op.inputs if t.dtype in _DTYPE_RATE]
+    operands = [t for t in operands if len(t.shape) > 1] or operands
+    rate = _DTYPE_RATE[operands[0].dtype] if operands else "fp32"
     if rate != "fp32":
         return rate
     cudnn = family in (Family.CONV, Family.RECURRENT)

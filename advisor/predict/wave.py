@@ -1,54 +1,80 @@
 """Wave scaling of measured kernels to another GPU, summed per operator.
 
 Formulas and sources are in ``advisor.native``. Intensity is the operator's FLOPs over its bytes, since a
-profiler counts neither for a single kernel.
+profiler counts neither for a single kernel; the ridge point takes the peak of the rate the operator runs at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.native import (
+    GpuArrays,
+    KernelArrays,
+    Unlaunchable,
+    count_resident_blocks,
+    has_known_resources,
+    scale_kernels,
+)
 from advisor.types import GpuSpec, Op
 
 ASSUMPTION = (
     "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"
     " occupancy"
 )
+PeakOf = Callable[[Op, GpuSpec], float]
 
 
-def op_times_s(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec) -> NDArray[np.float64]:
+def op_times_s(
+    ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak_flops_per_s: PeakOf
+) -> NDArray[np.float64]:
     """Seconds of one call of each operator on ``gpu``, shape [len(ops)].
 
-    NaN for an operator without kernels, with a kernel that ``gpu`` cannot launch, or where either GPU is no
-    CUDA device: another method has to tell.
+    NaN for an operator without kernels, with a kernel that does not fit either GPU, or where one is no CUDA
+    device: another method has to tell.
 
     Args:
         ops: measured on ``origin``.
         origin: the GPU of the profile.
         gpu: the destination.
+        peak_flops_per_s: the peak of the rate an operator runs at on a GPU.
     """
-    from advisor.native import GpuArrays, KernelArrays, Unlaunchable, scale_kernels
-
-    owners = [i for i, op in enumerate(ops) for _ in op.kernels]
     times_s = np.full(len(ops), math.nan)
-    if not owners or origin.occupancy is None or gpu.occupancy is None:
+    if origin.occupancy is None or gpu.occupancy is None:
         return times_s
+    by_peak: dict[float, list[int]] = {}
+    for i, op in enumerate(ops):
+        if op.kernels and _is_resident(op, origin):
+            by_peak.setdefault(peak_flops_per_s(op, gpu), []).append(i)
+    for peak, members in by_peak.items():
+        scaled = _scaled([ops[i] for i in members], origin, gpu, peak)
+        times_s[members] = scaled
+    return times_s
+
+
+def _is_resident(op: Op, gpu: GpuSpec) -> bool:
+    resident = count_resident_blocks(KernelArrays.from_kernels(op.kernels), GpuArrays.from_specs([gpu]))
+    return bool(resident.all())
+
+
+def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> NDArray[np.float64]:
+    owners = [i for i, op in enumerate(ops) for _ in op.kernels]
     kernels = KernelArrays.from_kernels(
         [kernel for op in ops for kernel in op.kernels],
         intensity_flops_per_byte=[_intensity(ops[i]) for i in owners],
     )
-    scaled_kg = scale_kernels(
+    scaled = scale_kernels(
         kernels,
         GpuArrays.from_specs([origin]),
-        GpuArrays.from_specs([gpu]),
+        GpuArrays.from_specs([gpu], peak_flops_per_s=lambda _: peak),
         unlaunchable=Unlaunchable.NAN,
     )
-    times_s[owners] = 0.0
-    np.add.at(times_s, owners, scaled_kg[:, 0])
+    times_s = np.zeros(len(ops))
+    np.add.at(times_s, owners, scaled[:, 0])
     return times_s
 
 
@@ -58,6 +84,4 @@ def _intensity(op: Op) -> float | None:
 
 def rests_on_unknown_resources(ops: Sequence[Op]) -> bool:
     """Whether a profiler left out registers or shared memory of some kernel."""
-    from advisor.native import has_known_resources
-
     return any(not has_known_resources(kernel) for op in ops for kernel in op.kernels)

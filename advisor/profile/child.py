@@ -6,8 +6,10 @@ loaded by location under a private name, so a project with its own ``advisor`` p
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -36,8 +38,16 @@ def _yield_to_the_project() -> None:
         sys.meta_path.append(finder)
 
 
+def _die_with_the_parent() -> None:
+    """Linux ends us when whoever started us is killed; elsewhere the timeout has to do."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 def main() -> None:
     """Run the job whose file is the only argument; never returns."""
+    _die_with_the_parent()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     # Python put the folder of this file first; the user's modules must be found, not ours.
     own = Path(__file__).resolve().parent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 # The clouds' and vendors' own variables, whatever they hold.
 SCRUBBED_PREFIXES = (
@@ -13,17 +13,19 @@ SCRUBBED_PREFIXES = (
 )  # fmt: skip
 # Anybody's secrets, told by how the name ends.
 SCRUBBED_ENDINGS = (
-    "ACCESS_KEY", "ACCESS_KEY_ID", "API_KEY", "APIKEY", "AUTH", "AUTH_SOCK", "CREDENTIAL",
-    "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "PRIVATE_KEY", "SECRET", "SECRET_KEY",
-    "SECRETS", "TOKEN", "TOKENS",
+    "APIKEY", "KEY", "KEY_ID", "PAT", "AUTH", "AUTH_SOCK", "CREDENTIAL",
+    "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETS", "TOKEN", "TOKENS",
 )  # fmt: skip
-SCRUBBED_NAMES = ("KAGGLE_KEY", "KUBECONFIG", "MYSQL_PWD", "NETRC", "PGPASSFILE", "PGPASSWORD")
+SCRUBBED_NAMES = ("KUBECONFIG", "MYSQL_PWD", "NETRC", "PGPASSFILE", "PGPASSWORD")
 
 # Shared credential files and metadata services would answer although the variables are gone.
 ADDED = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
+    "AZURE_CONFIG_DIR": os.devnull,
+    "CLOUDSDK_CONFIG": os.devnull,
+    "KUBECONFIG": os.devnull,
     "NO_GCE_CHECK": "true",
     "PYTHONUNBUFFERED": "1",
     "WANDB_MODE": "disabled",
@@ -70,6 +72,29 @@ def redact(text: str, environment: Mapping[str, str]) -> str:
         if is_secret(name) and len(value) >= 8:
             text = text.replace(value, "***")
     return _SECRET_SHAPES.sub(_hide, text)
+
+
+def redact_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """A command line without secrets, those in ``--api-key VALUE`` included.
+
+    >>> redact_arguments(["--lr", "3", "--api-key", "abc", "--token=abc"], {})
+    ('--lr', '3', '--api-key', '***', '--token=***')
+    """
+    shown: list[str] = []
+    for argument in arguments:
+        flag, equals, _ = argument.partition("=")
+        named = is_secret(flag.lstrip("-").replace("-", "_"))
+        if shown and _is_secret_flag(shown[-1]) and not argument.startswith("-"):
+            shown.append("***")
+        elif equals and flag.startswith("-") and named:
+            shown.append(f"{flag}=***")
+        else:
+            shown.append(redact(argument, environment))
+    return tuple(shown)
+
+
+def _is_secret_flag(argument: str) -> bool:
+    return argument.startswith("--") and is_secret(argument[2:].replace("-", "_"))
 
 
 def _hide(match: re.Match[str]) -> str:

@@ -167,7 +167,7 @@ def _memory(recording: Recording, num_steps: int) -> MemoryUse:
         if operator.name.startswith("torch::autograd::AccumulateGrad")
         for tensor in tensors_of(operator)[:1]
     ]
-    gradient_bytes = sum(gradients) // num_steps
+    gradient_bytes = sum(gradients) // num_steps or None
     return MemoryUse(
         parameter_bytes=gradient_bytes,
         gradient_bytes=gradient_bytes,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from advisor.errors import InputError
-from advisor.profile.environment import child_environment, redact
+from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
 from advisor.profile.interpreter import candidates
 from advisor.profile.launch import Ending, Progress, run_child
@@ -73,7 +73,7 @@ def profile(
     _check_script(script)
     job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
     recording = _record(job, candidates(python, os.environ), timeout_s, progress)
-    return trace_of(recording, str(script), arguments)
+    return trace_of(recording, str(script), redact_arguments(arguments, os.environ))
 
 
 def _check_script(script: Path) -> None:

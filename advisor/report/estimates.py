@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from advisor.report.explain import interval_text
 from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.text import interval_text
 from advisor.report.trace import summary
 from advisor.types import IterationEstimate, Trace
 from advisor.units import format_bytes

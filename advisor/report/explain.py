@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.report.options import where, with_p90
-from advisor.types import Interval, Option, Quantiles
+from advisor.report.options import where
+from advisor.report.text import interval_text, with_p90
+from advisor.types import Option, Quantiles
 from advisor.units import format_bytes, format_duration, format_usd
 
 MOST_OPERATORS = 8
@@ -91,11 +92,6 @@ def _operators(option: Option) -> Iterator[str]:
     total_s = option.estimate.iteration_s.p50
     for name, seconds in list(option.estimate.by_operator.items())[:MOST_OPERATORS]:
         yield f"{name:<44}{format_duration(seconds)} ({seconds / total_s:.0%})"
-
-
-def interval_text(interval: Interval) -> str:
-    """``120 ms .. 183 ms .. 270 ms``."""
-    return " .. ".join(format_duration(s) for s in (interval.p10, interval.p50, interval.p90))
 
 
 def _memory(option: Option) -> Iterator[str]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.report.estimates import estimate_json
 from advisor.report.rows import Format, console, print_rows, to_json
-from advisor.types import Job, Option, Quantiles, Recommendation, Trace
+from advisor.report.text import with_p90
+from advisor.types import Job, Option, Recommendation, Trace
 from advisor.units import format_duration, format_duration_short, format_usd
 
 COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)")
@@ -99,12 +101,6 @@ def where(option: Option) -> str:
     return f"{plan.provider} {plan.offer.instance_type} {place} {plan.offer.market}"
 
 
-def with_p90(quantiles: Quantiles, text: Any) -> str:
-    """``median (p90)``; the median alone where both look the same."""
-    p50, p90 = text(quantiles.p50), text(quantiles.p90)
-    return p50 if p50 == p90 else f"{p50} ({p90})"
-
-
 # --- JSON ------------------------------------------------------------------------------------------
 
 
@@ -123,6 +119,12 @@ def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
             "warnings": recommendation.warnings,
         }
     )
+
+
+def option_json(option: Option, recommendation: Recommendation) -> str:
+    """``--explain ID --format json``: one option as in the list, and how its iteration time was found."""
+    body = _option(option, set(recommendation.frontier), recommendation.recommended)
+    return to_json({"option": body, "estimate": estimate_json(option.estimate)})
 
 
 def _job(job: Job, trace: Trace) -> Mapping[str, Any]:

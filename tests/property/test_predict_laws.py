@@ -12,13 +12,15 @@ from advisor.gpus import load_gpus
 from advisor.predict import predict, predict_counts
 from advisor.predict.distributed import all_reduce_s, exposed_communication_s
 from advisor.predict.memory import needed_bytes
-from advisor.predict.roofline import op_time_s
+from advisor.predict.roofline import op_time
 from advisor.types import FittedConstants, GpuSpec, Op, Phase, Precision
 from tests.builders import make_gpu, make_op, make_trace
 
 NAMES = [
     "aten::mm",
     "aten::convolution",
+    "aten::_scaled_dot_product_flash_attention_backward",
+    "aten::_cudnn_rnn",
     "aten::native_layer_norm",
     "aten::add.Tensor",
     "aten::embedding",
@@ -32,7 +34,7 @@ OPS = st.builds(
     flops=st.integers(0, 10**13),
     num_bytes=st.integers(0, 10**11),
     count=st.integers(1, 100),
-    dtype=st.sampled_from(["float32", "float16", "bfloat16", "float64", "int64"]),
+    dtype=st.sampled_from(["float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int64"]),
     phase=st.sampled_from(Phase),
 )
 GPUS = st.sampled_from(list(load_gpus().values()))
@@ -41,11 +43,15 @@ FASTER = st.floats(1, 10)
 CONSTANTS = FittedConstants(
     streaming_fraction=0.8,
     reduction_fraction=0.6,
-    gemm_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16"), 0.7),
-    conv_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16"), 0.6),
+    gemm_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8"), 0.7),
+    conv_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8"), 0.6),
     measured=frozenset(),
     sources=(),
 )
+
+
+def seconds(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Precision) -> float:
+    return op_time(op, gpu, constants, precision).time_s
 
 
 def scaled(gpu: GpuSpec, *, bandwidth: float = 1, compute: float = 1) -> GpuSpec:
@@ -63,8 +69,8 @@ def test_a_better_gpu_is_never_slower(
     op: Op, gpu: GpuSpec, precision: Precision, bandwidth: float, compute: float
 ) -> None:
     better = scaled(gpu, bandwidth=bandwidth, compute=compute)
-    before = op_time_s(op, gpu, CONSTANTS, precision)
-    assert op_time_s(op, better, CONSTANTS, precision) <= before * (1 + 1e-12)
+    before = seconds(op, gpu, CONSTANTS, precision)
+    assert seconds(op, better, CONSTANTS, precision) <= before * (1 + 1e-12)
 
 
 @given(OPS, GPUS, PRECISIONS, st.integers(0, 10**12), st.integers(0, 10**10))
@@ -72,16 +78,16 @@ def test_more_work_is_never_faster(
     op: Op, gpu: GpuSpec, precision: Precision, flops: int, num_bytes: int
 ) -> None:
     more = replace(op, flops=op.flops + flops, bytes=op.bytes + num_bytes)
-    before = op_time_s(op, gpu, CONSTANTS, precision)
-    assert op_time_s(more, gpu, CONSTANTS, precision) >= before
+    before = seconds(op, gpu, CONSTANTS, precision)
+    assert seconds(more, gpu, CONSTANTS, precision) >= before
 
 
 @given(OPS, GPUS)
 def test_tf32_is_never_slower_than_fp32(op: Op, gpu: GpuSpec) -> None:
     exact = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
     loose = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
-    exact_s = op_time_s(op, gpu, CONSTANTS, exact)
-    loose_s = op_time_s(op, gpu, CONSTANTS, loose)
+    exact_s = seconds(op, gpu, CONSTANTS, exact)
+    loose_s = seconds(op, gpu, CONSTANTS, loose)
     assert loose_s <= exact_s * (1 + 1e-12)
 
 

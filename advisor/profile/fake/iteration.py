@@ -18,8 +18,10 @@ from torch.optim.optimizer import (
 if TYPE_CHECKING:
     from .session import Session
 
-# The first span holds the set-up, the second what loops log at iteration 0; the third is steady.
+# The first span holds the set-up, the second what loops log at iteration 0; the third is steady, unless
+# it ends an epoch with fewer samples than the others. Where batches differ in size we stop looking.
 SPANS_WANTED = 3
+MOST_SPANS = 6
 
 
 class Iterations:
@@ -28,6 +30,7 @@ class Iterations:
     Attributes:
         num_spans: complete spans so far.
         last: the newest complete span, as it goes into the result.
+        is_steady: it is past the start and holds as many samples as any span so far.
     """
 
     def __init__(self, session: Session, on_span: Callable[[int], None]) -> None:
@@ -39,6 +42,8 @@ class Iterations:
         self._depth = 0
         self.num_spans = 0
         self.last: dict[str, Any] | None = None
+        self.is_steady = False
+        self._most_samples = 0
 
     def install(self) -> None:
         """Hook into every optimizer and module of the process."""
@@ -75,6 +80,10 @@ class Iterations:
             "amp_dtype": session.amp_dtype,
             "num_optimizers": len(self._optimizers),
         }
+        samples = (self.last["loading"] or {}).get("samples") or 0
+        self._most_samples = max(self._most_samples, samples)
+        is_full = samples == self._most_samples or self.num_spans >= MOST_SPANS
+        self.is_steady = is_full and self.num_spans >= SPANS_WANTED
         self.start_span()
         self._on_span(self.num_spans)
 

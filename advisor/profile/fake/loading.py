@@ -55,7 +55,6 @@ class Loading:
             "samples": self._samples.get(key) or None,
             "seconds": self._seconds.get(key, 0.0),
             "num_workers": self._workers.get(key),
-            "batch_size": loader.batch_size,
             "num_batches": _length(loader),
             "num_samples": _num_samples(loader),
         }

@@ -60,7 +60,7 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
     def on_span(count: int) -> None:
         _progress(job, f"step {count} of {SPANS_WANTED}")
-        if count >= SPANS_WANTED:
+        if iterations.is_steady:
             _write(job, {"status": "ok", **_result(session, iterations)})
             session.stopper.stop()
 
