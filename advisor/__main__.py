@@ -24,7 +24,7 @@ def main() -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _interrupt)
     try:
-        app()
+        app(standalone_mode=True)
     except AdvisorError as error:
         sys.stdout.flush()
         print(f"error: {error}", file=sys.stderr)
@@ -32,9 +32,13 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; Python would complain again when it flushes at exit.
+    except OSError as error:
+        # Python would complain again when it flushes what is left at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: cannot read or write: {error}", file=sys.stderr)
+            sys.exit(1)
+        # The reader (head, less) has seen enough.
         sys.exit(0)
 
 

@@ -192,5 +192,5 @@ def _fault(item: Any, origins: Mapping[str, str]) -> str:
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
         return f"unknown setting {name!r}{where}.{hint} advisor config show lists them all."
-    message = item["msg"].removeprefix("Value error, ")
+    message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
     return f"setting {name!r}{where}: {message}; got {item['input']!r}."

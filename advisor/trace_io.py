@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import tempfile
 import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import TraceError
+from advisor.files import write_atomically
 from advisor.types import (
     AttributeValue,
     Collective,
@@ -38,25 +37,12 @@ def write_trace(trace: Trace, path: Path) -> None:
     body = json.dumps({"format": FORMAT, **asdict(trace)}, separators=(",", ":")).encode()
     # mtime 0 makes equal traces equal files.
     payload = gzip.compress(body, mtime=0) if path.suffix == ".gz" else body
-    temporary: Path | None = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as out:
-            temporary = Path(out.name)
-            out.write(payload)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        write_atomically(path, payload)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise TraceError(
             f"cannot write the trace to {str(path)!r}: {error.strerror}. Choose another place with --out."
         ) from error
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def read_trace(path: Path) -> Trace:
@@ -73,7 +59,7 @@ def read_trace(path: Path) -> Trace:
         raise TraceError(f"no trace at {str(path)!r}: make one with advisor profile.") from error
     except OSError as error:
         raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
-    except (EOFError, zlib.error, ValueError) as error:
+    except (EOFError, zlib.error, ValueError, RecursionError) as error:
         raise TraceError(
             f"the trace {str(path)!r} is truncated or damaged ({error}): profile the script again."
         ) from error
@@ -116,12 +102,44 @@ def _decode(document: dict[str, Any], path: Path) -> Trace:
             f" {SCHEMA_VERSION} this advisor reads: upgrade gpu-advisor or profile again."
         )
     try:
-        return _trace(document)
+        trace = _trace(document)
+        _check(trace)
+        return trace
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TraceError(
             f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}."
             " Profile the script again."
         ) from error
+
+
+def _check(trace: Trace) -> None:
+    """Types and ranges that arithmetic relies on.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    if not trace.ops:
+        raise ValueError("no operators")
+    for op in trace.ops:
+        counts = {"flops": op.flops, "bytes": op.bytes, "count": op.count}
+        counts |= {f"a size of {op.name}": size for tensor in op.inputs for size in tensor.shape}
+        for kernel in op.kernels:
+            counts["smallest of grid and block"] = min(*kernel.grid, *kernel.block) - 1
+        for name, value in counts.items():
+            _check_number(f"{name} of {op.name}", value, int)
+        _check_number(f"measured_s of {op.name}", op.measured_s, float)
+    for name, value in asdict(trace.memory).items():
+        _check_number(name, value, int)
+    for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch"):
+        _check_number(name, getattr(trace, name), int)
+
+
+def _check_number(name: str, value: object, kind: type[int] | type[float]) -> None:
+    allowed = (int, float) if kind is float else (int,)
+    if value is None:
+        return
+    if not isinstance(value, allowed) or isinstance(value, bool) or not 0 <= value < float("inf"):
+        raise ValueError(f"{name} is {value!r}")
 
 
 def _trace(document: dict[str, Any]) -> Trace:

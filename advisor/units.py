@@ -50,9 +50,9 @@ def format_duration(seconds: float) -> str:
     """
     if not math.isfinite(seconds):
         return "never"
-    if seconds < 1:
+    if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
-    if seconds < MINUTE_S:
+    if seconds < 59.95:
         return f"{seconds:.3g} s"
     total_min = round(seconds / MINUTE_S)
     if total_min < 60:
@@ -86,7 +86,8 @@ def format_bytes(num_bytes: float) -> str:
     '5.41 GiB'
     """
     for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
-        if num_bytes >= size:
+        # Just below the next unit, three digits would round up to 1e+03 of this one.
+        if num_bytes >= 0.9995 * size * (1 if size == KIB else 1000 / 1024):
             return f"{num_bytes / size:.3g} {unit}"
     return f"{num_bytes:.0f} B"
 

@@ -74,8 +74,10 @@ def check_job(job: Job) -> None:
     Raises:
         InputError: says which number is wrong and what is allowed.
     """
-    if (job.epochs is None) == (job.iterations is None):
-        raise InputError("give either --epochs N or --iterations N: how long does the job train?")
+    if job.epochs is not None and job.iterations is not None:
+        raise InputError("both --epochs and --iterations were given: give one.")
+    if job.epochs is None and job.iterations is None:
+        raise InputError("how long does the job train? Give --epochs N or --iterations N.")
     limits = {
         "--epochs": job.epochs,
         "--iterations": job.iterations,

@@ -29,6 +29,7 @@ class Draws:
     wait: Array
     preemption_rate: Array
     reacquire: Array
+    preemption: Array
 
 
 def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
@@ -40,6 +41,7 @@ def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
         wait=rng.permutation(strata),
         preemption_rate=rng.permutation(strata),
         reacquire=rng.permutation(strata),
+        preemption=rng.permutation(strata),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.errors import InputError
 from advisor.predict import what_would_fit
+from advisor.pricing import DERIVED
 from advisor.types import (
     GpuSpec,
     IterationEstimate,
@@ -24,7 +25,7 @@ from advisor.types import (
 from advisor.units import HOUR_S, format_bytes, format_duration, format_usd
 from recommender import software
 from recommender.draws import Array, Draws, log_normal, quantiles_of, waits
-from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, makespan_and_billed_h
+from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, best_checkpoint_interval_h, drawn_hours
 
 # Money and time are compared to a millionth, so that rounding never decides.
 TOLERANCE = 1e-6
@@ -75,7 +76,6 @@ def evaluate(
     outcome = _outcome(plan, estimate, iterations, draws, spot)
     odds = _odds(outcome, job)
     removed_by = _removed_by(estimate, gpu, job, odds)
-    reasons, changes = _words(plan, estimate, gpu, trace, spot)
     cost_usd = quantiles_of(outcome.cost_usd)
     return Option(
         plan=plan,
@@ -91,8 +91,8 @@ def evaluate(
         risk=_risk(plan, spot),
         feasible=not removed_by,
         removed_by=", ".join(removed_by) or None,
-        script_changes=tuple(changes),
-        reasons=(*_misses(job, outcome, odds), *reasons),
+        script_changes=tuple(_changes(plan, gpu, trace, spot, iterations * estimate.iteration_s.p50)),
+        reasons=(*_misses(job, outcome, odds), *_reasons(plan, estimate, gpu, trace)),
     )
 
 
@@ -104,8 +104,8 @@ def _outcome(
     if is_spot(plan):
         rate = spot.preemptions_per_h * np.exp(SIGMA_RATE * draws.preemption_rate)
         reacquire = spot.reacquire_h * np.exp(SIGMA_REACQUIRE * draws.reacquire)
-        makespan_h, billed_h = makespan_and_billed_h(
-            work_s / HOUR_S, spot, rate_per_h=rate, reacquire_h=reacquire
+        makespan_h, billed_h = drawn_hours(
+            work_s / HOUR_S, spot, rate_per_h=rate, reacquire_h=reacquire, z=draws.preemption
         )
         train_s, billed_s = makespan_h * HOUR_S, billed_h * HOUR_S
     wait_s = waits(plan.wait_s, draws.wait) if plan.wait_s else np.zeros_like(work_s)
@@ -168,38 +168,43 @@ def _misses(job: Job, outcome: Outcome, odds: Mapping[str, float | None]) -> lis
     return misses
 
 
-def _words(
-    plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace, spot: SpotTerms
-) -> tuple[list[str], list[str]]:
-    """Reasons, and what would have to change in the script."""
-    reasons: list[str] = []
-    changes = software.changes(plan, gpu)
+def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[str]:
     if software.is_unsupported(gpu):
-        reasons.append(
-            f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
-        )
+        yield f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
     if estimate.fits_memory is None:
-        reasons.append("memory unknown: the profile does not tell how much the script needs")
+        yield "memory unknown: the profile does not tell how much the script needs"
     if estimate.memory_bytes is not None and not estimate.fits_memory:
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
         fix = what_would_fit(trace.memory, gpu, trace.batch_size, plan.num_gpus)
-        reasons.append(f"does not fit: needs {need}, the GPU has {has}; {fix}")
+        yield f"does not fit: needs {need}, the GPU has {has}; {fix}"
     if trace.batch_size:
         rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
-        reasons.append(f"the input pipeline must keep up with {rate:,.0f} samples/s")
+        yield f"the input pipeline must deliver {rate:,.0f} samples/s"
+    if plan.offer is not None and plan.offer.source.startswith(DERIVED):
+        yield f"price never quoted, {plan.offer.source}"
     if plan.usd_per_h is None:
-        reasons.append("cost unknown: nobody configured an hourly cost, so it counts as $0.00")
+        yield "cost unknown: nobody configured an hourly cost, so it counts as $0.00"
     if plan.wait_s is None:
-        reasons.append("wait unknown: nobody configured or measured it, so it counts as 0")
+        yield "wait unknown: nobody configured or measured it, so it counts as 0"
+
+
+def _changes(plan: Plan, gpu: GpuSpec, trace: Trace, spot: SpotTerms, train_s: float) -> Iterator[str]:
+    yield from software.changes(plan, gpu)
     if plan.num_gpus > 1 and not trace.collectives:
-        changes.append("wrap the model in DistributedDataParallel and start it with torchrun")
-    if is_spot(plan) and spot.checkpoint_interval_h is not None:
-        every = format_duration(spot.checkpoint_interval_h * HOUR_S)
-        changes.append(f"save a checkpoint every {every} and resume from it")
-    return reasons, changes
+        yield "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun"
+        if trace.accumulation > 1:
+            yield "accumulate gradients under no_sync(), or every pass exchanges them"
+    if plan.num_gpus > 1 and trace.batch_size:
+        batch, alone = trace.batch_size * plan.num_gpus, trace.batch_size
+        yield f"retune the learning rate: a step takes {batch:,} samples instead of {alone:,}"
+    interval_h = spot.checkpoint_interval_h
+    if is_spot(plan) and interval_h is not None and train_s > interval_h * HOUR_S:
+        every = format_duration(interval_h * HOUR_S)
+        best = format_duration(best_checkpoint_interval_h(spot) * HOUR_S)
+        yield f"save a checkpoint every {every} and resume from it (least is lost at {best})"
 
 
 def _risk(plan: Plan, spot: SpotTerms) -> str:
     if is_spot(plan):
         return f"preemption, {spot.preemptions_per_h:g} per hour assumed"
-    return "wait" if plan.tier is Tier.CLUSTER else "none known"
+    return {Tier.LOCAL: "none known", Tier.CLUSTER: "wait", Tier.CLOUD: "capacity not checked"}[plan.tier]

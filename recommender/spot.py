@@ -52,16 +52,58 @@ def makespan_and_billed_h(
     work_h: Array, terms: SpotTerms, *, rate_per_h: Array | float, reacquire_h: Array | float
 ) -> tuple[Array, Array]:
     """Expected hours until done and hours billed, elementwise; infinite where hopeless."""
-    rate = np.maximum(np.asarray(rate_per_h, dtype=np.float64), 1e-12)
-    wanted = terms.checkpoint_interval_h
-    interval = work_h if wanted is None else np.minimum(work_h, wanted)
-    cost = np.where(work_h > interval, terms.checkpoint_h, 0.0)
+    rate, interval, cost = _segments(work_h, terms, rate_per_h)
     with np.errstate(over="ignore"):
         lost = np.exp(rate * terms.restart_h) * np.expm1(rate * (interval + cost))
         billed = work_h / interval * lost / rate
         makespan = work_h / interval * lost * (1 / rate + reacquire_h)
     hopeless = makespan > HOPELESS_H
     return np.where(hopeless, np.inf, makespan), np.where(hopeless, np.inf, billed)
+
+
+def drawn_hours(
+    work_h: Array, terms: SpotTerms, *, rate_per_h: Array, reacquire_h: Array, z: Array
+) -> tuple[Array, Array]:
+    """Hours until done and hours billed of single runs: the expectation with the luck of preemptions.
+
+    The number of failed attempts at a segment of length s is geometric with mean ``e^(Ls) - 1``. What they
+    cost beyond the work is drawn from a gamma-like distribution with the variance of their sum, by the
+    Wilson-Hilferty cube of the standard normal draw ``z``, which one run's makespan and bill share. A
+    Monte-Carlo simulation in the tests agrees within 5 % at the median and 12 % at p90.
+    """
+    makespan, billed = makespan_and_billed_h(work_h, terms, rate_per_h=rate_per_h, reacquire_h=reacquire_h)
+    rate, interval, cost = _segments(work_h, terms, rate_per_h)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean_failures = np.expm1(np.minimum(rate * (interval + cost + terms.restart_h), 700.0))
+        num_segments = work_h / interval
+        # Failures of all segments: mean n m, variance n m (1 + m); each loses a random part of a segment.
+        spread = np.sqrt((1 + mean_failures + 1 / 3) / np.maximum(num_segments * mean_failures, 1e-12))
+    luck = _gamma_like(z, spread)
+    checkpoints_h = work_h + num_segments * cost
+    with np.errstate(invalid="ignore"):
+        drawn = tuple(
+            np.where(np.isfinite(hours), checkpoints_h + luck * (hours - checkpoints_h), np.inf)
+            for hours in (makespan, billed)
+        )
+    return drawn[0], drawn[1]
+
+
+def _segments(work_h: Array, terms: SpotTerms, rate_per_h: Array | float) -> tuple[Array, Array, Array]:
+    """Rate, interval and checkpoint cost, elementwise; a run shorter than the interval saves nothing."""
+    rate = np.maximum(np.asarray(rate_per_h, dtype=np.float64), 1e-12)
+    wanted = terms.checkpoint_interval_h
+    interval = work_h if wanted is None else np.minimum(work_h, wanted)
+    cost = np.where(work_h > interval, terms.checkpoint_h, 0.0)
+    return rate, interval, cost
+
+
+def _gamma_like(z: Array, spread: Array) -> Array:
+    """A variable of mean 1 and coefficient of variation ``spread``, at the normal draw ``z``, 0 at least.
+
+    Source: Wilson and Hilferty, "The distribution of chi-square", PNAS 17, 1931.
+    """
+    ninth = np.minimum(spread, 3.0) ** 2 / 9
+    return np.asarray(np.maximum(1 - ninth + z * np.sqrt(ninth), 0.0) ** 3, dtype=np.float64)
 
 
 def best_checkpoint_interval_h(terms: SpotTerms) -> float:

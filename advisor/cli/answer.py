@@ -31,6 +31,8 @@ def show(
         InputError: ``explained`` names no option.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
+    if explained is not None and output in (Format.CSV, Format.MARKDOWN):
+        raise InputError("--explain prints text, or JSON with --json: leave --format out.")
     if explained is not None:
         option = _find(recommendation, explained)
         as_json = output is Format.JSON
@@ -94,7 +96,9 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
             gaps.append(f"{format_usd(item.over_budget_usd)} over the budget")
         if item.late_s:
             gaps.append(f"{format_duration(item.late_s)} late")
-        gap = " and ".join(gaps) or "within the limits at the median, but not surely enough"
+        odds = [p for p in (item.option.p_within_budget, item.option.p_within_deadline) if p is not None]
+        unsure = f"within the limits with p {min(odds):.2f} only (--confidence {min(odds):.2f} allows it)"
+        gap = " and ".join(gaps) or unsure
         misses.append(f"{where(item.option)} is {gap}")
     return f"nothing is feasible. Nearest: {'; '.join(misses)}."
 

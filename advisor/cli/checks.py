@@ -46,14 +46,15 @@ def _settings() -> Check:
 
 
 def _native() -> Check:
-    from advisor.native import COMPILED
+    from advisor.native import COMPILED, WHY_NOT_COMPILED
 
     if COMPILED:
         return Check(name="native", state="ok", detail="compiled module loaded")
     return Check(
         name="native",
         state="note",
-        detail="Python reference in use: right but slow. Install a C++ compiler and reinstall.",
+        detail=f"Python reference in use, right but slow ({WHY_NOT_COMPILED}): install a C++ compiler, then"
+        " gpu-advisor again",
     )
 
 

@@ -114,11 +114,7 @@ def load_trace(
     from advisor import trace_io
     from advisor.errors import InputError
 
-    if not source.exists():
-        raise InputError(
-            f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
-            " that advisor profile wrote."
-        )
+    check_exists(source)
     if not holds_data(source):
         return profile_script(source, arguments, config)
     if arguments:
@@ -131,6 +127,21 @@ def load_trace(
 
     with progress(f"reading the profile {source.name}"):
         return read_kineto(source, origin_gpu=origin_gpu)
+
+
+def check_exists(source: Path) -> None:
+    """Refuse a script or trace that is not there, before anything else is done.
+
+    Raises:
+        InputError: says what can be given.
+    """
+    from advisor.errors import InputError
+
+    if not source.exists():
+        raise InputError(
+            f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
+            " that advisor profile wrote."
+        )
 
 
 def holds_data(source: Path) -> bool:

@@ -22,6 +22,7 @@ def init(
     """Write a first settings file, every line commented out and explained."""
     from advisor.config import PROJECT_FILE, user_file
     from advisor.errors import InputError
+    from advisor.files import write_atomically
     from advisor.report.settings import template
 
     path = Path(PROJECT_FILE) if project else user_file()
@@ -29,7 +30,7 @@ def init(
         raise InputError(f"{str(path)!r} is already there: edit it, or overwrite it with --force.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(template(), encoding="utf-8")
+        write_atomically(path, template().encode())
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
     typer.echo(f"wrote {path}: uncomment what you want to change")

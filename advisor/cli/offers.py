@@ -110,11 +110,8 @@ def _local(settings: Settings) -> list[Machine]:
         except UnknownGpuError:
             if local.gpu is not None:
                 raise
-            warn(
-                [
-                    f"the catalog has no {name!r}, so this GPU is left out (--local-gpu NAME says what it is like)"
-                ]
-            )
+            hint = "--local-gpu NAME names one like it"
+            warn([f"the catalog has no {name!r}, so this GPU is left out; {hint}"])
             continue
         specs[spec.name] = (spec, specs.get(spec.name, (spec, 0))[1] + 1)
     return [

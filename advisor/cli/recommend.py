@@ -79,7 +79,7 @@ def recommend(
     Exits with 4 if nothing meets memory, budget and deadline.
     """
     from advisor.cli.answer import show
-    from advisor.cli.common import load_trace, settings_with
+    from advisor.cli.common import check_exists, load_trace, settings_with
     from advisor.types import Job
     from recommender import check_job
 
@@ -92,6 +92,7 @@ def recommend(
         confidence=confidence,
     )
     check_job(job)
+    check_exists(source)
     config = settings_with(
         local__gpu=local_gpu,
         cloud__providers=provider,

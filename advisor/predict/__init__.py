@@ -27,7 +27,7 @@ from advisor.types import (
 
 __all__ = ["predict", "predict_counts", "what_would_fit"]
 
-# An eager PyTorch operator costs about 2.5 us of Python and dispatch on a current core (measured:
+# An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
 # `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
 HOST_DISPATCH_S = 6e-6
 UNKNOWN_GRADIENTS = (

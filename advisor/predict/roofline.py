@@ -17,6 +17,9 @@ from advisor.types import FittedConstants, GpuSpec, Op, Precision
 KERNEL_FLOOR_S = 2e-6
 # Page-locked copies reach this share of the PCIe rate (16 GB/s links deliver about 12 to 13).
 PCIE_FRACTION = 0.8
+# Steps of a recurrent layer wait for each other and multiply small matrices. Assumed, not measured.
+RECURRENT_SHARE = 0.3
+RECURRENT_NOTE = "recurrent layers: taken at 30 % of the rate of matrix products, not measured"
 
 _COMPUTE_FAMILIES = {Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT}
 _DTYPE_RATE = {
@@ -85,12 +88,15 @@ def compute_rate(
         ("conv_fraction", constants.conv_fraction) if conv else ("gemm_fraction", constants.gemm_fraction)
     )
 
+    recurrent = family is Family.RECURRENT
+
     def rate(name: str, peak_flops_per_s: float, note: str = "") -> Rate:
+        share = RECURRENT_SHARE if recurrent else 1.0
         return Rate(
-            flops_per_s=fractions[name] * peak_flops_per_s,
+            flops_per_s=share * fractions[name] * peak_flops_per_s,
             peak_flops_per_s=peak_flops_per_s,
-            constant=f"{kind}.{name}",
-            note=note,
+            constant=f"recurrent.{name}" if recurrent else f"{kind}.{name}",
+            note=note or (RECURRENT_NOTE if recurrent else ""),
         )
 
     vector, tensor = gpu.vector_flops_per_s, gpu.tensor_flops_per_s

@@ -14,7 +14,8 @@ from advisor.profile.kineto_events import DeviceEvent, Recording, read_recording
 from advisor.profile.kineto_join import Call, Step, Unjoined, join
 from advisor.profile.kineto_shapes import Autograd, cost_of_call, tensors_of
 from advisor.trace_io import SCHEMA_VERSION
-from advisor.types import Kernel, MemoryUse, Op, Phase, Precision, Trace
+from advisor.types import Collective, Kernel, MemoryUse, Op, Phase, Precision, Trace
+from advisor.units import format_duration
 
 # Names under which copies and fills appear; their bytes are the profiler's own.
 _COPY_NAMES = {"HtoD": "advisor::h2d_copy", "DtoH": "advisor::d2h_copy"}
@@ -36,6 +37,8 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
     origin = _origin(path, recording, origin_gpu)
     steps, unjoined = join(recording)
     step = _median_step(steps)
+    exchanged = [call for call in step.calls if _is_collective(call)]
+    computed = [call for call in step.calls if not _is_collective(call)]
     autograd = Autograd.of(recording.operators)
     return Trace(
         schema_version=SCHEMA_VERSION,
@@ -49,14 +52,14 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
         samples_per_epoch=None,
         iterations_per_epoch=None,
         accumulation=1,
-        ops=_merged(op for call in step.calls for op in _ops(call, autograd)),
+        ops=_merged(op for call in computed for op in _ops(call, autograd)),
         # A profiled step waits for the profiler, so its wall time says little about a run without one.
         iteration_s=None,
         data_loading_s=None,
         num_workers=None,
         memory=_memory(recording, len(steps)),
-        collectives=(),
-        warnings=_warnings(steps, step, unjoined, recording),
+        collectives=_collectives(exchanged),
+        warnings=(*_warnings(steps, step, unjoined, recording), *_exchange_warnings(exchanged)),
     )
 
 
@@ -67,6 +70,25 @@ def _origin(path: Path, recording: Recording, given: str | None) -> str:
             f"the profile {str(path)!r} does not say which GPU it ran on: add --origin-gpu NAME."
         )
     return resolve_gpu(name).name
+
+
+def _is_collective(call: Call) -> bool:
+    return all("nccl" in event.name.lower() for event in call.device_events)
+
+
+def _collectives(calls: Sequence[Call]) -> tuple[Collective, ...]:
+    """That there is communication, and how often; a profile does not tell its size."""
+    if not calls:
+        return ()
+    return (Collective(kind="nccl", num_bytes=None, world_size=None, count=len(calls)),)
+
+
+def _exchange_warnings(calls: Sequence[Call]) -> list[str]:
+    if not calls:
+        return []
+    seconds = sum(event.duration_s for call in calls for event in call.device_events)
+    found = f"{len(calls)} NCCL kernels ({format_duration(seconds)})"
+    return [f"{found} are left out: communication is modelled for each number of GPUs, not scaled"]
 
 
 def _median_step(steps: Sequence[Step]) -> Step:
@@ -92,7 +114,8 @@ def _ops(call: Call, autograd: Autograd) -> list[Op]:
         bytes=num_bytes,
         count=1,
         measured_s=sum(event.duration_s for event in kernels),
-        kernels=tuple(kernel_of(event) for event in kernels),
+        # Launches of CUDA graphs carry no grid: they are measured, but cannot be scaled by waves.
+        kernels=tuple(kernel_of(event) for event in kernels) if _have_grids(kernels) else (),
     )
     return [op, *ops]
 
@@ -113,6 +136,10 @@ def _traffic_op(event: DeviceEvent, phase: Phase) -> Op:
         count=1,
         measured_s=event.duration_s,
     )
+
+
+def _have_grids(kernels: Sequence[DeviceEvent]) -> bool:
+    return all(kernel.args.get("grid") and kernel.args.get("block") for kernel in kernels)
 
 
 def kernel_of(event: DeviceEvent) -> Kernel:
@@ -184,7 +211,12 @@ def _warnings(steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: 
             f"{unjoined.share_of_kernels:.1%} of the kernels ({unjoined.share_of_time:.1%} of their time)"
             " could not be joined to an operator; they are scaled as kernels without one"
         )
-    if not any(operator.args.get("input type") for operator in recording.operators):
+    if not any(operator.args.get("input dims") for operator in recording.operators):
+        warnings.append(
+            "the profile has no shapes, so FLOPs and bytes are unknown and kernels are taken to be bound by"
+            " memory: record with record_shapes=True"
+        )
+    elif not any(operator.args.get("input type") for operator in recording.operators):
         warnings.append("the profile has no dtypes: float32 was assumed")
     warnings.append("the profile does not record TF32 flags: PyTorch's defaults were assumed")
     return tuple(warnings)

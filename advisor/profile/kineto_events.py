@@ -110,7 +110,7 @@ def _load(path: Path) -> dict[str, Any]:
         document = json.loads(raw)
     except OSError as error:
         raise TraceError(f"cannot read the profile {str(path)!r}: {error}.") from error
-    except (EOFError, zlib.error, ValueError) as error:
+    except (EOFError, zlib.error, ValueError, RecursionError) as error:
         raise TraceError(
             f"the profile {str(path)!r} is truncated or damaged ({error}): export it again."
         ) from error

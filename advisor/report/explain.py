@@ -91,7 +91,7 @@ def _iteration(option: Option) -> Iterator[str]:
 def _operators(option: Option) -> Iterator[str]:
     total_s = option.estimate.iteration_s.p50
     for name, seconds in list(option.estimate.by_operator.items())[:MOST_OPERATORS]:
-        yield f"{name:<44}{format_duration(seconds)} ({seconds / total_s:.0%})"
+        yield f"{name:<56}{format_duration(seconds)} ({seconds / total_s:.0%})"
 
 
 def _memory(option: Option) -> Iterator[str]:

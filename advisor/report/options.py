@@ -67,6 +67,9 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
 
 def print_options(recommendation: Recommendation, output: Format, *, top: int | None) -> None:
     """The ranked table to stdout, as text, CSV or Markdown."""
+    if output is Format.CSV:
+        _print_csv(recommendation)
+        return
     chosen = selection(recommendation, top)
     states = [status(option, recommendation) for _, option in chosen]
     cells = [_cells(number, option, state) for (number, option), state in zip(chosen, states, strict=True)]
@@ -76,6 +79,24 @@ def print_options(recommendation: Recommendation, output: Format, *, top: int | 
     rows = [[row[column] for column in columns] for row in cells]
     styles = [_STYLES.get(state, "dim") for state in states]
     print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=frozenset({"Where", "GPUs"}))
+
+
+CSV_COLUMNS = (
+    "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
+    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50",
+    "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes", "removed_by",
+)  # fmt: skip
+
+
+def _print_csv(recommendation: Recommendation) -> None:
+    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes."""
+    rows = []
+    for option in ranked(recommendation):
+        facts = {"status": status(option, recommendation), **_option(option, set(), None)}
+        for name in ("iteration_s", "time_s", "cost_usd"):
+            facts |= {f"{name}_{quantile}": value for quantile, value in facts[name].items()}
+        rows.append(["" if facts[name] is None else str(facts[name]) for name in CSV_COLUMNS])
+    print_rows(CSV_COLUMNS, rows, Format.CSV)
 
 
 def _cells(number: int, option: Option, state: str) -> dict[str, str]:
@@ -134,6 +155,7 @@ def _job(job: Job, trace: Trace) -> Mapping[str, Any]:
         "origin_gpu": trace.origin_gpu,
         "batch_size": trace.batch_size,
         **asdict(job),
+        "iterations_per_epoch": job.iterations_per_epoch or trace.iterations_per_epoch,
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.types import Phase, Trace
-from advisor.units import format_bytes
+from advisor.units import format_bytes, format_duration
 
 
 def print_trace(trace: Trace, path: Path, output: Format) -> None:
@@ -16,7 +16,7 @@ def print_trace(trace: Trace, path: Path, output: Format) -> None:
     if output is Format.JSON:
         print(to_json({"trace": {"path": str(path), **facts}, "warnings": trace.warnings}))
         return
-    rows = [["written to", str(path)], *([name, _text(value)] for name, value in facts.items())]
+    rows = [["written to", str(path)], *([name, _text(name, value)] for name, value in facts.items())]
     print_rows(("Trace", ""), rows, output)
 
 
@@ -32,6 +32,8 @@ def summary(trace: Trace) -> dict[str, object]:
         "samples_per_epoch": trace.samples_per_epoch,
         "iterations_per_epoch": trace.iterations_per_epoch,
         "accumulation": trace.accumulation,
+        "data_loading_s": trace.data_loading_s,
+        "num_workers": trace.num_workers,
         **asdict(trace.precision),
         **calls,
         "flops": sum(op.flops * op.count for op in trace.ops),
@@ -41,13 +43,15 @@ def summary(trace: Trace) -> dict[str, object]:
     }
 
 
-def _text(value: object) -> str:
+def _text(name: str, value: object) -> str:
     if value is None:
-        return "unknown"
+        return "none" if name == "amp_dtype" else "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int) and value >= 2**20:
-        return f"{value:,} ({format_bytes(value)})" if value < 2**40 else f"{value:.4g}"
+    if isinstance(value, int):
+        return format_bytes(value) if name.endswith("bytes") else f"{value:,}"
+    if isinstance(value, float):
+        return f"{format_duration(value)} of one process" if name == "data_loading_s" else f"{value:g}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {version}" for name, version in value.items())
     if isinstance(value, list):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +136,57 @@ def test_secrets_do_not_reach_the_trace_or_the_messages(shell: Shell) -> None:
     answer = shell.run("profile", "leaky.py", AWS_SECRET_ACCESS_KEY="hunter2-aws", MY_API_KEY="hunter2-key")
     assert answer.code == 1
     assert "hunter2" not in answer.err + answer.out
+
+
+def test_secret_arguments_stay_out_of_the_trace(shell: Shell) -> None:
+    shell.write("keyed.py", TRAINING.replace("int(sys.argv[1]) if len(sys.argv) > 1 else 64", "64"))
+    answer = shell.run("profile", "keyed.py", "--json", "--", "--api-key", "hunter2", "--token=hunter2")
+    assert answer.code == 0, answer
+    assert "hunter2" not in answer.out
+    assert answer.document["trace"]["arguments"] == ["--api-key", "***", "--token=***"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_line(shell: Shell) -> None:
+    command = [sys.executable, "-m", "advisor", "gpus"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=shell.folder)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: cannot read or write: [Errno 28] No space left on device"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_polite_kill_leaves_nothing_running_and_no_file(shell: Shell) -> None:
+    """What a batch system and timeout(1) send."""
+    shell.write("endless.py", "open('started', 'w').close()\nwhile True:\n    pass\n")
+    temporary = shell.folder / "tmp"
+    temporary.mkdir()
+    environ = os.environ | {"TMPDIR": str(temporary)}
+    command = [sys.executable, "-m", "advisor", "profile", "endless.py"]
+    with subprocess.Popen(command, cwd=shell.folder, env=environ, stderr=subprocess.PIPE) as process:
+        while not (shell.folder / "started").exists():
+            assert process.poll() is None
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 130
+    assert list(temporary.iterdir()) == []
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(temporary) not in running
+
+
+def test_an_epochs_short_last_iteration_is_not_taken_for_a_steady_one(shell: Shell) -> None:
+    """Ten batches of 50, four to a step: the third step of an epoch takes two."""
+    accumulating = (
+        TRAINING.replace("torch.randn(1000, width)", "torch.randn(500, width)")
+        .replace("(1000,)", "(500,)")
+        .replace("for x, y in data:", "for i, (x, y) in enumerate(data, 1):")
+        .replace("        optimizer.zero_grad()\n", "")
+        .replace(
+            "        optimizer.step()\n",
+            "        if i % 4 == 0 or i == len(data):\n"
+            "            optimizer.step()\n            optimizer.zero_grad()\n",
+        )
+    )
+    shell.write("accumulate.py", accumulating)
+    facts = shell.run("profile", "accumulate.py", "--json").document["trace"]
+    assert (facts["accumulation"], facts["batch_size"], facts["iterations_per_epoch"]) == (4, 200, 3)

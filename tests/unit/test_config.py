@@ -97,6 +97,15 @@ def test_strange_environment_variables_warn(tmp_path: Path) -> None:
         ("local: {usd_per_gpu_h: .inf}", "finite"),
         ("clusters: [{name: lab, gpu: T4}]", "Field required"),
         ("clusters: [{name: lab, gpu: T4, num_gpus: 1, wait: 3h}]", "unknown setting"),
+        ("clusters: 5", "a list, such as"),
+        ("clusters: [{name: local, gpu: T4, num_gpus: 1}]", "means this machine"),
+        (
+            "clusters: [{name: a, gpu: T4, num_gpus: 1}, {name: a, gpu: T4, num_gpus: 2}]",
+            "the same GPU twice",
+        ),
+        ("spot: {checkpoint_interval: 0s}", "greater than 0"),
+        ("cloud: 5", "cloud"),
+        ("cloud: " + "[" * 5000, "nested too deeply"),
         ("- a\n- b", "by section"),
         ("just text", "by section"),
         ("cloud: {startup: 1m}\ncloud: {}", "stands twice"),
@@ -113,6 +122,12 @@ def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
         load_config(environ={}, cwd=tmp_path)
     assert str(path) in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+def test_a_section_that_is_no_section_below_a_variable(tmp_path: Path) -> None:
+    write_project(tmp_path, "local: 5")
+    with pytest.raises(ConfigError, match="local"):
+        load_config(environ={"ADVISOR_LOCAL__GPU": "T4"}, cwd=tmp_path)
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:

@@ -222,6 +222,41 @@ def test_copies_cross_the_link(tmp_path: Path) -> None:
     assert by_name["advisor::memcpy"].bytes == 2000
 
 
+def test_communication_is_told_and_left_out(tmp_path: Path) -> None:
+    export = Export()
+    begin = export.now
+    export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]))
+    export.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 400, external=export.op("c10d::allreduce_", []))
+    export.mark("ProfilerStep#0", begin)
+    trace = read_kineto(export.write(tmp_path))
+    assert [op.name for op in trace.ops] == ["aten::relu"]
+    (collective,) = trace.collectives
+    assert (collective.count, collective.num_bytes) == (1, None)
+    assert any("1 NCCL kernels" in warning for warning in trace.warnings)
+
+
+def test_without_shapes_sizes_stay_unknown(tmp_path: Path) -> None:
+    export = three_steps()
+    for event in export.events:
+        event["args"].pop("Input Dims", None)
+    trace = read_kineto(export.write(tmp_path))
+    assert trace.memory.gradient_bytes is None
+    assert all(op.flops == 0 for op in trace.ops)
+    assert any("record_shapes=True" in warning for warning in trace.warnings)
+    eight = predict(trace, resolve_gpu("A100-SXM-80GB"), 8)
+    assert any("size of the gradients is unknown" in text for text in eight.assumptions)
+
+
+def test_launches_of_cuda_graphs_have_no_grid(tmp_path: Path) -> None:
+    export = Export()
+    begin = export.now
+    export.kernel("relu", 30, external=export.op("aten::relu", [[8, 8]]), grid=None)
+    export.mark("ProfilerStep#0", begin)
+    (op,) = read_kineto(export.write(tmp_path)).ops
+    assert op.kernels == ()
+    assert op.measured_s == pytest.approx(30e-6)
+
+
 def test_without_step_marks_optimizer_steps_bound_an_iteration(tmp_path: Path) -> None:
     export = three_steps()
     export.events[:] = [e for e in export.events if not e["name"].startswith("ProfilerStep")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import TraceError
-from advisor.trace_io import SCHEMA_VERSION, read_trace, write_trace
+from advisor.trace_io import SCHEMA_VERSION, is_trace, read_trace, write_trace
 from advisor.types import Collective, Kernel, Op, Phase, TensorSpec
 from tests.builders import make_op, make_trace
 
@@ -55,7 +56,7 @@ OPS = st.builds(
 )
 
 
-@given(st.lists(OPS, max_size=5))
+@given(st.lists(OPS, min_size=1, max_size=5))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
     collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
     trace = make_trace(ops=tuple(ops), collectives=(collective,), warnings=("a",))
@@ -154,3 +155,55 @@ def test_gzip_of_something_else(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"hello"))
     with pytest.raises(TraceError, match="damaged"):
         read_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("flops", -1),
+        ("flops", "many"),
+        ("bytes", 1.5),
+        ("count", True),
+        ("measured_s", "slow"),
+        ("measured_s", -1.0),
+    ],
+)
+def test_numbers_that_cannot_be(tmp_path: Path, field: str, value: object) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text())
+    document["ops"][0][field] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match=field):
+        read_trace(path)
+
+
+def test_a_kernel_without_threads(tmp_path: Path) -> None:
+    empty = replace(KERNEL, grid=(0, 1, 1))
+    path = tmp_path / "t.json"
+    write_trace(make_trace(ops=(replace(make_op(), kernels=(empty,)),)), path)
+    with pytest.raises(TraceError, match="grid"):
+        read_trace(path)
+
+
+def test_no_operators(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(ops=()), path)
+    with pytest.raises(TraceError, match="no operators"):
+        read_trace(path)
+
+
+def test_nested_beyond_reason(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"format": "advisor-trace", "x": ' + "[" * 100_000)
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+def test_what_is_a_trace(tmp_path: Path) -> None:
+    for name in ("a.json", "a.json.gz"):
+        write_trace(make_trace(), tmp_path / name)
+        assert is_trace(tmp_path / name)
+    (tmp_path / "b.json").write_text('{"traceEvents": []}')
+    assert not is_trace(tmp_path / "b.json")
+    assert not is_trace(tmp_path / "missing")

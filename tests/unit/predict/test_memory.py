@@ -69,3 +69,11 @@ def test_an_unknown_peak_stays_unknown() -> None:
     unknown = replace(STATE, optimizer_bytes=None, activation_bytes=None, peak_bytes=None)
     assert needed_bytes(unknown) is None
     assert "profile the script" in what_would_fit(unknown, make_gpu(), batch_size=64)
+
+
+def test_the_batch_that_would_fit_is_smaller_also_with_gradient_buckets() -> None:
+    gpu = make_gpu(memory_bytes=round(21.9 * GIB))
+    alone = needed_bytes(STATE)
+    assert alone is not None
+    assert alone <= gpu.memory_bytes < (needed_bytes(STATE, num_gpus=8) or 0)
+    assert "batch of 6" in what_would_fit(STATE, gpu, batch_size=64, num_gpus=8)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.errors import UnknownGpuError
 from advisor.gpus import resolve_gpu
 from advisor.predict import HOST, HOST_DISPATCH_S, predict, predict_counts
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S
-from advisor.types import Kernel, Method, Phase, Precision
+from advisor.types import Kernel, Method, Phase, Precision, TensorSpec
 from tests.builders import make_op, make_trace
 
 V100 = resolve_gpu("V100-PCIE-32GB")
@@ -167,3 +168,44 @@ def test_unknown_memory_is_said_and_excludes_nothing() -> None:
     assert estimate.memory_bytes is None
     assert estimate.fits_memory is None
     assert any("does not tell" in text for text in estimate.assumptions)
+
+
+def test_an_auxiliary_fp32_input_does_not_make_attention_an_fp32_operator() -> None:
+    """The backward of flash attention takes the fp32 logarithms of its sums along."""
+    a100 = resolve_gpu("A100-SXM-80GB")
+    query = TensorSpec(shape=(8, 12, 1024, 64), dtype="bfloat16")
+    sums = TensorSpec(shape=(8, 12, 1024), dtype="float32")
+    name = "aten::_scaled_dot_product_flash_attention_backward"
+    half = replace(make_op(name, flops=10**13), inputs=(query, query, query, query, query))
+    mixed = replace(half, inputs=(*half.inputs, sums))
+    assert predict(only(mixed), a100).iteration_s == predict(only(half), a100).iteration_s
+
+
+def test_tf32_is_no_fitted_rate_where_only_fp32_was_measured() -> None:
+    a100 = resolve_gpu("A100-PCIE-80GB")
+    conv = make_op("aten::convolution", flops=10**13)
+
+    def width(tf32: bool) -> float:
+        precision = Precision(amp_dtype=None, tf32_matmul=tf32, tf32_cudnn=tf32)
+        interval = predict(only(conv, precision=precision), a100).iteration_s
+        return interval.p90 / interval.p50
+
+    assert width(tf32=True) > width(tf32=False)
+
+
+def test_an_unknown_origin_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnknownGpuError, match="Z9"):
+        predict(only(make_op(), origin_gpu="Z9"), V100)
+
+
+def test_a_kernel_that_does_not_fit_its_own_origin_falls_back() -> None:
+    kernel = Kernel(
+        name="k",
+        grid=(9, 1, 1),
+        block=(1024, 1, 1),
+        registers_per_thread=255,
+        shared_bytes=0,
+        duration_s=1e-3,
+    )
+    op = replace(make_op(measured_s=1e-3), kernels=(kernel,))
+    assert set(predict(only(op, origin_gpu=V100.name), resolve_gpu("T4")).by_method) == {Method.ROOFLINE}
