@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,9 @@ def _op(entry: dict[str, Any]) -> Op:
     return Op(
         name=entry["name"],
         phase=Phase(entry["phase"]),
-        inputs=tuple(_tensor(item) for item in entry["inputs"]),
-        outputs=tuple(_tensor(item) for item in entry["outputs"]),
-        attributes={name: _attribute(value) for name, value in entry["attributes"].items()},
+        inputs=tuple(tensor_from_json(item) for item in entry["inputs"]),
+        outputs=tuple(tensor_from_json(item) for item in entry["outputs"]),
+        attributes={name: attribute_from_json(value) for name, value in entry["attributes"].items()},
         flops=entry["flops"],
         bytes=entry["bytes"],
         count=entry["count"],
@@ -173,7 +174,8 @@ def _op(entry: dict[str, Any]) -> Op:
     )
 
 
-def _tensor(entry: dict[str, Any]) -> TensorSpec:
+def tensor_from_json(entry: Mapping[str, Any]) -> TensorSpec:
+    """A tensor from its JSON object."""
     stride = entry["stride"]
     return TensorSpec(
         shape=tuple(entry["shape"]),
@@ -182,8 +184,9 @@ def _tensor(entry: dict[str, Any]) -> TensorSpec:
     )
 
 
-def _attribute(value: Any) -> AttributeValue:
-    return tuple(_attribute(item) for item in value) if isinstance(value, list) else value
+def attribute_from_json(value: Any) -> AttributeValue:
+    """An operator's argument from JSON, where tuples are lists."""
+    return tuple(attribute_from_json(item) for item in value) if isinstance(value, list) else value
 
 
 def _kernel(entry: dict[str, Any]) -> Kernel:

@@ -10,15 +10,13 @@ from typing import Any
 
 from advisor.errors import ProfileError
 from advisor.profile.costs import cost_of
-from advisor.trace_io import SCHEMA_VERSION
+from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
 from advisor.types import (
-    AttributeValue,
     Collective,
     MemoryUse,
     Op,
     Phase,
     Precision,
-    TensorSpec,
     Trace,
 )
 
@@ -117,9 +115,9 @@ def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], li
     warnings: dict[str, None] = {}
     ops = []
     for entry in entries:
-        inputs = tuple(_tensor(item) for item in entry["inputs"])
-        outputs = tuple(_tensor(item) for item in entry["outputs"])
-        attributes = {name: _attribute(value) for name, value in entry["attributes"].items()}
+        inputs = tuple(tensor_from_json(item) for item in entry["inputs"])
+        outputs = tuple(tensor_from_json(item) for item in entry["outputs"])
+        attributes = {name: attribute_from_json(value) for name, value in entry["attributes"].items()}
         cost = cost_of(entry["name"], inputs, outputs, attributes)
         if cost.warning is not None:
             warnings[cost.warning] = None
@@ -136,16 +134,3 @@ def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], li
             )
         )
     return tuple(ops), list(warnings)
-
-
-def _tensor(entry: Mapping[str, Any]) -> TensorSpec:
-    stride = entry["stride"]
-    return TensorSpec(
-        shape=tuple(entry["shape"]),
-        dtype=entry["dtype"],
-        stride=None if stride is None else tuple(stride),
-    )
-
-
-def _attribute(value: Any) -> AttributeValue:
-    return tuple(_attribute(item) for item in value) if isinstance(value, list) else value
