@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -150,20 +150,34 @@ def scores(folder: Path) -> Iterator[Score]:
         )
 
 
+def table(found: Sequence[Score]) -> str:
+    """Markdown: a row a case, fitted ones marked."""
+    lines = [
+        "| model | GPU | published /s | predicted /s (p10 .. p90) | error | |",
+        "|---|---|---|---|---|---|",
+    ]
+    for s in found:
+        note = "fitted" if s.case.fitted else ("covered" if s.covered else "outside")
+        span = f"{s.predicted:,.0f} ({s.low:,.0f} .. {s.high:,.0f})"
+        lines.append(
+            f"| {s.case.name} | {s.case.gpu} | {s.published:,.0f} | {span} | {s.error:+.0%} | {note} |"
+        )
+    return "\n".join(lines)
+
+
+def mean_error(found: Sequence[Score]) -> float:
+    """Mean absolute error of the rows that were not fitted."""
+    return statistics.fmean(abs(score.error) for score in found if not score.case.fitted)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--third-party", type=Path, required=True)
     found = list(scores(parser.parse_args().third_party))
-    print("| model | GPU | published /s | predicted /s (p10 .. p90) | error | |")
-    print("|---|---|---|---|---|---|")
-    for s in found:
-        note = "fitted" if s.case.fitted else ("covered" if s.covered else "outside")
-        span = f"{s.predicted:,.0f} ({s.low:,.0f} .. {s.high:,.0f})"
-        print(f"| {s.case.name} | {s.case.gpu} | {s.published:,.0f} | {span} | {s.error:+.0%} | {note} |")
-    scored = [abs(s.error) for s in found if not s.case.fitted]
-    mean = statistics.fmean(scored)
-    print(f"\nMean absolute error of the {len(scored)} rows that were not fitted: {mean:.1%}.")
+    scored = sum(not score.case.fitted for score in found)
+    print(table(found))
+    print(f"\nMean absolute error of the {scored} rows that were not fitted: {mean_error(found):.1%}.")
 
 
 if __name__ == "__main__":

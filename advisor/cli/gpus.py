@@ -18,12 +18,15 @@ def gpus(
     min_memory_gib: Annotated[
         float | None, typer.Option(help="Only GPUs with at least this much memory.")
     ] = None,
+    relative_to: Annotated[
+        str | None, typer.Option(metavar="GPU", help="Show figures as multiples of this GPU's.")
+    ] = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.errors import InputError
-    from advisor.gpus import load_gpus, resolve_gpus
+    from advisor.gpus import load_gpus, resolve_gpu, resolve_gpus
     from advisor.report.gpus import print_gpus
     from advisor.units import GIB
 
@@ -40,4 +43,5 @@ def gpus(
         for spec in specs
         if (vendor is None or spec.vendor == vendors[vendor.lower()]) and spec.memory_bytes >= least_bytes
     }
-    print_gpus(list(kept.values()), chosen_format(output, as_json))
+    base = resolve_gpu(relative_to) if relative_to else None
+    print_gpus(list(kept.values()), chosen_format(output, as_json), base)

@@ -26,12 +26,17 @@ RIGHT = frozenset(COLUMNS[2:])
 TFLOPS = 1e12
 
 
-def print_gpus(specs: Sequence[GpuSpec], output: Format) -> None:
-    """Specs to stdout, in the given order; FLOP rates in dense TFLOP/s, tensor cores where there are."""
+def print_gpus(specs: Sequence[GpuSpec], output: Format, base: GpuSpec | None = None) -> None:
+    """Specs to stdout, in the given order.
+
+    FLOP rates are dense TFLOP/s, with tensor cores where there are; with ``base`` every figure is a
+    multiple of that GPU's. JSON always carries the facts themselves.
+    """
     if output is Format.JSON:
         print(to_json({"gpus": [_json(spec) for spec in specs]}))
         return
-    print_rows(COLUMNS, [_row(spec) for spec in specs], output, right=RIGHT)
+    rows = [_row(spec) if base is None else _multiples(spec, base) for spec in specs]
+    print_rows(COLUMNS, rows, output, right=RIGHT)
 
 
 def _json(spec: GpuSpec) -> Mapping[str, Any]:
@@ -41,6 +46,24 @@ def _json(spec: GpuSpec) -> Mapping[str, Any]:
         "occupancy": asdict(spec.occupancy) if spec.occupancy else None,
         "source_date": spec.source_date.isoformat(),
     }
+
+
+def _figures(spec: GpuSpec) -> list[float | None]:
+    tensor = spec.tensor_flops_per_s
+    return [
+        spec.num_sms,
+        spec.memory_bytes,
+        spec.memory_bytes_per_s,
+        spec.vector_flops_per_s.get("fp32"),
+        *(tensor.get(rate) for rate in ("tf32", "fp16", "bf16")),
+        spec.nvlink_bytes_per_s or None,
+    ]
+
+
+def _multiples(spec: GpuSpec, base: GpuSpec) -> list[str]:
+    pairs = zip(_figures(spec), _figures(base), strict=True)
+    cells = ["-" if not value or not unit else f"{value / unit:.2f} x" for value, unit in pairs]
+    return [spec.name, f"{spec.architecture} {spec.compute_capability}".strip(), *cells]
 
 
 def _row(spec: GpuSpec) -> list[str]:

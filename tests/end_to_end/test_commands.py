@@ -59,6 +59,18 @@ def test_gpus_filters_and_compares(shell: Shell) -> None:
     assert {g["vendor"] for g in shell.run("gpus", "--vendor", "amd", "--json").document["gpus"]} == {"AMD"}
 
 
+def test_gpus_as_multiples(shell: Shell) -> None:
+    answer = shell.run(
+        "gpus", "V100-SXM-16GB", "A100-SXM-80GB", "--relative-to", "V100-SXM-16GB", "--format", "csv"
+    )
+    base, other = (line.split(",") for line in answer.out.splitlines()[1:])
+    assert base[2:6] == ["1.00 x"] * 4
+    # 108 SMs against 80, 2,039 GB/s against 898.
+    assert other[2] == "1.35 x"
+    assert float(other[4].split()[0]) == pytest.approx(2039 / 898, abs=0.02)
+    assert_plain_error(shell.run("gpus", "--relative-to", "A100"), 2, "several GPUs")
+
+
 def test_gpus_wrong(shell: Shell) -> None:
     assert_plain_error(shell.run("gpus", "A1000"), 2, "A1000")
     assert_plain_error(shell.run("gpus", "--vendor", "intel"), 2, "intel", "nvidia")
