@@ -153,9 +153,11 @@ def holds_data(source: Path) -> bool:
     return start[:2] == b"\x1f\x8b" or start[:1] == b"{" or source.name.endswith((".json", ".json.gz"))
 
 
-def profile_script(script: Path, arguments: list[str] | None, config: Config) -> Trace:
-    """Profile, with a spinner."""
-    from advisor.profile import profile
+def profile_script(
+    script: Path, arguments: list[str] | None, config: Config, *, pretended: str | None = None
+) -> Trace:
+    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has."""
+    from advisor.profile import pretend, profile
 
     settings = config.settings.profile
     with progress(f"profiling {script.name} without a GPU"):
@@ -164,4 +166,5 @@ def profile_script(script: Path, arguments: list[str] | None, config: Config) ->
             arguments or (),
             python=settings.python,
             timeout_s=settings.timeout,
+            gpu=pretend(pretended) if pretended else None,
         )

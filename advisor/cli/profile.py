@@ -32,6 +32,12 @@ def profile(
         typer.Option(metavar="FILE", help="Instead: a profile that torch.profiler exported."),
     ] = None,
     origin_gpu: OriginGpuOption = None,
+    as_: Annotated[
+        str | None,
+        typer.Option(
+            "--as", metavar="GPU", help="The GPU the script is told it has; A100-SXM-80GB by default."
+        ),
+    ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     output: FormatOption = Format.TABLE,
@@ -51,7 +57,7 @@ def profile(
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
     if from_kineto is None:
-        trace = profile_script(source, arguments, config)
+        trace = profile_script(source, arguments, config, pretended=as_)
     else:
         from advisor.profile.kineto import read_kineto
 

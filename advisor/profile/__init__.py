@@ -7,6 +7,6 @@
 
 from __future__ import annotations
 
-from advisor.profile.session import DEFAULT_TIMEOUT_S, PretendedGpu, profile
+from advisor.profile.session import DEFAULT_TIMEOUT_S, PretendedGpu, pretend, profile
 
-__all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "profile"]
+__all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "pretend", "profile"]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from advisor.errors import InputError
+from advisor.gpus import resolve_gpu
 from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
 from advisor.profile.interpreter import candidates
@@ -29,6 +30,27 @@ class PretendedGpu:
     compute_capability: str = "8.0"
     num_sms: int = 108
     memory_bytes: int = 85_097_971_712
+
+
+def pretend(name: str) -> PretendedGpu:
+    """The facts of a CUDA GPU of the catalog, as a script asks for them.
+
+    Raises:
+        UnknownGpuError: no such GPU, or a family.
+        InputError: the GPU is no CUDA device.
+
+    >>> pretend("T4").compute_capability
+    '7.5'
+    """
+    spec = resolve_gpu(name)
+    if spec.vendor != "NVIDIA":
+        raise InputError(f"{spec.name} is no CUDA GPU: a script can be told only of those.")
+    return PretendedGpu(
+        name=f"NVIDIA {spec.name}",
+        compute_capability=spec.compute_capability,
+        num_sms=spec.num_sms,
+        memory_bytes=spec.memory_bytes,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,3 +190,13 @@ def test_an_epochs_short_last_iteration_is_not_taken_for_a_steady_one(shell: She
     shell.write("accumulate.py", accumulating)
     facts = shell.run("profile", "accumulate.py", "--json").document["trace"]
     assert (facts["accumulation"], facts["batch_size"], facts["iterations_per_epoch"]) == (4, 200, 3)
+
+
+def test_the_script_believes_it_has_the_gpu_it_is_told(shell: Shell) -> None:
+    facts = "torch.cuda.get_device_capability(), torch.cuda.get_device_properties(0).multi_processor_count"
+    shell.write("asks.py", f"import torch\nassert ({facts}) == ((7, 5), 40), ({facts})\n" + TRAINING)
+    answer = shell.run("profile", "asks.py", "--as", "T4")
+    assert answer.code == 0, answer
+    assert shell.run("profile", "asks.py").code == 1
+    assert_plain_error(shell.run("profile", "asks.py", "--as", "A100"), 2, "several GPUs")
+    assert_plain_error(shell.run("profile", "asks.py", "--as", "MI300X"), 2, "no CUDA GPU")
