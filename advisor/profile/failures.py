@@ -40,9 +40,21 @@ def failure(
             " following." + _traceback(recording)
         )
     return ProfileError(
-        f"{script!r} raised {message}. It must run up to its third optimizer step: fix it, or pass"
-        f" the arguments it needs after `--`.{_traceback(recording)}"
+        f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it, or pass"
+        f" the arguments it needs after `--`.{_hint(message)}{_traceback(recording)}"
     )
+
+
+# What a script meets under the profiler and nowhere else: a word of its error -> why.
+_HINTS = {
+    "torch.distributed": " Scripts that torchrun starts cannot be profiled yet: let it run on one GPU.",
+    "EOFError": " Its standard input is empty while it is profiled.",
+    "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
+}
+
+
+def _hint(message: str) -> str:
+    return next((hint for word, hint in _HINTS.items() if word in message), "")
 
 
 def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:

@@ -200,3 +200,18 @@ def test_the_script_believes_it_has_the_gpu_it_is_told(shell: Shell) -> None:
     assert shell.run("profile", "asks.py").code == 1
     assert_plain_error(shell.run("profile", "asks.py", "--as", "A100"), 2, "several GPUs")
     assert_plain_error(shell.run("profile", "asks.py", "--as", "MI300X"), 2, "no CUDA GPU")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("torch.distributed.init_process_group('gloo')", "torchrun"),
+        ("input('name? ')", "standard input"),
+        ("open('checkpoint.pt')", "torch.save"),
+    ],
+)
+def test_what_only_happens_under_the_profiler_is_hinted_at(shell: Shell, line: str, word: str) -> None:
+    shell.write("odd.py", f"import torch\n{line}\n")
+    answer = shell.run("profile", "odd.py")
+    assert answer.code == 1
+    assert word in answer.err
