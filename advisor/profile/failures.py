@@ -40,8 +40,8 @@ def failure(
             " following." + _traceback(recording)
         )
     return ProfileError(
-        f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it, or pass"
-        f" the arguments it needs after `--`.{_hint(message)}{_traceback(recording)}"
+        f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
+        f" or pass the arguments it needs after `--`.{_hint(message)}{_traceback(recording)}"
     )
 
 
