@@ -25,7 +25,8 @@ from advisor.report.rows import Format
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.types import Job, Plan, Recommendation, Trace
+    from advisor.types import GpuSpec, Job, Plan, Recommendation, Trace
+    from recommender.spot import SpotTerms
 
 SEED = 0
 
@@ -126,8 +127,12 @@ def _deadline_s(text: str | None) -> float | None:
 
 def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[list[Plan], tuple[str, ...]]:
     from advisor.cli.offers import is_wanted, own_machines, query_offers, wanted_counts
+    from advisor.errors import InputError
     from advisor.gpus import load_gpus
     from recommender.candidates import cheapest_places, plans_of_machine, plans_of_offers
+
+    def allowed(spec: GpuSpec) -> bool:
+        return spec.vendor.lower() in vendors
 
     cloud = config.settings.cloud
     wanted = wanted_counts(gpu or ())
@@ -140,8 +145,13 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
     gpus = load_gpus()
-    plans = [plan for plan in (*own, *rented) if gpus[plan.gpu].vendor.lower() in vendors]
-    return plans, found.warnings
+    foreign = sorted({name for name in (*wanted, *(plan.gpu for plan in own)) if not allowed(gpus[name])})
+    if foreign:
+        raise InputError(
+            f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
+            " --allow-vendor amd takes it in all the same."
+        )
+    return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], found.warnings
 
 
 def _recommend(
@@ -154,11 +164,8 @@ def _recommend(
     from advisor.gpus import load_gpus
     from recommender import recommend as rank
     from recommender.estimates import estimates_for
-    from recommender.spot import SpotTerms
 
     gpus = load_gpus()
-    spot = config.settings.spot
-    interval_s = spot.checkpoint_interval
     answer = rank(
         trace,
         estimates_for(trace, plans, gpus),
@@ -166,12 +173,21 @@ def _recommend(
         plans,
         job,
         rng=np.random.default_rng(SEED),
-        spot=SpotTerms(
-            preemptions_per_h=spot.preemptions_per_h,
-            checkpoint_interval_h=None if interval_s is None else interval_s / 3600,
-            checkpoint_h=spot.checkpoint / 3600,
-            restart_h=spot.restart / 3600,
-            reacquire_h=spot.reacquire / 3600,
-        ),
+        spot=_spot_terms(config),
     )
     return replace(answer, warnings=(*answer.warnings, *warnings))
+
+
+def _spot_terms(config: Config) -> SpotTerms:
+    from advisor.units import HOUR_S
+    from recommender.spot import SpotTerms
+
+    spot = config.settings.spot
+    interval_s = spot.checkpoint_interval
+    return SpotTerms(
+        preemptions_per_h=spot.preemptions_per_h,
+        checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
+        checkpoint_h=spot.checkpoint / HOUR_S,
+        restart_h=spot.restart / HOUR_S,
+        reacquire_h=spot.reacquire / HOUR_S,
+    )

@@ -252,6 +252,10 @@ def test_amd_needs_to_be_allowed(shell: Shell) -> None:
         answer = shell.run("recommend", "a.json", "--epochs", "1", "--json", *more)
         return {option["gpu"] for option in answer.document["options"]}
 
+    answer = shell.run("recommend", "a.json", "--epochs", "1", "--gpu", "MI300X")
+    assert_plain_error(answer, 2, "MI300X", "--allow-vendor amd")
+    answer = shell.run("recommend", "a.json", "--epochs", "1", "--local-gpu", "MI210")
+    assert_plain_error(answer, 2, "MI210", "--allow-vendor amd")
     added = gpus("--allow-vendor", "amd") - gpus()
     assert added
     assert all("MI" in name or "V520" in name for name in added)
