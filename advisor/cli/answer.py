@@ -10,6 +10,7 @@ from advisor.report.options import (
     option_json,
     print_options,
     recommendation_json,
+    selection,
     where,
 )
 from advisor.report.rows import Format
@@ -60,8 +61,7 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
 
 
 def _print_words(recommendation: Recommendation, top: int | None) -> None:
-    shown = len(recommendation.options) if top is None else min(top, len(recommendation.options))
-    hidden = len(recommendation.options) - shown
+    hidden = len(recommendation.options) - len(selection(recommendation, top))
     if hidden:
         print(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
     if recommendation.recommended is None:
