@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
 from advisor.types import Market
-from advisor.units import format_duration, parse_duration_s
+from advisor.units import exact_duration, parse_duration_s
 
 
 def _duration(value: Any) -> Any:
@@ -18,7 +18,7 @@ def _duration(value: Any) -> Any:
 
 
 # Seconds inside, a text with a unit in files.
-Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(format_duration, return_type=str)]
+Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 UsdPerH = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=4096)]

@@ -64,6 +64,23 @@ def format_duration(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
+def exact_duration(seconds: float) -> str:
+    """A duration as a settings file holds it, without rounding.
+
+    >>> exact_duration(5420), exact_duration(0), exact_duration(0.25)
+    ('1h30m20s', '0s', '250ms')
+    """
+    parts = []
+    rest = round(seconds, 3)
+    for unit, size in (("d", DAY_S), ("h", HOUR_S), ("m", MINUTE_S)):
+        count, rest = divmod(rest, size)
+        parts += [f"{count:.0f}{unit}"] if count else []
+    whole, fraction = divmod(round(rest, 3), 1)
+    parts += [f"{whole:.0f}s"] if whole else []
+    parts += [f"{fraction * 1000:.0f}ms"] if round(fraction, 3) else []
+    return "".join(parts) or "0s"
+
+
 def format_duration_short(seconds: float) -> str:
     """One unit, two digits, for tables: ``"58 min"``, ``"1.1 h"``, ``"6.6 d"``.
 

@@ -55,7 +55,8 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
             f"the data of {trace.script!r} has no length, so an epoch has none either:"
             " add --iterations-per-epoch N, or give --iterations N instead of --epochs."
         )
-    return math.ceil(math.ceil(per_epoch / num_gpus) * job.epochs)
+    # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
+    return math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
 
 
 def evaluate(
@@ -150,7 +151,8 @@ def _breakdown(plan: Plan, cost_usd: Quantiles, train_s: float) -> dict[str, flo
     }
     rest = cost_usd.p50 - sum(parts.values())
     name = "preemptions" if is_spot(plan) else "billing minimum"
-    return parts | ({name: rest} if abs(rest) > TOLERANCE * cost_usd.p50 else {})
+    counts = not math.isfinite(rest) or abs(rest) > TOLERANCE * cost_usd.p50
+    return parts | ({name: rest} if counts else {})
 
 
 def _misses(job: Job, outcome: Outcome, odds: Mapping[str, float | None]) -> list[str]:
@@ -198,10 +200,12 @@ def _changes(plan: Plan, gpu: GpuSpec, trace: Trace, spot: SpotTerms, train_s: f
         batch, alone = trace.batch_size * plan.num_gpus, trace.batch_size
         yield f"retune the learning rate: a step takes {batch:,} samples instead of {alone:,}"
     interval_h = spot.checkpoint_interval_h
-    if is_spot(plan) and interval_h is not None and train_s > interval_h * HOUR_S:
+    needed = is_spot(plan) and spot.preemptions_per_h > 0
+    if needed and interval_h is not None and train_s > interval_h * HOUR_S:
         every = format_duration(interval_h * HOUR_S)
-        best = format_duration(best_checkpoint_interval_h(spot) * HOUR_S)
-        yield f"save a checkpoint every {every} and resume from it (least is lost at {best})"
+        best_h = best_checkpoint_interval_h(spot)
+        best = f" (least is lost at {format_duration(best_h * HOUR_S)})" if best_h else ""
+        yield f"save a checkpoint every {every} and resume from it{best}"
 
 
 def _risk(plan: Plan, spot: SpotTerms) -> str:

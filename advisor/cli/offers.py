@@ -87,8 +87,14 @@ def own_machines(settings: Settings) -> list[Machine]:
 
     Raises:
         UnknownGpuError: a configured GPU is not in the catalog, or is a family.
+        ConfigError: a cluster names one GPU twice, or half a wait.
     """
-    return [*_local(settings), *(_cluster(cluster) for cluster in settings.clusters)]
+    clusters = [_cluster(cluster) for cluster in settings.clusters]
+    keys = [(machine.name, machine.gpu) for machine in clusters]
+    for name, gpu in keys:
+        if keys.count((name, gpu)) > 1:
+            raise ConfigError(f"cluster {name!r} has {gpu} twice: give each node type its own name.")
+    return [*_local(settings), *clusters]
 
 
 def _local(settings: Settings) -> list[Machine]:

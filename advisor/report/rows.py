@@ -38,7 +38,7 @@ def _finite(value: Any) -> Any:
 
 
 def to_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """RFC 4180 with a header; a leading ``=``, ``+``, ``-`` or ``@`` is kept from running as a formula."""
+    """RFC 4180 with a header; a leading ``=``, ``+`` or ``@`` is kept from running as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)

@@ -162,7 +162,7 @@ def test_init_writes_once_and_show_tells_origins(shell: Shell) -> None:
     settings = shell.run("config", "show", "--json", ADVISOR_CLOUD__MAX_GPUS="2").document["settings"]
     assert settings["local.gpu"] == {"value": "T4", "origin": str(path)}
     assert settings["cloud.max_gpus"] == {"value": 2, "origin": "ADVISOR_CLOUD__MAX_GPUS"}
-    assert settings["cloud.startup"] == {"value": "5 min", "origin": "default"}
+    assert settings["cloud.startup"] == {"value": "5m", "origin": "default"}
     assert shell.run("init", "--force").code == 0
 
 

@@ -155,6 +155,13 @@ def test_misspelt_setting(shell: Shell) -> None:
     assert_plain_error(answer, 2, "cloud.max_gps", "Did you mean 'cloud.max_gpus'")
 
 
+def test_one_gpu_twice_under_two_names(shell: Shell) -> None:
+    node = "{name: lab, gpu: %s, num_gpus: 2}"
+    shell.write("twice/.advisor.yaml", f"clusters: [{node % 'T4'}, {node % 'Tesla T4'}]\n")
+    twice = Shell(folder=shell.folder / "twice")
+    assert_plain_error(twice.run("recommend", "../t.json.gz", "--epochs", "1"), 2, "'lab' has T4 twice")
+
+
 def test_unreadable_yaml(shell: Shell) -> None:
     shell.write("broken/.advisor.yaml", "cloud: [\n")
     broken = Shell(folder=shell.folder / "broken")

@@ -130,6 +130,11 @@ def test_a_section_that_is_no_section_below_a_variable(tmp_path: Path) -> None:
         load_config(environ={"ADVISOR_LOCAL__GPU": "T4"}, cwd=tmp_path)
 
 
+def test_settings_survive_a_round_trip() -> None:
+    settings = Settings.model_validate({"cloud": {"startup": "1h30m20s"}, "spot": {"checkpoint": "90s"}})
+    assert Settings.model_validate(settings.model_dump(mode="json")) == settings
+
+
 def test_all_faults_at_once(tmp_path: Path) -> None:
     write_project(tmp_path, "cloud: {max_gps: 3, startup: 5}\nlocl: {}\n")
     with pytest.raises(ConfigError) as caught:

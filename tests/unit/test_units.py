@@ -12,6 +12,7 @@ from advisor.units import (
     DAY_S,
     GIB,
     HOUR_S,
+    exact_duration,
     format_bytes,
     format_duration,
     format_duration_short,
@@ -91,6 +92,11 @@ def test_a_formatted_duration_reads_back_within_its_rounding(seconds: float) -> 
 )
 def test_format_duration_short(seconds: float, text: str) -> None:
     assert format_duration_short(seconds) == text
+
+
+@given(st.integers(0, 10**9))
+def test_an_exact_duration_reads_back_to_the_millisecond(milliseconds: int) -> None:
+    assert parse_duration_s(exact_duration(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
 
 
 def test_format_bytes_is_binary() -> None:

@@ -1,0 +1,213 @@
+"""What ``show`` prints, what it leaves out, and how it ends when nothing is feasible."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from advisor.cli.answer import show
+from advisor.errors import InputError, NothingFeasibleError
+from advisor.report.rows import Format
+from advisor.types import Option, Quantiles, Recommendation
+from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
+
+
+def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
+    """An option that takes ``hours`` and ``usd``; its id is the GPU's name."""
+    time_s = Quantiles(p50=hours * HOUR_S, p90=2 * hours * HOUR_S)
+    facts: dict[str, Any] = {
+        "plan": make_plan(gpu),
+        "estimate": make_estimate(gpu),
+        "iterations": 1000,
+        "wait_s": None,
+        "train_s": time_s,
+        "time_s": time_s,
+        "cost_usd": Quantiles(p50=usd, p90=2 * usd),
+        "cost_breakdown_usd": {"compute": usd},
+        "p_within_budget": 0.0,
+        "p_within_deadline": 0.0,
+        "risk": "low",
+        "feasible": True,
+        "removed_by": None,
+        "script_changes": (),
+        "reasons": (),
+    }
+    return Option(**(facts | changes))
+
+
+FAST, MIDDLE, CHEAP = make_option("FAST", 1, 30), make_option("MIDDLE", 2, 20), make_option("CHEAP", 4, 10)
+MIDDLE = replace(MIDDLE, script_changes=("change this",), reasons=("for this reason",))
+
+
+def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any) -> Recommendation:
+    options = options or (FAST, MIDDLE, CHEAP)
+    facts: dict[str, Any] = {
+        "job": make_job(),
+        "options": options,
+        "frontier": tuple(option.plan.id for option in options) if recommended else (),
+        "recommended": recommended,
+        "rule": "the best rule" if recommended else None,
+        "warnings": ("keep in mind",),
+    }
+    return Recommendation(**(facts | changes))
+
+
+def shown(capsys, recommendation: Recommendation, **changes: Any) -> tuple[str, str]:
+    options: dict[str, Any] = {"output": Format.TABLE, "explained": None, "top": None}
+    show(recommendation, make_trace(), **(options | changes))
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_the_recommended_one_is_told_with_changes_then_reasons(capsys):
+    out, err = shown(capsys, answer())
+    words = out.partition("Recommended: ")[2].splitlines()
+    assert words[0] == "aws middle.xlarge us-east-1 on-demand, the best rule."
+    assert words[1:3] == ["  - change this", "  - for this reason"]
+    assert words[3:] == [
+        "Fastest: aws fast.xlarge us-east-1 on-demand, 1 h for $30.00.",
+        "Cheapest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00.",
+    ]
+    assert err == "warning: keep in mind\n"
+
+
+@pytest.mark.parametrize(
+    ("recommended", "named"),
+    [("FAST", ["Cheapest"]), ("CHEAP", ["Fastest"]), ("MIDDLE", ["Fastest", "Cheapest"])],
+)
+def test_what_is_recommended_is_not_named_again(recommended, named, capsys):
+    out, _ = shown(capsys, answer(recommended=recommended))
+    assert [word for word in ("Fastest", "Cheapest") if f"{word}:" in out] == named
+
+
+@pytest.mark.parametrize(("top", "hidden"), [(None, 0), (1, 1), (2, 1), (3, 0), (9, 0)])
+def test_hidden_rows_are_counted(top, hidden, capsys):
+    # The recommended one and one more of the frontier are always shown.
+    out, _ = shown(capsys, answer(), top=top)
+    assert (f"{hidden} more rows" in out) is (hidden > 0)
+    assert ("--all" in out) is (hidden > 0)
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
+def test_words_go_with_the_table_alone(output, capsys):
+    out, err = shown(capsys, answer(), output=output, top=1)
+    assert "Recommended:" not in out
+    assert "--all" not in out
+    assert "keep in mind" in err
+
+
+def test_json_is_nothing_but_json(capsys):
+    out, err = shown(capsys, answer(), output=Format.JSON)
+    body = json.loads(out)
+    assert [option["id"] for option in body["options"]] == ["FAST", "MIDDLE", "CHEAP"]
+    assert body["recommended"] == "MIDDLE"
+    assert "keep in mind" in err
+
+
+@pytest.mark.parametrize("wanted", ["CHEAP", "3", "#3"])
+def test_a_row_in_full_by_id_or_number(wanted, capsys):
+    out, err = shown(capsys, answer(), explained=wanted)
+    assert out.startswith("CHEAP\n")
+    assert "Recommended:" not in out
+    assert "keep in mind" in err
+
+
+def test_a_row_in_full_as_json(capsys):
+    out, _ = shown(capsys, answer(), explained="CHEAP", output=Format.JSON)
+    assert json.loads(out)["option"]["id"] == "CHEAP"
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
+def test_a_row_in_full_is_no_table(output, capsys):
+    with pytest.raises(InputError, match="--explain"):
+        shown(capsys, answer(), explained="CHEAP", output=output)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(("wanted", "hint"), [("CHEEP", "Did you mean 'CHEAP'"), ("0", ""), ("4", "")])
+def test_an_unknown_row_is_refused_with_what_is_near(wanted, hint, capsys):
+    with pytest.raises(InputError, match=f"'{wanted}'.*{hint}"):
+        shown(capsys, answer(), explained=wanted)
+
+
+# --- Nothing is feasible ----------------------------------------------------------------------------
+
+
+def removed(option: Option, by: str, **changes: Any) -> Option:
+    return replace(option, feasible=False, removed_by=by, **changes)
+
+
+def ending(capsys, *options: Option, **job: Any) -> str:
+    recommendation = answer(*options, recommended=None, job=make_job(**job))
+    with pytest.raises(NothingFeasibleError) as caught:
+        shown(capsys, recommendation)
+    captured = capsys.readouterr()
+    # Rows and warnings come before the error.
+    assert options[0].plan.gpu in captured.out
+    assert "keep in mind" in captured.err
+    assert "Recommended" not in captured.out
+    return str(caught.value)
+
+
+def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
+    options = [removed(option, "budget") for option in (FAST, MIDDLE, CHEAP)]
+    text = ending(capsys, *options, budget_usd=7.5)
+    assert "cheap.xlarge" in text
+    assert "$2.50 over the budget" in text
+    assert "late" not in text
+    assert "fast.xlarge" not in text
+
+
+def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
+    options = [removed(option, "deadline") for option in (FAST, MIDDLE, CHEAP)]
+    text = ending(capsys, *options, deadline_s=0.5 * HOUR_S)
+    assert "fast.xlarge" in text
+    assert "30 min late" in text
+    assert "budget" not in text
+
+
+def test_each_limit_has_its_nearest(capsys):
+    options = [removed(FAST, "budget"), removed(CHEAP, "deadline")]
+    text = ending(capsys, *options, budget_usd=25.0, deadline_s=3 * HOUR_S)
+    assert "$5.00 over the budget" in text
+    assert "1 h late" in text
+    assert text.count(";") == 1
+
+
+def test_both_limits_may_be_missed_at_once(capsys):
+    options = [removed(CHEAP, "budget, deadline")]
+    assert "$4.00 over the budget and 3 h late" in ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
+
+
+def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):
+    unsure = removed(CHEAP, "budget", p_within_budget=0.81, p_within_deadline=0.625)
+    text = ending(capsys, unsure, budget_usd=11.0)
+    assert "--confidence 0.62" in text
+    assert "0.81" not in text
+    assert "over the budget" not in text
+
+
+def test_odds_that_nobody_asked_for_do_not_count(capsys):
+    unsure = removed(CHEAP, "budget", p_within_budget=0.81, p_within_deadline=None)
+    assert "--confidence 0.81" in ending(capsys, unsure, budget_usd=11.0)
+
+
+def sized(option: Option, needs: int | None, has: int) -> Option:
+    estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
+    return removed(option, "memory", estimate=estimate, reasons=(f"reason of {option.plan.gpu}",))
+
+
+def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
+    # They lack 10, 4 and 6 GiB; the second is neither the largest nor the smallest.
+    options = [
+        sized(FAST, 20 * GIB, 10 * GIB),
+        sized(MIDDLE, 20 * GIB, 16 * GIB),
+        sized(CHEAP, 18 * GIB, 12 * GIB),
+    ]
+    text = ending(capsys, *options)
+    assert "memory" in text
+    assert "middle.xlarge" in text
+    assert "reason of MIDDLE" in text

@@ -1,0 +1,194 @@
+"""What commands share: formats, warnings, and a trace from whatever was given."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import advisor.profile
+from advisor import config as config_module
+from advisor.cli import common
+from advisor.cli.common import (
+    check_exists,
+    chosen_format,
+    holds_data,
+    load_trace,
+    note,
+    profile_script,
+    progress,
+    settings_with,
+    warn,
+)
+from advisor.config import Config
+from advisor.errors import InputError, TraceError
+from advisor.profile.session import PretendedGpu
+from advisor.report.rows import Format
+from advisor.settings import Settings
+from advisor.trace_io import write_trace
+from tests.builders import make_trace
+
+DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
+
+
+@pytest.fixture
+def profiled(monkeypatch) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """Calls of the profiler, which answers with a small trace."""
+    calls: list[tuple[Any, Any, dict[str, Any]]] = []
+
+    def profile(script: Path, arguments: Any, **options: Any) -> Any:
+        calls.append((script, arguments, options))
+        return make_trace()
+
+    monkeypatch.setattr(advisor.profile, "profile", profile)
+    return calls
+
+
+@pytest.mark.parametrize("output", list(Format))
+def test_json_wins(output):
+    assert chosen_format(output, as_json=True) is Format.JSON
+    assert chosen_format(output, as_json=False) is output
+
+
+def test_warnings_and_notes_leave_stdout_clean(capsys):
+    warn(["first", "second"])
+    note("third")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == ["warning: first", "warning: second", "note: third"]
+
+
+def test_flags_are_dotted_names_and_warnings_are_told(monkeypatch, capsys):
+    seen = []
+
+    def load_config(flags: Any) -> Config:
+        seen.append(flags)
+        return Config(settings=Settings(), origins={}, warnings=("a stray",))
+
+    monkeypatch.setattr(config_module, "load_config", load_config)
+    assert settings_with(cloud__max_gpus=4, prices__max_age=None).warnings == ("a stray",)
+    assert seen == [{"cloud.max_gpus": 4, "prices.max_age": None}]
+    assert capsys.readouterr().err == "warning: a stray\n"
+
+
+def test_no_spinner_without_a_terminal(capsys):
+    with progress("turning"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_spinner_on_a_terminal(monkeypatch):
+    import rich.console
+
+    shown = []
+
+    class Status:
+        def __enter__(self) -> None:
+            shown.append("begin")
+
+        def __exit__(self, *_: object) -> None:
+            shown.append("end")
+
+    def console(*, stderr: bool) -> Any:
+        assert stderr
+        return SimpleNamespace(status=lambda message: shown.append(message) or Status())
+
+    monkeypatch.setattr(rich.console, "Console", console)
+    monkeypatch.setattr(common, "sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    with progress("turning"):
+        shown.append("work")
+    assert shown == ["turning", "begin", "work", "end"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("train.py", b"import torch\n", False),
+        ("train.py", b"", False),
+        ("train", b"\n  {}", True),
+        ("trace", b"{", True),
+        ("trace", b" " * 63 + b"{", True),
+        ("trace", b" " * 64 + b"{", False),
+        ("trace", b"[{", False),
+        ("trace.json", b"[{", True),
+        ("trace.json.gz", b"damaged", True),
+        ("trace.json5", b"[{", False),
+        ("trace", gzip.compress(b"x"), True),
+        ("trace", b"\x1f", False),
+    ],
+)
+def test_data_is_told_by_content_and_then_by_name(name, content, expected, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    assert holds_data(tmp_path / name) is expected
+
+
+def test_a_folder_holds_no_data(tmp_path):
+    folder = tmp_path / "x.json"
+    folder.mkdir()
+    assert holds_data(folder) is False
+
+
+def test_what_is_not_there_is_refused(tmp_path, profiled):
+    for look in (check_exists, lambda path: load_trace(path, None, DEFAULTS)):
+        with pytest.raises(InputError, match=r"gone\.py"):
+            look(tmp_path / "gone.py")
+    check_exists(tmp_path)
+    assert profiled == []
+
+
+@pytest.mark.parametrize("arguments", [None, []])
+def test_a_saved_trace_is_read(arguments, tmp_path, profiled):
+    path = tmp_path / "t.json.gz"
+    write_trace(make_trace(), path)
+    assert load_trace(path, arguments, DEFAULTS) == make_trace()
+    assert profiled == []
+
+
+def test_a_saved_trace_takes_no_arguments(tmp_path):
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    with pytest.raises(InputError, match="arguments"):
+        load_trace(path, ["--lr", "1"], DEFAULTS)
+
+
+def test_an_export_is_read_with_its_origin(tmp_path, monkeypatch):
+    import advisor.profile.kineto
+
+    seen = []
+    monkeypatch.setattr(
+        advisor.profile.kineto, "read_kineto", lambda path, origin_gpu: seen.append((path, origin_gpu))
+    )
+    path = tmp_path / "x.pt.trace.json"
+    path.write_text('{"traceEvents": []}')
+    load_trace(path, None, DEFAULTS, origin_gpu="T4")
+    load_trace(path, None, DEFAULTS)
+    assert seen == [(path, "T4"), (path, None)]
+
+
+def test_damaged_data_is_no_script(tmp_path, profiled):
+    path = tmp_path / "x.json"
+    path.write_text("{")
+    with pytest.raises(TraceError):
+        load_trace(path, None, DEFAULTS)
+    assert profiled == []
+
+
+def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
+    script = tmp_path / "train.py"
+    script.write_text("pass\n")
+    python = tmp_path / "python"
+    settings = Settings(profile={"python": python, "timeout": "90s"})
+    load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
+    assert profiled == [(script, ["--lr", "1"], {"python": python, "timeout_s": 90.0, "gpu": None})]
+
+
+def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
+    profile_script(tmp_path / "train.py", None, DEFAULTS, pretended="T4")
+    ((_, arguments, options),) = profiled
+    assert arguments == ()
+    assert (options["python"], options["timeout_s"]) == (None, 300.0)
+    assert isinstance(options["gpu"], PretendedGpu)
+    assert options["gpu"].name == "NVIDIA T4"

@@ -1,0 +1,213 @@
+"""Settings to offers and machines: which count, how many, at what price, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from advisor import devices, pricing
+from advisor.cli.offers import is_wanted, own_machines, query_offers, wanted_counts
+from advisor.config import Config
+from advisor.devices import Device
+from advisor.errors import ConfigError, InputError, UnknownGpuError
+from advisor.pricing import OfferQuery, Offers
+from advisor.settings import ClusterSettings, Settings
+from advisor.types import Market, Quantiles, Tier
+from tests.builders import make_offer
+
+DAY_S = 86400.0
+
+
+def config(**sections: Any) -> Config:
+    return Config(settings=Settings(**sections), origins={}, warnings=())
+
+
+def card(name: str) -> Device:
+    return Device(name=name, memory_bytes=None, used_bytes=None, utilization=None)
+
+
+@pytest.fixture
+def cards(monkeypatch) -> list[Device]:
+    """What nvidia-smi says; empty unless filled."""
+    found: list[Device] = []
+    monkeypatch.setattr(devices, "detect_devices", lambda: tuple(found))
+    return found
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple[OfferQuery, date, float | None]]:
+    """Queries that reach the prices; two GPUs in three sizes answer."""
+    queries: list[tuple[OfferQuery, date, float | None]] = []
+    offers = tuple(make_offer(gpu, num_gpus=count) for gpu in ("A100-SXM-80GB", "L4") for count in (1, 4, 8))
+
+    def load(query: OfferQuery, *, today: date, max_age_s: float | None) -> Offers:
+        queries.append((query, today, max_age_s))
+        return Offers(offers=offers, warnings=("a warning",))
+
+    monkeypatch.setattr(pricing, "load_offers", load)
+    return queries
+
+
+# --- Offers -----------------------------------------------------------------------------------------
+
+
+def test_settings_become_the_query(asked):
+    cloud = {"providers": ("gcp",), "regions": ("us-*", "eu-*"), "markets": (Market.SPOT,)}
+    settings = config(cloud=cloud, prices={"max_age": "30d"})
+    query_offers(settings, {"L4": set()}, max_usd_per_h=2.5, max_gpus=None)
+    ((query, _, max_age_s),) = asked
+    assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "eu-*"), (Market.SPOT,))
+    assert (query.gpus, query.max_usd_per_h, max_age_s) == (("L4",), 2.5, 30 * DAY_S)
+
+
+def test_without_a_limit_any_age_and_price_will_do(asked):
+    query_offers(config(), {}, max_gpus=None)
+    ((query, _, max_age_s),) = asked
+    assert (query.gpus, query.max_usd_per_h, max_age_s) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "max_gpus", "counts"),
+    [
+        ({}, None, {("A100-SXM-80GB", 1), ("A100-SXM-80GB", 4), ("A100-SXM-80GB", 8), ("L4", 1), ("L4", 4),
+                    ("L4", 8)}),
+        ({}, 4, {("A100-SXM-80GB", 1), ("A100-SXM-80GB", 4), ("L4", 1), ("L4", 4)}),
+        ({"L4": set()}, 1, {("L4", 1)}),
+        ({"L4": {4, 8}}, None, {("L4", 4), ("L4", 8)}),
+        ({"L4": {4, 8}}, 4, {("L4", 4)}),
+        ({"L4": {2}}, None, set()),
+        ({"L4": {1}, "A100-SXM-80GB": set()}, 4, {("L4", 1), ("A100-SXM-80GB", 1), ("A100-SXM-80GB", 4)}),
+    ],
+)  # fmt: skip
+def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
+    found = query_offers(config(), wanted, max_gpus=max_gpus)
+    assert {(offer.gpu, offer.num_gpus) for offer in found.offers} == counts
+    assert found.warnings == ("a warning",)
+
+
+def test_a_provider_without_prices_is_refused(asked):
+    with pytest.raises(InputError, match=r"'awss'.*Did you mean 'aws'.*aws, gcp"):
+        query_offers(config(cloud={"providers": ("gcp", "awss")}), {}, max_gpus=None)
+    assert asked == []
+
+
+# --- What is asked for ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([], {}),
+        (["L4"], {"L4": set()}),
+        (["L4:4"], {"L4": {4}}),
+        (["L4:1..3", "L4:8"], {"L4": {1, 2, 3, 8}}),
+        (["L4:2", "T4"], {"L4": {2}, "T4": set()}),
+    ],
+)
+def test_counts_of_one_gpu_add_up(texts, expected, capsys):
+    assert wanted_counts(texts) == expected
+    assert capsys.readouterr().err == ""
+
+
+def test_a_family_is_said_aloud(capsys):
+    wanted = wanted_counts(["A100:2"])
+    assert len(wanted) > 1
+    assert set(map(tuple, wanted.values())) == {(2,)}
+    said = capsys.readouterr().err
+    assert said.startswith("note: ")
+    assert all(name in said for name in ("A100:2", *wanted))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gpu", "count", "expected"),
+    [
+        ({}, "L4", 3, True),
+        ({"L4": set()}, "L4", 3, True),
+        ({"L4": {3}}, "L4", 3, True),
+        ({"L4": {2}}, "L4", 3, False),
+        ({"T4": set()}, "L4", 3, False),
+        ({"T4": {3}}, "L4", 3, False),
+    ],
+)
+def test_nothing_asked_for_means_any(wanted, gpu, count, expected):
+    assert is_wanted(wanted, gpu, count) is expected
+
+
+# --- Own machines -----------------------------------------------------------------------------------
+
+
+def test_without_a_gpu_there_is_no_local_option(cards, capsys):
+    assert own_machines(Settings()) == []
+    assert "--local-gpu" in capsys.readouterr().err
+
+
+def test_equal_cards_are_one_machine_and_others_another(cards, capsys):
+    cards += [card("Tesla T4"), card("NVIDIA L4"), card("Tesla T4")]
+    machines = own_machines(Settings(local={"usd_per_gpu_h": 0.25}))
+    assert [(machine.gpu, machine.num_gpus) for machine in machines] == [("T4", 2), ("L4", 1)]
+    for machine in machines:
+        assert (machine.tier, machine.name, machine.usd_per_gpu_h) == (Tier.LOCAL, "local", 0.25)
+        assert machine.wait_s == Quantiles(p50=0.0, p90=0.0)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_card_that_nobody_knows_is_left_out_and_told(cards, capsys):
+    cards += [card("Voodoo 5"), card("Tesla T4")]
+    assert [machine.gpu for machine in own_machines(Settings())] == ["T4"]
+    said = capsys.readouterr().err
+    assert "warning" in said
+    assert "'Voodoo 5'" in said
+
+
+def test_the_named_gpu_wins_over_the_cards(cards):
+    cards += [card("Tesla T4")]
+    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}))
+    assert (machine.gpu, machine.num_gpus, machine.usd_per_gpu_h) == ("L4", 3, None)
+
+
+def test_a_named_gpu_that_nobody_knows_is_refused(cards):
+    with pytest.raises(UnknownGpuError, match="Voodoo"):
+        own_machines(Settings(local={"gpu": "Voodoo 5"}))
+
+
+def cluster(**changes: Any) -> ClusterSettings:
+    return ClusterSettings(**({"name": "lab", "gpu": "Tesla T4", "num_gpus": 4} | changes))
+
+
+def test_clusters_come_after_this_machine(cards):
+    cards += [card("NVIDIA L4")]
+    settings = Settings(clusters=(cluster(usd_per_gpu_h=0.5, wait_p50="1h", wait_p90="2h"),))
+    local, lab = own_machines(settings)
+    assert (local.tier, lab.tier) == (Tier.LOCAL, Tier.CLUSTER)
+    assert (lab.name, lab.gpu, lab.num_gpus, lab.usd_per_gpu_h) == ("lab", "T4", 4, 0.5)
+    assert lab.wait_s == Quantiles(p50=3600.0, p90=7200.0)
+
+
+@pytest.mark.parametrize(
+    ("waits", "expected"),
+    [
+        ({}, None),
+        ({"wait_p50": "0s", "wait_p90": "0s"}, Quantiles(p50=0.0, p90=0.0)),
+        ({"wait_p50": "1h", "wait_p90": "1h"}, Quantiles(p50=3600.0, p90=3600.0)),
+    ],
+)
+def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
+    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)))
+    assert machine.wait_s == expected
+    assert machine.usd_per_gpu_h is None
+
+
+@pytest.mark.parametrize(
+    ("waits", "words"),
+    [
+        ({"wait_p50": "2h", "wait_p90": "1h"}, "below"),
+        ({"wait_p50": "2h"}, "both"),
+        ({"wait_p90": "2h"}, "both"),
+        ({"wait_p50": "0s"}, "both"),
+    ],
+)
+def test_waits_that_make_no_sense_are_refused(cards, waits, words):
+    with pytest.raises(ConfigError, match=f"'lab'.*{words}"):
+        own_machines(Settings(clusters=(cluster(**waits),)))

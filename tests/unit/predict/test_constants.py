@@ -1,0 +1,133 @@
+"""Where each constant comes from: this GPU, its relatives, its architecture, or any GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import CatalogError
+from advisor.gpus import load_gpus, resolve_gpu
+from advisor.predict import constants
+from advisor.predict.constants import constants_for
+from tests.builders import make_gpu
+
+TABLES = """
+[gpu."T4"]
+source = "a test"
+streaming_fraction = 0.5
+gemm_fraction.fp32 = 0.4
+
+[gpu."V100-PCIE-32GB"]
+streaming_fraction = 0.9
+gemm_fraction.fp32 = 0.8
+conv_fraction.fp32 = 0.85
+
+[gpu."V100-SXM-16GB"]
+streaming_fraction = 0.7
+
+[gpu."V100-SXM-32GB"]
+streaming_fraction = 0.1
+
+[assumed.any]
+streaming_fraction = 0.8
+reduction_fraction = 1
+gemm_fraction = { fp32 = 0.7, fp16 = 0.6 }
+conv_fraction = { fp32 = 0.75, fp16 = 0.3 }
+
+[assumed.Volta]
+reduction_fraction = 0.6
+gemm_fraction = { fp32 = 0.65, fp16 = 0.55 }
+"""
+Install = Callable[[str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Tables of our own instead of the shipped ones."""
+
+    def write(text: str) -> None:
+        (tmp_path / "fitted.toml").write_text(text)
+        constants._tables.cache_clear()
+
+    monkeypatch.setattr(constants, "catalog_path", lambda name: tmp_path / name)
+    constants._tables.cache_clear()
+    yield write
+    constants._tables.cache_clear()
+
+
+def test_what_was_fitted_on_the_gpu_beats_everything(install: Install) -> None:
+    install(TABLES)
+    found = constants_for(resolve_gpu("V100-PCIE-32GB"))
+    assert found.streaming_fraction == 0.9
+    assert (found.gemm_fraction["fp32"], found.conv_fraction["fp32"]) == (0.8, 0.85)
+    assert found.measured == {"streaming_fraction", "gemm_fraction.fp32", "conv_fraction.fp32"}
+
+
+def test_a_relative_gets_the_median_of_the_others(install: Install) -> None:
+    install(TABLES)
+    # Not fitted: the median of 0.9, 0.7 and 0.1. Another architecture (T4: 0.5) does not count.
+    found = constants_for(make_gpu("V100-OTHER", architecture="Volta"))
+    assert found.streaming_fraction == 0.7
+    assert found.gemm_fraction["fp32"] == 0.8
+    assert found.measured == frozenset()
+
+
+def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
+    install(TABLES)
+    # Fitted for streaming alone; the products come from the one other Volta that has them.
+    found = constants_for(resolve_gpu("V100-SXM-16GB"))
+    assert found.gemm_fraction["fp32"] == 0.8
+    assert found.measured == {"streaming_fraction"}
+    alone = constants_for(resolve_gpu("T4"))
+    assert not any("median" in source for source in alone.sources)
+
+
+def test_then_the_architecture_then_any_gpu(install: Install) -> None:
+    install(TABLES)
+    volta = constants_for(resolve_gpu("V100-PCIE-32GB"))
+    assert volta.reduction_fraction == 0.6
+    assert volta.gemm_fraction == {"fp32": 0.8, "fp16": 0.55}
+    assert volta.conv_fraction == {"fp32": 0.85, "fp16": 0.3}
+    stranger = constants_for(make_gpu(architecture="Unheard-of"))
+    assert (stranger.streaming_fraction, stranger.gemm_fraction) == (0.8, {"fp32": 0.7, "fp16": 0.6})
+
+
+def test_a_whole_number_is_a_constant_too(install: Install) -> None:
+    install(TABLES)
+    assert constants_for(resolve_gpu("T4")).reduction_fraction == 1.0
+
+
+def test_the_sources_name_the_rates_unless_it_is_all_of_them(install: Install) -> None:
+    install(TABLES)
+    fitted, assumed, anything = constants_for(resolve_gpu("V100-PCIE-32GB")).sources
+    assert fitted.endswith(": conv (fp32), gemm (fp32), streaming")
+    assert "Volta" in assumed
+    assert assumed.endswith(": gemm (fp16), reduction")
+    assert anything.endswith(": conv (fp16)")
+    stranger = constants_for(make_gpu(architecture="Unheard-of"))
+    assert len(stranger.sources) == 1
+    assert stranger.sources[0].endswith(": conv, gemm, reduction, streaming")
+
+
+@pytest.mark.parametrize("text", ["[gpu", "= 1"])
+def test_a_broken_table_is_a_catalog_error_that_names_the_file(install: Install, text: str) -> None:
+    install(text)
+    with pytest.raises(CatalogError, match=r"fitted\.toml"):
+        constants_for(make_gpu())
+
+
+def test_a_missing_table_is_a_catalog_error(install: Install) -> None:
+    with pytest.raises(CatalogError, match=r"fitted\.toml"):
+        constants_for(make_gpu())
+
+
+def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach() -> None:
+    for spec in load_gpus().values():
+        found = constants_for(spec)
+        fractions = [found.streaming_fraction, found.reduction_fraction, *found.gemm_fraction.values()]
+        assert all(0 < fraction <= 1 for fraction in fractions), spec.name
+        assert set(found.gemm_fraction) == set(found.conv_fraction)
+        assert {"fp64", "fp32", "fp16_vector", *spec.tensor_flops_per_s} <= set(found.gemm_fraction)
+        assert found.sources

@@ -1,0 +1,116 @@
+"""The order of methods, calls that are counted, and the iteration that was measured as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.gpus import resolve_gpu
+from advisor.predict import HOST, predict
+from advisor.predict.constants import constants_for
+from advisor.predict.families import Family
+from advisor.predict.methods import op_times
+from advisor.predict.wave import op_times_s
+from advisor.types import GpuSpec, Kernel, Method, Op, Phase, Trace
+from tests.builders import make_op, make_trace
+
+V100, T4 = resolve_gpu("V100-PCIE-32GB"), resolve_gpu("T4")
+KERNEL = Kernel(
+    name="k", grid=(10_000, 1, 1), block=(256, 1, 1), registers_per_thread=32, shared_bytes=0, duration_s=1e-3
+)
+
+
+def measured(**changes: object) -> Op:
+    return replace(make_op("aten::add.Tensor", flops=0, measured_s=1e-3), kernels=(KERNEL,), **changes)
+
+
+def trace_of(*ops: Op, **changes: object) -> Trace:
+    return make_trace(ops=ops, **({"origin_gpu": V100.name} | changes))
+
+
+def methods(trace: Trace, gpu: GpuSpec) -> list[Method]:
+    return [time.method for time in op_times(trace, gpu, constants_for(gpu))]
+
+
+def test_measured_at_home_waves_abroad_and_roofline_for_the_rest() -> None:
+    trace = trace_of(measured(), make_op(measured_s=1e-3), make_op())
+    assert methods(trace, V100) == [Method.MEASURED, Method.MEASURED, Method.ROOFLINE]
+    assert methods(trace, T4) == [Method.WAVE, Method.ROOFLINE, Method.ROOFLINE]
+
+
+def test_an_unmeasured_operator_at_home_is_not_scaled_to_itself() -> None:
+    assert methods(trace_of(measured(measured_s=None)), V100) == [Method.ROOFLINE]
+
+
+def test_without_an_origin_nothing_was_measured() -> None:
+    assert methods(trace_of(measured(), origin_gpu=None), V100) == [Method.ROOFLINE]
+
+
+@pytest.mark.parametrize("gpu", [V100, T4])
+@pytest.mark.parametrize("op", [measured(), make_op()])
+def test_equal_calls_add_up(gpu: GpuSpec, op: Op) -> None:
+    once = op_times(trace_of(op), gpu, constants_for(gpu))[0]
+    thrice = op_times(trace_of(replace(op, count=3)), gpu, constants_for(gpu))[0]
+    assert thrice.time_s == pytest.approx(3 * once.time_s)
+    assert thrice.method is once.method
+
+
+def test_the_ridge_point_takes_the_peak_of_the_data_sheet() -> None:
+    # 10 FLOP/byte, below the T4's ridge point at either rate: what it reaches of its peak must not count.
+    op = measured(flops=10**7, bytes=10**6)
+    peak = T4.vector_flops_per_s["fp32"]
+    (expected_s,) = op_times_s([op], V100, T4, lambda _op, _gpu: peak)
+    (found,) = op_times(trace_of(op), T4, constants_for(T4))
+    assert found.time_s == pytest.approx(expected_s)
+    (lower_s,) = op_times_s([op], V100, T4, lambda _op, _gpu: peak / 2)
+    assert found.time_s != pytest.approx(lower_s)
+
+
+def test_only_the_roofline_rests_on_a_constant() -> None:
+    trace = trace_of(measured(), make_op("aten::add.Tensor", flops=0, num_bytes=10**9))
+    scaled, roofline = op_times(trace, T4, constants_for(T4))
+    assert (scaled.constant, roofline.constant) == ("", "streaming_fraction")
+
+
+def test_each_time_knows_its_operator_and_family() -> None:
+    ops = (make_op("aten::mm"), make_op("aten::mul_", phase=Phase.OPTIMIZER))
+    times = op_times(trace_of(*ops), T4, constants_for(T4))
+    assert tuple(time.op for time in times) == ops
+    assert [time.family for time in times] == [Family.GEMM, Family.OPTIMIZER]
+
+
+def test_what_the_kernels_leave_of_a_measured_iteration_is_the_host() -> None:
+    found = predict(trace_of(measured(), iteration_s=0.004), V100)
+    assert found.iteration_s.p50 == pytest.approx(0.004)
+    assert found.by_family[HOST] == pytest.approx(0.003)
+
+
+def test_overlapping_kernels_leave_nothing_to_the_host() -> None:
+    found = predict(trace_of(measured(), iteration_s=0.0005), V100)
+    assert found.iteration_s.p50 == pytest.approx(0.001)
+    assert HOST not in found.by_family
+
+
+def test_a_measured_iteration_says_nothing_of_another_gpu() -> None:
+    alone, with_iteration = trace_of(measured()), trace_of(measured(), iteration_s=0.5)
+    assert predict(with_iteration, T4).iteration_s == predict(alone, T4).iteration_s
+
+
+def test_operators_and_families_come_largest_first() -> None:
+    ops = (
+        make_op("aten::mul"),
+        make_op("aten::mm", flops=10**13),
+        make_op("aten::_softmax", num_bytes=10**9),
+    )
+    found = predict(trace_of(*ops, origin_gpu=None), T4)
+    assert list(found.by_family)[:2] == ["gemm", "norm and softmax"]
+    for parts in (found.by_family, found.by_operator):
+        assert list(parts.values()) == sorted(parts.values(), reverse=True)
+
+
+def test_overloads_of_one_operator_are_one_line() -> None:
+    ops = (make_op("aten::add.Tensor"), make_op("aten::add.Scalar"), make_op("aten::add_.Tensor"))
+    found = predict(trace_of(*ops, origin_gpu=None), T4).by_operator
+    assert set(found) - {HOST} == {"add (roofline)", "add_ (roofline)"}
+    assert found["add (roofline)"] == pytest.approx(2 * found["add_ (roofline)"])

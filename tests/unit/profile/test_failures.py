@@ -1,0 +1,151 @@
+"""Which facts an error of the profiler carries, by what the child left."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from advisor.errors import AdvisorError, InputError, ProfileError
+from advisor.profile.failures import failure
+
+LOG = "\n".join(f"line {number}." for number in range(1, 31))
+
+
+def explain(status: str | None, *, returncode: int | None = 0, log: str = "", **found: Any) -> AdvisorError:
+    recording = None if status is None else {"status": status, **found}
+    return failure(
+        recording, script="dir/train.py", python="/p/python", returncode=returncode, log=log, timeout_s=1.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "exit_code"),
+    [
+        (None, ProfileError, 1),
+        ("not_python", InputError, 2),
+        ("no_torch", InputError, 2),
+        ("old_torch", InputError, 2),
+        ("broken_torch", InputError, 2),
+        ("missing_module", ProfileError, 1),
+        ("no_iteration", ProfileError, 1),
+        ("crashed", ProfileError, 1),
+    ],
+)
+def test_wrong_input_and_failures_end_differently(status, kind, exit_code):
+    error = explain(status)
+    assert type(error) is kind
+    assert error.exit_code == exit_code
+
+
+@pytest.mark.parametrize("status", [None, "not_python", "missing_module", "no_iteration", "crashed"])
+def test_the_script_is_named(status):
+    assert "'dir/train.py'" in str(explain(status))
+
+
+@pytest.mark.parametrize("status", ["no_torch", "old_torch", "broken_torch", "missing_module"])
+def test_the_interpreter_is_named_where_it_matters(status):
+    text = str(explain(status, message="2.1"))
+    assert "'/p/python'" in text
+    assert "--python" in text
+
+
+@pytest.mark.parametrize(
+    ("returncode", "words", "others"),
+    [
+        (None, "1.5 s", ("memory", "exit code", "SIG")),
+        (-9, "memory", ("--timeout", "exit code", "SIGKILL")),
+        (-15, "SIGTERM", ("memory", "--timeout", "exit code")),
+        (-11, "SIGSEGV", ("memory", "--timeout", "exit code")),
+        (0, "exit code 0", ("memory", "--timeout", "SIG")),
+        (1, "exit code 1 ", ("memory", "--timeout", "SIG")),
+    ],
+)
+def test_each_way_to_vanish_has_its_own_words(returncode, words, others):
+    text = str(explain(None, returncode=returncode))
+    assert words in text
+    assert not any(other in text for other in others)
+
+
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGBUS, signal.SIGTERM])
+def test_signals_have_names(number):
+    assert number.name in str(explain(None, returncode=-number))
+
+
+@pytest.mark.parametrize("status", [None, "no_iteration"])
+def test_the_last_fifteen_lines_of_the_output_are_shown(status):
+    text = str(explain(status, log=f"\n{LOG}\n\n"))
+    assert text.endswith("\n" + "\n".join(f"line {number}." for number in range(16, 31)))
+    assert "line 15." not in text
+
+
+@pytest.mark.parametrize("status", [None, "no_iteration"])
+@pytest.mark.parametrize("log", ["", " \n\n"])
+def test_without_output_nothing_is_said_of_it(status, log):
+    assert "output" not in str(explain(status, log=log))
+    assert str(explain(status, log=log)) == str(explain(status))
+
+
+@pytest.mark.parametrize("status", ["not_python", "no_torch", "missing_module", "crashed"])
+def test_where_the_error_is_known_the_output_is_left_out(status):
+    assert "line 30" not in str(explain(status, log=LOG))
+
+
+@pytest.mark.parametrize("status", ["missing_module", "crashed"])
+def test_the_frames_come_last(status):
+    assert str(explain(status, traceback="  a frame\n\n")).endswith(".\n\n  a frame")
+
+
+@pytest.mark.parametrize("traceback", [None, ""])
+def test_without_frames_the_message_ends_itself(traceback):
+    assert not str(explain("crashed", message="x", traceback=traceback)).endswith("\n")
+    assert "None" not in str(explain("crashed", message="x", traceback=traceback))
+
+
+def test_our_own_faults_are_told_apart_from_the_scripts():
+    ours = str(explain("crashed", message="KeyError: 1", internal=True, traceback="frames"))
+    theirs = str(explain("crashed", message="KeyError: 1", internal=False, traceback="frames"))
+    assert "inside advisor" in ours
+    assert "raised" not in ours
+    assert "raised KeyError: 1" in theirs
+    assert "report" not in theirs
+    assert ours.endswith("frames")
+
+
+def test_a_sentence_does_not_end_twice():
+    text = str(explain("crashed", message="ValueError: bad..."))
+    assert "ValueError: bad. " in text
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("ValueError: torch.distributed is not initialised", "torchrun"),
+        ("EOFError: EOF when reading a line", "standard input"),
+        ("FileNotFoundError: no best.pt", "torch.save"),
+    ],
+)
+def test_what_only_the_profiler_causes_is_explained(message, words):
+    assert words in str(explain("crashed", message=message))
+    assert words not in str(explain("crashed", message="ValueError: shapes differ"))
+    # Not where the fault is ours.
+    assert words not in str(explain("crashed", message=message, internal=True))
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "others"),
+    [
+        ("no_torch", ["has no torch"], ["too old", "Repair"]),
+        ("old_torch", ["1.9", "2.6", "too old"], ["has no torch", "Repair"]),
+        ("broken_torch", ["1.9", "cannot be imported"], ["has no torch", "too old"]),
+    ],
+)
+def test_each_trouble_with_torch_has_its_own_words(status, words, others):
+    text = str(explain(status, message="1.9"))
+    assert all(word in text for word in words)
+    assert not any(other in text for other in others)
+
+
+def test_a_missing_module_is_named():
+    assert "'timm'" in str(explain("missing_module", message="timm"))

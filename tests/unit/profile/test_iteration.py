@@ -1,0 +1,242 @@
+"""Where spans end, which is kept, and what its tensors are; hooks are called by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from advisor.profile.fake import iteration  # noqa: E402 - needs torch
+from advisor.profile.fake.iteration import MOST_SPANS, SPANS_WANTED, Iterations  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+class OnGpu(torch.Tensor):
+    """A CPU tensor that claims to be on the GPU."""
+
+    is_cuda = property(lambda _: True)
+
+
+class Part:
+    """A recorder, tracker or loading that counts the starts of spans and tells what was tagged."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+        self.phase = "forward"
+        self.num_backward_passes = 1
+        self.tags: dict[int, str] = {}
+        self.loading: dict[str, Any] | None = None
+
+    def start_span(self) -> None:
+        self.starts += 1
+
+    def operators(self) -> list[str]:
+        return [f"span {self.starts}"]
+
+    def usage(self) -> Any:
+        return self.loading
+
+    def tag(self, tensor: Any, kind: str) -> None:
+        self.tags[id(tensor)] = kind
+
+
+class Run:
+    """A session without torch's patches, and its iterations."""
+
+    def __init__(self) -> None:
+        self.recorder, self.memory, self.loading = Part(), Part(), Part()
+        self.checks = 0
+        self.stopper = SimpleNamespace(check=self._check)
+        self.amp_dtype: str | None = None
+        self.told: list[int] = []
+        self.iterations = Iterations(self, self.told.append)  # type: ignore[arg-type]
+        self.iterations.start_span()
+
+    def _check(self) -> None:
+        self.checks += 1
+
+    def step(self, optimizer: Any, samples: int | None = None) -> None:
+        self.loading.loading = None if samples is None else {"samples": samples}
+        self.iterations._before_step(optimizer, (), {})
+        self.iterations._after_step(optimizer, (), {})
+
+    def kind(self, tensor: Any) -> str | None:
+        return self.memory.tags.get(id(tensor))
+
+
+def on_gpu(*shape: int) -> Any:
+    return torch.zeros(shape).as_subclass(OnGpu)
+
+
+def make_optimizer(*groups: list[Any], state: Any = None) -> Any:
+    return SimpleNamespace(param_groups=[{"params": group} for group in groups], state=state or {})
+
+
+@pytest.fixture
+def run() -> Run:
+    return Run()
+
+
+def test_a_step_of_the_first_optimizer_ends_a_span(run):
+    first, second = make_optimizer(), make_optimizer()
+    for optimizer in (first, second, second, first, second):
+        run.step(optimizer)
+    assert run.told == [1, 2]
+    assert run.iterations.num_spans == 2
+    assert run.iterations.last["num_optimizers"] == 2
+
+
+def test_nothing_is_known_before_the_first_step(run):
+    assert run.iterations.last is None
+    assert not run.iterations.is_steady
+    run.iterations._before_step(make_optimizer(), (), {})
+    assert run.iterations.last is None
+
+
+def test_the_phase_is_optimizer_during_a_step_alone(run):
+    optimizer = make_optimizer()
+    run.iterations._before_step(optimizer, (), {})
+    assert run.recorder.phase == "optimizer"
+    run.iterations._after_step(optimizer, (), {})
+    assert run.recorder.phase == "forward"
+
+
+def test_each_step_asks_whether_to_stop(run):
+    for _ in range(3):
+        run.step(make_optimizer())
+    assert run.checks == 3
+
+
+def test_the_newest_span_is_kept_and_a_new_one_begun(run):
+    optimizer = make_optimizer()
+    run.amp_dtype = "float16"
+    run.step(optimizer, 8)
+    assert run.iterations.last == {
+        "operators": ["span 1"],
+        "num_backward_passes": 1,
+        "memory": None,
+        "loading": {"samples": 8},
+        "amp_dtype": "float16",
+        "num_optimizers": 1,
+    }
+    assert run.amp_dtype is None
+    run.step(optimizer, 8)
+    assert run.iterations.last["operators"] == ["span 2"]
+    assert run.iterations.last["amp_dtype"] is None
+    assert (run.recorder.starts, run.memory.starts, run.loading.starts) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("samples", "steady_at"),
+    [
+        ([8] * 4, 3),
+        ([None] * 4, 3),
+        # The third ends an epoch with fewer samples; the fourth is whole.
+        ([8, 8, 4, 8], 4),
+        ([4, 8, 8, 8], 3),
+        ([4, 8, 4, 4, 8], 5),
+        # Sizes that never come back: the search ends with the sixth.
+        ([9, 8, 7, 6, 5, 4], 6),
+        ([8, None, None, None, None, None], 6),
+    ],
+)
+def test_a_span_is_steady_when_it_is_the_third_and_full(run, samples, steady_at):
+    optimizer = make_optimizer()
+    steady = []
+    for count in samples:
+        run.step(optimizer, count)
+        steady.append(run.iterations.is_steady)
+    assert steady.index(True) + 1 == steady_at
+    assert (SPANS_WANTED, MOST_SPANS) == (3, 6)
+
+
+def test_steadiness_is_known_when_the_span_is_told():
+    run = Run()
+    seen: list[bool] = []
+    run.iterations = Iterations(run, lambda _: seen.append(run.iterations.is_steady))  # type: ignore[arg-type]
+    optimizer = make_optimizer()
+    for _ in range(3):
+        run.step(optimizer)
+    assert seen == [False, False, True]
+
+
+def test_parameters_gradients_and_state_are_told_apart(run):
+    weight, bias, momentum = on_gpu(4), on_gpu(2), on_gpu(4)
+    weight.grad = on_gpu(4)
+    state = {weight: {"momentum": momentum, "step": 3}, bias: "no dict"}
+    run.step(make_optimizer([weight], [bias], state=state))
+    kinds = [run.kind(tensor) for tensor in (weight, bias, weight.grad, momentum)]
+    assert kinds == ["parameter", "parameter", "gradient", "optimizer"]
+
+
+def test_tensors_of_the_cpu_and_sparse_ones_are_no_device_memory(run):
+    host, sparse = torch.zeros(3), torch.zeros(3).to_sparse()
+    run.step(make_optimizer([host, sparse]))
+    assert run.memory.tags == {}
+
+
+def test_every_optimizer_of_the_run_is_asked(run):
+    first, second = on_gpu(1), on_gpu(1)
+    run.step(make_optimizer([first]))
+    assert run.kind(first) == "parameter"
+    run.memory.tags.clear()
+    # Not the first optimizer, so the span goes on until that steps again.
+    run.step(make_optimizer([second]))
+    assert run.kind(second) is None
+
+
+def enter(run: Run, module: Any) -> None:
+    run.iterations._enter_module(module, ())
+
+
+def leave(run: Run, module: Any) -> None:
+    run.iterations._leave_module(module, (), None)
+
+
+def a_model(*parameters: Any) -> Any:
+    return SimpleNamespace(parameters=lambda: iter(parameters))
+
+
+def test_frozen_parameters_are_those_of_outermost_modules(run):
+    frozen, inner = on_gpu(1), on_gpu(1)
+    outer_model, inner_model = a_model(frozen), a_model(inner)
+    enter(run, outer_model)
+    enter(run, inner_model)
+    leave(run, inner_model)
+    leave(run, outer_model)
+    run.step(make_optimizer())
+    assert (run.kind(frozen), run.kind(inner)) == ("parameter", None)
+
+
+def test_after_the_outermost_module_the_next_one_is_outermost(run):
+    parameters = [on_gpu(1), on_gpu(1)]
+    leave(run, a_model())  # more ends than beginnings do no harm
+    for parameter in parameters:
+        model = a_model(parameter)
+        enter(run, model)
+        leave(run, model)
+    run.step(make_optimizer())
+    assert [run.kind(parameter) for parameter in parameters] == ["parameter"] * 2
+
+
+def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):
+    installed: dict[str, tuple[Any, dict[str, Any]]] = {}
+
+    def keep(name: str) -> Any:
+        return lambda hook, **options: installed.update({name: (hook, options)})
+
+    for name in ("register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"):
+        monkeypatch.setattr(iteration, name, keep(name))
+    for name in ("register_module_forward_pre_hook", "register_module_forward_hook"):
+        monkeypatch.setattr(torch.nn.modules.module, name, keep(name))
+    run.iterations.install()
+    hooks = run.iterations
+    assert installed == {
+        "register_optimizer_step_pre_hook": (hooks._before_step, {}),
+        "register_optimizer_step_post_hook": (hooks._after_step, {}),
+        "register_module_forward_pre_hook": (hooks._enter_module, {}),
+        "register_module_forward_hook": (hooks._leave_module, {"always_call": True}),
+    }

@@ -1,0 +1,166 @@
+"""Shapes of results that depend on values: half of a mask is true, all elements are unique."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from advisor.profile.fake import rescue  # noqa: E402 - needs torch
+
+pytestmark = pytest.mark.torch
+FIRST_ERROR = NotImplementedError("no shape rule")
+BOOL, BYTE, INT64, HALF = torch.bool, torch.uint8, torch.int64, torch.float16
+
+
+class Mode:
+    """Makes tensors without memory, as HybridMode does on the pretended GPU."""
+
+    def __init__(self) -> None:
+        self.unknown_operators: dict[str, str] = {}
+
+    def empty(self, shape: Any, dtype: Any) -> Any:
+        return torch.empty(tuple(shape), dtype=dtype, device="meta")
+
+
+@pytest.fixture
+def mode() -> Mode:
+    return Mode()
+
+
+def tensor(*shape: int, dtype: Any = torch.float32) -> Any:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def result(mode: Mode, name: str, *args: Any, **kwargs: Any) -> Any:
+    packet, _, overload = name.partition(".")
+    func = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    return rescue.result_of(func, args, kwargs, FIRST_ERROR, mode)
+
+
+def facts(value: Any) -> tuple[list[int], Any]:
+    return list(value.shape), value.dtype
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((8,), 4), ((4, 6), 12), ((3,), 1), ((1,), 1), ((2,), 1), ((5, 1), 2)]
+)
+def test_half_of_the_elements_are_nonzero_but_at_least_one(mode, shape, rows):
+    assert facts(result(mode, "nonzero", tensor(*shape))) == ([rows, len(shape)], INT64)
+    assert mode.unknown_operators == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "mask", "expected"),
+    [((8,), (8,), 4), ((4, 6), (4, 6), 12), ((4, 6), (6,), 12), ((6,), (4, 1), 12), ((1,), (1,), 1)],
+)
+def test_a_mask_is_broadcast_and_half_of_it_true(mode, source, mask, expected):
+    found = result(mode, "masked_select", tensor(*source, dtype=HALF), tensor(*mask, dtype=BOOL))
+    assert facts(found) == ([expected], HALF)
+
+
+@pytest.mark.parametrize("dtype", [BOOL, BYTE])
+@pytest.mark.parametrize(
+    ("shape", "before", "mask", "expected"),
+    [
+        ((8, 3), 0, (8,), [4, 3]),
+        ((5, 8, 3), 1, (8,), [5, 4, 3]),
+        ((4, 6, 3), 0, (4, 6), [12, 3]),
+        ((5, 4, 6), 1, (4, 6), [5, 12]),
+        ((4, 6), 0, (4, 6), [12]),
+        ((1, 3), 0, (1,), [1, 3]),
+    ],
+)
+def test_indexing_by_a_mask_folds_its_dimensions(mode, dtype, shape, before, mask, expected):
+    indices = [None] * before + [tensor(*mask, dtype=dtype)]
+    found = result(mode, "index.Tensor", tensor(*shape, dtype=HALF), indices)
+    assert facts(found) == (expected, HALF)
+    assert mode.unknown_operators == {}
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [
+        [tensor(3, dtype=BOOL), tensor(3, dtype=BOOL)],
+        [tensor(3, dtype=BOOL), tensor(1, dtype=INT64)],
+    ],
+)
+def test_other_ways_to_index_are_left_to_the_cpu_kernel(mode, indices):
+    # On zeros, no element of a mask is true.
+    found = result(mode, "index.Tensor", tensor(3, 3), indices)
+    assert facts(found) == ([0], torch.float32)
+    assert mode.unknown_operators == {"aten::index": "NotImplementedError"}
+
+
+def test_integers_alone_index_as_ever(mode):
+    found = result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
+    assert facts(found) == ([7, 5], torch.float32)
+
+
+def test_all_elements_are_unique(mode):
+    values, inverse, counts = result(mode, "_unique2", tensor(3, 5, dtype=HALF))
+    assert [facts(values), facts(inverse), facts(counts)] == [
+        ([15], HALF), ([3, 5], INT64), ([15], INT64),
+    ]  # fmt: skip
+
+
+def test_an_unknown_operator_is_run_on_zeros_and_named_once(mode):
+    for error in (FIRST_ERROR, ValueError("another")):
+        found = rescue.result_of(torch.ops.aten.bincount.default, (tensor(5, dtype=INT64),), {}, error, mode)
+        # Five zeros: one bin.
+        assert facts(found) == ([1], INT64)
+        assert found.device.type == "meta"
+    assert mode.unknown_operators == {"aten::bincount": "NotImplementedError"}
+
+
+def test_results_and_arguments_may_be_nested(mode):
+    values, places = result(mode, "sort", tensor(2, 3), -1, False)
+    assert [facts(values), facts(places)] == [([2, 3], torch.float32), ([2, 3], INT64)]
+    assert facts(result(mode, "cat", [tensor(2, 3), tensor(4, 3)])) == ([6, 3], torch.float32)
+
+
+def test_devices_become_the_cpu_and_plain_results_stay(mode):
+    found = result(mode, "zeros", [3], device=torch.device("cuda"), dtype=HALF)
+    assert facts(found) == ([3], HALF)
+    assert result(mode, "equal", tensor(3), tensor(3)) is True
+
+
+def test_where_the_cpu_kernel_fails_too_the_first_error_counts(mode):
+    with pytest.raises(NotImplementedError) as caught:
+        result(mode, "mm", tensor(2, 3), tensor(2, 3))
+    assert caught.value is FIRST_ERROR
+    assert caught.value.__suppress_context__
+
+
+def test_a_packed_batch_holds_what_each_step_still_has(mode):
+    rule = rescue.SHAPE_RULES[torch.ops.aten._pack_padded_sequence.default]
+    lengths = torch.tensor([4, 2, 1])
+    packed, sizes = rule(mode, tensor(4, 3, 8, dtype=HALF), lengths, False)
+    assert sizes.tolist() == [3, 2, 1, 1]
+    assert facts(packed) == ([7, 8], HALF)
+    source = torch.zeros(4, 3, 8)
+    expected = torch.ops.aten._pack_padded_sequence(source, lengths, False)
+    assert [list(packed.shape), sizes.tolist()] == [list(expected[0].shape), expected[1].tolist()]
+
+
+def test_unpacking_in_the_backward_pass_restores_the_shape(mode):
+    rule = rescue.SHAPE_RULES[torch.ops.aten._pack_padded_sequence_backward.default]
+    assert facts(rule(mode, tensor(7, 8, dtype=HALF), [4, 3, 8], None, False)) == ([4, 3, 8], HALF)
+
+
+@pytest.mark.parametrize("has_cell", [True, False])
+def test_each_input_of_a_recurrent_layer_gets_its_gradient(mode, has_cell):
+    rule = rescue.SHAPE_RULES[torch.ops.aten._cudnn_rnn_backward.default]
+    weights = [tensor(16, 8), tensor(16, 4), tensor(16)]
+    cell = tensor(1, 3, 5) if has_cell else None
+    found = rule(mode, tensor(7, 3, 8), weights, 4, tensor(99), tensor(1, 3, 4, dtype=HALF), cell, "rest")
+    data, hidden, cell_gradient, weight_gradients = found
+    assert (facts(data), facts(hidden)) == (([7, 3, 8], torch.float32), ([1, 3, 4], HALF))
+    assert cell_gradient is None if cell is None else list(cell_gradient.shape) == [1, 3, 5]
+    assert [list(weight.shape) for weight in weight_gradients] == [[16, 8], [16, 4], [16]]
+
+
+def test_only_what_a_fake_tensor_cannot_know_is_handled():
+    assert not any(issubclass(ValueError, kind) for kind in rescue.HANDLED)
+    assert NotImplementedError in rescue.HANDLED

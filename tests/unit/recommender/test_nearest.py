@@ -1,0 +1,98 @@
+"""What came nearest where nothing is feasible, and which of two equals is taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.types import Interval, Option
+from advisor.units import GIB
+from recommender import nearest, recommend
+from recommender.choose import choose
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+
+Case = tuple[str, float, float]
+# Hours and dollars of the whole job: fast and dear, slow and cheap, and one in between.
+CASES: tuple[Case, ...] = (("FAST", 1.0, 100.0), ("SLOW", 10.0, 5.0), ("MIDDLE", 4.0, 30.0))
+
+
+def options(*cases: Case, too_large: str = "", spread: float = 1.0, **limits: float) -> tuple[Option, ...]:
+    estimates = {}
+    for name, hours, _ in cases:
+        s = hours * 3.6
+        interval = Interval(p10=s / spread, p50=s, p90=s * spread)
+        limit = GIB if name == too_large else 16 * GIB
+        estimates[name, 1] = make_estimate(name, interval, memory_limit_bytes=limit)
+    return recommend(
+        make_trace(),
+        estimates,
+        {name: make_gpu(name) for name, _, _ in cases},
+        [make_plan(name, usd / hours) for name, hours, usd in cases],
+        make_job(iterations=1000, **limits),
+        rng=np.random.default_rng(0),
+    ).options
+
+
+def names(*cases: Case, too_large: str = "", **limits: float) -> list[str]:
+    job = make_job(iterations=1000, **limits)
+    return [n.option.plan.id for n in nearest(options(*cases, too_large=too_large, **limits), job)]
+
+
+def test_a_budget_alone_names_the_cheapest() -> None:
+    assert names(*CASES, budget_usd=1.0) == ["SLOW"]
+
+
+def test_a_deadline_alone_names_the_fastest() -> None:
+    assert names(*CASES, deadline_s=60.0) == ["FAST"]
+
+
+def test_of_two_limits_each_names_who_misses_it_alone() -> None:
+    # Within 5 h: FAST and MIDDLE miss the budget of 10 dollars alone; SLOW misses the deadline alone.
+    assert names(*CASES, budget_usd=10.0, deadline_s=5 * HOUR_S) == ["MIDDLE", "SLOW"]
+
+
+def test_where_all_miss_both_all_are_compared() -> None:
+    assert names(*CASES, budget_usd=1.0, deadline_s=60.0) == ["SLOW", "FAST"]
+
+
+def test_one_that_is_nearest_in_both_is_named_once() -> None:
+    cases = (("BEST", 2.0, 20.0), ("WORSE", 3.0, 30.0))
+    assert names(*cases, budget_usd=1.0, deadline_s=60.0) == ["BEST"]
+
+
+def test_what_does_not_fit_is_never_near() -> None:
+    assert names(*CASES, too_large="SLOW", budget_usd=1.0) == ["MIDDLE"]
+    assert names(CASES[0], too_large="FAST", budget_usd=1.0) == []
+
+
+def test_without_limits_nothing_is_near() -> None:
+    assert names(*CASES) == []
+
+
+def test_the_gaps_are_of_the_medians() -> None:
+    limits = {"budget_usd": 3.0, "deadline_s": 4 * HOUR_S}
+    found = nearest(options(CASES[1], spread=2.0, **limits), make_job(iterations=1000, **limits))
+    assert len(found) == 1
+    assert found[0].over_budget_usd == pytest.approx(2.0)
+    assert found[0].late_s == pytest.approx(6 * HOUR_S)
+
+
+def test_a_limit_that_is_met_has_no_gap() -> None:
+    limits = {"budget_usd": 3.0, "deadline_s": 20 * HOUR_S}
+    found = nearest(options(CASES[1], **limits), make_job(iterations=1000, **limits))
+    assert found[0].late_s == 0
+
+
+def test_of_equal_products_the_faster_is_taken() -> None:
+    chosen = choose(options(("QUICK", 1.0, 20.0), ("CHEAP", 2.0, 10.0)))
+    assert chosen is not None
+    assert chosen[0].plan.id == "QUICK"
+
+
+def test_what_is_free_counts_a_tenth_of_the_cheapest() -> None:
+    # 10 dollars for 1 h against 1 dollar (a tenth) for 9 h or 11 h.
+    paid = ("PAID", 1.0, 10.0)
+    for hours, winner in ((9.0, "FREE"), (11.0, "PAID")):
+        chosen = choose(options(paid, ("FREE", hours, 0.0)))
+        assert chosen is not None
+        assert chosen[0].plan.id == winner

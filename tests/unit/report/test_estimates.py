@@ -1,0 +1,99 @@
+"""Estimates as rows and as JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.report.estimates import COLUMNS, estimate_json, print_estimates
+from advisor.report.rows import Format
+from advisor.types import Interval, IterationEstimate, Method
+from advisor.units import GIB
+from tests.builders import make_estimate, make_trace
+from tests.unit.report.printed import read_csv, read_json
+
+FULL = make_estimate(
+    "X",
+    Interval(p10=0.1, p50=0.2, p90=0.4),
+    num_gpus=4,
+    by_family={"gemm": 0.1, "optimizer": 0.05, "embedding": 0.02},
+    by_method={Method.ROOFLINE: 0.17},
+    by_operator={"mm (roofline)": 0.1},
+    communication_s=0.03,
+    memory_bytes=5 * GIB,
+    memory_limit_bytes=16 * GIB,
+    assumptions=("an assumption",),
+)
+
+
+def printed_rows(capsys: pytest.CaptureFixture[str], *estimates: IterationEstimate) -> list[dict[str, str]]:
+    print_estimates(make_trace(), estimates, Format.CSV)
+    return read_csv(capsys)
+
+
+def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = printed_rows(capsys, FULL)
+    assert list(row.values()) == [
+        "X",
+        "4",
+        "100 ms .. 200 ms .. 400 ms",
+        "5 GiB",
+        "yes",
+        "gemm 50%, optimizer 25%",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("memory_bytes", "memory", "fits"),
+    [(16 * GIB, "16 GiB", "yes"), (16 * GIB + 1, "16 GiB", "no"), (None, "unknown", "?")],
+)
+def test_whether_it_fits(
+    memory_bytes: int | None, memory: str, fits: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = printed_rows(capsys, make_estimate(memory_bytes=memory_bytes))
+    assert (row["Memory"], row["Fits"]) == (memory, fits)
+
+
+def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = printed_rows(capsys, make_estimate("B", 0.2), make_estimate("A", 0.1), make_estimate("C", 0.3))
+    assert [row["GPU"] for row in rows] == ["B", "A", "C"]
+
+
+def test_nothing_to_print_is_a_header(capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimates(make_trace(), [], Format.CSV)
+    assert capsys.readouterr().out == ",".join(COLUMNS) + "\n"
+
+
+def test_the_table_shows_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    print_estimates(make_trace(), [FULL, make_estimate("TINY", memory_limit_bytes=1)], Format.TABLE)
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("200 ms", "gemm 50%", "TINY", "no"))
+
+
+def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimates(make_trace(warnings=("mind this",)), [FULL], Format.JSON)
+    document = read_json(capsys)
+    assert document["warnings"] == ["mind this"]
+    assert document["trace"]["script"] == "train.py"
+    assert document["estimates"] == [
+        {
+            "gpu": "X",
+            "num_gpus": 4,
+            "iteration_s": {"p10": 0.1, "p50": 0.2, "p90": 0.4},
+            "communication_s": 0.03,
+            "memory_bytes": 5 * GIB,
+            "memory_limit_bytes": 16 * GIB,
+            "fits_memory": True,
+            "by_family": {"gemm": 0.1, "optimizer": 0.05, "embedding": 0.02},
+            "by_method": {"roofline": 0.17},
+            "by_operator": {"mm (roofline)": 0.1},
+            "assumptions": ["an assumption"],
+        }
+    ]
+
+
+def test_unknown_memory_is_null_and_not_false() -> None:
+    found = estimate_json(make_estimate(memory_bytes=None))
+    assert (found["memory_bytes"], found["fits_memory"]) == (None, None)

@@ -1,0 +1,61 @@
+"""Offers as rows and as JSON: the price of the machine, of one GPU, its date and source."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.report.offers import print_offers
+from advisor.report.rows import Format
+from advisor.types import Market
+from tests.builders import make_offer
+from tests.unit.report.printed import read_csv, read_json
+
+OFFER = make_offer(
+    "X",
+    32.0,
+    num_gpus=8,
+    contracted_usd_per_h=20.0,
+    market=Market.SPOT,
+    zone="use1-az1",
+    includes=("8 vCPU",),
+)
+
+
+def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+    print_offers([OFFER], [], Format.CSV)
+    (row,) = read_csv(capsys)
+    # 20 dollars contracted (not 32) for 8 GPUs are 2.50 for one.
+    assert list(row.values()) == [
+        "aws x.xlarge",
+        "use1-az1",
+        "8 x X",
+        "spot",
+        "20.0000",
+        "2.5000",
+        "2026-11-01",
+        "a test",
+    ]
+
+
+def test_without_a_zone_the_region_is_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+    print_offers([make_offer()], [], Format.CSV)
+    (row,) = read_csv(capsys)
+    assert (row["Zone"], row["Market"]) == ("us-east-1", "on-demand")
+
+
+def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    print_offers([OFFER, make_offer()], ["old prices"], Format.JSON)
+    document = read_json(capsys)
+    first, second = document["offers"]
+    assert (first["usd_per_h"], first["list_usd_per_h"], first["contracted_usd_per_h"]) == (20, 32, 20)
+    assert (second["usd_per_h"], second["list_usd_per_h"], second["contracted_usd_per_h"]) == (1, 1, None)
+    assert (first["region"], first["zone"], second["zone"]) == ("us-east-1", "use1-az1", None)
+    assert (first["market"], first["num_gpus"], first["includes"]) == ("spot", 8, ["8 vCPU"])
+    assert (first["retrieved_at"], first["source"]) == ("2026-11-01", "a test")
+    assert first["minimum_billed_s"] == 0
+    assert document["warnings"] == ["old prices"]
+
+
+def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    print_offers([make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)], [], Format.CSV)
+    assert [row["GPUs"] for row in read_csv(capsys)] == ["1 x B", "1 x A", "1 x C"]

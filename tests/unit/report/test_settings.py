@@ -1,0 +1,89 @@
+"""Settings as a table, and the first file that a user edits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor.config import Config
+from advisor.report.rows import Format
+from advisor.report.settings import environment_variable, print_settings, template
+from advisor.settings import ClusterSettings, Settings, setting_names
+from tests.unit.report.printed import read_csv, read_json
+
+LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}
+
+
+def config_of(origins: dict[str, str] | None = None, **values: Any) -> Config:
+    return Config(settings=Settings.model_validate(values), origins=origins or {}, warnings=("mind this",))
+
+
+def rows(capsys: pytest.CaptureFixture[str], config: Config) -> dict[str, tuple[str, str]]:
+    print_settings(config, Format.CSV)
+    return {row["Setting"]: (row["Value"], row["Set by"]) for row in read_csv(capsys)}
+
+
+def test_every_setting_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, config_of())
+    assert list(found) == setting_names()
+    assert {origin for _, origin in found.values()} == {"default"}
+
+
+def test_values_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    found = {name: value for name, (value, _) in rows(capsys, config_of()).items()}
+    assert (found["local.gpu"], found["clusters"]) == ("-", "none")
+    assert (found["cloud.max_gpus"], found["cloud.startup"]) == ("8", "5m")
+    assert (found["cloud.providers"], found["cloud.regions"]) == ("aws, gcp", "*")
+    assert found["cloud.markets"] == "on-demand, spot"
+
+
+def test_a_setting_names_the_layer_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+    config = config_of(
+        {"cloud.max_gpus": "flag", "clusters": "a file"}, cloud={"max_gpus": 2}, clusters=[LAB]
+    )
+    found = rows(capsys, config)
+    assert found["cloud.max_gpus"] == ("2", "flag")
+    assert found["clusters"] == ("lab (8 x T4)", "a file")
+    assert found["cloud.startup"][1] == "default"
+
+
+def test_json_has_value_origin_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    print_settings(config_of({"local.num_gpus": "flag"}, local={"num_gpus": 3}), Format.JSON)
+    document = read_json(capsys)
+    assert document["settings"]["local.num_gpus"] == {"value": 3, "origin": "flag"}
+    assert document["settings"]["local.gpu"] == {"value": None, "origin": "default"}
+    assert document["warnings"] == ["mind this"]
+
+
+def uncommented() -> Any:
+    """The template with its first comment sign taken away, prose left out."""
+    lines = [line.removeprefix("# ") for line in template().splitlines()[2:]]
+    return yaml.safe_load("\n".join(line for line in lines if line.startswith(" ") or line.endswith(":")))
+
+
+def test_the_template_changes_nothing() -> None:
+    assert yaml.safe_load(template()) is None
+
+
+def test_every_default_of_the_template_is_the_default() -> None:
+    values = uncommented()
+    clusters = values.pop("clusters")
+    assert Settings.model_validate(values) == Settings()
+    names = [f"{section}.{name}" for section, items in values.items() for name in items]
+    assert sorted([*names, "clusters"]) == sorted(setting_names())
+    assert set(clusters[0]) == set(ClusterSettings.model_fields)
+
+
+def test_the_example_cluster_is_one() -> None:
+    (lab,) = Settings.model_validate({"clusters": uncommented()["clusters"]}).clusters
+    assert (lab.num_gpus, lab.usd_per_gpu_h, lab.wait_p50, lab.wait_p90) == (8, 0.5, 3 * 3600, 8 * 3600)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("cloud.max_gpus", "ADVISOR_CLOUD__MAX_GPUS"), ("clusters", "ADVISOR_CLUSTERS")],
+)
+def test_variables_of_the_environment(name: str, variable: str) -> None:
+    assert environment_variable(name) == variable

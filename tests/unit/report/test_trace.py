@@ -1,0 +1,97 @@
+"""What a trace holds, summed up, with units a person reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.report.rows import Format
+from advisor.report.trace import print_trace, summary
+from advisor.types import MemoryUse, Phase, Precision
+from advisor.units import GIB, MIB
+from tests.builders import make_op, make_trace
+from tests.unit.report.printed import read_csv, read_json
+
+OPS = (
+    make_op(flops=10, num_bytes=1, count=3),
+    make_op(flops=100, num_bytes=20, count=2, phase=Phase.BACKWARD),
+    make_op(flops=0, num_bytes=300, count=7, phase=Phase.OPTIMIZER),
+    make_op(flops=1000, num_bytes=4000, count=1),
+)
+UNKNOWN = MemoryUse(
+    parameter_bytes=None, gradient_bytes=None, optimizer_bytes=None, activation_bytes=None, peak_bytes=None
+)
+
+
+def lines(capsys: pytest.CaptureFixture[str], **changes: Any) -> dict[str, str]:
+    """The printed text of each fact."""
+    print_trace(make_trace(**changes), Path("folder/x.trace"), Format.CSV)
+    return {row["Trace"]: row[""] for row in read_csv(capsys)}
+
+
+def test_calls_are_counted_by_phase() -> None:
+    facts = summary(make_trace(ops=OPS))
+    assert (facts["forward_ops"], facts["backward_ops"], facts["optimizer_ops"]) == (4, 2, 7)
+
+
+def test_work_is_summed_over_all_calls() -> None:
+    facts = summary(make_trace(ops=OPS))
+    assert facts["flops"] == 3 * 10 + 2 * 100 + 1000
+    assert facts["bytes"] == 3 * 1 + 2 * 20 + 7 * 300 + 4000
+
+
+def test_a_trace_without_operators_sums_to_zero() -> None:
+    facts = summary(make_trace(ops=()))
+    assert (facts["flops"], facts["bytes"], facts["forward_ops"]) == (0, 0, 0)
+
+
+def test_numbers_have_thousands_and_bytes_their_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    memory = MemoryUse(
+        parameter_bytes=GIB,
+        gradient_bytes=2 * GIB,
+        optimizer_bytes=512,
+        activation_bytes=3 * MIB,
+        peak_bytes=0,
+    )
+    texts = lines(capsys, memory=memory, ops=(make_op(flops=12_345, num_bytes=2 * MIB),))
+    assert (texts["parameter_bytes"], texts["gradient_bytes"]) == ("1 GiB", "2 GiB")
+    assert (texts["optimizer_bytes"], texts["activation_bytes"]) == ("512 B", "3 MiB")
+    assert (texts["peak_bytes"], texts["bytes"], texts["flops"]) == ("0 B", "2 MiB", "12,345")
+    assert (texts["samples_per_epoch"], texts["batch_size"]) == ("1,281,167", "64")
+
+
+def test_what_is_unknown_says_so_and_no_autocast_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = lines(capsys, memory=UNKNOWN, batch_size=None, samples_per_epoch=None, num_workers=None)
+    for name in ("batch_size", "samples_per_epoch", "num_workers", "peak_bytes", "data_loading_s"):
+        assert texts[name] == "unknown", name
+    assert texts["amp_dtype"] == "none"
+
+
+def test_flags_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+    precision = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=False)
+    texts = lines(capsys, precision=precision)
+    assert (texts["amp_dtype"], texts["tf32_matmul"], texts["tf32_cudnn"]) == ("bfloat16", "yes", "no")
+
+
+def test_arguments_versions_and_loading_time(capsys: pytest.CaptureFixture[str]) -> None:
+    versions = {"torch": "2.13.0", "python": "3.12"}
+    texts = lines(capsys, arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
+    assert texts["arguments"] == "--lr 0.1"
+    assert texts["versions"] == "torch 2.13.0, python 3.12"
+    assert texts["data_loading_s"].startswith("250 ms")
+    assert lines(capsys)["arguments"] == "none"
+
+
+def test_the_path_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = lines(capsys)
+    assert str(Path("folder/x.trace")) == next(iter(texts.values()))
+
+
+def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = make_trace(ops=OPS, warnings=("mind this",))
+    print_trace(trace, Path("x.trace"), Format.JSON)
+    document = read_json(capsys)
+    assert document["trace"] == {"path": "x.trace", **summary(trace)}
+    assert document["warnings"] == ["mind this"]
