@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 from advisor.cli.common import warn
 from advisor.errors import InputError, NothingFeasibleError
 from advisor.report.explain import explain
@@ -16,6 +19,9 @@ from advisor.report.options import (
 from advisor.report.rows import Format
 from advisor.types import Option, Recommendation, Trace
 from advisor.units import format_duration, format_usd
+
+if TYPE_CHECKING:
+    from recommender import Nearest
 
 
 def show(
@@ -83,24 +89,30 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     from recommender import nearest
 
     near = nearest(recommendation.options, recommendation.job)
-    if not near:
-        option = min(
-            recommendation.options,
-            key=_missing_bytes,
-        )
-        return f"nothing fits in memory. Nearest: {where(option)}: {option.reasons[0]}."
-    misses = []
-    for item in near:
-        gaps = []
-        if item.over_budget_usd:
-            gaps.append(f"{format_usd(item.over_budget_usd)} over the budget")
-        if item.late_s:
-            gaps.append(f"{format_duration(item.late_s)} late")
-        odds = [p for p in (item.option.p_within_budget, item.option.p_within_deadline) if p is not None]
-        unsure = f"within the limits with p {min(odds):.2f} only (--confidence {min(odds):.2f} allows it)"
-        gap = " and ".join(gaps) or unsure
-        misses.append(f"{where(item.option)} is {gap}")
-    return f"nothing is feasible. Nearest: {'; '.join(misses)}."
+    if near:
+        misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
+        return f"nothing is feasible. Nearest: {'; '.join(misses)}."
+    too_large = [o for o in recommendation.options if "memory" in (o.removed_by or "")]
+    if not too_large:
+        return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
+    option = min(too_large, key=_missing_bytes)
+    why = next((reason for reason in option.reasons if "fit" in reason), option.reasons[0])
+    return f"nothing fits in memory. Nearest: {where(option)}: {why}."
+
+
+def _gap(item: Nearest) -> str:
+    """By how much an option misses, or how unsure it is where its median does not."""
+    gaps = []
+    if item.over_budget_usd:
+        gaps.append(f"{format_usd(item.over_budget_usd)} over the budget")
+    if item.late_s:
+        gaps.append(f"{format_duration(item.late_s)} late")
+    odds = [p for p in (item.option.p_within_budget, item.option.p_within_deadline) if p is not None]
+    if gaps or not odds:
+        return " and ".join(gaps)
+    # Rounded down: a confidence that is rounded up would refuse the option again.
+    surely = math.floor(min(odds) * 100 + 1e-9) / 100
+    return f"within the limits with p {surely:.2f} only (--confidence {surely:.2f} allows it)"
 
 
 def _missing_bytes(option: Option) -> int:

@@ -229,6 +229,22 @@ def test_nothing_fits_in_memory(shell: Shell) -> None:
     assert_plain_error(answer, 4, "nothing fits in memory", "shard")
 
 
+def test_only_gpus_that_pytorch_left_behind(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "K80")
+    assert_plain_error(answer, 4, "PyTorch no longer runs")
+    assert "memory" not in answer.err
+
+
+def test_the_confidence_it_suggests_is_enough(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--gpu", "L4:1", "--market", "on-demand")
+    options = shell.run(*command, "--json").document["options"]
+    budget = str(min(option["cost_usd"]["p50"] for option in options) * 1.1)
+    refused = shell.run(*command, "--budget", budget)
+    assert_plain_error(refused, 4, "--confidence")
+    suggested = refused.err.split("--confidence ")[1].split()[0]
+    assert shell.run(*command, "--budget", budget, "--confidence", suggested).code == 0
+
+
 def test_data_without_a_length(shell: Shell) -> None:
     write_trace(make_trace(iterations_per_epoch=None, samples_per_epoch=None), shell.folder / "n.json")
     answer = shell.run("recommend", "n.json", "--epochs", "1")
