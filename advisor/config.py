@@ -38,6 +38,11 @@ class _Layer:
     values: Mapping[str, Any]  # by dotted name
 
 
+def environment_variable(name: str) -> str:
+    """The variable that sets a dotted name: ``cloud.max_gpus`` -> ``ADVISOR_CLOUD__MAX_GPUS``."""
+    return ENV_PREFIX + name.upper().replace(".", "__")
+
+
 def user_file() -> Path:
     """``~/.config/advisor/config.yaml``, or the platform's folder for it."""
     import platformdirs
@@ -149,7 +154,7 @@ def _dotted(document: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
     """``ADVISOR_CLOUD__MAX_GPUS=4``; a value is read as YAML, so that lists and null can be written."""
-    known = {ENV_PREFIX + name.upper().replace(".", "__"): name for name in setting_names()}
+    known = {environment_variable(name): name for name in setting_names()}
     layers, warnings = [], []
     for variable in sorted(environ):
         if not variable.startswith(ENV_PREFIX):

@@ -15,7 +15,7 @@ import click
 import typer
 
 from advisor.cli import app
-from advisor.report.settings import environment_variable
+from advisor.config import environment_variable
 from advisor.settings import ClusterSettings, Settings, setting_names
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -47,18 +47,20 @@ def op_times_s(
     if origin.occupancy is None or gpu.occupancy is None:
         return times_s
     by_peak: dict[float, list[int]] = {}
-    for i, op in enumerate(ops):
-        if op.kernels and _is_resident(op, origin):
-            by_peak.setdefault(peak_flops_per_s(op, gpu), []).append(i)
+    for i in _resident_members(ops, origin):
+        by_peak.setdefault(peak_flops_per_s(ops[i], gpu), []).append(i)
     for peak, members in by_peak.items():
-        scaled = _scaled([ops[i] for i in members], origin, gpu, peak)
-        times_s[members] = scaled
+        times_s[members] = _scaled([ops[i] for i in members], origin, gpu, peak)
     return times_s
 
 
-def _is_resident(op: Op, gpu: GpuSpec) -> bool:
-    resident = count_resident_blocks(KernelArrays.from_kernels(op.kernels), GpuArrays.from_specs([gpu]))
-    return bool(resident.all())
+def _resident_members(ops: Sequence[Op], gpu: GpuSpec) -> list[int]:
+    """Indices of the operators that have kernels, all of which fit the GPU; one native call for all."""
+    owners = [i for i, op in enumerate(ops) for _ in op.kernels]
+    kernels = KernelArrays.from_kernels([kernel for op in ops for kernel in op.kernels])
+    resident = count_resident_blocks(kernels, GpuArrays.from_specs([gpu]))[:, 0]
+    unfit = {owner for owner, blocks in zip(owners, resident.tolist(), strict=True) if not blocks}
+    return [i for i, op in enumerate(ops) if op.kernels and i not in unfit]
 
 
 def _scaled(ops: Sequence[Op], origin: GpuSpec, gpu: GpuSpec, peak: float) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from advisor.config import ENV_PREFIX, Config
+from advisor.config import Config
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.settings import ClusterSettings, Settings, setting_names
 
@@ -93,8 +93,3 @@ def _example_cluster() -> list[str]:
     for i, (name, field) in enumerate(ClusterSettings.model_fields.items()):
         lines.append(f"#   {'- ' if i == 0 else '  '}{name}: {_EXAMPLE[name]}  # {field.description}")
     return lines
-
-
-def environment_variable(name: str) -> str:
-    """The variable that sets a dotted name: ``cloud.max_gpus`` -> ``ADVISOR_CLOUD__MAX_GPUS``."""
-    return ENV_PREFIX + name.upper().replace(".", "__")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.config import load_config, project_file, read_yaml, user_file
+from advisor.config import environment_variable, load_config, project_file, read_yaml, user_file
 from advisor.errors import ConfigError
-from advisor.report.settings import environment_variable, template
+from advisor.report.settings import template
 from advisor.settings import Settings, setting_names
 
 

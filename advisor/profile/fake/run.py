@@ -131,7 +131,6 @@ def _result(session: Any, iterations: Any) -> dict[str, Any]:
 
     return {
         **iterations.last,
-        "num_spans": iterations.num_spans,
         "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
         "precision": _precision(torch),
         "warnings": session.all_warnings(),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.config import Config
+from advisor.config import Config, environment_variable
 from advisor.report.rows import Format
-from advisor.report.settings import environment_variable, print_settings, template
+from advisor.report.settings import print_settings, template
 from advisor.settings import ClusterSettings, Settings, setting_names
 from tests.unit.report.printed import read_csv, read_json
 
