@@ -10,6 +10,7 @@
     │   └── UnknownGpuError      2  no GPU of that name
     │       └── AmbiguousGpuError 2 a family where one GPU is needed
     ├── ProfileError             1  the script did not yield an iteration
+    │   └── GpuUnusableError     1  this machine's GPU is missing, busy or too small
     ├── UnsupportedOpError       1  an operator nothing can predict
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
@@ -61,6 +62,10 @@ class AmbiguousGpuError(UnknownGpuError):
 
 class ProfileError(AdvisorError):
     """The script could not be profiled."""
+
+
+class GpuUnusableError(ProfileError):
+    """This machine's GPU is missing, busy or too small to profile on; without it, it may work."""
 
 
 class UnsupportedOpError(AdvisorError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
@@ -35,6 +35,9 @@ class ProfileSettings(_Section):
         None, description="interpreter of the script; default: the active virtual environment's"
     )
     timeout: PositiveDuration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
+    backend: Literal["auto", "cuda", "fake", "cpu"] = Field(
+        "auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU"
+    )
 
 
 class LocalSettings(_Section):

@@ -32,6 +32,14 @@ TimeoutOption = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
 ]
+BackendOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|cuda|fake|cpu",
+        help="Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
+        " auto, the default, is cuda where there is a free GPU.",
+    ),
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -156,15 +164,25 @@ def holds_data(source: Path) -> bool:
 def profile_script(
     script: Path, arguments: list[str] | None, config: Config, *, pretended: str | None = None
 ) -> Trace:
-    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has."""
+    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has.
+
+    Raises:
+        InputError: a GPU is pretended on a backend that takes no such thing.
+        ProfileError: the script yields no iteration.
+    """
+    from advisor.errors import InputError
     from advisor.profile import pretend, profile
 
     settings = config.settings.profile
-    with progress(f"profiling {script.name} without a GPU"):
+    backend = "fake" if pretended and settings.backend == "auto" else settings.backend
+    if pretended and backend != "fake":
+        raise InputError(f"--as {pretended} needs the backend fake, not {backend}.")
+    with progress(f"profiling {script.name}"):
         return profile(
             script,
             arguments or (),
             python=settings.python,
             timeout_s=settings.timeout,
+            backend=backend,
             gpu=pretend(pretended) if pretended else None,
         )

@@ -9,6 +9,7 @@ import typer
 
 from advisor.cli.common import (
     ArgumentsArgument,
+    BackendOption,
     FormatOption,
     JsonOption,
     OriginGpuOption,
@@ -40,16 +41,17 @@ def profile(
     ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    backend: BackendOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a script without a GPU until one steady iteration is known, and write it to a file."""
+    """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
     from advisor.cli.common import profile_script, settings_with, warn
     from advisor.errors import InputError
     from advisor.report.trace import print_trace
     from advisor.trace_io import write_trace
 
-    config = settings_with(profile__python=python, profile__timeout=timeout)
+    config = settings_with(profile__python=python, profile__timeout=timeout, profile__backend=backend)
     source = from_kineto or script
     if source is None or (from_kineto and script):
         raise InputError("give either a script or --from-kineto FILE.")

@@ -56,10 +56,10 @@ def is_secret(name: str) -> bool:
     return ends or upper.startswith(SCRUBBED_PREFIXES) or upper in SCRUBBED_NAMES
 
 
-def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def child_environment(environment: Mapping[str, str], *, hides_gpus: bool = False) -> dict[str, str]:
     """The environment without secrets, with what keeps a profiled script from uploading."""
     kept = {name: value for name, value in environment.items() if not is_secret(name)}
-    return kept | ADDED
+    return kept | ADDED | ({"CUDA_VISIBLE_DEVICES": ""} if hides_gpus else {})
 
 
 def redact(text: str, environment: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.errors import AdvisorError, InputError, ProfileError
+from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 
 _LOG_LINES = 15
 
@@ -24,6 +24,9 @@ def failure(
     if recording is None:
         return ProfileError(_vanished(script, returncode, timeout_s) + _log_tail(log))
     status, message = recording["status"], recording.get("message", "")
+    unusable = _gpu_problem(recording, script)
+    if unusable is not None:
+        return GpuUnusableError(unusable)
     if status == "not_python":
         return InputError(
             f"{script!r} is not a Python script: {message}. Give the .py file that starts the training."
@@ -55,6 +58,23 @@ _HINTS = {
 
 def _hint(message: str) -> str:
     return next((hint for word, hint in _HINTS.items() if word in message), "")
+
+
+def _gpu_problem(recording: Mapping[str, Any], script: str) -> str | None:
+    """What keeps the script from being measured on this machine's GPU."""
+    message = recording.get("message", "")
+    if recording["status"] == "no_cuda":
+        return f"{message}. Profile without a GPU: --backend fake."
+    if recording.get("backend") != "cuda":
+        return None
+    if "CUDA out of memory" in message:
+        return f"{script!r} does not fit on this GPU ({message}). Profile without it: --backend fake."
+    if recording["status"] == "no_iteration" and recording["num_spans"] > 0:
+        return (
+            f"{script!r} made only {recording['num_spans']} optimizer step(s), too few to measure."
+            " Let it train longer, or profile without the GPU: --backend fake."
+        )
+    return None
 
 
 def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.errors import InputError
@@ -13,8 +11,9 @@ from advisor.profile.costs import tensor_bytes
 from advisor.profile.kineto_events import DeviceEvent, Recording, read_recording
 from advisor.profile.kineto_join import Call, Step, Unjoined, join
 from advisor.profile.kineto_shapes import Autograd, cost_of_call, tensors_of
+from advisor.profile.launches import kernels_of, merged
 from advisor.trace_io import SCHEMA_VERSION
-from advisor.types import Collective, Kernel, MemoryUse, Op, Phase, Precision, Trace
+from advisor.types import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.units import format_duration
 
 # Names under which copies and fills appear; their bytes are the profiler's own.
@@ -52,7 +51,7 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
         samples_per_epoch=None,
         iterations_per_epoch=None,
         accumulation=1,
-        ops=_merged(op for call in computed for op in _ops(call, autograd)),
+        ops=merged(op for call in computed for op in _ops(call, autograd)),
         # A profiled step waits for the profiler, so its wall time says little about a run without one.
         iteration_s=None,
         data_loading_s=None,
@@ -114,8 +113,7 @@ def _ops(call: Call, autograd: Autograd) -> list[Op]:
         bytes=num_bytes,
         count=1,
         measured_s=sum(event.duration_s for event in kernels),
-        # Launches of CUDA graphs carry no grid: they are measured, but cannot be scaled by waves.
-        kernels=tuple(kernel_of(event) for event in kernels) if _have_grids(kernels) else (),
+        kernels=kernels_of(kernels),
     )
     return [op, *ops]
 
@@ -138,52 +136,8 @@ def _traffic_op(event: DeviceEvent, phase: Phase) -> Op:
     )
 
 
-def _have_grids(kernels: Sequence[DeviceEvent]) -> bool:
-    return all(kernel.args.get("grid") and kernel.args.get("block") for kernel in kernels)
-
-
-def kernel_of(event: DeviceEvent) -> Kernel:
-    """The launch and duration of a kernel event."""
-    args = event.args
-    registers, shared = args.get("registers per thread"), args.get("shared memory")
-    return Kernel(
-        name=event.name,
-        grid=_three(args["grid"]),
-        block=_three(args["block"]),
-        registers_per_thread=None if registers is None else int(registers),
-        shared_bytes=None if shared is None else int(shared),
-        duration_s=event.duration_s,
-    )
-
-
-def _three(numbers: Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = (*map(int, numbers), 1, 1)[:3]
-    return x, y, z
-
-
 def _short(name: str) -> str:
     return name.removeprefix("void ").partition("<")[0].partition("(")[0]
-
-
-def _merged(ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Equal launches become one Op with a count and mean durations, in order of first appearance."""
-    groups: dict[object, list[Op]] = {}
-    for op in ops:
-        launches = tuple(
-            (k.name, k.grid, k.block, k.registers_per_thread, k.shared_bytes) for k in op.kernels
-        )
-        key = (op.name, op.phase, op.inputs, op.outputs, op.flops, op.bytes, launches)
-        groups.setdefault(key, []).append(op)
-    return tuple(_mean(group) for group in groups.values())
-
-
-def _mean(group: Sequence[Op]) -> Op:
-    kernels = tuple(
-        replace(same[0], duration_s=statistics.fmean(kernel.duration_s for kernel in same))
-        for same in zip(*(op.kernels for op in group), strict=True)
-    )
-    measured_s = statistics.fmean(op.measured_s or 0.0 for op in group)
-    return replace(group[0], count=len(group), measured_s=measured_s, kernels=kernels)
 
 
 def _memory(recording: Recording, num_steps: int) -> MemoryUse:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import ProfileError
+from advisor.gpus import resolve_gpu
 from advisor.profile.costs import cost_of
+from advisor.profile.launches import kernels_of, merged
+from advisor.profile.timeline import Timeline
 from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
 from advisor.types import (
     Collective,
@@ -45,16 +49,32 @@ def read_recording(path: Path) -> Recording | None:
     return dict(recording)
 
 
-def trace_of(recording: Recording, script: str, arguments: Sequence[str]) -> Trace:
-    """A trace of the recorded iteration, each operator with its cost."""
-    ops, cost_warnings = _operators(recording["operators"])
+def trace_of(
+    recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None = None
+) -> Trace:
+    """A trace of the recorded iteration, each operator with its cost.
+
+    Args:
+        recording: what the child wrote.
+        script: as the user named it.
+        arguments: the script's command line, without secrets.
+        timeline: what the calls ran on a real GPU.
+
+    Raises:
+        UnknownGpuError: the GPU that it ran on is not in the catalog.
+    """
+    ops, warnings = _operators(recording["operators"])
+    if timeline is not None:
+        ops = _measured(ops, recording["calls"], timeline)
+        warnings += _timeline_warnings(timeline)
+    device = recording.get("device_name")
     loading = _Loading(recording)
     return Trace(
         schema_version=SCHEMA_VERSION,
         script=script,
         arguments=tuple(arguments),
-        backend="fake",
-        origin_gpu=None,
+        backend=recording["backend"],
+        origin_gpu=None if device is None else resolve_gpu(device).name,
         versions=dict(recording["versions"]),
         precision=Precision(amp_dtype=recording["amp_dtype"], **recording["precision"]),
         batch_size=loading.batch_size,
@@ -62,12 +82,12 @@ def trace_of(recording: Recording, script: str, arguments: Sequence[str]) -> Tra
         iterations_per_epoch=loading.iterations_per_epoch,
         accumulation=loading.accumulation,
         ops=ops,
-        iteration_s=None,
+        iteration_s=recording.get("iteration_s"),
         data_loading_s=loading.seconds,
         num_workers=loading.num_workers,
         memory=MemoryUse(**recording["memory"]),
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
-        warnings=(*recording["warnings"], *loading.warnings, *cost_warnings),
+        warnings=(*recording["warnings"], *loading.warnings, *warnings),
     )
 
 
@@ -134,3 +154,21 @@ def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], li
             )
         )
     return tuple(ops), list(warnings)
+
+
+def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timeline) -> tuple[Op, ...]:
+    """Each call with what it ran; calls that launched the same kernels are counted together."""
+    single = []
+    for op, numbers in zip(ops, calls, strict=True):
+        for number in numbers:
+            events = timeline.by_call.get(number, ())
+            seconds = sum(event.duration_s for event in events)
+            single.append(replace(op, count=1, measured_s=seconds, kernels=kernels_of(events)))
+    return merged(single)
+
+
+def _timeline_warnings(timeline: Timeline) -> list[str]:
+    if not timeline.unmarked:
+        return []
+    found = f"{len(timeline.unmarked)} kernels ({timeline.unmarked_share:.1%} of the GPU's time)"
+    return [f"{found} were launched by no operator that torch dispatches; they are left out"]

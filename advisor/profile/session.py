@@ -6,16 +6,18 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from advisor.errors import InputError
+from advisor.errors import GpuUnusableError, InputError
 from advisor.gpus import resolve_gpu
+from advisor.profile.backends import check_backend
 from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
 from advisor.profile.interpreter import candidates
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording, trace_of
+from advisor.profile.timeline import Timeline, read_timeline
 from advisor.types import Trace
 
 DEFAULT_TIMEOUT_S = 300.0
@@ -53,12 +55,13 @@ def pretend(name: str) -> PretendedGpu:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Job:
     """What the child is to do."""
 
     script: str
     arguments: tuple[str, ...]
+    backend: str
     gpu: PretendedGpu
     skip_patches: tuple[str, ...] = field(default=())
 
@@ -73,29 +76,41 @@ def profile(
     gpu: PretendedGpu | None = None,
     progress: Progress | None = None,
 ) -> Trace:
-    """Run a training script up to its third optimizer step and describe one iteration.
+    """Run a training script for a few optimizer steps and describe one iteration.
 
     Args:
         script: the file that starts the training; it sees ``arguments`` as its own.
         arguments: the script's command line.
         python: the interpreter, by default the active virtual environment's, else this one.
         timeout_s: seconds after which the script is stopped.
-        backend: ``fake`` needs no GPU.
-        gpu: which GPU the script believes it has.
+        backend: ``fake`` needs no GPU; ``cuda`` measures on this machine's GPU; ``auto`` is ``cuda``
+            where it can be used and else ``fake``; ``cpu`` runs everything for real on the CPU.
+        gpu: which GPU the script believes it has, for the fake backend.
         progress: is told in words how far it is.
 
     Raises:
-        InputError: no such script, not Python, no such interpreter, or no torch in it.
+        InputError: no such script, backend or interpreter, not Python, or no torch in it.
+        GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
-    if backend != "fake":
-        raise InputError(f"unknown profiling backend {backend!r}: 'fake' is the one there is.")
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
     _check_script(script)
-    job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
-    recording = _record(job, candidates(python, os.environ), timeout_s, progress)
-    return trace_of(recording, str(script), redact_arguments(arguments, os.environ))
+    job = _Job(str(script), tuple(arguments), backend, gpu or PretendedGpu())
+    interpreters = candidates(python, os.environ)
+    try:
+        check_backend(backend, os.environ)
+        return _trace(job, interpreters, timeout_s, progress)
+    except GpuUnusableError as error:
+        if backend != "auto":
+            raise
+        trace = _trace(replace(job, backend="fake"), interpreters, timeout_s, progress)
+        return replace(trace, warnings=(f"profiled without the GPU: {error}", *trace.warnings))
+
+
+def _trace(job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None) -> Trace:
+    recording, timeline = _record(job, interpreters, timeout_s, progress)
+    return trace_of(recording, job.script, redact_arguments(job.arguments, os.environ), timeline)
 
 
 def _check_script(script: Path) -> None:
@@ -116,15 +131,15 @@ def _check_script(script: Path) -> None:
 
 def _record(
     job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None
-) -> Recording:
-    """The recording by the first interpreter that has torch."""
+) -> tuple[Recording, Timeline | None]:
+    """What the first interpreter that has torch recorded."""
     for position, interpreter in enumerate(interpreters):
         if progress is not None:
             progress(f"profiling {job.script} with {interpreter}")
-        recording, ending = _attempt(job, interpreter, timeout_s, progress)
+        recording, timeline, ending = _attempt(job, interpreter, timeout_s, progress)
         status = None if recording is None else recording["status"]
         if recording is not None and status == "ok":
-            return recording
+            return recording, timeline
         if status == "no_torch" and position + 1 < len(interpreters):
             continue
         raise failure(
@@ -140,24 +155,26 @@ def _record(
 
 def _attempt(
     job: _Job, interpreter: Path, timeout_s: float, progress: Progress | None
-) -> tuple[Recording | None, Ending]:
+) -> tuple[Recording | None, Timeline | None, Ending]:
     with tempfile.TemporaryDirectory(prefix="advisor-profile-") as name:
         folder = Path(name)
-        paths = {"result": str(folder / "result.json"), "progress": str(folder / "progress.txt")}
+        files = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
+        paths = {key: str(folder / file) for key, file in files.items()}
         job_path = folder / "job.json"
         job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
         ending = run_child(
             [interpreter, _CHILD, job_path],
-            environment=child_environment(os.environ),
+            environment=child_environment(os.environ, hides_gpus=job.backend == "cpu"),
             log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
             timeout_s=timeout_s,
             progress=progress,
         )
         recording = read_recording(Path(paths["result"]))
-    return _without_secrets(recording), Ending(
-        returncode=ending.returncode, log=redact(ending.log, os.environ)
-    )
+        has_timeline = recording is not None and "iteration_s" in recording
+        timeline = read_timeline(Path(paths["timeline"])) if has_timeline else None
+    log = redact(ending.log, os.environ)
+    return _without_secrets(recording), timeline, replace(ending, log=log)
 
 
 def _without_secrets(recording: Recording | None) -> Recording | None:

@@ -19,6 +19,7 @@ TREE = {
     "UnknownGpuError": ("InputError", 2),
     "AmbiguousGpuError": ("UnknownGpuError", 2),
     "ProfileError": ("AdvisorError", 1),
+    "GpuUnusableError": ("ProfileError", 1),
     "UnsupportedOpError": ("AdvisorError", 1),
     "CatalogError": ("AdvisorError", 1),
     "StaleCatalogError": ("CatalogError", 1),

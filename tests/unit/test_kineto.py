@@ -15,8 +15,9 @@ from advisor.errors import InputError, TraceError, UnknownGpuError
 from advisor.gpus import load_gpus, resolve_gpu
 from advisor.native import GpuArrays, KernelArrays, reference, scale_kernels
 from advisor.predict import predict
-from advisor.profile.kineto import kernel_of, read_kineto
+from advisor.profile.kineto import read_kineto
 from advisor.profile.kineto_events import read_recording
+from advisor.profile.launches import kernel_of
 from advisor.types import Op, Phase, Trace
 from tests.shared import SHARED, needs_shared
 

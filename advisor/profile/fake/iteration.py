@@ -74,6 +74,7 @@ class Iterations:
         self.num_spans += 1
         self.last = {
             "operators": session.recorder.operators(),
+            "calls": session.recorder.calls(),
             "num_backward_passes": session.recorder.num_backward_passes,
             "memory": session.memory.usage(),
             "loading": session.loading.usage(),
@@ -122,5 +123,6 @@ def _parameters(optimizer: Any) -> list[Any]:
 
 
 def _tag(session: Session, value: Any, kind: str) -> None:
-    if isinstance(value, torch.Tensor) and value.is_cuda and value.layout is torch.strided:
+    is_there = isinstance(value, torch.Tensor) and value.device.type == session.device_type
+    if is_there and value.layout is torch.strided:
         session.memory.tag(value, kind)

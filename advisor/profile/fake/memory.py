@@ -49,10 +49,12 @@ class MemoryTracker:
         self._span_events.append((serial, num_bytes))
 
     def tag(self, tensor: Any, kind: str) -> None:
-        """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``."""
-        entry = self._live.get(tensor.untyped_storage()._cdata)
-        if entry is not None:
-            self._kinds[entry[0]] = kind
+        """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``.
+
+        A storage made while nobody watched is counted from now on.
+        """
+        self.track(tensor)
+        self._kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
 
     def start_span(self) -> None:
         """Begin a new iteration."""

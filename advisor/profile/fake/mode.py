@@ -56,7 +56,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         """Run or pretend to run one operator."""
         self.stopper.check()
         kwargs = kwargs or {}
-        if any(_desugars_itself(kind) for kind in types):
+        if any(desugars_itself(kind) for kind in types):
             return NotImplemented  # DTensor and the like come back as plain tensors
         has_fake = _has_fake(args) or (bool(kwargs) and _has_fake(tuple(kwargs.values())))
         device = kwargs.get("device")
@@ -140,7 +140,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
-def _desugars_itself(kind: Any) -> bool:
+def desugars_itself(kind: Any) -> bool:
+    """Whether a tensor subclass takes operators apart itself before plain tensors see them."""
     return (
         kind not in _PLAIN_TYPES and issubclass(kind, torch.Tensor) and "__torch_dispatch__" in kind.__dict__
     )

@@ -20,18 +20,21 @@ class Recorder:
 
     Attributes:
         phase: ``forward`` or ``optimizer``; backward is told by the autograd engine.
+        next_call: the number that the next call will get; calls count through all spans.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device_type: str = "cuda") -> None:
         self.phase = "forward"
+        self.next_call = 0
+        self._device_type = device_type
         self._signatures: dict[Any, Signature] = {}
         self._dtype_names: dict[Any, str] = {}
-        self._counts: dict[Any, int] = {}
+        self._calls: dict[Any, list[int]] = {}
         self._backward_passes: set[int] = set()
 
     def start_span(self) -> None:
         """Forget the operators so far."""
-        self._counts = {}
+        self._calls = {}
         self._backward_passes = set()
 
     @property
@@ -47,7 +50,7 @@ class Recorder:
         if not signature.runs_kernel:
             return
         inputs, written, attributes = self._split(signature, args, kwargs)
-        outputs = [self._spec(tensor) for tensor in _tensors(result)] or written
+        outputs = [self._spec(tensor) for tensor in self._tensors(result)] or written
         if inputs or outputs:
             self._count(signature.name, inputs, outputs, attributes)
 
@@ -65,10 +68,14 @@ class Recorder:
                 "inputs": [_plain(spec) for spec in inputs],
                 "outputs": [_plain(spec) for spec in outputs],
                 "attributes": dict(attributes),
-                "count": count,
+                "count": len(calls),
             }
-            for (name, phase, inputs, outputs, attributes), count in self._counts.items()
+            for (name, phase, inputs, outputs, attributes), calls in self._calls.items()
         ]
+
+    def calls(self) -> list[list[int]]:
+        """The numbers of the calls of each operator, in the order of ``operators``."""
+        return list(self._calls.values())
 
     def _split(
         self, signature: Signature, args: Any, kwargs: Any
@@ -79,7 +86,7 @@ class Recorder:
         for index, (name, takes_tensors, is_written, is_attribute, default) in enumerate(signature.arguments):
             value = args[index] if index < len(args) else kwargs.get(name, default)
             if takes_tensors:
-                specs = [self._spec(tensor) for tensor in _tensors(value)]
+                specs = [self._spec(tensor) for tensor in self._tensors(value)]
                 inputs += specs
                 if is_written:
                     written += specs
@@ -97,7 +104,8 @@ class Recorder:
         attributes: AttributeList,
     ) -> None:
         key = (name, self._phase(name), tuple(inputs), tuple(outputs), tuple(attributes))
-        self._counts[key] = self._counts.get(key, 0) + 1
+        self._calls.setdefault(key, []).append(self.next_call)
+        self.next_call += 1
 
     def _phase(self, name: str) -> str:
         task = torch._C._current_graph_task_id()
@@ -108,6 +116,15 @@ class Recorder:
         if name.startswith(("aten::_foreach", "aten::_amp_", "aten::_fused")):
             return "optimizer"
         return self.phase
+
+    def _tensors(self, value: Any) -> Iterator[Any]:
+        if isinstance(value, torch.Tensor):
+            # Zero-dimensional CPU tensors travel to a GPU as kernel arguments.
+            if value.dim() > 0 or value.device.type == self._device_type:
+                yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                yield from self._tensors(item)
 
     def _spec(self, tensor: Any) -> TensorKey:
         stride = tuple(tensor.stride()) if tensor.layout is torch.strided else None
@@ -128,16 +145,6 @@ class Recorder:
         if isinstance(value, (list, tuple)):
             return tuple(self._attribute(item) for item in value)
         return self._dtype(value) if isinstance(value, torch.dtype) else str(value)
-
-
-def _tensors(value: Any) -> Iterator[Any]:
-    if isinstance(value, torch.Tensor):
-        # Zero-dimensional CPU tensors travel as kernel arguments.
-        if value.device.type != "cpu" or value.dim() > 0:
-            yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
 
 
 def _plain(spec: TensorKey) -> dict[str, Any]:

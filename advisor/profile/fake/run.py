@@ -48,43 +48,92 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    from . import lazy_dynamo, patches
-    from .gpu import PretendedGpu
-    from .iteration import SPANS_WANTED, Iterations
+    backend = _backend(job["backend"])
+    if backend is None:
+        return "no_cuda", {"message": _why_no_cuda()}
+    if backend == "fake":
+        from . import lazy_dynamo
 
-    lazy_dynamo.install()
+        lazy_dynamo.install()
+    from . import patches
+    from .gpu import PretendedGpu
+    from .iteration import Iterations
+    from .precision import watch_autocast
     from .session import Session
 
-    session = Session(PretendedGpu.from_job(job["gpu"]))
+    session = Session(PretendedGpu.from_job(job["gpu"]), backend)
     patches.install(session, skip=frozenset(job.get("skip_patches", ())))
-
-    def on_span(count: int) -> None:
-        _progress(job, f"step {count} of {SPANS_WANTED}")
-        if iterations.is_steady:
-            _write(job, {"status": "ok", **_result(session, iterations)})
-            session.stopper.stop()
-
-    iterations = Iterations(session, on_span)
+    if backend != "fake":
+        watch_autocast(session)
+    end = _End(job, session)
+    iterations = Iterations(session, lambda _: end.on_span(iterations))
     iterations.install()
     iterations.start_span()
     _progress(job, "script started")
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         _leave()
-    if status == "ended" and iterations.last is not None:
+    if status == "ended" and iterations.last is not None and backend != "cuda":
         session.warn(
             f"the script made only {iterations.num_spans} optimizer step(s): the trace is of the"
             " last one, set-up work included"
         )
-        return "ok", _result(session, iterations)
+        return "ok", _result(session, iterations.last)
+    details = {**details, "num_spans": iterations.num_spans, "backend": backend}
     return ("no_iteration" if status == "ended" else status), details
+
+
+def _backend(wanted: str) -> str | None:
+    """What to run on; None if CUDA is wanted and not there."""
+    import torch
+
+    has_cuda = wanted in ("cuda", "auto") and torch.cuda.is_available()
+    if wanted == "auto":
+        return "cuda" if has_cuda else "fake"
+    return wanted if wanted != "cuda" or has_cuda else None
+
+
+def _why_no_cuda() -> str:
+    import torch
+
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is a build without CUDA"
+    return f"torch {torch.__version__} finds no CUDA device"
+
+
+class _End:
+    """Ends the run as soon as what the backend needs is known."""
+
+    def __init__(self, job: dict[str, Any], session: Any) -> None:
+        from .iteration import SPANS_WANTED
+        from .real_gpu import Measurement
+
+        self._job = job
+        self._session = session
+        self._measurement = Measurement(session, job["timeline"]) if session.backend == "cuda" else None
+        self._wanted = SPANS_WANTED if self._measurement is None else self._measurement.num_spans
+
+    def on_span(self, iterations: Any) -> None:
+        """Called at the end of each span."""
+        measurement = self._measurement
+        _progress(self._job, f"step {iterations.num_spans} of {self._wanted}")
+        if measurement is not None:
+            measurement.end_span(iterations.num_spans, iterations.last)
+            if measurement.result is not None:
+                self._stop({**iterations.last, **measurement.result})
+        elif iterations.is_steady:
+            self._stop(iterations.last)
+
+    def _stop(self, span: dict[str, Any]) -> None:
+        _write(self._job, {"status": "ok", **_result(self._session, span)})
+        self._session.stopper.stop()
 
 
 def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]:
     from .stop import StopProfiling
 
     try:
-        with session.mode, _as_main(job):
+        with _watched(session), _as_main(job):
             runpy.run_path(job["script"], run_name="__main__")
     except StopProfiling:
         return "ended", {}
@@ -97,6 +146,11 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
         return "crashed", {"message": f"{type(error).__name__}: {error}", **_where(error)}
     return "ended", {"message": "it came to its end"}
+
+
+def _watched(session: Any) -> contextlib.AbstractContextManager[Any]:
+    # On a real GPU only one span is watched: until then nothing may slow the script.
+    return contextlib.nullcontext() if session.backend == "cuda" else session.mode
 
 
 @contextlib.contextmanager
@@ -126,27 +180,19 @@ def _where(error: BaseException) -> dict[str, Any]:
     return {"traceback": "".join(shown.format())}
 
 
-def _result(session: Any, iterations: Any) -> dict[str, Any]:
+def _result(session: Any, span: dict[str, Any]) -> dict[str, Any]:
     import torch
 
+    from .precision import tf32_flags
+
     return {
-        **iterations.last,
+        **span,
+        "backend": session.backend,
         "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
-        "precision": _precision(torch),
+        "precision": tf32_flags(),
         "warnings": session.all_warnings(),
         "collectives": [],
     }
-
-
-def _precision(torch: Any) -> dict[str, Any]:
-    return {
-        "tf32_matmul": _tf32_matmul(torch),
-        "tf32_cudnn": bool(torch.backends.cudnn.allow_tf32),
-    }
-
-
-def _tf32_matmul(torch: Any) -> bool:
-    return bool(torch.get_float32_matmul_precision() != "highest")
 
 
 def _progress(job: dict[str, Any], line: str) -> None:

@@ -10,23 +10,32 @@ from .memory import MemoryTracker
 from .mode import HybridMode
 from .recorder import Recorder
 from .stop import Stopper
+from .watching import WatchingMode
 
 
 class Session:
     """One run of the script.
 
     Attributes:
+        backend: ``fake``, ``cpu`` or ``cuda``.
+        device_type: where the operators that count run; ``cuda`` for the fake backend, too.
         amp_dtype: what autocast cast to in the current span, None if it did not.
         warnings: what the user should know about this run, in order, each once.
     """
 
-    def __init__(self, gpu: PretendedGpu) -> None:
+    def __init__(self, gpu: PretendedGpu, backend: str = "fake") -> None:
         self.gpu = gpu
-        self.recorder = Recorder()
+        self.backend = backend
+        self.device_type = "cpu" if backend == "cpu" else "cuda"
+        self.recorder = Recorder(self.device_type)
         self.memory = MemoryTracker()
         self.loading = Loading()
         self.stopper = Stopper()
-        self.mode = HybridMode(self.recorder, self.memory, self.stopper)
+        self.mode: HybridMode | WatchingMode
+        if backend == "fake":
+            self.mode = HybridMode(self.recorder, self.memory, self.stopper)
+        else:
+            self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
         self.autocast_library: Any = None
         self.warnings: dict[str, None] = {}

@@ -180,9 +180,10 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     script = tmp_path / "train.py"
     script.write_text("pass\n")
     python = tmp_path / "python"
-    settings = Settings(profile={"python": python, "timeout": "90s"})
+    settings = Settings(profile={"python": python, "timeout": "90s", "backend": "cpu"})
     load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
-    assert profiled == [(script, ["--lr", "1"], {"python": python, "timeout_s": 90.0, "gpu": None})]
+    options = {"python": python, "timeout_s": 90.0, "backend": "cpu", "gpu": None}
+    assert profiled == [(script, ["--lr", "1"], options)]
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
@@ -192,3 +193,12 @@ def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
     assert (options["python"], options["timeout_s"]) == (None, 300.0)
     assert isinstance(options["gpu"], PretendedGpu)
     assert options["gpu"].name == "NVIDIA T4"
+    assert options["backend"] == "fake"
+
+
+def test_a_real_device_cannot_be_called_another(tmp_path, profiled):
+    for backend in ("cpu", "cuda"):
+        config = Config(settings=Settings(profile={"backend": backend}), origins={}, warnings=())
+        with pytest.raises(InputError, match=f"--as T4 needs the backend fake, not {backend}"):
+            profile_script(tmp_path / "train.py", None, config, pretended="T4")
+    assert not profiled

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import AdvisorError, InputError, ProfileError
+from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.profile.failures import failure
 
 LOG = "\n".join(f"line {number}." for number in range(1, 31))
@@ -149,3 +149,40 @@ def test_each_trouble_with_torch_has_its_own_words(status, words, others):
 
 def test_a_missing_module_is_named():
     assert "'timm'" in str(explain("missing_module", message="timm"))
+
+
+# --- This machine's GPU ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ({"status": "no_cuda", "message": "torch 2.13.0+cpu is a build without CUDA"}, "without CUDA"),
+        (
+            {
+                "status": "crashed",
+                "backend": "cuda",
+                "message": "OutOfMemoryError: CUDA out of memory.",
+            },
+            "does not fit on this GPU",
+        ),
+        ({"status": "no_iteration", "backend": "cuda", "num_spans": 4}, "only 4 optimizer step"),
+    ],
+)
+def test_what_works_without_the_gpu_says_so(found, words):
+    error = explain(**found)
+    assert type(error) is GpuUnusableError
+    assert words in str(error)
+    assert str(error).endswith("--backend fake.")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"status": "crashed", "backend": "fake", "message": "CUDA out of memory"},
+        {"status": "crashed", "backend": "cuda", "message": "ValueError: x"},
+        {"status": "no_iteration", "backend": "cuda", "num_spans": 0},
+    ],
+)
+def test_what_fails_without_the_gpu_too_does_not(found):
+    assert type(explain(**found)) is ProfileError

@@ -18,6 +18,7 @@ class OnGpu(torch.Tensor):
     """A CPU tensor that claims to be on the GPU."""
 
     is_cuda = property(lambda _: True)
+    device = property(lambda _: torch.device("cuda", 0))
 
 
 class Part:
@@ -36,6 +37,9 @@ class Part:
     def operators(self) -> list[str]:
         return [f"span {self.starts}"]
 
+    def calls(self) -> list[list[int]]:
+        return [[self.starts]]
+
     def usage(self) -> Any:
         return self.loading
 
@@ -51,6 +55,7 @@ class Run:
         self.checks = 0
         self.stopper = SimpleNamespace(check=self._check)
         self.amp_dtype: str | None = None
+        self.device_type = "cuda"
         self.told: list[int] = []
         self.iterations = Iterations(self, self.told.append)  # type: ignore[arg-type]
         self.iterations.start_span()
@@ -116,6 +121,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
     run.step(optimizer, 8)
     assert run.iterations.last == {
         "operators": ["span 1"],
+        "calls": [[1]],
         "num_backward_passes": 1,
         "memory": None,
         "loading": {"samples": 8},

@@ -213,7 +213,9 @@ def test_the_last_kind_wins(tracker):
     assert (usage["parameter_bytes"], usage["gradient_bytes"]) == (512, 0)
 
 
-def test_an_unknown_storage_takes_no_kind(tracker):
+def test_a_storage_made_while_nobody_watched_counts_from_then_on(tracker):
     tracker.start_span()
-    tracker.tag(Tensor(512), "parameter")
-    assert set(tracker.usage().values()) == {0}
+    parameter = Tensor(512)
+    tracker.tag(parameter, "parameter")
+    usage = tracker.usage()
+    assert (usage["parameter_bytes"], usage["peak_bytes"], usage["activation_bytes"]) == (512, 512, 0)

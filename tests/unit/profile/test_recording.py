@@ -2,9 +2,11 @@ import json
 
 import pytest
 
-from advisor.errors import InputError, ProfileError
+from advisor.errors import InputError, ProfileError, UnknownGpuError
 from advisor.profile.failures import failure
+from advisor.profile.kineto_events import DeviceEvent
 from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
+from advisor.profile.timeline import Timeline
 from advisor.trace_io import read_trace, write_trace
 from advisor.types import Phase
 
@@ -19,6 +21,7 @@ def recording(**changes):
     whole = {
         "format_version": FORMAT_VERSION,
         "status": "ok",
+        "backend": "fake",
         "operators": [
             {
                 "name": "aten::mm",
@@ -159,3 +162,56 @@ def test_of_a_long_log_the_end_is_shown():
     text = str(explain(None, 3, log="\n".join(f"line {number}" for number in range(100))))
     assert "line 99" in text
     assert "line 84" not in text
+
+
+# --- What was measured -----------------------------------------------------------------------------
+
+
+def event(duration_s, name="gemm", kind="kernel", **args):
+    whole = {"grid": [1, 2, 3], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 0, **args}
+    return DeviceEvent(
+        kind=kind, name=name, begin_s=0.0, duration_s=duration_s, correlation=1, external_id=None, args=whole
+    )
+
+
+def measured(by_call, unmarked=(), **changes):
+    timeline = Timeline(by_call=by_call, unmarked=unmarked)
+    whole = recording(
+        backend="cuda", calls=[[4, 5, 9]], iteration_s=0.25, device_name="NVIDIA A100-SXM4-80GB", **changes
+    )
+    return trace_of(whole, "train.py", [], timeline)
+
+
+def test_each_call_takes_its_own_kernels():
+    trace = measured({4: (event(1.0),), 5: (event(2.0),), 9: (event(3.0), event(4.0, "reduce"))})
+    twice, once = trace.ops
+    assert (twice.count, twice.measured_s, [k.name for k in twice.kernels]) == (2, 1.5, ["gemm"])
+    assert (once.count, once.measured_s, [k.name for k in once.kernels]) == (1, 7.0, ["gemm", "reduce"])
+    assert twice.attributes == once.attributes == {"sizes": (1, (2,)), "flag": True}
+    assert (trace.backend, trace.origin_gpu, trace.iteration_s) == ("cuda", "A100-SXM-80GB", 0.25)
+
+
+def test_a_call_that_launched_nothing_took_no_time():
+    (op,) = measured({}).ops
+    assert (op.count, op.measured_s, op.kernels) == (3, 0.0, ())
+
+
+def test_copies_are_measured_and_no_kernels():
+    (op,) = measured({call: (event(2.0, kind="memcpy"),) for call in (4, 5, 9)}).ops
+    assert (op.count, op.measured_s, op.kernels) == (3, 2.0, ())
+
+
+def test_kernels_of_no_call_are_told():
+    trace = measured({call: (event(1.0),) for call in (4, 5, 9)}, unmarked=(event(1.0),))
+    assert "1 kernels (25.0% of the GPU's time) were launched by no operator" in trace.warnings[-1]
+
+
+def test_a_gpu_that_is_in_no_catalog_cannot_be_scaled_from():
+    with pytest.raises(UnknownGpuError, match="Voodoo"):
+        trace_of(recording(backend="cuda", device_name="Voodoo 2", iteration_s=1.0), "train.py", [])
+
+
+def test_a_measured_trace_survives_its_file(tmp_path):
+    trace = measured({4: (event(1.0),), 5: (event(2.0),), 9: (event(3.0),)})
+    write_trace(trace, tmp_path / "t.json.gz")
+    assert read_trace(tmp_path / "t.json.gz") == trace

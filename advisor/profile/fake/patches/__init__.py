@@ -18,9 +18,12 @@ ORDER = (
     "compiling", "data_loader", "data_parallel", "saving",
 )  # fmt: skip
 
+# What a script must not do, or cannot while it is watched, on a device that is really there.
+ON_REAL_DEVICE = {"cpu": ("compiling", "data_loader", "saving"), "cuda": ("data_loader", "saving")}
+
 
 def install(session: Session, skip: frozenset[str] = frozenset()) -> None:
-    """Apply all patches but those in ``skip`` (which exists for the tests).
+    """Apply the backend's patches but those in ``skip`` (which exists for the tests).
 
     Raises:
         ValueError: ``skip`` names no patch.
@@ -28,6 +31,7 @@ def install(session: Session, skip: frozenset[str] = frozenset()) -> None:
     unknown = skip.difference(ORDER)
     if unknown:
         raise ValueError(f"no such patches: {sorted(unknown)}; there are {', '.join(ORDER)}")
+    wanted = ON_REAL_DEVICE.get(session.backend, ORDER)
     for name in ORDER:
-        if name not in skip:
+        if name in wanted and name not in skip:
             importlib.import_module("." + name, __name__).install(session)

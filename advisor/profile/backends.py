@@ -1,0 +1,54 @@
+"""Which backend can be used here: a GPU that others work on gives wrong times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.devices import Device, detect_devices
+from advisor.errors import GpuUnusableError, InputError
+from advisor.units import format_bytes
+
+BACKENDS = ("auto", "cuda", "fake", "cpu")
+# A desktop's own windows take a few per cent.
+BUSY_UTILIZATION = 0.15
+BUSY_MEMORY_SHARE = 0.2
+
+
+def check_backend(backend: str, environment: Mapping[str, str]) -> None:
+    """Refuse an unknown backend, and CUDA on a GPU that is busy.
+
+    Raises:
+        InputError: there is no such backend.
+        GpuUnusableError: the GPU that the script would get is busy.
+    """
+    if backend not in BACKENDS:
+        raise InputError(f"unknown profiling backend {backend!r}: choose one of {', '.join(BACKENDS)}.")
+    if backend in ("fake", "cpu"):
+        return
+    devices = detect_devices()
+    index = _first_visible(environment)
+    if index < len(devices):
+        reason = why_busy(devices[index])
+        if reason is not None:
+            raise GpuUnusableError(
+                f"{reason}. Wait until it is free, choose another with CUDA_VISIBLE_DEVICES, or profile"
+                " without it: --backend fake."
+            )
+
+
+def why_busy(device: Device) -> str | None:
+    """In words what others do on the GPU; None if it is free, or nobody knows."""
+    if device.utilization is not None and device.utilization > BUSY_UTILIZATION:
+        return f"the {device.name} is busy ({device.utilization:.0%} utilized)"
+    if device.used_bytes is None or not device.memory_bytes:
+        return None
+    if device.used_bytes <= BUSY_MEMORY_SHARE * device.memory_bytes:
+        return None
+    used, total = format_bytes(device.used_bytes), format_bytes(device.memory_bytes)
+    return f"others use {used} of the {total} of the {device.name}"
+
+
+def _first_visible(environment: Mapping[str, str]) -> int:
+    """nvidia-smi's index of CUDA's device 0 (names such as GPU-8932f937 are left to CUDA)."""
+    first = environment.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    return int(first) if first.isdigit() else 0

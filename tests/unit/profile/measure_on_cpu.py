@@ -1,0 +1,72 @@
+"""Runs the measurement of a real GPU on CPU tensors: the profiler is real, CUDA's clock is not.
+
+Usage: ``measure_on_cpu.py TIMELINE.json RESULT.json SAMPLES...``: the samples of each span.
+"""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.unit.profile.probe_server import GPU, load_payload
+
+SPAN_S = 0.5
+
+
+class Event:
+    """Each event is half a second after the one before, of a short batch a tenth."""
+
+    now_ms = 0.0
+
+    def __init__(self, *, enable_timing):
+        assert enable_timing
+
+    def record(self):
+        self.recorded_ms = Event.now_ms
+
+    def elapsed_time(self, end):
+        return end.recorded_ms - self.recorded_ms
+
+
+def pretend_to_have_cuda():
+    torch.cuda.Event = Event
+    torch.cuda.synchronize = torch.cuda.reset_peak_memory_stats = lambda: None
+    torch.cuda.max_memory_allocated = lambda: 10**9
+    torch.cuda.get_device_name = lambda: "NVIDIA A100-SXM4-80GB"
+
+
+def main(timeline, target, *samples):
+    pretend_to_have_cuda()
+    payload = load_payload()
+    session_module, real_gpu, iteration, gpu = (
+        importlib.import_module(f"{payload}.{name}") for name in ("session", "real_gpu", "iteration", "gpu")
+    )
+    session = session_module.Session(gpu.PretendedGpu.from_job(GPU), "cpu")
+    measurement = real_gpu.Measurement(session, timeline)
+
+    def on_span(count):
+        span = iterations.last
+        span["loading"] = {"samples": int(samples[count - 1])}
+        Event.now_ms += 1e3 * SPAN_S if span["loading"]["samples"] == 64 else 1e2 * SPAN_S
+        measurement.end_span(count, span)
+        watched.append(session.mode.marks_calls)
+
+    iterations, watched = iteration.Iterations(session, on_span), []
+    iterations.install()
+    iterations.start_span()
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    optimizer = torch.optim.AdamW(model.parameters())
+    while measurement.result is None:
+        loss = model(torch.zeros(16, 64)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    result = {**iterations.last, **measurement.result, "watched": watched}
+    Path(target).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,69 @@
+"""A GPU that others work on is refused; what the driver says comes from a program on PATH."""
+
+import pytest
+
+from advisor.devices import Device
+from advisor.errors import GpuUnusableError, InputError
+from advisor.profile.backends import BACKENDS, check_backend, why_busy
+
+FREE = "NVIDIA A10G, 23028, 300, 2"
+BUSY = "NVIDIA A10G, 23028, 300, 83"
+FULL = "NVIDIA A10G, 23028, 20000, 0"
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path, monkeypatch):
+    """Puts a program of that name on PATH that prints the given lines."""
+
+    def make(*lines):
+        program = tmp_path / "nvidia-smi"
+        program.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    return make
+
+
+def test_unknown_backend():
+    with pytest.raises(InputError, match="'gpu': choose one of auto, cuda, fake, cpu"):
+        check_backend("gpu", {})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_free_gpu_is_fine(backend, nvidia_smi):
+    nvidia_smi(FREE)
+    check_backend(backend, {})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_driver_is_for_the_child_to_tell(backend, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check_backend(backend, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [(BUSY, r"busy \(83% utilized\)"), (FULL, "others use .* of the")]
+)
+def test_a_busy_gpu_is_refused_where_it_would_be_measured(line, words, nvidia_smi):
+    nvidia_smi(line)
+    for backend in ("auto", "cuda"):
+        with pytest.raises(GpuUnusableError, match=words + ".*--backend fake"):
+            check_backend(backend, {})
+    for backend in ("fake", "cpu"):
+        check_backend(backend, {})
+
+
+def test_the_gpu_that_the_script_sees_counts(nvidia_smi):
+    nvidia_smi(BUSY, FREE)
+    check_backend("cuda", {"CUDA_VISIBLE_DEVICES": "1,0"})
+    with pytest.raises(GpuUnusableError):
+        check_backend("cuda", {"CUDA_VISIBLE_DEVICES": "0"})
+    check_backend("cuda", {"CUDA_VISIBLE_DEVICES": "7"})
+
+
+def test_what_the_driver_does_not_say_is_not_busy():
+    silent = Device(name="GPU", memory_bytes=None, used_bytes=None, utilization=None)
+    assert why_busy(silent) is None
+    assert why_busy(Device(name="GPU", memory_bytes=None, used_bytes=10**12, utilization=0.15)) is None
+    assert why_busy(Device(name="GPU", memory_bytes=1000, used_bytes=200, utilization=0.0)) is None
+    assert why_busy(Device(name="GPU", memory_bytes=1000, used_bytes=201, utilization=0.0)) is not None

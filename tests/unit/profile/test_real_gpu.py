@@ -1,0 +1,98 @@
+"""The order of warm-up, timing and watching, and marks that lead from each recorded call to the timeline.
+
+The parts that only a GPU has are in tests/end_to_end/test_cuda_backend.py.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.profile.kineto_events import DeviceEvent, Launch, Recording, _host
+from advisor.profile.timeline import timeline_of
+
+PROGRAM = Path(__file__).with_name("measure_on_cpu.py")
+WARM_UP, TIMED = 4, 8
+pytestmark = pytest.mark.torch
+
+
+def measure(folder, samples):
+    pytest.importorskip("torch")
+    timeline, result = folder / "timeline.json", folder / "result.json"
+    command = [sys.executable, PROGRAM, timeline, result, *map(str, samples)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(result.read_text()), json.loads(timeline.read_text())["traceEvents"]
+
+
+@pytest.fixture(scope="module")
+def even(tmp_path_factory):
+    return measure(tmp_path_factory.mktemp("even"), [64] * 13)
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    # The tenth span ends an epoch with a short batch, and so does the first watched one.
+    return measure(tmp_path_factory.mktemp("uneven"), [64] * 9 + [7] + [64] * 2 + [7] + [64] * 5)
+
+
+def test_nothing_is_watched_before_the_time_is_known(even):
+    result, _ = even
+    assert result["watched"] == [False] * (WARM_UP + TIMED - 1) + [True] * 2
+
+
+def test_the_time_of_a_full_iteration(even, uneven):
+    for result, _ in (even, uneven):
+        assert result["iteration_s"] == pytest.approx(0.5)
+
+
+def test_a_short_last_batch_is_not_the_one_that_is_taken(uneven):
+    result, _ = uneven
+    assert result["loading"]["samples"] == 64
+    assert len(result["watched"]) == WARM_UP + TIMED + 2
+
+
+def test_the_allocator_tells_the_peak(even):
+    result, _ = even
+    memory = result["memory"]
+    parameters = sum(-(-n // 512) * 512 for n in (64 * 32 * 4, 32 * 4, 32 * 8 * 4, 8 * 4))
+    assert memory["parameter_bytes"] == memory["gradient_bytes"] == parameters
+    # AdamW keeps two moments, and on a CPU a step count for each of the four.
+    assert memory["optimizer_bytes"] == 2 * parameters + 4 * 512
+    assert memory["peak_bytes"] == 10**9
+    assert memory["activation_bytes"] == 10**9 - 4 * parameters - 4 * 512
+
+
+def test_every_recorded_call_has_its_operator_in_the_timeline(even, uneven):
+    for result, events in (even, uneven):
+        numbers = sorted(number for calls in result["calls"] for number in calls)
+        assert len(numbers) == sum(entry["count"] for entry in result["operators"])
+        found = timeline_of(pretended_launches(events)).by_call
+        for entry, calls in zip(result["operators"], result["calls"], strict=True):
+            for call in calls:
+                assert entry["name"] in [event.name for event in found[call]]
+
+
+def pretended_launches(events):
+    """As if each operator's event were the launch of a kernel of its name."""
+    spans = [event for event in events if event.get("ph") == "X"]
+    operators = list(_host(spans, {"cpu_op"}))
+    marks = sorted((m for m in _host(spans, {"user_annotation"})), key=lambda mark: mark.begin_s)
+    return Recording(
+        operators=(),
+        marks=tuple(marks),
+        launches={
+            number: Launch(thread=operator.thread, begin_s=operator.begin_s, external_id=None)
+            for number, operator in enumerate(operators)
+        },
+        device_events=tuple(
+            DeviceEvent(
+                kind="kernel", name=operator.name, begin_s=0.0, duration_s=1.0, correlation=number,
+                external_id=None, args={},
+            )
+            for number, operator in enumerate(operators)
+        ),
+        device_name=None,
+    )  # fmt: skip
