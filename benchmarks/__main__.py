@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import native, startup
+from benchmarks import native, profiling, startup
 
 
 def main() -> None:
     """Run all of them."""
     startup.main()
     native.main()
+    profiling.main()
 
 
 if __name__ == "__main__":
