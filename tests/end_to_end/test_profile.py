@@ -125,7 +125,7 @@ def test_resnet50(example):
     assert not found.precision.tf32_matmul
     assert found.precision.tf32_cudnn
     assert count(found, "aten::convolution") == count(found, "aten::convolution_backward") == 53
-    assert count(found, "aten::native_batch_norm_backward", Phase.BACKWARD) == 53
+    assert count(found, "aten::cudnn_batch_norm_backward", Phase.BACKWARD) == 53
     assert count(found, "advisor::h2d_copy") == 2
     assert found.warnings == ()
     assert 0 < found.data_loading_s < 10

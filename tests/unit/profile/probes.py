@@ -116,6 +116,27 @@ result = len(steps)
 """,
         3,
     ),
+    "batch_norm": (
+        """
+plain, without_weight = nn.BatchNorm2d(8).to("cuda"), nn.BatchNorm2d(8, affine=False).to("cuda")
+image = torch.zeros(4, 8, 6, 6, device="cuda", requires_grad=True)
+names = []
+for layer, dtype in ((plain, torch.float32), (plain, torch.float16), (plain, torch.bfloat16),
+                     (without_weight, torch.float32)):
+    session.recorder.start_span()
+    layer(image.to(dtype)).sum().backward()
+    names.append(sorted(name[6:] for name in ops() if "batch_norm" in name))
+plain.eval()
+session.recorder.start_span()
+plain(image)
+nn.BatchNorm1d(8).to("cuda")(torch.zeros(4, 8, device="cuda"))
+result = [*names, sorted(name[6:] for name in ops() if "batch_norm" in name)]
+""",
+        # cuDNN normalises images of FP32 and FP16 with weights; the rest is torch's own kernel.
+        [["cudnn_batch_norm", "cudnn_batch_norm_backward"]] * 2
+        + [["native_batch_norm", "native_batch_norm_backward"]] * 2
+        + [["cudnn_batch_norm", "native_batch_norm"]],
+    ),
     "dropout": (
         """
 F.dropout(torch.zeros(8, device="cuda"), 0.5)
