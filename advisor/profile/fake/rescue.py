@@ -14,6 +14,8 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_map
 
+from . import recurrent
+
 if TYPE_CHECKING:
     from .mode import HybridMode
 
@@ -94,15 +96,6 @@ def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
     )
 
 
-def _rnn_backward(mode: HybridMode, *arguments: Any) -> Any:
-    data, weights, _, _, hidden, cell = arguments[:6]
-
-    def like(tensor: Any) -> Any:
-        return None if tensor is None else mode.empty(tensor.shape, tensor.dtype)
-
-    return like(data), like(hidden), like(cell), [like(weight) for weight in weights]
-
-
 def _pack_sequence(mode: HybridMode, data: Any, lengths: Any, *_: Any) -> Any:
     # The lengths are a CPU tensor, so real.
     values = lengths.tolist()
@@ -123,7 +116,8 @@ _KNOWN: dict[str, ShapeRule] = {
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.
 SHAPE_RULES: dict[Any, ShapeRule] = {
-    aten._cudnn_rnn_backward.default: _rnn_backward,
+    aten._cudnn_rnn.default: recurrent.forward,
+    aten._cudnn_rnn_backward.default: recurrent.backward,
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
 }

@@ -306,6 +306,17 @@ torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 optimizer.step()
 result = [[e["name"], e["phase"]] for e in session.recorder.operators()]
 """,
+    "reserve space": """
+data = torch.zeros(7, 4, 8, device="cuda")  # length, batch, width
+result = []
+for kind in (nn.LSTM, nn.GRU, nn.RNN):
+    for training in (True, False):
+        layer = kind(8, 16, num_layers=3, bidirectional=True).to("cuda").train(training)
+        session.recorder.start_span()
+        layer(data)
+        (entry,) = [e for e in session.recorder.operators() if e["name"] == "aten::_cudnn_rnn"]
+        result.append(entry["outputs"][3]["shape"][0])
+""",
     "views": """
 tensor = torch.empty(4, 4, device="cuda")
 tensor.view(16).t().expand(2, 16).detach().unsqueeze(0)

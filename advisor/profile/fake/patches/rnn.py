@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # cuDNN's numbers for the kinds of cell.
 _RELU, _TANH, _LSTM, _GRU = 0, 1, 2, 3
+_WARNING = "what cuDNN keeps for the backward pass of recurrent layers is estimated from their sizes"
 
 
 def install(session: Session) -> None:
@@ -39,6 +40,8 @@ def _wrap(session: Session, functions: Any, name: str, kind: int) -> None:
             sizes, batch_first = batch_sizes.tolist(), False
         state, cell = hidden if kind == _LSTM else (hidden, None)
         per_layer = len(weights) // (layers * (2 if bidirectional else 1))
+        if train:
+            session.warn(_WARNING)
         result = _call(
             data, list(weights), per_layer, state, cell, kind, layers, batch_first,
             dropout, train, bidirectional, sizes,
