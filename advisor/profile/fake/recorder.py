@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 
+from .memory import MemoryTracker
 from .signature import Signature
 
 Shape = tuple[int, ...]
 TensorKey = tuple[Shape, str, Any]  # shape, dtype, stride (None if sparse)
 AttributeList = list[tuple[str, Any]]
+_NO_TASK = -1
 
 
 class Recorder:
@@ -20,10 +22,18 @@ class Recorder:
 
     Attributes:
         phase: ``forward`` or ``optimizer``; backward is told by the autograd engine.
+        wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
+        follows_leaves: there is no optimizer, so any leaf that is written to is a weight.
+        written_leaves: such leaves by id; strong, since torch cannot convert a weakly referenced one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryTracker) -> None:
         self.phase = "forward"
+        self.wrote_weights = False
+        self.follows_leaves = False
+        self.written_leaves: dict[int, Any] = {}
+        self._memory = memory
+        self._step_task = _NO_TASK
         self._signatures: dict[Any, Signature] = {}
         self._dtype_names: dict[Any, str] = {}
         self._counts: dict[Any, int] = {}
@@ -33,6 +43,15 @@ class Recorder:
         """Forget the operators so far."""
         self._counts = {}
         self._backward_passes = set()
+
+    def begin_step(self) -> None:
+        """An optimizer steps, perhaps inside the backward pass that computes its gradients."""
+        self.phase = "optimizer"
+        self._step_task = torch._C._current_graph_task_id()
+
+    def has_forward_work(self) -> bool:
+        """Whether the span holds more than an optimizer's work."""
+        return any(phase != "optimizer" for _, phase, *_ in self._counts)
 
     @property
     def num_backward_passes(self) -> int:
@@ -49,12 +68,16 @@ class Recorder:
         inputs, written, attributes = self._split(signature, args, kwargs)
         outputs = [self._spec(tensor) for tensor in _tensors(result)] or written
         if inputs or outputs:
-            self._count(signature.name, inputs, outputs, attributes)
+            phase = self._phase(signature.name)
+            if phase == "forward" and self._updates_by_hand(signature, args):
+                phase = "optimizer"
+            self._count(signature.name, phase, inputs, outputs, attributes)
 
     def record_copy(self, name: str, tensor: Any, dtype: Any) -> None:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
-        self._count(name, [source], [(source[0], self._dtype(dtype), source[2])], [])
+        copied = (source[0], self._dtype(dtype), source[2])
+        self._count(name, self._phase(name), [source], [copied], [])
 
     def operators(self) -> list[dict[str, Any]]:
         """The span's operators in the order in which each was first seen."""
@@ -92,22 +115,38 @@ class Recorder:
     def _count(
         self,
         name: str,
+        phase: str,
         inputs: list[TensorKey],
         outputs: list[TensorKey],
         attributes: AttributeList,
     ) -> None:
-        key = (name, self._phase(name), tuple(inputs), tuple(outputs), tuple(attributes))
+        key = (name, phase, tuple(inputs), tuple(outputs), tuple(attributes))
         self._counts[key] = self._counts.get(key, 0) + 1
 
     def _phase(self, name: str) -> str:
         task = torch._C._current_graph_task_id()
-        if task != -1:
+        if self.phase == "optimizer" and task == self._step_task:
+            return "optimizer"
+        if task != _NO_TASK:
             self._backward_passes.add(task)
             return "backward"
         # Lists of tensors are worked on by optimizers, gradient clipping and gradient scaling alone.
         if name.startswith(("aten::_foreach", "aten::_amp_", "aten::_fused")):
             return "optimizer"
         return self.phase
+
+    def _updates_by_hand(self, signature: Signature, args: Any) -> bool:
+        """Whether a call outside of any step writes to weights, or reads their gradients."""
+        kinds = self._memory.kind
+        written = [tensor for index in signature.written for tensor in _tensors(args[index : index + 1])]
+        for tensor in written:
+            is_leaf = self.follows_leaves and tensor.requires_grad and tensor.is_leaf
+            if is_leaf:
+                self.written_leaves[id(tensor)] = tensor
+            if is_leaf or kinds(tensor) == "parameter":
+                self.wrote_weights = True
+                return True
+        return any(kinds(tensor) == "gradient" for tensor in _tensors(args))
 
     def _spec(self, tensor: Any) -> TensorKey:
         stride = tuple(tensor.stride()) if tensor.layout is torch.strided else None

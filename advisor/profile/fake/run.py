@@ -72,9 +72,9 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if session.stopper.stopping:
         _leave()
     if status == "ended" and iterations.last is not None:
+        first = ", set-up work included" if iterations.num_spans == 1 else ""
         session.warn(
-            f"the script made only {iterations.num_spans} optimizer step(s): the trace is of the"
-            " last one, set-up work included"
+            f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
         )
         return "ok", _result(session, iterations)
     return ("no_iteration" if status == "ended" else status), details
@@ -133,7 +133,7 @@ def _result(session: Any, iterations: Any) -> dict[str, Any]:
         **iterations.last,
         "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
         "precision": _precision(torch),
-        "warnings": session.all_warnings(),
+        "warnings": [*session.all_warnings(), *iterations.warnings],
         "collectives": [],
     }
 

@@ -22,8 +22,8 @@ class Session:
 
     def __init__(self, gpu: PretendedGpu) -> None:
         self.gpu = gpu
-        self.recorder = Recorder()
         self.memory = MemoryTracker()
+        self.recorder = Recorder(self.memory)
         self.loading = Loading()
         self.stopper = Stopper()
         self.mode = HybridMode(self.recorder, self.memory, self.stopper)
