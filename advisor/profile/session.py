@@ -148,7 +148,8 @@ def _attempt(
         job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
         ending = run_child(
             [interpreter, _CHILD, job_path],
-            environment=child_environment(os.environ),
+            # Builds that are cut off leave a lock behind, on which the next one waits for ever.
+            environment=child_environment(os.environ) | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")},
             log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
             timeout_s=timeout_s,

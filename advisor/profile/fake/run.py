@@ -8,8 +8,8 @@ import os
 import platform
 import runpy
 import sys
+import threading
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,21 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "broken_torch", {"message": f"{type(error).__name__}: {error}"}
     if not hasattr(torch, "accelerator"):
         return "old_torch", {"message": str(torch.__version__)}
-    return _profile(job)
+    from .torch_names import MissingNameError
+
+    try:
+        return _profile(job)
+    except MissingNameError as error:
+        return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
 
 
 def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    from . import lazy_dynamo, patches
+    from . import lazy_dynamo, patches, torch_names
     from .gpu import PretendedGpu
     from .iteration import SPANS_WANTED, Iterations
 
     lazy_dynamo.install()
+    torch_names.check()
     from .session import Session
 
     session = Session(PretendedGpu.from_job(job["gpu"]))
@@ -61,9 +67,13 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     def on_span(count: int) -> None:
         _progress(job, f"step {count} of {SPANS_WANTED}")
         if iterations.is_steady:
-            _write(job, {"status": "ok", **_result(session, iterations)})
+            found = {"status": "ok"} if iterations.last["operators"] else {"status": "no_gpu_work"}
+            _write(job, {**found, **_result(session, iterations)})
             session.stopper.stop()
 
+    unusual = torch_names.version_warning(session.torch_version)
+    if unusual:
+        session.warn(unusual)
     iterations = Iterations(session, on_span)
     iterations.install()
     iterations.start_span()
@@ -71,6 +81,8 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         _leave()
+    if status == "ended" and iterations.last is not None and not iterations.last["operators"]:
+        return "no_gpu_work", {}
     if status == "ended" and iterations.last is not None:
         first = ", set-up work included" if iterations.num_spans == 1 else ""
         session.warn(
@@ -81,11 +93,13 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]:
+    from . import entry
     from .stop import StopProfiling
 
     try:
-        with session.mode, _as_main(job):
-            runpy.run_path(job["script"], run_name="__main__")
+        sys.argv[:] = [job["script"], *job["arguments"]]
+        with session.mode:
+            entry.start(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:
         return "ended", {}
     except SystemExit as error:
@@ -95,15 +109,9 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
     except KeyboardInterrupt:
         return "ended", {"message": "it raised KeyboardInterrupt"}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
-        return "crashed", {"message": f"{type(error).__name__}: {error}", **_where(error)}
+        described = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return "crashed", {"message": described, **_where(error)}
     return "ended", {"message": "it came to its end"}
-
-
-@contextlib.contextmanager
-def _as_main(job: dict[str, Any]) -> Iterator[None]:
-    sys.argv[:] = [job["script"], *job["arguments"]]
-    sys.path.insert(0, str(Path(job["script"]).resolve().parent))
-    yield
 
 
 def _where(error: BaseException) -> dict[str, Any]:
@@ -115,6 +123,7 @@ def _where(error: BaseException) -> dict[str, Any]:
         str(Path(torch.__file__).parent),
         "<frozen",
         runpy.__file__,
+        threading.__file__,
     )
     shown = traceback.TracebackException.from_exception(error)
     pending: list[Any] = [shown]

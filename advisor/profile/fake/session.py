@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .gpu import PretendedGpu
 from .loading import Loading
 from .memory import MemoryTracker
@@ -22,6 +24,7 @@ class Session:
 
     def __init__(self, gpu: PretendedGpu) -> None:
         self.gpu = gpu
+        self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory)
         self.loading = Loading()
