@@ -53,27 +53,17 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    from . import lazy_dynamo, patches, torch_names
-    from .gpu import PretendedGpu
     from .iteration import SPANS_WANTED, Iterations
 
-    lazy_dynamo.install()
-    torch_names.check()
-    from .session import Session
-
-    session = Session(PretendedGpu.from_job(job["gpu"]))
-    patches.install(session, skip=frozenset(job.get("skip_patches", ())))
+    session = _session(job)
 
     def on_span(count: int) -> None:
         _progress(job, f"step {count} of {SPANS_WANTED}")
         if iterations.is_steady:
-            found = {"status": "ok"} if iterations.last["operators"] else {"status": "no_gpu_work"}
-            _write(job, {**found, **_result(session, iterations)})
+            status, result = _found(session, iterations)
+            _write(job, {"status": status, **result})
             session.stopper.stop()
 
-    unusual = torch_names.version_warning(session.torch_version)
-    if unusual:
-        session.warn(unusual)
     iterations = Iterations(session, on_span)
     iterations.install()
     iterations.start_span()
@@ -81,15 +71,31 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         _leave()
-    if status == "ended" and iterations.last is not None and not iterations.last["operators"]:
-        return "no_gpu_work", {}
-    if status == "ended" and iterations.last is not None:
-        first = ", set-up work included" if iterations.num_spans == 1 else ""
-        session.warn(
-            f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
-        )
-        return "ok", _result(session, iterations)
-    return ("no_iteration" if status == "ended" else status), details
+    if status != "ended":
+        return status, details
+    if iterations.last is None:
+        return "no_iteration", details
+    first = ", set-up work included" if iterations.num_spans == 1 else ""
+    session.warn(
+        f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
+    )
+    return _found(session, iterations)
+
+
+def _session(job: dict[str, Any]) -> Any:
+    from . import lazy_dynamo, patches, torch_names
+    from .gpu import PretendedGpu
+
+    lazy_dynamo.install()
+    torch_names.check()
+    from .session import Session
+
+    session = Session(PretendedGpu.from_job(job["gpu"]))
+    patches.install(session, skip=frozenset(job.get("skip_patches", ())))
+    unusual = torch_names.version_warning(session.torch_version)
+    if unusual:
+        session.warn(unusual)
+    return session
 
 
 def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]:
@@ -135,10 +141,11 @@ def _where(error: BaseException) -> dict[str, Any]:
     return {"traceback": "".join(shown.format())}
 
 
-def _result(session: Any, iterations: Any) -> dict[str, Any]:
+def _found(session: Any, iterations: Any) -> tuple[str, dict[str, Any]]:
     import torch
 
-    return {
+    status = "ok" if iterations.last["operators"] else "no_gpu_work"
+    return status, {
         **iterations.last,
         "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
         "precision": _precision(torch),

@@ -27,4 +27,4 @@ def install(session: Session) -> None:
         thread.run = run_with_mode
         start(thread)
 
-    threading.Thread.start = start_with_mode  # type: ignore[method-assign]
+    threading.Thread.start = start_with_mode  # type: ignore[assignment,method-assign]
