@@ -31,14 +31,15 @@ ADDED = {
     "WANDB_MODE": "disabled",
 }
 
+# Repetitions are bounded: a script may print one line of many kilobytes.
 _SECRET_SHAPES = re.compile(
     r"""
-    (?P<assigned>\b[\w-]*(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]*
+    (?P<assigned>\b[\w-]{0,64}(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]{0,64}
         ["']?\s*[=:]\s*["']?)[^\s"',;]{4,}      # password=..., "api_key": "..."
     | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS key ids
     | \b(?:hf|ghp|gho|ghs|glpat|xox[abp]|sk)[_-][A-Za-z0-9_-]{16,}
     | \bAIza[\w-]{35}
-    | (?P<url>[a-z][a-z0-9+.-]*://[^\s/:@]+:)[^\s/@]+(?=@)   # user:password@host
+    | (?P<url>\b[a-z][a-z0-9+.-]{0,16}://[^\s/:@]+:)[^\s/@]+(?=@)   # user:password@host
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,

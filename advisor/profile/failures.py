@@ -33,10 +33,14 @@ def failure(
         )
     if status in ("no_torch", "old_torch", "broken_torch"):
         return InputError(_torch_problem(status, message, python))
+    if status == "strange_torch":
+        return InputError(_strange_torch(recording["torch"], message, python))
     if status == "missing_module":
         return ProfileError(_missing_module(script, message, python) + _traceback(recording))
     if status == "no_iteration":
         return ProfileError(_no_iteration(script, message) + _log_tail(log))
+    if status == "no_gpu_work":
+        return ProfileError(_no_gpu_work(script))
     if recording.get("internal"):
         return ProfileError(
             f"profiling {script!r} failed inside advisor: {message}. Please report this with the"
@@ -44,20 +48,43 @@ def failure(
         )
     return ProfileError(
         f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
-        f" or pass the arguments it needs after `--`.{_hint(message)}{_traceback(recording)}"
+        f" or pass the arguments it needs after `--`.{_hint(message, recording)}{_traceback(recording)}"
     )
 
 
+_EXTENSION = (
+    " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"
+    " it use torch's own operators."
+)
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     "torch.distributed": " Scripts that torchrun starts cannot be profiled yet: let it run on one GPU.",
-    "EOFError": " Its standard input is empty while it is profiled.",
+    "EOFError": " Its standard input is empty while it is profiled: give its answers as arguments.",
+    "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
+    " less data in main memory, or make the data on the GPU.",
+    "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
+    "CUDAGraph": " CUDA graphs cannot be captured without a GPU: switch them off while it is profiled; the"
+    " operators stay the same.",
+    "CUDA_HOME": _EXTENSION,
+    "Error building extension": _EXTENSION,
     "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
+    "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
+    " needs an __init__.py, or call advisor from that folder's parent.",
+    "device_count": " It sees one GPU while it is profiled: let it accept that.",
 }
+# Packages that consist of GPU kernels, most often behind a switch of the script.
+_KERNEL_PACKAGES = (
+    "apex", "causal_conv1d", "cupy", "flash_attn", "flash_attn_interface", "fused_dense_lib",
+    "mamba_ssm", "transformer_engine", "triton", "xformers",
+)  # fmt: skip
 
 
-def _hint(message: str) -> str:
-    return next((hint for word, hint in _HINTS.items() if word in message), "")
+def _hint(message: str, recording: Mapping[str, Any]) -> str:
+    # The script's own line tells what it asked; its error need not.
+    lines = str(recording.get("traceback", "")).splitlines()
+    asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
+    text = "\n".join([message, *asserted[-1:]])
+    return next((hint for word, hint in _HINTS.items() if word in text), "")
 
 
 def _gpu_problem(recording: Mapping[str, Any], script: str) -> str | None:
@@ -69,10 +96,10 @@ def _gpu_problem(recording: Mapping[str, Any], script: str) -> str | None:
         return None
     if "CUDA out of memory" in message:
         return f"{script!r} does not fit on this GPU ({message}). Profile without it: --backend fake."
-    if recording["status"] == "no_iteration" and recording["num_spans"] > 0:
+    if recording["status"] == "no_iteration":
         return (
-            f"{script!r} made only {recording['num_spans']} optimizer step(s), too few to measure."
-            " Let it train longer, or profile without the GPU: --backend fake."
+            f"{script!r} made {recording['num_spans']} step(s) of a torch optimizer, too few to measure"
+            f" ({message}). Let it train longer, or profile without the GPU: --backend fake."
         )
     return None
 
@@ -116,11 +143,32 @@ def _torch_problem(status: str, message: str, python: str) -> str:
     )
 
 
-def _missing_module(script: str, name: str, python: str) -> str:
+def _strange_torch(version: str, lacks: str, python: str) -> str:
     return (
+        f"torch {version} of the interpreter {python!r} lacks {lacks}. advisor is tested with torch 2.13 and"
+        " expected to work from 2.11 on (docs/torch-versions.md): name an interpreter with such a torch"
+        " (--python PATH)."
+    )
+
+
+def _no_gpu_work(script: str) -> str:
+    return (
+        f"{script!r} trained without a GPU: none of its tensors were on a CUDA device. Pass the arguments"
+        " that make it train on the GPU after `--`, for example --device cuda."
+    )
+
+
+def _missing_module(script: str, name: str, python: str) -> str:
+    text = (
         f"{script!r} imports {name!r}, which the interpreter {python!r} does not have. Install it"
         " there, or name the interpreter that you train with (--python PATH)."
     )
+    if name.partition(".")[0] in _KERNEL_PACKAGES:
+        text += (
+            f" {name!r} holds GPU kernels, which cannot be profiled without a GPU: better switch it off,"
+            " for example by letting the script use torch's scaled_dot_product_attention."
+        )
+    return text
 
 
 def _no_iteration(script: str, message: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.errors import InputError
+from advisor.profile.leftovers import end_leftovers, new_mark
 
 _POLL_S = 0.03
 _LOG_TAIL_BYTES = 64 * 1024
@@ -56,6 +57,7 @@ def run_child(
 def _started(
     command: Sequence[str | Path], environment: dict[str, str], log_path: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
+    mark = new_mark()
     with log_path.open("wb") as log:
         try:
             process = subprocess.Popen(
@@ -63,7 +65,7 @@ def _started(
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=environment | mark,
                 # Its own session and so its own process group: all it starts can be ended at once.
                 start_new_session=True,
             )
@@ -79,6 +81,7 @@ def _started(
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        end_leftovers(mark)
 
 
 def _wait(

@@ -164,7 +164,9 @@ def _attempt(
         job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
         ending = run_child(
             [interpreter, _CHILD, job_path],
-            environment=child_environment(os.environ, hides_gpus=job.backend == "cpu"),
+            environment=child_environment(os.environ, hides_gpus=job.backend == "cpu")
+            # Builds that are cut off leave a lock behind, on which the next one waits for ever.
+            | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")},
             log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
             timeout_s=timeout_s,

@@ -229,7 +229,7 @@ def test_accumulation(trace):
 
 
 def test_a_short_run_is_marked(trace):
-    assert "only 2 optimizer step(s)" in trace("two steps").warnings[0]
+    assert "after 2 iteration(s)" in trace("two steps").warnings[0]
     assert trace("two steps").ops == trace("plain").ops
 
 

@@ -6,6 +6,8 @@ import functools
 import weakref
 from typing import Any
 
+import torch
+
 _BLOCK_BYTES = 512
 
 
@@ -55,6 +57,13 @@ class MemoryTracker:
         """
         self.track(tensor)
         self._kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
+
+    def kind(self, tensor: Any) -> str | None:
+        """What the tensor's storage was said to hold, None if nothing was said."""
+        if tensor.layout is not torch.strided:
+            return None
+        entry = self._live.get(tensor.untyped_storage()._cdata)
+        return None if entry is None else self._kinds.get(entry[0])
 
     def start_span(self) -> None:
         """Begin a new iteration."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -49,6 +50,12 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
         self.num_reads = 0
         self.unknown_operators: dict[str, str] = {}
+
+    def for_thread(self) -> HybridMode:
+        """The same mode for another thread; each keeps account of entering and leaving."""
+        twin = copy.copy(self)
+        TorchDispatchMode.__init__(twin)
+        return twin
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

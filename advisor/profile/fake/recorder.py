@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 
+from .memory import MemoryTracker
 from .signature import Signature
 
 Shape = tuple[int, ...]
 TensorKey = tuple[Shape, str, Any]  # shape, dtype, stride (None if sparse)
 AttributeList = list[tuple[str, Any]]
+_NO_TASK = -1
 
 
 class Recorder:
@@ -21,12 +23,20 @@ class Recorder:
     Attributes:
         phase: ``forward`` or ``optimizer``; backward is told by the autograd engine.
         next_call: the number that the next call will get; calls count through all spans.
+        wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
+        follows_leaves: there is no optimizer, so any leaf that is written to is a weight.
+        written_leaves: such leaves by id; strong, since torch cannot convert a weakly referenced one.
     """
 
-    def __init__(self, device_type: str = "cuda") -> None:
+    def __init__(self, memory: MemoryTracker, device_type: str = "cuda") -> None:
         self.phase = "forward"
         self.next_call = 0
+        self.wrote_weights = False
+        self.follows_leaves = False
+        self.written_leaves: dict[int, Any] = {}
+        self._memory = memory
         self._device_type = device_type
+        self._step_task = _NO_TASK
         self._signatures: dict[Any, Signature] = {}
         self._dtype_names: dict[Any, str] = {}
         self._calls: dict[Any, list[int]] = {}
@@ -36,6 +46,15 @@ class Recorder:
         """Forget the operators so far."""
         self._calls = {}
         self._backward_passes = set()
+
+    def begin_step(self) -> None:
+        """An optimizer steps, perhaps inside the backward pass that computes its gradients."""
+        self.phase = "optimizer"
+        self._step_task = torch._C._current_graph_task_id()
+
+    def has_forward_work(self) -> bool:
+        """Whether the span holds more than an optimizer's work."""
+        return any(phase != "optimizer" for _, phase, *_ in self._calls)
 
     @property
     def num_backward_passes(self) -> int:
@@ -52,12 +71,16 @@ class Recorder:
         inputs, written, attributes = self._split(signature, args, kwargs)
         outputs = [self._spec(tensor) for tensor in self._tensors(result)] or written
         if inputs or outputs:
-            self._count(signature.name, inputs, outputs, attributes)
+            phase = self._phase(signature.name)
+            if phase == "forward" and self._updates_by_hand(signature, args):
+                phase = "optimizer"
+            self._count(signature.name, phase, inputs, outputs, attributes)
 
     def record_copy(self, name: str, tensor: Any, dtype: Any) -> None:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
-        self._count(name, [source], [(source[0], self._dtype(dtype), source[2])], [])
+        copied = (source[0], self._dtype(dtype), source[2])
+        self._count(name, self._phase(name), [source], [copied], [])
 
     def operators(self) -> list[dict[str, Any]]:
         """The span's operators in the order in which each was first seen."""
@@ -99,23 +122,39 @@ class Recorder:
     def _count(
         self,
         name: str,
+        phase: str,
         inputs: list[TensorKey],
         outputs: list[TensorKey],
         attributes: AttributeList,
     ) -> None:
-        key = (name, self._phase(name), tuple(inputs), tuple(outputs), tuple(attributes))
+        key = (name, phase, tuple(inputs), tuple(outputs), tuple(attributes))
         self._calls.setdefault(key, []).append(self.next_call)
         self.next_call += 1
 
     def _phase(self, name: str) -> str:
         task = torch._C._current_graph_task_id()
-        if task != -1:
+        if self.phase == "optimizer" and task == self._step_task:
+            return "optimizer"
+        if task != _NO_TASK:
             self._backward_passes.add(task)
             return "backward"
         # Lists of tensors are worked on by optimizers, gradient clipping and gradient scaling alone.
         if name.startswith(("aten::_foreach", "aten::_amp_", "aten::_fused")):
             return "optimizer"
         return self.phase
+
+    def _updates_by_hand(self, signature: Signature, args: Any) -> bool:
+        """Whether a call outside of any step writes to weights, or reads their gradients."""
+        kinds = self._memory.kind
+        written = [tensor for index in signature.written for tensor in self._tensors(args[index : index + 1])]
+        for tensor in written:
+            is_leaf = self.follows_leaves and tensor.requires_grad and tensor.is_leaf
+            if is_leaf:
+                self.written_leaves[id(tensor)] = tensor
+            if is_leaf or kinds(tensor) == "parameter":
+                self.wrote_weights = True
+                return True
+        return any(kinds(tensor) == "gradient" for tensor in self._tensors(args))
 
     def _tensors(self, value: Any) -> Iterator[Any]:
         if isinstance(value, torch.Tensor):

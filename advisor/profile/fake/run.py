@@ -8,8 +8,8 @@ import os
 import platform
 import runpy
 import sys
+import threading
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,28 +44,29 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "broken_torch", {"message": f"{type(error).__name__}: {error}"}
     if not hasattr(torch, "accelerator"):
         return "old_torch", {"message": str(torch.__version__)}
-    return _profile(job)
+    from .torch_names import MissingNameError
+
+    try:
+        return _profile(job)
+    except MissingNameError as error:
+        return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
 
 
 def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    backend = _backend(job["backend"])
-    if backend is None:
-        return "no_cuda", {"message": _why_no_cuda()}
-    if backend == "fake":
-        from . import lazy_dynamo
-
-        lazy_dynamo.install()
-    from . import patches
-    from .gpu import PretendedGpu
+    from .backend import End, NoCudaError, start_session
     from .iteration import Iterations
-    from .precision import watch_autocast
-    from .session import Session
 
-    session = Session(PretendedGpu.from_job(job["gpu"]), backend)
-    patches.install(session, skip=frozenset(job.get("skip_patches", ())))
-    if backend != "fake":
-        watch_autocast(session)
-    end = _End(job, session)
+    try:
+        session = start_session(job)
+    except NoCudaError as error:
+        return "no_cuda", {"message": str(error)}
+
+    def finish(span: dict[str, Any]) -> None:
+        status, result = _found(session, iterations, span)
+        _write(job, {"status": status, **result})
+        session.stopper.stop()
+
+    end = End(session, job["timeline"], lambda line: _progress(job, line), finish)
     iterations = Iterations(session, lambda _: end.on_span(iterations))
     iterations.install()
     iterations.start_span()
@@ -73,68 +74,32 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         _leave()
-    if status == "ended" and iterations.last is not None and backend != "cuda":
-        session.warn(
-            f"the script made only {iterations.num_spans} optimizer step(s): the trace is of the"
-            " last one, set-up work included"
-        )
-        return "ok", _result(session, iterations.last)
-    details = {**details, "num_spans": iterations.num_spans, "backend": backend}
-    return ("no_iteration" if status == "ended" else status), details
+    return _ended(status, details, session, iterations)
 
 
-def _backend(wanted: str) -> str | None:
-    """What to run on; None if CUDA is wanted and not there."""
-    import torch
-
-    has_cuda = wanted in ("cuda", "auto") and torch.cuda.is_available()
-    if wanted == "auto":
-        return "cuda" if has_cuda else "fake"
-    return wanted if wanted != "cuda" or has_cuda else None
-
-
-def _why_no_cuda() -> str:
-    import torch
-
-    if torch.version.cuda is None:
-        return f"torch {torch.__version__} is a build without CUDA"
-    return f"torch {torch.__version__} finds no CUDA device"
-
-
-class _End:
-    """Ends the run as soon as what the backend needs is known."""
-
-    def __init__(self, job: dict[str, Any], session: Any) -> None:
-        from .iteration import SPANS_WANTED
-        from .real_gpu import Measurement
-
-        self._job = job
-        self._session = session
-        self._measurement = Measurement(session, job["timeline"]) if session.backend == "cuda" else None
-        self._wanted = SPANS_WANTED if self._measurement is None else self._measurement.num_spans
-
-    def on_span(self, iterations: Any) -> None:
-        """Called at the end of each span."""
-        measurement = self._measurement
-        _progress(self._job, f"step {iterations.num_spans} of {self._wanted}")
-        if measurement is not None:
-            measurement.end_span(iterations.num_spans, iterations.last)
-            if measurement.result is not None:
-                self._stop({**iterations.last, **measurement.result})
-        elif iterations.is_steady:
-            self._stop(iterations.last)
-
-    def _stop(self, span: dict[str, Any]) -> None:
-        _write(self._job, {"status": "ok", **_result(self._session, span)})
-        self._session.stopper.stop()
+def _ended(status: str, details: dict[str, Any], session: Any, iterations: Any) -> tuple[str, dict[str, Any]]:
+    """What remains of a script that came to its end before enough was seen."""
+    details = {**details, "backend": session.backend, "num_spans": iterations.num_spans}
+    if status != "ended":
+        return status, details
+    if iterations.last is None or session.backend == "cuda":
+        return "no_iteration", details
+    first = ", set-up work included" if iterations.num_spans == 1 else ""
+    session.warn(
+        f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
+    )
+    return _found(session, iterations, iterations.last)
 
 
 def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]:
+    from . import entry
+    from .backend import watched
     from .stop import StopProfiling
 
     try:
-        with _watched(session), _as_main(job):
-            runpy.run_path(job["script"], run_name="__main__")
+        sys.argv[:] = [job["script"], *job["arguments"]]
+        with watched(session):
+            entry.start(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:
         return "ended", {}
     except SystemExit as error:
@@ -144,20 +109,9 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
     except KeyboardInterrupt:
         return "ended", {"message": "it raised KeyboardInterrupt"}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
-        return "crashed", {"message": f"{type(error).__name__}: {error}", **_where(error)}
+        described = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return "crashed", {"message": described, **_where(error)}
     return "ended", {"message": "it came to its end"}
-
-
-def _watched(session: Any) -> contextlib.AbstractContextManager[Any]:
-    # On a real GPU only one span is watched: until then nothing may slow the script.
-    return contextlib.nullcontext() if session.backend == "cuda" else session.mode
-
-
-@contextlib.contextmanager
-def _as_main(job: dict[str, Any]) -> Iterator[None]:
-    sys.argv[:] = [job["script"], *job["arguments"]]
-    sys.path.insert(0, str(Path(job["script"]).resolve().parent))
-    yield
 
 
 def _where(error: BaseException) -> dict[str, Any]:
@@ -169,6 +123,7 @@ def _where(error: BaseException) -> dict[str, Any]:
         str(Path(torch.__file__).parent),
         "<frozen",
         runpy.__file__,
+        threading.__file__,
     )
     shown = traceback.TracebackException.from_exception(error)
     pending: list[Any] = [shown]
@@ -180,17 +135,16 @@ def _where(error: BaseException) -> dict[str, Any]:
     return {"traceback": "".join(shown.format())}
 
 
-def _result(session: Any, span: dict[str, Any]) -> dict[str, Any]:
-    import torch
-
+def _found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from .precision import tf32_flags
 
-    return {
+    status = "ok" if span["operators"] else "no_gpu_work"
+    return status, {
         **span,
         "backend": session.backend,
-        "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
+        "versions": {"torch": session.torch_version, "python": platform.python_version()},
         "precision": tf32_flags(),
-        "warnings": session.all_warnings(),
+        "warnings": [*session.all_warnings(), *iterations.warnings],
         "collectives": [],
     }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .gpu import PretendedGpu
 from .loading import Loading
 from .memory import MemoryTracker
@@ -27,8 +29,9 @@ class Session:
         self.gpu = gpu
         self.backend = backend
         self.device_type = "cpu" if backend == "cpu" else "cuda"
-        self.recorder = Recorder(self.device_type)
+        self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
+        self.recorder = Recorder(self.memory, self.device_type)
         self.loading = Loading()
         self.stopper = Stopper()
         self.mode: HybridMode | WatchingMode

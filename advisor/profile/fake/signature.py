@@ -21,6 +21,7 @@ class Signature:
         name: ``aten::convolution``, without the overload.
         arguments: for each argument its name, whether it takes tensors, whether it is written to,
             whether it is an attribute worth keeping, and its default.
+        written: positions of the arguments that are written to.
         runs_kernel: False for views and allocations.
     """
 
@@ -29,6 +30,7 @@ class Signature:
         self.name: str = schema.name
         self.arguments = [_argument(argument) for argument in schema.arguments]
         self.positions = {argument[0]: index for index, argument in enumerate(self.arguments)}
+        self.written = [index for index, argument in enumerate(self.arguments) if argument[2]]
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
 
 

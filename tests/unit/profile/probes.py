@@ -233,6 +233,20 @@ with tempfile.TemporaryDirectory() as folder:
 """,
         False,
     ),
+    "threads": (
+        """
+import threading
+found = []
+def work():
+    found.append(str(torch.zeros(3, device="cuda").device))
+for _ in range(2):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+result = [found, str(torch.ones(2, device="cuda").device), "aten::zeros" in ops() or "aten::fill_" in ops()]
+""",
+        [["cuda:0", "cuda:0"], "cuda:0", True],
+    ),
 }
 
 _COUNTED = """

@@ -1,4 +1,5 @@
 import os
+import time
 
 import pytest
 
@@ -54,3 +55,12 @@ def test_secrets_are_hidden(text, hidden):
 def test_ordinary_output_stays():
     text = 'epoch 3 loss 0.5: tokens per second 1200, File "train.py", line 3'
     assert redact(text, {"HOME": "/home/someone", "A_TOKEN": "3"}) == text
+
+
+@pytest.mark.parametrize(
+    "line", ["x" * 65536, "a-" * 32768, "a.b" * 20000, "token" * 13000, "http://" * 9000]
+)
+def test_a_long_line_is_searched_in_no_time(line):
+    begin = time.perf_counter()
+    redact(line, {})
+    assert time.perf_counter() - begin < 5

@@ -14,7 +14,7 @@ LOG = "\n".join(f"line {number}." for number in range(1, 31))
 
 
 def explain(status: str | None, *, returncode: int | None = 0, log: str = "", **found: Any) -> AdvisorError:
-    recording = None if status is None else {"status": status, **found}
+    recording = None if status is None else {"status": status, "torch": "2.9.1", **found}
     return failure(
         recording, script="dir/train.py", python="/p/python", returncode=returncode, log=log, timeout_s=1.5
     )
@@ -28,6 +28,8 @@ def explain(status: str | None, *, returncode: int | None = 0, log: str = "", **
         ("no_torch", InputError, 2),
         ("old_torch", InputError, 2),
         ("broken_torch", InputError, 2),
+        ("strange_torch", InputError, 2),
+        ("no_gpu_work", ProfileError, 1),
         ("missing_module", ProfileError, 1),
         ("no_iteration", ProfileError, 1),
         ("crashed", ProfileError, 1),
@@ -122,6 +124,11 @@ def test_a_sentence_does_not_end_twice():
     ("message", "words"),
     [
         ("ValueError: torch.distributed is not initialised", "torchrun"),
+        ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "CPU tensors are real"),
+        ("MemoryError", "load less"),
+        ("RuntimeError: Tried to instantiate dummy base class CUDAGraph", "CUDA graphs cannot"),
+        ("OSError: CUDA_HOME environment variable is not set", "CUDA extension"),
+        ("ImportError: attempted relative import with no known parent package", "__init__.py"),
         ("EOFError: EOF when reading a line", "standard input"),
         ("FileNotFoundError: no best.pt", "torch.save"),
     ],
@@ -151,6 +158,35 @@ def test_a_missing_module_is_named():
     assert "'timm'" in str(explain("missing_module", message="timm"))
 
 
+def test_an_assertion_is_explained_by_the_line_that_made_it():
+    frames = (
+        "  File 'train.py', line 3\n    assert torch.cuda.device_count() >= 2, 'more'\nAssertionError: more"
+    )
+    assert "one GPU" in str(explain("crashed", message="AssertionError: more", traceback=frames))
+    # A line that only stands above the fault says nothing.
+    calm = frames.replace("assert torch", "print(torch")
+    assert "one GPU" not in str(explain("crashed", message="AssertionError: more", traceback=calm))
+
+
+@pytest.mark.parametrize("name", ["flash_attn", "triton", "flash_attn.layers"])
+def test_packages_of_kernels_should_be_switched_off(name):
+    assert "scaled_dot_product_attention" in str(explain("missing_module", message=name))
+
+
+def test_other_missing_packages_are_to_be_installed():
+    assert "kernels" not in str(explain("missing_module", message="timm"))
+
+
+def test_a_torch_that_lacks_a_name_is_told_with_it():
+    text = str(explain("strange_torch", message="torch._C.x, which advisor's part 'y' needs"))
+    for word in ("2.9.1", "torch._C.x", "'y'", "'/p/python'", "2.13", "2.11"):
+        assert word in text
+
+
+def test_training_without_a_gpu_says_how_to_use_it():
+    assert "--device cuda" in str(explain("no_gpu_work"))
+
+
 # --- This machine's GPU ----------------------------------------------------------------------------
 
 
@@ -166,7 +202,7 @@ def test_a_missing_module_is_named():
             },
             "does not fit on this GPU",
         ),
-        ({"status": "no_iteration", "backend": "cuda", "num_spans": 4}, "only 4 optimizer step"),
+        ({"status": "no_iteration", "backend": "cuda", "num_spans": 4}, "made 4 step(s)"),
     ],
 )
 def test_what_works_without_the_gpu_says_so(found, words):
@@ -181,7 +217,7 @@ def test_what_works_without_the_gpu_says_so(found, words):
     [
         {"status": "crashed", "backend": "fake", "message": "CUDA out of memory"},
         {"status": "crashed", "backend": "cuda", "message": "ValueError: x"},
-        {"status": "no_iteration", "backend": "cuda", "num_spans": 0},
+        {"status": "no_iteration", "backend": "fake", "num_spans": 0},
     ],
 )
 def test_what_fails_without_the_gpu_too_does_not(found):

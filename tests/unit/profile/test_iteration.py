@@ -30,6 +30,15 @@ class Part:
         self.num_backward_passes = 1
         self.tags: dict[int, str] = {}
         self.loading: dict[str, Any] | None = None
+        self.wrote_weights = self.follows_leaves = False
+        self.written_leaves: dict[int, Any] = {}
+        self.works = True
+
+    def begin_step(self) -> None:
+        self.phase = "optimizer"
+
+    def has_forward_work(self) -> bool:
+        return self.works
 
     def start_span(self) -> None:
         self.starts += 1
@@ -65,8 +74,13 @@ class Run:
 
     def step(self, optimizer: Any, samples: int | None = None) -> None:
         self.loading.loading = None if samples is None else {"samples": samples}
+        self.iterations._optimizer_made(optimizer)
         self.iterations._before_step(optimizer, (), {})
         self.iterations._after_step(optimizer, (), {})
+
+    def backward(self, *, updated: bool = False) -> None:
+        self.recorder.wrote_weights = updated
+        self.iterations._after_backward()
 
     def kind(self, tensor: Any) -> str | None:
         return self.memory.tags.get(id(tensor))
@@ -76,8 +90,12 @@ def on_gpu(*shape: int) -> Any:
     return torch.zeros(shape).as_subclass(OnGpu)
 
 
+class Thing(SimpleNamespace):
+    """Unlike its base it can be weakly referenced."""
+
+
 def make_optimizer(*groups: list[Any], state: Any = None) -> Any:
-    return SimpleNamespace(param_groups=[{"params": group} for group in groups], state=state or {})
+    return Thing(param_groups=[{"params": group} for group in groups], state=state or {})
 
 
 @pytest.fixture
@@ -186,11 +204,12 @@ def test_tensors_of_the_cpu_and_sparse_ones_are_no_device_memory(run):
 
 def test_every_optimizer_of_the_run_is_asked(run):
     first, second = on_gpu(1), on_gpu(1)
-    run.step(make_optimizer([first]))
+    optimizers = make_optimizer([first]), make_optimizer([second])
+    run.step(optimizers[0])
     assert run.kind(first) == "parameter"
     run.memory.tags.clear()
     # Not the first optimizer, so the span goes on until that steps again.
-    run.step(make_optimizer([second]))
+    run.step(optimizers[1])
     assert run.kind(second) is None
 
 
@@ -203,7 +222,7 @@ def leave(run: Run, module: Any) -> None:
 
 
 def a_model(*parameters: Any) -> Any:
-    return SimpleNamespace(parameters=lambda: iter(parameters))
+    return Thing(parameters=lambda: iter(parameters))
 
 
 def test_frozen_parameters_are_those_of_outermost_modules(run):
@@ -219,9 +238,9 @@ def test_frozen_parameters_are_those_of_outermost_modules(run):
 
 def test_after_the_outermost_module_the_next_one_is_outermost(run):
     parameters = [on_gpu(1), on_gpu(1)]
+    models = [a_model(parameter) for parameter in parameters]
     leave(run, a_model())  # more ends than beginnings do no harm
-    for parameter in parameters:
-        model = a_model(parameter)
+    for model in models:
         enter(run, model)
         leave(run, model)
     run.step(make_optimizer())
@@ -238,6 +257,9 @@ def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):
         monkeypatch.setattr(iteration, name, keep(name))
     for name in ("register_module_forward_pre_hook", "register_module_forward_hook"):
         monkeypatch.setattr(torch.nn.modules.module, name, keep(name))
+    monkeypatch.setattr(torch.optim.Optimizer, "__init__", torch.optim.Optimizer.__init__)
+    for name in ("backward", "grad"):
+        monkeypatch.setattr(torch.autograd, name, getattr(torch.autograd, name))
     run.iterations.install()
     hooks = run.iterations
     assert installed == {
@@ -246,3 +268,148 @@ def test_hooks_are_installed_and_also_see_modules_that_raise(run, monkeypatch):
         "register_module_forward_pre_hook": (hooks._enter_module, {}),
         "register_module_forward_hook": (hooks._leave_module, {"always_call": True}),
     }
+
+
+# --- Several optimizers ----------------------------------------------------------------------------
+
+
+def test_the_rarest_step_bounds_the_iteration(run):
+    critic, generator = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1)])
+    run.iterations._optimizer_made(generator)
+    for tensor in (*critic.param_groups[0]["params"], *generator.param_groups[0]["params"]):
+        tensor.requires_grad_()
+    steady_at = []
+    for number in range(1, 25):
+        run.step(generator if number % 6 == 0 else critic)
+        if run.iterations.is_steady:
+            steady_at.append(number)
+    assert steady_at[0] == 18
+    assert run.iterations.last["num_optimizers"] == 2
+    assert run.iterations.warnings == []
+
+
+def test_an_optimizer_that_never_steps_is_waited_for_and_told(run):
+    used, unused = make_optimizer([on_gpu(1)]), make_optimizer([on_gpu(1).requires_grad_()])
+    run.iterations._optimizer_made(unused)
+    steady = []
+    for _ in range(iteration.PATIENCE):
+        run.step(used)
+        steady.append(run.iterations.is_steady)
+    assert steady.index(True) + 1 == iteration.PATIENCE
+    assert "(Thing)" in run.iterations.warnings[0]
+    assert f"made {iteration.PATIENCE}" in run.iterations.warnings[0]
+
+
+def test_steps_without_training_between_them_are_no_iterations(run):
+    optimizer = make_optimizer()
+    run.recorder.works = False
+    for _ in range(5):
+        run.step(optimizer)
+    assert run.told == []
+    run.backward()
+    run.step(optimizer)
+    assert run.told == [1]
+
+
+# --- Closures --------------------------------------------------------------------------------------
+
+
+def step_with_closure(run: Run, optimizer: Any, evaluations: int, *, keyword: bool) -> list[str]:
+    phases: list[str] = []
+
+    def closure() -> float:
+        phases.append(run.recorder.phase)
+        return 0.5
+
+    options = {"closure": closure} if keyword else {}
+    arguments = (optimizer,) if keyword else (optimizer, closure)
+    args, kwargs = run.iterations._before_step(optimizer, arguments, options)
+    assert args[0] is optimizer
+    evaluate = kwargs["closure"] if keyword else args[1]
+    for _ in range(evaluations):
+        assert evaluate() == 0.5
+        phases.append(run.recorder.phase)
+    run.iterations._after_step(optimizer, (), {})
+    return phases
+
+
+@pytest.mark.parametrize("keyword", [True, False])
+def test_a_closure_is_forward_and_what_follows_is_the_optimizer(run, keyword):
+    phases = step_with_closure(run, make_optimizer(), 2, keyword=keyword)
+    assert phases == ["forward", "optimizer"] * 2
+    assert run.recorder.phase == "forward"
+
+
+def test_the_number_of_evaluations_is_told_and_is_no_accumulation(run):
+    run.recorder.num_backward_passes = 6
+    step_with_closure(run, make_optimizer(), 3, keyword=False)
+    assert run.iterations.last["num_backward_passes"] == 2
+    assert "evaluated the model 3 times" in run.iterations.warnings[0]
+
+
+def test_one_evaluation_is_nothing_to_tell(run):
+    step_with_closure(run, make_optimizer(), 1, keyword=False)
+    assert run.iterations.warnings == []
+
+
+def test_after_a_closure_that_raises_the_phase_is_the_optimizers(run):
+    def closure() -> None:
+        raise ValueError
+
+    args, _ = run.iterations._before_step(make_optimizer(), (None, closure), {})
+    with pytest.raises(ValueError):
+        args[1]()
+    assert run.recorder.phase == "optimizer"
+
+
+def test_inside_another_optimizers_step_the_phase_stays(run):
+    outer, inner = make_optimizer(), make_optimizer()
+    run.iterations._before_step(outer, (), {})
+    run.step(inner)
+    assert run.recorder.phase == "optimizer"
+    run.iterations._after_step(outer, (), {})
+    assert run.recorder.phase == "forward"
+    assert run.told == [1]
+
+
+# --- No optimizer ----------------------------------------------------------------------------------
+
+
+def test_updates_by_hand_end_iterations(run):
+    run.backward(updated=True)  # what was written before is initialisation
+    for _ in range(3):
+        run.backward()
+        run.backward(updated=True)
+    assert run.iterations.is_steady
+    assert "no torch optimizer stepped" in run.iterations.warnings[0]
+    assert run.iterations.num_spans == 3
+
+
+def test_the_first_real_step_ends_the_search_for_updates_by_hand(run):
+    for _ in range(10):
+        run.backward()
+    assert not run.iterations.is_steady
+    optimizer = make_optimizer()
+    run.iterations._optimizer_made(optimizer)
+    for _ in range(64):
+        run.backward()
+    told = len(run.told)
+    run.step(optimizer)
+    assert run.told[told:] == [1]
+    run.backward(updated=True)
+    assert run.iterations.num_spans == 1
+    assert run.iterations.warnings == []
+
+
+def test_leaves_are_followed_while_there_is_no_optimizer(run):
+    run.backward()
+    assert run.recorder.follows_leaves
+    leaf = on_gpu(2)
+    run.recorder.written_leaves[id(leaf)] = leaf
+    run.backward()
+    assert run.kind(leaf) == "parameter"
+    run.iterations._optimizer_made(make_optimizer())
+    assert not run.recorder.follows_leaves
+    assert run.recorder.written_leaves == {}
+    run.backward()
+    assert not run.recorder.follows_leaves

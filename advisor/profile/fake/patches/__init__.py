@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "batch_norm", "rnn",
-    "optimizers", "initialisation", "compiling", "data_loader", "data_parallel", "saving",
+    "optimizers", "initialisation", "compiling", "data_loader", "data_parallel", "saving", "threads",
 )  # fmt: skip
 
 # What a script must not do, or cannot while it is watched, on a device that is really there.

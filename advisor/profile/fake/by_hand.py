@@ -1,0 +1,82 @@
+"""Iterations of scripts that update their weights without a torch optimizer.
+
+``p.data.add_(p.grad, alpha=-lr)``, ``with torch.no_grad(): w -= lr * w.grad``, and optimizers that are
+classes of the script's own. An iteration then ends with the first backward pass after an update.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+# Backward passes that may precede an optimizer's first step: it exists, or no update was seen.
+PATIENCE = 16
+
+
+class ByHand:
+    """Tells from backward passes and writes to weights where an iteration ends.
+
+    Attributes:
+        optimizer_exists: the script made a torch optimizer, which may yet step.
+        num_spans: ends told so far, of the kind that is told now.
+    """
+
+    def __init__(self) -> None:
+        self.optimizer_exists = False
+        self.num_spans = 0
+        self._has_updates = False
+
+    def end_backward(self, *, updated: bool) -> bool:
+        """Whether an iteration ends here; ``updated`` if weights changed since the last backward."""
+        if updated and not self._has_updates:
+            # What was counted so far were passes that accumulate gradients.
+            self._has_updates, self.num_spans = True, 0
+        ends = updated or not (self._has_updates or self.optimizer_exists)
+        self.num_spans += ends
+        return ends
+
+    def is_certain(self, spans_wanted: int) -> bool:
+        """Whether enough was seen to say that no optimizer will step."""
+        sure = self._has_updates and not self.optimizer_exists
+        return self.num_spans >= (spans_wanted if sure else PATIENCE)
+
+    @property
+    def warning(self) -> str:
+        """How the iteration was found."""
+        if self._has_updates:
+            return (
+                "no torch optimizer stepped: an iteration is the span between two backward passes"
+                " with an update of the weights between them"
+            )
+        return (
+            "no torch optimizer stepped and no update of weights was seen: an iteration is the span"
+            " between two backward passes"
+        )
+
+
+def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:
+    """Call ``begin`` and ``end`` around each outermost use of the autograd engine."""
+    depth = 0
+
+    def watched(function: Any) -> Any:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            nonlocal depth
+            if depth == 0:
+                begin()
+            depth += 1
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                depth -= 1
+            if depth == 0:
+                end()
+            return result
+
+        return run
+
+    torch.autograd.backward = watched(torch.autograd.backward)
+    torch.autograd.grad = watched(torch.autograd.grad)

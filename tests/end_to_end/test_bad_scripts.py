@@ -1,0 +1,184 @@
+"""``advisor profile`` on scripts that cannot be profiled and on scripts with odd habits."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.bad_scripts import HOPELESS, ODD
+from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.end_to_end.profile_scripts import LOOP, TRAIN
+
+pytestmark = pytest.mark.torch
+
+# Exit code 2: the input is at fault; 1: it could not be profiled. Then words of the message.
+SAID = {
+    "exits with a number": (1, "sys.exit(3)", "optimizer.step()"),
+    "crashes in the second step": (1, "RuntimeError: the second batch is rotten", "line 19"),
+    "crashes before torch": (1, "ZeroDivisionError: division by zero"),
+    "binary": (2, "is not a Python script", ".py file"),
+    "utf-16": (2, "is not a Python script", ".py file"),
+    "latin-1 unsaid": (2, "is not a Python script", "utf-8"),
+    "never trains": (1, "made no step", "nothing here"),
+    "empty": (1, "made no step", "came to its end"),
+    "swallows everything, never steps": (1, "within 6 s", "--timeout"),
+    "asks": (1, "EOFError", "standard input is empty"),
+    "imports what is missing": (1, "imports 'surely_not_installed'", "--python"),
+    "imports a missing name": (1, "cannot import name 'NoSuchLayer'"),
+    "allocates too much": (1, "tried to allocate 281474976710656 bytes", "CPU tensors are real"),
+    "allocates too much in Python": (1, "raised MemoryError.", "load less"),
+    "is killed": (1, "was killed", "CPU tensors are real"),
+    "aborts": (1, "SIGABRT"),
+    "wants two GPUs": (1, "AssertionError: needs two GPUs", "one GPU"),
+    "shell": (2, "is not a Python script", "line 3"),
+    "relative import": (1, "attempted relative import", "__init__.py"),
+    "captures a graph": (1, "CUDA graphs cannot be captured", "switch them off"),
+    "graphs callables": (1, "CUDA graphs cannot be captured", "switch them off"),
+    "builds an extension": (1, "CUDA extension", "switch it off"),
+    "imports flash_attn": (1, "imports 'flash_attn'", "scaled_dot_product_attention"),
+    "imports triton": (1, "imports 'triton'", "GPU kernels"),
+    "trains on the CPU": (1, "none of its tensors were on a CUDA device", "--device cuda"),
+    "recurses": (1, "RecursionError"),
+    "shapes differ": (1, "[3, 5] X [16, 4]"),
+}
+TIMEOUT = {"swallows everything, never steps": "6s"}
+
+
+class World:
+    """A folder with all scripts, and what the command answered for each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shell = Shell(folder=folder)
+        self.answers: dict[str, Answer] = {}
+        self.seconds: dict[str, float] = {}
+
+    def run(self, name: str) -> None:
+        code = (HOPELESS | ODD)[name]
+        path = self.shell.folder / f"{name.replace(' ', '_')}.py"
+        path.write_bytes(code if isinstance(code, bytes) else code.encode())
+        begin = time.perf_counter()
+        self.answers[name] = self.shell.run("profile", path.name, "--timeout", TIMEOUT.get(name, "60s"))
+        self.seconds[name] = time.perf_counter() - begin
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    pytest.importorskip("torch")
+    world = World(tmp_path_factory.mktemp("bad"))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(world.run, [*HOPELESS, *ODD]))
+    return world
+
+
+@pytest.fixture
+def shell(tmp_path):
+    pytest.importorskip("torch")
+    return Shell(folder=tmp_path)
+
+
+def test_every_hopeless_script_has_its_words():
+    assert set(SAID) == set(HOPELESS)
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+def test_a_hopeless_script_ends_with_a_plain_error(world, name):
+    answer, (code, *words) = world.answers[name], SAID[name]
+    assert answer.code == code, answer.err
+    for word in words:
+        assert word in answer.err
+    assert "report" not in answer.err
+    # The script's own frames may be shown, ours never.
+    assert "advisor/profile" not in answer.err
+    assert "runpy" not in answer.err
+    assert answer.out == ""
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_script_is_profiled(world, name):
+    answer = world.answers[name]
+    assert answer.code == 0, answer.err
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_script_ends_soon(world, name):
+    # A script that waits after it was told to stop is left alone for five seconds.
+    assert world.seconds[name] < 45
+
+
+def test_no_process_outlives_the_command(world):
+    assert world.answers["leaves a process"].code == 0
+    pid = int((world.shell.folder / "outliving.txt").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+# --- Where the script is ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["my script.py", "тренировка ü.py", "no_suffix", "dots.in.name.py"])
+def test_any_name_will_do(shell, name):
+    shell.write(name, LOOP + TRAIN)
+    answer = shell.run("profile", name, "--out", "trace.json.gz")
+    assert answer.code == 0, answer.err
+
+
+def test_a_link_is_followed_and_modules_are_found_beside_its_target(shell):
+    shell.write("real/helper.py", "WHO = 1")
+    shell.write("real/train.py", "import helper\n" + LOOP + TRAIN)
+    (shell.folder / "link.py").symlink_to(shell.folder / "real" / "train.py")
+    assert shell.run("profile", "link.py").code == 0
+
+
+@pytest.mark.parametrize("with_init", [True, False])
+def test_a_module_of_a_package_is_started_as_one(shell, with_init):
+    if with_init:
+        shell.write("pkg/__init__.py", "")
+        shell.write("pkg/sub/__init__.py", "")
+    shell.write("pkg/models.py", "from torch import nn\ndef net(): return nn.Linear(16, 4)")
+    shell.write(
+        "pkg/sub/train.py",
+        "import sys\nfrom ..models import net\nfrom pkg.models import net as same\n"
+        "assert net is same and __name__ == '__main__' and sys.argv[1:] == ['--lr', '1'], sys.argv\n"
+        + LOOP
+        + "model = net().to(device)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        + TRAIN,
+    )
+    answer = shell.run("profile", "pkg/sub/train.py", "--", "--lr", "1")
+    assert answer.code == 0, answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing.py", ["no script at 'missing.py'", ".py file"]),
+        ("folder", ["'folder' is a folder", ".py file"]),
+        ("notes.ipynb", ["is a notebook", "nbconvert"]),
+        ("broken_link.py", ["no script at 'broken_link.py'"]),
+    ],
+)
+def test_what_is_no_script_is_told_at_once(shell, name, words):
+    (shell.folder / "folder").mkdir()
+    shell.write("notes.ipynb", "{}")
+    (shell.folder / "broken_link.py").symlink_to("nowhere.py")
+    assert_plain_error(shell.run("profile", name), 2, *words)
+
+
+def test_a_torch_that_lacks_a_name_is_refused_by_name(shell):
+    # A module of the user's own site, as a stand-in for another version of torch.
+    shell.write(
+        "site/sitecustomize.py",
+        "import sys\n"
+        "if any('child.py' in argument for argument in sys.orig_argv):\n"
+        "    import torch\n"
+        "    del torch.amp.GradScaler._maybe_opt_step\n",
+    )
+    shell.write("train.py", LOOP + TRAIN)
+    answer = shell.run("profile", "train.py", PYTHONPATH=str(shell.folder / "site"))
+    assert_plain_error(
+        answer, 2, "lacks torch.amp.GradScaler._maybe_opt_step", "'scaler'", "2.13", "docs/torch-versions.md"
+    )

@@ -1,0 +1,111 @@
+"""Which of several optimizers bounds the iteration."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from advisor.profile.fake.period import Period, parameters
+
+
+class Optimizer(SimpleNamespace):
+    """Unlike its base it can be weakly referenced."""
+
+
+def optimizer(*tensors: Any) -> Any:
+    return Optimizer(param_groups=[{"params": [tensor]} for tensor in tensors])
+
+
+def weight(*, requires_grad: bool = True) -> Any:
+    return SimpleNamespace(requires_grad=requires_grad)
+
+
+def ends(steps: str) -> str:
+    """A letter a step, one optimizer a letter; capital where an iteration ends."""
+    period = Period()
+    optimizers = {letter: optimizer(weight()) for letter in set(steps)}
+    shown = ""
+    for letter in steps:
+        period.begin_step(optimizers[letter])
+        end, _ = period.end_step(optimizers[letter])
+        shown += letter.upper() if end else letter
+        if end:
+            period.start_span()
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ("aaaa", "AAAA"),
+        ("abab", "AbAb"),
+        ("abcabc", "AbcAbc"),
+        # The second steps more often: the first stays.
+        ("abbabb", "AbbAbb"),
+        # A critic's five steps, then one of the generator, in either order.
+        ("cccccgcccccgcccccg", "CCCCCGcccccGcccccG"),
+        ("cgcccccgcccccg", "CgCCCCCGcccccG"),
+        # Two, four and eight: the rarest.
+        ("aabaabcaabaabc", "AABaaBCaabaabC"),
+    ],
+)
+def test_the_rarest_of_them(steps, expected):
+    assert ends(steps) == expected
+
+
+def test_the_change_is_told_once():
+    period, critic, generator = Period(), optimizer(), optimizer()
+    told = []
+    for one in (critic, critic, generator, critic, critic, generator):
+        period.begin_step(one)
+        told.append(period.end_step(one)[1])
+    assert told == [False, False, True, False, False, False]
+    assert period.num_steps == 2
+
+
+def test_of_nested_steps_the_outer_one_counts():
+    period, outer, inner = Period(), optimizer(), optimizer()
+    assert not period.has_begun
+    period.begin_step(outer)
+    period.begin_step(inner)
+    assert period.end_step(inner) == (False, False)
+    assert period.end_step(outer) == (True, False)
+    assert period.is_bound_by(outer)
+    assert not period.is_bound_by(inner)
+
+
+def test_missing_are_those_with_weights_of_their_own():
+    period, shared, own = Period(), weight(), weight()
+    stepping, same, other = optimizer(shared), optimizer(shared), optimizer(shared, own)
+    for one in (stepping, same, other):
+        period.optimizers[id(one)] = one
+    period.begin_step(stepping)
+    period.end_step(stepping)
+    assert period.missing() == [other]
+    period.end_step(other)
+    assert period.missing() == []
+    assert period.num_in_span == 2
+    period.start_span()
+    assert period.num_in_span == 0
+
+
+def test_frozen_weights_need_no_step():
+    period, frozen = Period(), optimizer(weight(requires_grad=False))
+    period.optimizers[id(frozen)] = frozen
+    assert period.missing() == []
+
+
+def test_optimizers_that_are_gone_are_not_waited_for():
+    period = Period()
+    gone = optimizer(weight())
+    period.optimizers[id(gone)] = gone
+    assert period.missing() == [gone]
+    del gone
+    assert list(period.optimizers) == []
+
+
+def test_parameters_are_those_of_all_groups():
+    first, second = weight(), weight()
+    assert parameters(optimizer(first, second)) == [first, second]
