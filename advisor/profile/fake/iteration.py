@@ -99,7 +99,7 @@ class Iterations:
 
     def _evaluated_as_forward(self, value: Any) -> Any:
         """A closure as the optimizer gets it: what it runs is no work of the optimizer."""
-        if not callable(value) or isinstance(value, torch.optim.Optimizer):
+        if not callable(value) or isinstance(value, (type, torch.nn.Module)):
             return value
 
         @functools.wraps(value, updated=())

@@ -233,6 +233,29 @@ with tempfile.TemporaryDirectory() as folder:
 """,
         False,
     ),
+    "legacy_types": (
+        """
+import numpy
+Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+made = [Tensor(2, 3), Tensor(), Tensor([1.0, 2.0]), Tensor(numpy.zeros((4, 1))), torch.zeros(5).type(Tensor),
+        torch.zeros(6).type("torch.cuda.LongTensor"), torch.zeros(7).cuda().type(torch.float64)]
+torch.set_default_tensor_type("torch.cuda.DoubleTensor")
+made.append(torch.zeros(8))
+result = [[list(t.shape), str(t.dtype), t.device.type] for t in made]
+result.append([isinstance(made[0], Tensor), isinstance(made[5], Tensor), torch.zeros(1, device="cpu").type()])
+""",
+        [
+            [[2, 3], "torch.float32", "cuda"],
+            [[0], "torch.float32", "cuda"],
+            [[2], "torch.float32", "cuda"],
+            [[4, 1], "torch.float32", "cuda"],
+            [[5], "torch.float32", "cuda"],
+            [[6], "torch.int64", "cuda"],
+            [[7], "torch.float64", "cuda"],
+            [[8], "torch.float64", "cuda"],
+            [True, False, "torch.DoubleTensor"],
+        ],
+    ),
     "threads": (
         """
 import threading

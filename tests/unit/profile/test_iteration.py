@@ -362,6 +362,15 @@ def test_after_a_closure_that_raises_the_phase_is_the_optimizers(run):
     assert run.recorder.phase == "optimizer"
 
 
+@pytest.mark.parametrize("value", [None, 3, torch.nn.ReLU(), torch.nn.ReLU, torch.zeros(2)])
+def test_what_is_no_closure_reaches_the_optimizer_as_it_is(run, value):
+    optimizer = make_optimizer()
+    args, kwargs = run.iterations._before_step(optimizer, (optimizer, value), {"model": value})
+    assert args[0] is optimizer
+    assert args[1] is value
+    assert kwargs["model"] is value
+
+
 def test_inside_another_optimizers_step_the_phase_stays(run):
     outer, inner = make_optimizer(), make_optimizer()
     run.iterations._before_step(outer, (), {})

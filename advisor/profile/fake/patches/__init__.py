@@ -16,6 +16,7 @@ ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "batch_norm", "rnn",
     "optimizers", "initialisation", "compiling", "data_loader", "data_parallel", "saving", "threads",
+    "legacy_types",
 )  # fmt: skip
 
 # What a script must not do, or cannot while it is watched, on a device that is really there.

@@ -1,0 +1,70 @@
+"""Which scripts are started as modules of their package, and what they find on the way."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from advisor.profile.fake import entry
+
+TELL = "import builtins, sys\nbuiltins.told = (__name__, __package__, sys.path[0])\n"
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    # What a test imports would be found by the next one.
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    monkeypatch.setattr("builtins.told", None, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def start(path, source):
+    import builtins
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    (path.parent / "sibling.py").write_text("WHO = 1\n")
+    entry.start(str(path), source.encode())
+    return builtins.told
+
+
+def test_a_plain_script_has_its_own_folder_first(tmp_path):
+    told = start(tmp_path / "a" / "train.py", "import sibling\n" + TELL)
+    assert told == ("__main__", "", str(tmp_path / "a"))
+
+
+def test_a_script_in_a_package_without_relative_imports_is_plain(tmp_path):
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    told = start(tmp_path / "pkg" / "train.py", "import sibling\n" + TELL)
+    assert told == ("__main__", "", str(tmp_path / "pkg"))
+
+
+@pytest.mark.parametrize("where", ["pkg", "pkg/sub"])
+def test_relative_imports_make_it_a_module_of_the_outermost_package(tmp_path, monkeypatch, where):
+    folder = tmp_path / "project" / where
+    folder.mkdir(parents=True)
+    for name in ("pkg", "pkg/sub")[: where.count("/") + 1]:
+        (tmp_path / "project" / name / "__init__.py").write_text("")
+    monkeypatch.chdir("/")
+    told = start(folder / "train.py", "from . import sibling\n" + TELL)
+    assert told == ("__main__", where.replace("/", "."), str(tmp_path / "project"))
+
+
+def test_without_init_files_the_current_folder_is_the_root(tmp_path):
+    told = start(tmp_path / "loose" / "train.py", "from .sibling import WHO\n" + TELL)
+    assert told == ("__main__", "loose", str(tmp_path))
+
+
+def test_inside_a_function_counts_as_well(tmp_path):
+    source = "def main():\n    from .sibling import WHO\n    return WHO\nassert main() == 1\n" + TELL
+    assert start(tmp_path / "loose" / "train.py", source)[1] == "loose"
+
+
+@pytest.mark.parametrize("name", ["train.py", "not-a-name/train.py"])
+def test_where_no_package_is_to_be_found_python_says_so(tmp_path, name):
+    with pytest.raises(ImportError, match="attempted relative import"):
+        start(tmp_path / name, "from . import sibling\n")
