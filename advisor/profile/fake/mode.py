@@ -8,14 +8,17 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import rescue
+from . import rescue, values
 from .memory import MemoryTracker
 from .recorder import Recorder
 from .stop import Stopper
 
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
-_READS_VALUE = (aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default)
+# In inference mode torch does not take aten::item apart.
+_READS_VALUE = (
+    aten._local_scalar_dense.default, aten.item.default, aten.equal.default, aten.is_nonzero.default,
+)  # fmt: skip
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
@@ -83,6 +86,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         dtype = kwargs.get("dtype") or source.dtype
         like = torch.empty_like(source, memory_format=kwargs.get("memory_format"), device="meta")
         result = self.empty(like.shape, dtype, like.stride())
+        values.remember_copy(result, source)
         self.recorder.record_copy("advisor::h2d_copy", source, dtype)
         return result
 
@@ -90,12 +94,14 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if func in _READS_VALUE:
             self.num_reads += 1
             self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
-            return _made_up_value(func, args[0])
+            computed = values.compute(func, args, kwargs)
+            return _made_up_value(func, args[0]) if computed is None else computed
         if device is not None and device.type == "cpu":
             return self._to_cpu(args[0], kwargs)
         if func is aten.copy_.default and not isinstance(args[0], FakeTensor):
             self.recorder.record_copy("advisor::d2h_copy", args[1], args[0].dtype)
-            return args[0]
+            known = values.of(args[1])
+            return args[0] if known is None else args[0].copy_(known)
         if func is aten.copy_.default and not isinstance(args[1], FakeTensor):
             self.recorder.record_copy("advisor::h2d_copy", args[1], args[0].dtype)
             return args[0]
@@ -104,7 +110,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
     def _to_cpu(self, source: Any, kwargs: Any) -> Any:
         dtype = kwargs.get("dtype") or source.dtype
         self.recorder.record_copy("advisor::d2h_copy", source, dtype)
-        return torch.zeros(source.shape, dtype=dtype)
+        known = values.of(source)
+        return torch.zeros(source.shape, dtype=dtype) if known is None else known.to(dtype, copy=True)
 
     def _compute(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if "generator" in kwargs:
@@ -118,6 +125,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
                 result = self.fake_mode.dispatch(func, types, args, kwargs)
         except rescue.HANDLED as error:
             result = rescue.result_of(func, args, kwargs, error, self)
+        values.follow(func, args, kwargs, result)
         self.track(result)
         self.recorder.record(func, args, kwargs, result)
         return result
@@ -165,7 +173,7 @@ def _real(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _made_up_value(func: Any, tensor: Any) -> Any:
-    if func is not aten._local_scalar_dense.default or tensor.dtype is torch.bool:
+    if func in (aten.equal.default, aten.is_nonzero.default) or tensor.dtype is torch.bool:
         return False
     if tensor.dtype.is_complex:
         return 0.5 + 0j

@@ -1,4 +1,4 @@
-"""Results of operators whose shape depends on values that a fake tensor does not have."""
+"""Results of operators whose shape depends on the values of their inputs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch.utils._pytree import tree_map
+
+from . import values
 
 if TYPE_CHECKING:
     from .mode import HybridMode
@@ -29,12 +31,17 @@ HANDLED = (
 
 
 def result_of(func: Any, args: Any, kwargs: Any, error: Exception, mode: HybridMode) -> Any:
-    """A plausible result: half of a mask is true, all elements are unique.
+    """The true shape where the values are known, else: half of a mask is true, all elements are unique.
 
     Raises:
         Exception: ``error`` itself where not even a CPU kernel knows the operator.
     """
     name = func._schema.name
+    computed = values.compute(func, args, kwargs)
+    if computed is not None:
+        return _like(computed, mode)
+    if not func._schema.returns:
+        return None  # it works in place, so there is no shape to find
     known = _KNOWN.get(name)
     if known is not None:
         result = known(mode, *args)
@@ -50,27 +57,34 @@ def _from_cpu_kernel(func: Any, args: Any, kwargs: Any, error: Exception, mode: 
             return torch.zeros(value.shape, dtype=value.dtype)
         return torch.device("cpu") if isinstance(value, torch.device) else value
 
-    def fake(value: Any) -> Any:
-        return mode.empty(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value
-
     try:
         result = func(*tree_map(real, args), **tree_map(real, kwargs))
     except Exception:  # noqa: BLE001 - whatever the kernel says, the first error is the better one
         raise error from None
+    return _like(result, mode)
+
+
+def _like(result: Any, mode: HybridMode) -> Any:
+    def fake(value: Any) -> Any:
+        return mode.empty(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value
+
     return tree_map(fake, result)
 
 
-def _half(count: int) -> int:
-    return max(1, count // 2)
+def _num_true(mask: Any, shape: Any) -> int:
+    known = values.of(mask)
+    if known is not None:
+        return int(known.expand(shape).count_nonzero())
+    return max(1, shape.numel() // 2)
 
 
 def _nonzero(mode: HybridMode, tensor: Any) -> Any:
-    return mode.empty((_half(tensor.numel()), tensor.dim()), torch.int64)
+    return mode.empty((_num_true(tensor, tensor.shape), tensor.dim()), torch.int64)
 
 
 def _masked_select(mode: HybridMode, tensor: Any, mask: Any) -> Any:
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
-    return mode.empty((_half(shape.numel()),), tensor.dtype)
+    return mode.empty((_num_true(mask, shape),), tensor.dtype)
 
 
 def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
@@ -81,7 +95,7 @@ def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
     position = next(number for number, index in enumerate(indices) if index is not None)
     mask = masks[0]
     shape = list(tensor.shape)
-    shape[position : position + mask.dim()] = [_half(mask.numel())]
+    shape[position : position + mask.dim()] = [_num_true(mask, mask.shape)]
     return mode.empty(shape, tensor.dtype)
 
 
@@ -92,6 +106,11 @@ def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
         mode.empty(tensor.shape, torch.int64),
         mode.empty((count,), torch.int64),
     )
+
+
+def _nms(mode: HybridMode, boxes: Any, *_: Any) -> Any:
+    # Half of the boxes overlap with a better one.
+    return mode.empty((-(-boxes.shape[0] // 2),), torch.int64)
 
 
 def _rnn_backward(mode: HybridMode, *arguments: Any) -> Any:
@@ -120,6 +139,7 @@ _KNOWN: dict[str, ShapeRule] = {
     "aten::masked_select": _masked_select,
     "aten::index": _index,
     "aten::_unique2": _unique,
+    "torchvision::nms": _nms,
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.
 SHAPE_RULES: dict[Any, ShapeRule] = {
