@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -51,6 +53,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.stopper = stopper
         self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
         self.num_reads = 0
+        self._keeps_meta = False
         self.unknown_operators: dict[str, str] = {}
 
     def __torch_dispatch__(
@@ -65,8 +68,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         device = kwargs.get("device")
         if device is not None:
             device = torch.device(device)
-            if device.type in ("cuda", "meta"):
-                # Scripts hardly ever use meta; composite C++ code says it for our CUDA tensors.
+            if device.type == "cuda" or (device.type == "meta" and not self._keeps_meta):
+                # Composite C++ code says meta for our CUDA tensors.
                 device = CUDA
                 kwargs = {**kwargs, "device": CUDA}
         if has_fake:
@@ -74,6 +77,15 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if device == CUDA:
             return self._create(func, types, args, kwargs)
         return _real(func, args, kwargs)
+
+    @contextlib.contextmanager
+    def keep_meta(self) -> Iterator[None]:
+        """The script asks for the meta device itself: its tensors take no memory on the GPU."""
+        before, self._keeps_meta = self._keeps_meta, True
+        try:
+            yield
+        finally:
+            self._keeps_meta = before
 
     def _create(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is aten._to_copy.default:

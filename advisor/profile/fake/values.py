@@ -61,6 +61,8 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
 def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
     """Find out the values of the operator's result and keep them."""
     name = func._schema.name
+    if func._schema.is_mutable:
+        _forget_lists(args)
     tensors = list(_tensors(result))
     if not tensors or not all(_is_small(tensor) for tensor in tensors):
         return
@@ -72,6 +74,14 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
             remember(tensor, value)
     elif name in _TRUE_IF_UNKNOWN:
         remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
+
+
+def _forget_lists(args: Any) -> None:
+    """Operators on lists of tensors write to them without counting up their versions."""
+    for argument in args:
+        if isinstance(argument, (list, tuple)):
+            for tensor in _tensors(argument):
+                tensor.__dict__.pop("_advisor_value", None)
 
 
 def _can_follow(func: Any, args: Any) -> bool:
