@@ -1,5 +1,5 @@
 """Hugging Face Trainer, BERT sequence classification
-transformers docs, "Text classification": FP16, a collator that pads, metrics, early evaluation.
+transformers docs, "Text classification": FP16, a collator that pads, metrics, evaluation first.
 """
 
 import random
@@ -48,8 +48,8 @@ training_args = TrainingArguments(
     weight_decay=0.01,
     warmup_steps=2,
     fp16=True,
-    eval_strategy="steps",
-    eval_steps=1,
+    eval_strategy="epoch",
+    eval_on_start=True,
     save_strategy="epoch",
     dataloader_num_workers=2,
     report_to="none",

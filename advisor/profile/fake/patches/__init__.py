@@ -16,6 +16,7 @@ ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "rnn", "optimizers", "initialisation",
     "compiling", "data_loader", "data_parallel", "saving", "torchvision_ops",
+    "transformers_tracing",
 )  # fmt: skip
 
 

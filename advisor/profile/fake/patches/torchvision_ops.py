@@ -8,18 +8,16 @@ rule. The rules need only the operators' schemas, so those are declared when tha
 from __future__ import annotations
 
 import importlib.util
-import sys
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+
+from ..imports import after_import  # noqa: TID252 - the payload has another name in the child
 
 if TYPE_CHECKING:
     from advisor.profile.fake.session import Session
 
-_EXTENSION = "torchvision.extension"
 _SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 _POOLED = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 _CONVOLUTION = (
@@ -31,60 +29,48 @@ _SCHEMAS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     f"roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor",
-    "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale,"
-    f" int rois_zero_point, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor",
-    f"_roi_align_backward(Tensor grad, Tensor rois, {_POOLED}, {_SIZES}, int sampling_ratio,"
-    " bool aligned) -> Tensor",
+    (
+        "qroi_align(Tensor input, Tensor rois, float input_scale, int input_zero_point, float rois_scale,"
+        f" int rois_zero_point, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor"
+    ),
+    (
+        f"_roi_align_backward(Tensor grad, Tensor rois, {_POOLED}, {_SIZES}, int sampling_ratio,"
+        " bool aligned) -> Tensor"
+    ),
     f"roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor)",
     f"_roi_pool_backward(Tensor grad, Tensor rois, Tensor argmax, {_POOLED}, {_SIZES}) -> Tensor",
     f"ps_roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio) -> (Tensor, Tensor)",
-    f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED},"
-    f" int sampling_ratio, {_SIZES}) -> Tensor",
+    (
+        f"_ps_roi_align_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED},"
+        f" int sampling_ratio, {_SIZES}) -> Tensor"
+    ),
     f"ps_roi_pool(Tensor input, Tensor rois, {_POOLED}) -> (Tensor, Tensor)",
-    f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, {_SIZES})"
-    " -> Tensor",
-    f"deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, {_CONVOLUTION})"
-    " -> Tensor",
-    "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask,"
-    f" Tensor bias, {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    (
+        f"_ps_roi_pool_backward(Tensor grad, Tensor rois, Tensor channel_mapping, {_POOLED}, {_SIZES})"
+        " -> Tensor"
+    ),
+    (
+        f"deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, {_CONVOLUTION})"
+        " -> Tensor"
+    ),
+    (
+        "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask,"
+        f" Tensor bias, {_CONVOLUTION}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+    ),
 )
 
 
-class _Finder(MetaPathFinder):
-    """Finds ``torchvision.extension`` and has its loader look at the result."""
+def install(session: Session) -> None:
+    """Look at torchvision's extension when it is imported."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
-        spec = PathFinder.find_spec(fullname, path) if fullname == _EXTENSION else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = _ExtensionLoader(spec.loader, self._session)
-        return spec
-
-
-class _ExtensionLoader(Loader):
-    """Declares the operators if the module came up without them."""
-
-    def __init__(self, loader: Loader, session: Session) -> None:
-        self._loader = loader
-        self._session = session
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        if not module._has_ops():
-            _declare(self._session)
+    def declare_if_missing(extension: ModuleType) -> None:
+        if not extension._has_ops():
+            _declare(session)
             # Older versions have no gradients in Python: their operators must go on refusing.
             if importlib.util.find_spec("torchvision._autograd_registrations") is not None:
-                module.__dict__.update(_has_ops=lambda: True, _check_cuda_version=lambda: -1)
+                extension.__dict__.update(_has_ops=lambda: True, _check_cuda_version=lambda: -1)
 
-
-def install(session: Session) -> None:
-    """Watch for the import; a script without torchvision pays nothing."""
-    sys.meta_path.insert(0, _Finder(session))
+    after_import("torchvision.extension", declare_if_missing)
 
 
 def _declare(session: Session) -> None:
