@@ -17,7 +17,9 @@ class CLIP(nn.Module):
         self.conv1 = nn.Conv2d(3, width, kernel_size=8, stride=8, bias=False)
         self.class_embedding = nn.Parameter(torch.randn(width) / math.sqrt(width))
         self.positional = nn.Parameter(torch.randn(17, width) / math.sqrt(width))
-        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, 0.0, "gelu", batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 2 * width, 0.0, "gelu", batch_first=True, norm_first=True
+        )
         self.visual = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.token_embedding = nn.Embedding(vocab_size, width)
         self.text_positional = nn.Parameter(torch.empty(context_length, width))
@@ -70,7 +72,9 @@ for epoch in range(2):
             image_features, text_features, logit_scale = model(images, texts)
             logits_per_image = logit_scale * image_features @ text_features.T
             labels = torch.arange(logits_per_image.shape[0], device=device, dtype=torch.long)
-            loss = (F.cross_entropy(logits_per_image, labels) + F.cross_entropy(logits_per_image.T, labels)) / 2
+            loss = (
+                F.cross_entropy(logits_per_image, labels) + F.cross_entropy(logits_per_image.T, labels)
+            ) / 2
         loss.backward()
         optimizer.step()
         with torch.no_grad():

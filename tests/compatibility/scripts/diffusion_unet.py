@@ -62,13 +62,18 @@ class Unet(nn.Module):
         self.init_conv = nn.Conv2d(channels, dim, 7, padding=3)
         time_dim = dim * 4
         self.time_mlp = nn.Sequential(
-            SinusoidalPositionEmbeddings(dim), nn.Linear(dim, time_dim), nn.GELU(), nn.Linear(time_dim, time_dim)
+            SinusoidalPositionEmbeddings(dim),
+            nn.Linear(dim, time_dim),
+            nn.GELU(),
+            nn.Linear(time_dim, time_dim),
         )
         self.down1 = ResnetBlock(dim, dim, time_dim)
         self.pool = nn.Conv2d(dim, dim * 2, 4, 2, 1)
         self.mid = ResnetBlock(dim * 2, dim * 2, time_dim)
         self.attention = Attention(dim * 2)
-        self.unpool = nn.Sequential(nn.Upsample(scale_factor=2, mode="nearest"), nn.Conv2d(dim * 2, dim, 3, 1, 1))
+        self.unpool = nn.Sequential(
+            nn.Upsample(scale_factor=2, mode="nearest"), nn.Conv2d(dim * 2, dim, 3, 1, 1)
+        )
         self.up1 = ResnetBlock(dim * 2, dim, time_dim)
         self.final_conv = nn.Conv2d(dim, channels, 1)
 

@@ -50,5 +50,7 @@ for data, targets in loader:
 
 models = [SimpleCNN().to(device) for _ in range(4)]
 params, buffers = stack_module_state(models)
-predictions = vmap(lambda p, b, x: functional_call(models[0], (p, b), (x,)), (0, 0, None))(params, buffers, data)
+predictions = vmap(lambda p, b, x: functional_call(models[0], (p, b), (x,)), (0, 0, None))(
+    params, buffers, data
+)
 print(predictions.shape)

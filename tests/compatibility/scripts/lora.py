@@ -38,7 +38,9 @@ class Block(nn.Module):
     def forward(self, x):
         b, t, c = x.shape
         h = self.ln_1(x)
-        q, k, v = (p(h).view(b, t, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (
+            p(h).view(b, t, self.heads, -1).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj)
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.o_proj(y.transpose(1, 2).reshape(b, t, c))
         return x + self.mlp(self.ln_2(x))

@@ -14,6 +14,8 @@ import torch.optim as optim
 from torch.distributions import Categorical
 
 gamma = 0.99
+random.seed(543)
+torch.manual_seed(543)
 device = torch.device("cuda")
 
 
@@ -32,7 +34,12 @@ class CartPole:
             0.5 * (4.0 / 3.0 - 0.1 * math.cos(theta) ** 2 / 1.1)
         )
         xacc = temp - 0.05 * thetaacc * math.cos(theta) / 1.1
-        self.state = [x + 0.02 * x_dot, x_dot + 0.02 * xacc, theta + 0.02 * theta_dot, theta_dot + 0.02 * thetaacc]
+        self.state = [
+            x + 0.02 * x_dot,
+            x_dot + 0.02 * xacc,
+            theta + 0.02 * theta_dot,
+            theta_dot + 0.02 * thetaacc,
+        ]
         done = abs(self.state[0]) > 2.4 or abs(self.state[2]) > 0.21
         return np.array(self.state, dtype=np.float32), 1.0, done, False, {}
 

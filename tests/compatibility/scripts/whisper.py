@@ -3,7 +3,12 @@ Hugging Face's "Fine-tune Whisper" (Seq2SeqTrainer, FP16, checkpointed activatio
 """
 
 import torch
-from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, WhisperConfig, WhisperForConditionalGeneration
+from transformers import (
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    WhisperConfig,
+    WhisperForConditionalGeneration,
+)
 
 config = WhisperConfig(
     vocab_size=500, num_mel_bins=40, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
