@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -63,14 +64,13 @@ class Row:
 
 def _linear(batch: int, *widths: int, input_needs_gradient: bool = False) -> int:
     """FLOPs of the products of fully connected layers, forward and backward."""
-    products = [a * b for a, b in zip(widths, widths[1:], strict=False)]
+    products = [a * b for a, b in pairwise(widths)]
     return 2 * batch * (3 * sum(products) - (0 if input_needs_gradient else products[0]))
 
 
 def _dense(*widths: int) -> tuple[tuple[int, ...], ...]:
     """Shapes of the weights and biases of fully connected layers."""
-    pairs = zip(widths, widths[1:], strict=False)
-    return tuple(shape for a, b in pairs for shape in ((b, a), (b,)))
+    return tuple(shape for a, b in pairwise(widths) for shape in ((b, a), (b,)))
 
 
 ROWS = (
@@ -250,7 +250,8 @@ ROWS = (
         calls={"topk": 2, "nonzero": 8, "index_add_": 8, "mm": 26 + 2 * (26 + 1), "addmm": 1},
     ),
     Row(
-        script="swa", batch=16, samples=96, iterations=6, parameters=(*_dense(20, 64), (64,), (64,), *_dense(64, 3)),
+        script="swa", batch=16, samples=96, iterations=6,
+        parameters=(*_dense(20, 64), (64,), (64,), *_dense(64, 3)),
         product_flops=_linear(16, 20, 64, 3),
         calls={"native_batch_norm": 1, "_foreach_norm": 1, "_foreach_lerp_": 1},
     ),
@@ -272,7 +273,8 @@ ROWS = (
     ),
     Row(
         script="default_device", batch=64, samples=512, iterations=8,
-        parameters=((100, 32), *_dense(320, 64, 5)), calls={"embedding": 1, "addmm": 2, "advisor::h2d_copy": 0},
+        parameters=((100, 32), *_dense(320, 64, 5)),
+        calls={"embedding": 1, "addmm": 2, "advisor::h2d_copy": 0},
         product_flops=_linear(64, 320, 64, 5, input_needs_gradient=True),
     ),
     Row(

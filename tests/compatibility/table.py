@@ -51,6 +51,8 @@ def pinned_version(library: str) -> str:
 
 
 def _shown(row: Row) -> Iterator[str]:
+    if row.fails is not None:
+        return
     if row.batch is not None:
         accumulated = f" in {row.accumulation} passes" if row.accumulation > 1 else ""
         yield f"batch {row.batch}{accumulated}"
@@ -60,7 +62,7 @@ def _shown(row: Row) -> Iterator[str]:
     if row.parameters:
         yield f"{len(row.parameters)} parameters to the byte"
     if row.product_flops is not None:
-        yield f"{row.product_flops / 1e6:,.1f} MFLOP of products"
+        yield f"{row.product_flops / 1e6:,.3g} MFLOP of products"
     yield from (f"{count} x `{name.strip('_')}`" for name, count in list(row.calls.items())[:3])
 
 
