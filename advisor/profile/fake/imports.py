@@ -21,7 +21,7 @@ def after_import(name: str, action: Action) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module as the other finders would, and gives its loader something more to do."""
+    """Finds one module as the finders after it would, and gives its loader something more to do."""
 
     def __init__(self, name: str, action: Action) -> None:
         self._name = name
@@ -30,8 +30,8 @@ class _Finder(MetaPathFinder):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if fullname != self._name:
             return None
-        others = [finder for finder in sys.meta_path if finder is not self]
-        found = (finder.find_spec(fullname, path, target) for finder in others)
+        later = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        found = (finder.find_spec(fullname, path, target) for finder in later)
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, self._action)

@@ -75,7 +75,8 @@ def _num_true(mask: Any, shape: Any) -> int:
     known = values.of(mask)
     if known is not None:
         return int(known.expand(shape).count_nonzero())
-    return max(1, shape.numel() // 2)
+    num_elements: int = shape.numel()
+    return max(1, num_elements // 2)
 
 
 def _nonzero(mode: HybridMode, tensor: Any) -> Any:
@@ -122,6 +123,17 @@ def _rnn_backward(mode: HybridMode, *arguments: Any) -> Any:
     return like(data), like(hidden), like(cell), [like(weight) for weight in weights]
 
 
+def _gru_cell(mode: HybridMode, gates: Any, _: Any, hidden: Any, *__: Any) -> Any:
+    rows, width = hidden.shape
+    return mode.empty((rows, width), gates.dtype), mode.empty((rows, 5 * width), gates.dtype)
+
+
+def _gru_cell_backward(mode: HybridMode, gradient: Any, *_: Any) -> Any:
+    (rows, width), dtype = gradient.shape, gradient.dtype
+    shapes = ((rows, 3 * width), (rows, 3 * width), (rows, width), (3 * width,), (3 * width,))
+    return tuple(mode.empty(shape, dtype) for shape in shapes)
+
+
 def _pack_sequence(mode: HybridMode, data: Any, lengths: Any, *_: Any) -> Any:
     # The lengths are a CPU tensor, so real.
     values = lengths.tolist()
@@ -144,6 +156,8 @@ _KNOWN: dict[str, ShapeRule] = {
 # Operators that FakeTensorMode has no rule for, or a wrong one.
 SHAPE_RULES: dict[Any, ShapeRule] = {
     aten._cudnn_rnn_backward.default: _rnn_backward,
+    aten._thnn_fused_gru_cell.default: _gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
 }

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
-    "conversion", "autocast", "scaler", "dropout", "attention", "rnn", "optimizers", "initialisation",
-    "compiling", "data_loader", "data_parallel", "saving", "torchvision_ops",
+    "conversion", "autocast", "scaler", "dropout", "attention", "rnn", "rnn_cells", "optimizers",
+    "initialisation", "compiling", "data_loader", "data_parallel", "saving", "torchvision_ops",
     "transformers_tracing",
 )  # fmt: skip
 
