@@ -5,6 +5,8 @@ PIP_OPTIONS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Only the tests need the training libraries, so that `make demo` stays quick.
+FRAMEWORKS := $(VENV)/.frameworks
 INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/native/src/*)
 
 .PHONY: demo test check bench clean
@@ -17,10 +19,15 @@ $(STAMP): $(INPUTS)
 	  --editable '.[torch,dev]'
 	touch $@
 
+$(FRAMEWORKS): $(STAMP)
+	$(BIN)/python -m pip install --quiet $(PIP_OPTIONS) --constraint constraints.txt \
+	  --editable '.[torch,frameworks]'
+	touch $@
+
 demo: $(STAMP)
 	$(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
 
-test: $(STAMP)
+test: $(FRAMEWORKS)
 	$(BIN)/python -m pytest
 
 check: $(STAMP)

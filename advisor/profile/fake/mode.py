@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import rescue
+from . import rescue, values
 from .memory import MemoryTracker
 from .recorder import Recorder
 from .stop import Stopper
 
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
-_READS_VALUE = (aten._local_scalar_dense.default, aten.equal.default, aten.is_nonzero.default)
+# In inference mode torch does not take aten::item apart.
+_READS_VALUE = (
+    aten._local_scalar_dense.default, aten.item.default, aten.equal.default, aten.is_nonzero.default,
+)  # fmt: skip
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
@@ -49,6 +54,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.stopper = stopper
         self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
         self.num_reads = 0
+        self._keeps_meta = False
         self.unknown_operators: dict[str, str] = {}
 
     def for_thread(self) -> HybridMode:
@@ -69,8 +75,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         device = kwargs.get("device")
         if device is not None:
             device = torch.device(device)
-            if device.type in ("cuda", "meta"):
-                # Scripts hardly ever use meta; composite C++ code says it for our CUDA tensors.
+            if device.type == "cuda" or (device.type == "meta" and not self._keeps_meta):
+                # Composite C++ code says meta for our CUDA tensors.
                 device = CUDA
                 kwargs = {**kwargs, "device": CUDA}
         if has_fake:
@@ -78,6 +84,15 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if device == CUDA:
             return self._create(func, types, args, kwargs)
         return _real(func, args, kwargs)
+
+    @contextlib.contextmanager
+    def keep_meta(self) -> Iterator[None]:
+        """The script asks for the meta device itself: its tensors take no memory on the GPU."""
+        before, self._keeps_meta = self._keeps_meta, True
+        try:
+            yield
+        finally:
+            self._keeps_meta = before
 
     def _create(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is aten._to_copy.default:
@@ -90,6 +105,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         dtype = kwargs.get("dtype") or source.dtype
         like = torch.empty_like(source, memory_format=kwargs.get("memory_format"), device="meta")
         result = self.empty(like.shape, dtype, like.stride())
+        values.remember_copy(result, source)
         self.recorder.record_copy("advisor::h2d_copy", source, dtype)
         return result
 
@@ -97,12 +113,14 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if func in _READS_VALUE:
             self.num_reads += 1
             self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
-            return _made_up_value(func, args[0])
+            computed = values.compute(func, args, kwargs)
+            return _made_up_value(func, args[0]) if computed is None else computed
         if device is not None and device.type == "cpu":
             return self._to_cpu(args[0], kwargs)
         if func is aten.copy_.default and not isinstance(args[0], FakeTensor):
             self.recorder.record_copy("advisor::d2h_copy", args[1], args[0].dtype)
-            return args[0]
+            known = values.of(args[1])
+            return args[0] if known is None else args[0].copy_(known)
         if func is aten.copy_.default and not isinstance(args[1], FakeTensor):
             self.recorder.record_copy("advisor::h2d_copy", args[1], args[0].dtype)
             return args[0]
@@ -111,7 +129,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
     def _to_cpu(self, source: Any, kwargs: Any) -> Any:
         dtype = kwargs.get("dtype") or source.dtype
         self.recorder.record_copy("advisor::d2h_copy", source, dtype)
-        return torch.zeros(source.shape, dtype=dtype)
+        known = values.of(source)
+        return torch.zeros(source.shape, dtype=dtype) if known is None else known.to(dtype, copy=True)
 
     def _compute(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if "generator" in kwargs:
@@ -125,6 +144,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
                 result = self.fake_mode.dispatch(func, types, args, kwargs)
         except rescue.HANDLED as error:
             result = rescue.result_of(func, args, kwargs, error, self)
+        values.follow(func, args, kwargs, result)
         self.track(result)
         self.recorder.record(func, args, kwargs, result)
         return result
@@ -173,7 +193,7 @@ def _real(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _made_up_value(func: Any, tensor: Any) -> Any:
-    if func is not aten._local_scalar_dense.default or tensor.dtype is torch.bool:
+    if func in (aten.equal.default, aten.is_nonzero.default) or tensor.dtype is torch.bool:
         return False
     if tensor.dtype.is_complex:
         return 0.5 + 0j

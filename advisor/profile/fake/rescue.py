@@ -1,4 +1,4 @@
-"""Results of operators whose shape depends on values that a fake tensor does not have."""
+"""Results of operators whose shape depends on the values of their inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_map
 
-from . import recurrent
+from . import recurrent, values
 
 if TYPE_CHECKING:
     from .mode import HybridMode
@@ -31,12 +31,17 @@ HANDLED = (
 
 
 def result_of(func: Any, args: Any, kwargs: Any, error: Exception, mode: HybridMode) -> Any:
-    """A plausible result: half of a mask is true, all elements are unique.
+    """The true shape where the values are known, else: half of a mask is true, all elements are unique.
 
     Raises:
         Exception: ``error`` itself where not even a CPU kernel knows the operator.
     """
     name = func._schema.name
+    computed = values.compute(func, args, kwargs)
+    if computed is not None:
+        return _like(computed, mode)
+    if not func._schema.returns:
+        return None  # it works in place, so there is no shape to find
     known = _KNOWN.get(name)
     if known is not None:
         result = known(mode, *args)
@@ -52,27 +57,35 @@ def _from_cpu_kernel(func: Any, args: Any, kwargs: Any, error: Exception, mode: 
             return torch.zeros(value.shape, dtype=value.dtype)
         return torch.device("cpu") if isinstance(value, torch.device) else value
 
-    def fake(value: Any) -> Any:
-        return mode.empty(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value
-
     try:
         result = func(*tree_map(real, args), **tree_map(real, kwargs))
     except Exception:  # noqa: BLE001 - whatever the kernel says, the first error is the better one
         raise error from None
+    return _like(result, mode)
+
+
+def _like(result: Any, mode: HybridMode) -> Any:
+    def fake(value: Any) -> Any:
+        return mode.empty(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value
+
     return tree_map(fake, result)
 
 
-def _half(count: int) -> int:
-    return max(1, count // 2)
+def _num_true(mask: Any, shape: Any) -> int:
+    known = values.of(mask)
+    if known is not None:
+        return int(known.expand(shape).count_nonzero())
+    num_elements: int = shape.numel()
+    return max(1, num_elements // 2)
 
 
 def _nonzero(mode: HybridMode, tensor: Any) -> Any:
-    return mode.empty((_half(tensor.numel()), tensor.dim()), torch.int64)
+    return mode.empty((_num_true(tensor, tensor.shape), tensor.dim()), torch.int64)
 
 
 def _masked_select(mode: HybridMode, tensor: Any, mask: Any) -> Any:
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
-    return mode.empty((_half(shape.numel()),), tensor.dtype)
+    return mode.empty((_num_true(mask, shape),), tensor.dtype)
 
 
 def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
@@ -83,7 +96,7 @@ def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
     position = next(number for number, index in enumerate(indices) if index is not None)
     mask = masks[0]
     shape = list(tensor.shape)
-    shape[position : position + mask.dim()] = [_half(mask.numel())]
+    shape[position : position + mask.dim()] = [_num_true(mask, mask.shape)]
     return mode.empty(shape, tensor.dtype)
 
 
@@ -94,6 +107,22 @@ def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
         mode.empty(tensor.shape, torch.int64),
         mode.empty((count,), torch.int64),
     )
+
+
+def _nms(mode: HybridMode, boxes: Any, *_: Any) -> Any:
+    # Half of the boxes overlap with a better one.
+    return mode.empty((-(-boxes.shape[0] // 2),), torch.int64)
+
+
+def _gru_cell(mode: HybridMode, gates: Any, _: Any, hidden: Any, *__: Any) -> Any:
+    rows, width = hidden.shape
+    return mode.empty((rows, width), gates.dtype), mode.empty((rows, 5 * width), gates.dtype)
+
+
+def _gru_cell_backward(mode: HybridMode, gradient: Any, *_: Any) -> Any:
+    (rows, width), dtype = gradient.shape, gradient.dtype
+    shapes = ((rows, 3 * width), (rows, 3 * width), (rows, width), (3 * width,), (3 * width,))
+    return tuple(mode.empty(shape, dtype) for shape in shapes)
 
 
 def _pack_sequence(mode: HybridMode, data: Any, lengths: Any, *_: Any) -> Any:
@@ -113,11 +142,14 @@ _KNOWN: dict[str, ShapeRule] = {
     "aten::masked_select": _masked_select,
     "aten::index": _index,
     "aten::_unique2": _unique,
+    "torchvision::nms": _nms,
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.
 SHAPE_RULES: dict[Any, ShapeRule] = {
     aten._cudnn_rnn.default: recurrent.forward,
     aten._cudnn_rnn_backward.default: recurrent.backward,
+    aten._thnn_fused_gru_cell.default: _gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
 }

@@ -41,6 +41,7 @@ class Session:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
         self.autocast_library: Any = None
+        self.torchvision_library: Any = None
         self.warnings: dict[str, None] = {}
 
     def warn(self, message: str) -> None:

@@ -1,6 +1,9 @@
 """Pieces of a script, one for each patch: what it gives with the patch, and not without it."""
 
+from tests.unit.profile import framework_probes
+
 PATCH_PROBES = {
+    **framework_probes.PATCH_PROBES,
     "subclass": (
         """
 weight = torch.ones(3, device="cuda", requires_grad=True)
@@ -313,6 +316,7 @@ FLOP_MODELS = {
 }
 
 OTHER_PROBES = {
+    **framework_probes.VALUE_PROBES,
     "memory of a model": """
 session.memory.start_span()
 model = nn.Linear(256, 256).to("cuda")

@@ -44,7 +44,7 @@ def test_copies_between_host_and_device(probe):
 
 
 def test_values_that_nobody_computed(probe):
-    assert probe("values") == [False, 0, 0.5, False, [1, 1], [1], [1], [3]]
+    assert probe("values") == [True, 0, 0.5, False, [1, 1], [1], [1], [3]]
 
 
 def test_memory_is_rounded_shared_with_views_and_freed(probe):
@@ -64,3 +64,23 @@ def test_memory_by_kind(probe):
 
 def test_the_real_dynamo_comes_when_asked_for(probe):
     assert probe("real dynamo on demand") == [True, "module", True]
+
+
+def test_values_that_follow_from_what_the_script_put_on_the_gpu(probe):
+    largest, num_kept, kept, lengths, rows, mean, written, total, repeated = probe(
+        "values that follow from the CPU"
+    )
+    assert (largest, num_kept, kept, lengths) == (5, 10, [10, 4], [3, 5, 2])
+    assert (rows, mean, total, repeated) == ([10, 2], pytest.approx(10 / 15), 10, [10, 5, 4])
+    assert written == 0  # a mask that was written to is not known any more
+
+
+def test_values_of_parameters_and_of_what_was_written_to_stay_unknown(probe):
+    total, known, added, step, is_all, is_any = probe("values that do not")
+    assert (total, known, added, step) == (0.5, 4, 0, 0.5)
+    assert (is_all, is_any) == (True, False)
+
+
+def test_meta_tensors_of_the_script_take_no_memory(probe):
+    # A million weights take 7,813 blocks of 512 bytes, the bias 8.
+    assert probe("meta") == [True, True, 0, True, (7813 + 8) * 512]

@@ -1,7 +1,8 @@
 """``torch.tensor(..., device="cuda")``, ``device=0`` and CUDA generators on a build without CUDA.
 
 ``torch.tensor`` and its kin copy data to the device in C++, which finds no CUDA; so they are built on
-the CPU and moved. An integer device asks C++ for the accelerator of this build, which has none.
+the CPU and moved. An integer device asks C++ for the accelerator of this build, which has none. Where
+the script itself says ``meta``, it means it: elsewhere that is how C++ sees our CUDA tensors.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _FROM_SHAPE = (
 _FROM_DATA = ("tensor", "as_tensor", "asarray")
 
 
-def install(session: Session) -> None:  # noqa: ARG001
+def install(session: Session) -> None:
     """Wrap the factories, ``Tensor.new_tensor`` and ``torch.Generator``."""
     # `with torch.device(...)` keeps a set of the factories it serves: of the real ones, please.
     torch.utils._device._device_constructors()
     for name in _FROM_SHAPE:
-        setattr(torch, name, _with_plain_device(getattr(torch, name)))
+        setattr(torch, name, _with_plain_device(session, getattr(torch, name)))
     for name in _FROM_DATA:
         setattr(torch, name, _by_way_of_cpu(getattr(torch, name)))
     torch.Tensor.new_tensor = _new_tensor
@@ -45,11 +46,15 @@ def plain_device(device: Any) -> Any:
     return device
 
 
-def _with_plain_device(original: Any) -> Any:
+def _with_plain_device(session: Session, original: Any) -> Any:
     @functools.wraps(original)
     def factory(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(kwargs.get("device"), int):
+        device = kwargs.get("device")
+        if isinstance(device, int):
             kwargs["device"] = _CUDA
+        elif torch.device(_default_device() if device is None else device).type == "meta":
+            with session.mode.keep_meta():
+                return original(*args, **kwargs)
         return original(*args, **kwargs)
 
     return factory

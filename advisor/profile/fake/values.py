@@ -1,0 +1,114 @@
+"""Values of CUDA tensors that follow from what the script put on the GPU.
+
+Labels, lengths, masks and indices decide shapes and loop lengths: ``x[mask]``, ``lengths.max().item()``.
+They come from the CPU, where they are real, so the operators on them are computed there, too. Parameters
+stay unknown, and with them all that depends on them; so does what is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_map
+
+_MOST_INTEGERS, _MOST_FLOATS = 2**17, 2**13
+_FROM_SHAPE = {
+    "aten::arange", "aten::eye", "aten::full", "aten::full_like", "aten::new_full", "aten::new_ones",
+    "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::scalar_tensor", "aten::zeros",
+    "aten::zeros_like",
+}  # fmt: skip
+# Scripts ask whether all is well far more often than whether all is lost.
+_TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
+
+
+def of(tensor: Any) -> Any:
+    """The tensor's value as a CPU tensor, None if it is not known (any more)."""
+    entry = getattr(tensor, "_advisor_value", None)
+    if entry is None or tensor.is_inference():
+        return None
+    value, version = entry
+    # Views share their base's version, so a write through any of them makes all unknown.
+    return value if tensor._version == version else None
+
+
+def remember(tensor: Any, value: Any) -> None:
+    """Keep the value until the tensor is written to."""
+    if _is_small(tensor) and tensor.shape == value.shape and not tensor.is_inference():
+        tensor._advisor_value = (value, tensor._version)
+
+
+def remember_copy(tensor: Any, source: Any) -> None:
+    """Keep what was copied from the CPU, unless it is a parameter."""
+    if not source.requires_grad and _is_small(tensor):
+        remember(tensor, source.detach().to(tensor.dtype, copy=True))
+
+
+def compute(func: Any, args: Any, kwargs: Any) -> Any:
+    """The operator's result on the CPU, None if an input is unknown or written to."""
+    is_factory = func._schema.name in _FROM_SHAPE
+    if not is_factory and not _can_follow(func, args):
+        return None
+    try:
+        with torch.no_grad():
+            return func(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs))
+    except Exception:  # noqa: BLE001 - the GPU may know what the CPU does not
+        return None
+
+
+def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    """Find out the values of the operator's result and keep them."""
+    name = func._schema.name
+    if func._schema.is_mutable:
+        _forget_lists(args)
+    tensors = list(_tensors(result))
+    if not tensors or not all(_is_small(tensor) for tensor in tensors):
+        return
+    if name in _FROM_SHAPE and tensors[0].dtype.is_floating_point:
+        return
+    computed = compute(func, args, kwargs)
+    if computed is not None:
+        for tensor, value in zip(tensors, _tensors(computed), strict=True):
+            remember(tensor, value)
+    elif name in _TRUE_IF_UNKNOWN:
+        remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
+
+
+def _forget_lists(args: Any) -> None:
+    """Operators on lists of tensors write to them without counting up their versions."""
+    for argument in args:
+        if isinstance(argument, (list, tuple)):
+            for tensor in _tensors(argument):
+                tensor.__dict__.pop("_advisor_value", None)
+
+
+def _can_follow(func: Any, args: Any) -> bool:
+    fakes = [tensor for tensor in _tensors(args) if isinstance(tensor, FakeTensor)]
+    if not fakes or any(of(tensor) is None for tensor in fakes):
+        return False
+    return not func._schema.is_mutable and torch.Tag.nondeterministic_seeded not in func.tags
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, FakeTensor):
+        known = of(value)
+        # Factories look at shape and dtype alone.
+        return torch.zeros(value.shape, dtype=value.dtype) if known is None else known
+    return torch.device("cpu") if isinstance(value, torch.device) else value
+
+
+def _is_small(tensor: Any) -> bool:
+    is_dense = isinstance(tensor, FakeTensor) and tensor.layout is torch.strided
+    # Large floating-point tensors are data; large integers are tokens, labels and masks.
+    most = _MOST_FLOATS if tensor.dtype.is_floating_point else _MOST_INTEGERS
+    return is_dense and tensor.numel() <= most
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _tensors(value)

@@ -1,0 +1,62 @@
+"""What a trace does not show of what its row says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from advisor.errors import AdvisorError
+from advisor.types import Trace
+from tests.compatibility.rows import Row
+
+_BLOCK_BYTES, _FP32_BYTES = 512, 4
+_PRODUCTS = ("aten::addmm", "aten::mm", "aten::bmm")
+
+
+def problems(row: Row, outcome: Trace | AdvisorError) -> list[str]:
+    """Each difference in words; none if the row holds."""
+    if isinstance(outcome, AdvisorError):
+        return [str(outcome)]
+    return [
+        f"{what}: {found!r} instead of {expected!r}"
+        for what, found, expected in _compared(row, outcome)
+        if found != expected
+    ]
+
+
+def _compared(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
+    yield "batch", trace.batch_size, row.batch
+    yield "samples", trace.samples_per_epoch, row.samples
+    yield "iterations", trace.iterations_per_epoch, row.iterations
+    yield "accumulation", trace.accumulation, row.accumulation
+    yield "amp", trace.precision.amp_dtype, row.amp
+    counts: Counter[str] = Counter()
+    for op in trace.ops:
+        counts[op.name] += op.count
+    for name, expected in row.calls.items():
+        yield name, counts[_full(name)], expected
+    if row.parameters:
+        yield "parameter bytes", trace.memory.parameter_bytes, _parameter_bytes(row)
+    if row.product_flops is not None:
+        found = sum(op.flops * op.count for op in trace.ops if op.name in _PRODUCTS)
+        yield "FLOPs of products", found, row.product_flops
+    yield from _warnings(row, trace)
+
+
+def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
+    if row.warning is not None:
+        found = any(row.warning in warning for warning in trace.warnings)
+        yield f"warns of {row.warning!r}", found, True
+    unknown = [warning for warning in trace.warnings if "no shape rule" in warning]
+    yield "operators without a shape rule", unknown, []
+
+
+def _full(name: str) -> str:
+    return name if "::" in name else f"aten::{name}"
+
+
+def _parameter_bytes(row: Row) -> int:
+    """FP32, each tensor rounded as the caching allocator does."""
+    sizes = (_FP32_BYTES * math.prod(shape) for shape in row.parameters)
+    return sum(-(-size // _BLOCK_BYTES) * _BLOCK_BYTES for size in sizes)

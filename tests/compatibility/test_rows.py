@@ -1,0 +1,107 @@
+"""Every row of docs/compatibility.md holds, or fails for the reason it names."""
+
+import importlib.util
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from advisor.errors import AdvisorError, ProfileError
+from advisor.profile import profile
+from tests.compatibility.checks import problems
+from tests.compatibility.rows import ROWS, SCRIPTS, Row
+from tests.compatibility.table import PAGE, page, pinned_version
+
+FEWEST_PASSING = 24
+ROW_TIMEOUT_S = 120.0
+needs_torch = pytest.mark.torch
+
+
+def installed(row):
+    return row.library is None or importlib.util.find_spec(row.library) is not None
+
+
+def outcome_of(row):
+    try:
+        return profile(row.path, row.arguments, timeout_s=ROW_TIMEOUT_S)
+    except AdvisorError as error:
+        return error
+
+
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory):
+    """What profiling gave for each row, two at a time in a folder of their own."""
+    pytest.importorskip("torch")
+    runnable = [row for row in ROWS if installed(row)]
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.chdir(tmp_path_factory.mktemp("compatibility"))
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            patch.delenv(name, raising=False)
+        return dict(zip((row.name for row in runnable), pool.map(outcome_of, runnable), strict=True))
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_row(row, outcomes):
+    if not installed(row):
+        pytest.skip(f"needs {row.library}: pip install 'gpu-advisor[frameworks]'")
+    found = problems(row, outcomes[row.name])
+    if row.fails is None:
+        assert found == []
+    else:
+        assert found != [], f"{row.name} holds now: take its `fails` away and write the table anew"
+
+
+def test_the_page_is_what_the_rows_say():
+    assert PAGE.read_text() == page(), "run python -m tests.compatibility.table"
+
+
+def test_enough_rows_hold():
+    assert sum(row.fails is None for row in ROWS) >= FEWEST_PASSING
+
+
+def test_every_script_has_a_row_and_every_row_a_script():
+    assert {path.stem for path in SCRIPTS.glob("*.py")} == {row.script for row in ROWS}
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_says_what_it_is_and_expects_more_than_no_crash(row):
+    title, source = row.docstring()
+    assert title
+    assert len(source) > 20
+    assert row.calls or row.parameters or row.fails
+    assert pinned_version(row.library or "torch")
+
+
+# --- The checks can fail -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quickstart(outcomes):
+    return next(row for row in ROWS if row.script == "quickstart"), outcomes["quickstart"]
+
+
+@needs_torch
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"batch": 63}, "batch: 64 instead of 63"),
+        ({"samples": None}, "samples: 1000 instead of None"),
+        ({"amp": "float16"}, "amp: None instead of 'float16'"),
+        ({"accumulation": 2}, "accumulation: 1 instead of 2"),
+        ({"calls": {"addmm": 4}}, "addmm: 3 instead of 4"),
+        ({"parameters": ((512, 784),)}, "parameter bytes: 2679296 instead of 1605632"),
+        ({"product_flops": 1}, "FLOPs of products: 205389824 instead of 1"),
+        ({"warning": "torch.compile"}, "warns of 'torch.compile': False instead of True"),
+    ],
+)
+def test_a_trace_that_differs_is_told(quickstart, wrong, said):
+    row, trace = quickstart
+    fields = {"batch": 64, "samples": 1000, "iterations": 16}
+    assert problems(Row(script=row.script, **(fields | wrong)), trace) == [said]
+
+
+def test_a_script_that_cannot_be_profiled_is_told():
+    assert problems(Row(script="quickstart"), ProfileError("it crashed")) == ["it crashed"]

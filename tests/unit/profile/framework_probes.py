@@ -1,0 +1,82 @@
+"""More pieces of a script: frameworks, and values that the script put on the GPU itself."""
+
+PATCH_PROBES = {
+    "torchvision_ops": (
+        """
+import torchvision
+from torchvision.ops import RoIAlign, nms
+features = torch.zeros(1, 8, 16, 16, device="cuda", requires_grad=True)
+boxes = torch.tensor([[0.0, 0, 0, 8, 8], [0, 4, 4, 16, 16], [0, 2, 2, 9, 9]], device="cuda")
+pooled = RoIAlign(7, 1.0, 2)(features, boxes)
+pooled.sum().backward()
+result = [list(pooled.shape), list(features.grad.shape), list(nms(boxes[:, 1:], boxes[:, 0], 0.5).shape),
+          sorted(name for name in ops() if name.startswith("torchvision"))]
+""",
+        [
+            [3, 8, 7, 7],
+            [1, 8, 16, 16],
+            [2],
+            ["torchvision::_roi_align_backward", "torchvision::nms", "torchvision::roi_align"],
+        ],
+    ),
+    "transformers_tracing": (
+        """
+from transformers import LlamaConfig, LlamaModel
+config = LlamaConfig(vocab_size=8, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+                     num_attention_heads=4)
+model = LlamaModel(config).to("cuda", torch.bfloat16)
+tokens = torch.zeros(2, 16, dtype=torch.long, device="cuda")
+model(tokens, attention_mask=torch.ones(2, 16, dtype=torch.long).to("cuda"))
+result = sorted(name for name in ops() if "attention" in name)
+""",
+        ["aten::_scaled_dot_product_flash_attention"],
+    ),
+    "rnn_cells": (
+        """
+data, state = torch.zeros(2, 4, device="cuda"), torch.zeros(2, 8, device="cuda")
+lstm, gru, bare = nn.LSTMCell(4, 8).cuda(), nn.GRUCell(4, 8).cuda(), nn.LSTMCell(4, 8, bias=False).cuda()
+hidden, cell = lstm(data, (state, state))
+with torch.autocast("cuda"):
+    half = gru(data, state)
+(gru(data, hidden).sum() + half.sum() + cell.sum() + bare(data, (state, state))[0].sum()).backward()
+entries = session.recorder.operators()
+calls = [sum(e["count"] for e in entries if e["name"] == "aten::_thnn_fused_" + name) for name in
+         ("lstm_cell", "lstm_cell_backward_impl", "gru_cell", "gru_cell_backward")]
+result = [calls, list(hidden.shape), str(half.dtype), list(gru.weight_ih.grad.shape),
+          list(gru.bias_hh.grad.shape)]
+""",
+        [[1, 1, 2, 2], [2, 8], "torch.float16", [24, 4], [24]],
+    ),
+}
+
+VALUE_PROBES = {
+    "values that follow from the CPU": """
+lengths = torch.tensor([3, 5, 2]).cuda()
+mask = torch.arange(5, device="cuda")[None, :] < lengths[:, None]
+hidden = nn.Linear(4, 4).cuda()(torch.zeros(3, 5, 4, device="cuda"))
+kept = torch.zeros(100, dtype=torch.bool, device="cuda")
+kept[:10] = True
+result = [lengths.max().item(), mask.sum().item(), list(hidden[mask].shape), lengths.tolist(),
+          list(mask.nonzero().shape), mask.float().mean().item(), int(kept.sum()),
+          lengths.cpu().sum().item(), list(torch.repeat_interleave(hidden, lengths, dim=0).shape)]
+""",
+    "values that do not": """
+layer = nn.Linear(2, 2).cuda()
+weight, counts = layer.weight.detach(), torch.tensor([4, 5]).cuda()
+known = counts[0].item()
+counts.add_(1)
+steps = torch.tensor([0.0, 0.0]).cuda()
+torch._foreach_add_([steps], 1)
+result = [weight.sum().item(), known, counts[0].item(), steps[0].item(),
+          bool((weight > 0).all()), bool((weight > 0).any())]
+""",
+    "meta": """
+before = session.memory.current_bytes
+with torch.device("meta"):
+    layer = nn.Linear(1000, 1000)
+plain = torch.empty(10, device="meta")
+result = [layer.weight.is_meta, (plain + 1).is_meta, session.memory.current_bytes - before]
+layer.to_empty(device="cuda")
+result += [layer.weight.is_cuda, session.memory.current_bytes - before]
+""",
+}
