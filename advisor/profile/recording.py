@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import ProfileError
 from advisor.profile.costs import cost_of
+from advisor.profile.epoch import epoch_of
 from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
 from advisor.types import (
     Collective,
@@ -48,7 +48,7 @@ def read_recording(path: Path) -> Recording | None:
 def trace_of(recording: Recording, script: str, arguments: Sequence[str]) -> Trace:
     """A trace of the recorded iteration, each operator with its cost."""
     ops, cost_warnings = _operators(recording["operators"])
-    loading = _Loading(recording)
+    loading = epoch_of(recording)
     return Trace(
         schema_version=SCHEMA_VERSION,
         script=script,
@@ -69,46 +69,6 @@ def trace_of(recording: Recording, script: str, arguments: Sequence[str]) -> Tra
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
         warnings=(*recording["warnings"], *loading.warnings, *cost_warnings),
     )
-
-
-class _Loading:
-    """What the recorded DataLoader says about an epoch."""
-
-    def __init__(self, recording: Recording) -> None:
-        self.batch_size: int | None = None
-        self.samples_per_epoch: int | None = None
-        self.iterations_per_epoch: int | None = None
-        self.seconds: float | None = None
-        self.num_workers: int | None = None
-        self.warnings: list[str] = []
-        # Without a DataLoader, backward passes tell; but a GAN's networks have one each.
-        single = recording["num_optimizers"] <= 1
-        self.accumulation = max(1, recording["num_backward_passes"]) if single else 1
-        loading = recording["loading"]
-        if loading is None:
-            self.warnings.append(
-                "the script uses no torch DataLoader: batch size and samples per epoch are unknown"
-            )
-        else:
-            self._read(loading)
-
-    def _read(self, loading: Mapping[str, Any]) -> None:
-        self.num_workers = loading["num_workers"]
-        self.samples_per_epoch = loading["num_samples"]
-        if loading["fetches"] == 0:
-            self.warnings.append(
-                "no batch was loaded during the recorded iteration: the batch size is unknown"
-            )
-            return
-        self.accumulation = loading["fetches"]
-        self.seconds = loading["seconds"]
-        self.batch_size = loading["samples"]
-        if loading["num_batches"] is not None:
-            self.iterations_per_epoch = math.ceil(loading["num_batches"] / self.accumulation)
-        elif self.samples_per_epoch is None:
-            self.warnings.append(
-                "the script's data has no length: give the number of iterations, not of epochs"
-            )
 
 
 def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], list[str]]:

@@ -20,10 +20,12 @@ class Recorder:
 
     Attributes:
         phase: ``forward`` or ``optimizer``; backward is told by the autograd engine.
+        num_calls: operators since the start of the script.
     """
 
     def __init__(self) -> None:
         self.phase = "forward"
+        self.num_calls = 0
         self._signatures: dict[Any, Signature] = {}
         self._dtype_names: dict[Any, str] = {}
         self._counts: dict[Any, int] = {}
@@ -98,6 +100,7 @@ class Recorder:
     ) -> None:
         key = (name, self._phase(name), tuple(inputs), tuple(outputs), tuple(attributes))
         self._counts[key] = self._counts.get(key, 0) + 1
+        self.num_calls += 1
 
     def _phase(self, name: str) -> str:
         task = torch._C._current_graph_task_id()

@@ -1,0 +1,62 @@
+"""Data loading: how long each iteration waits for its samples.
+
+Workers load the next batches while the GPU computes, so an iteration takes the longer of the two; without
+workers the main process loads first and computes then, so it takes the sum (docs/decisions/0006).
+"""
+
+from __future__ import annotations
+
+import math
+
+from advisor.predict.interval import SIGMA_LOADING, spread
+from advisor.types import Interval, IterationEstimate, Trace
+from advisor.units import format_duration
+
+# Below this a clock tells more about the machine's other work than about loading.
+SHORTEST_S = 1e-4
+WAITING = "waiting for data"
+
+
+def loading_s(trace: Trace) -> float:
+    """Seconds in which the script's workers, or its main process, load one iteration's samples."""
+    whole_s = trace.data_loading_s or 0.0
+    return whole_s / max(1, trace.num_workers or 0) if whole_s >= SHORTEST_S else 0.0
+
+
+def waiting_s(trace: Trace, device_s: float) -> float:
+    """Seconds by which loading makes an iteration longer that takes the device ``device_s``."""
+    if not trace.num_workers:
+        return loading_s(trace)
+    return max(0.0, loading_s(trace) - device_s)
+
+
+def with_loading(trace: Trace, device_s: float, variance: float) -> Interval:
+    """The iteration's interval: the device's, of this variance, and loading's together."""
+    load_s = loading_s(trace)
+    if trace.num_workers and load_s:
+        device, load = spread(device_s, math.sqrt(variance) / device_s), spread(load_s, SIGMA_LOADING)
+        return Interval(
+            p10=max(device.p10, load.p10), p50=max(device.p50, load.p50), p90=max(device.p90, load.p90)
+        )
+    total_s = device_s + load_s
+    return spread(total_s, math.hypot(math.sqrt(variance), SIGMA_LOADING * load_s) / total_s)
+
+
+def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
+    """What loading does to the iteration, in words; None if the iteration does not wait for data."""
+    if not estimate.loading_s:
+        return None
+    device_s = estimate.iteration_s.p50 - estimate.loading_s
+    load, device = format_duration(loading_s(trace)), format_duration(device_s)
+    if trace.num_workers:
+        whole = format_duration(trace.data_loading_s or 0.0)
+        workers = f"{trace.num_workers} worker" + ("s" if trace.num_workers > 1 else "")
+        return (
+            f"input-bound: loading takes {load} per iteration with {workers} ({whole} of CPU work on the"
+            f" machine that profiled), the GPU {device}: a faster GPU will not help, more workers will"
+        )
+    bound = "input-bound: " if estimate.loading_s > device_s else ""
+    return (
+        f"{bound}loading takes {load} per iteration in the main process (on the machine that profiled) and"
+        f" the GPU waits, then takes {device}: num_workers in the DataLoader would overlap them"
+    )
