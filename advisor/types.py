@@ -310,6 +310,7 @@ class Offer:
         spot_usd_per_h: quantiles of recent spot prices, None if no history is at hand.
         includes: what the price covers besides GPUs, in words.
         minimum_billed_s: least time billed, however short the run.
+        num_vcpus: of the whole machine, None if unknown.
     """
 
     provider: str
@@ -324,6 +325,7 @@ class Offer:
     spot_usd_per_h: Interval | None = None
     includes: tuple[str, ...] = ()
     minimum_billed_s: float = 60.0
+    num_vcpus: int | None = None
     retrieved_at: date
     source: str
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.predict import input_note, what_would_fit
+from advisor.predict import cpu_note, input_note, what_would_fit
 from advisor.pricing import DERIVED
 from advisor.types import (
     GpuSpec,
@@ -185,10 +185,10 @@ def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
         fix = what_would_fit(trace.memory, gpu, trace.batch_size, plan.num_gpus)
         yield f"does not fit: needs {need}, the GPU has {has}; {fix}"
-    note = input_note(trace, estimate)
-    if note is not None:
-        yield note
-    elif trace.batch_size:
+    vcpus = plan.offer.num_vcpus if plan.offer is not None else None
+    notes = [note for note in (input_note(trace, estimate), cpu_note(trace, estimate, vcpus)) if note]
+    yield from notes
+    if trace.batch_size and not notes:
         rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
         yield f"the input pipeline must deliver {rate:,.0f} samples/s"
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):

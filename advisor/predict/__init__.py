@@ -11,7 +11,7 @@ from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.distributed import exposed_communication_s
 from advisor.predict.families import base_name, is_known
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
-from advisor.predict.loading import WAITING, input_note, waiting_s, with_loading
+from advisor.predict.loading import WAITING, cpu_note, input_note, waiting_s, with_loading
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.memory import needed_bytes, what_would_fit
@@ -26,7 +26,7 @@ from advisor.types import (
     Trace,
 )
 
-__all__ = ["input_note", "predict", "predict_counts", "what_would_fit"]
+__all__ = ["cpu_note", "input_note", "predict", "predict_counts", "what_would_fit"]
 
 # An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
 # `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.

@@ -60,3 +60,17 @@ def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
         f"{bound}loading takes {load} per iteration in the main process (on the machine that profiled) and"
         f" the GPU waits, then takes {device}: num_workers in the DataLoader would overlap them"
     )
+
+
+def cpu_note(trace: Trace, estimate: IterationEstimate, num_vcpus: int | None) -> str | None:
+    """Whether a machine has too few cores for the workers of all its GPUs, in words; None if not."""
+    num_workers = (trace.num_workers or 0) * estimate.num_gpus
+    if not num_vcpus or num_workers <= num_vcpus:
+        return None
+    shared_s = loading_s(trace) * num_workers / num_vcpus
+    if shared_s <= estimate.iteration_s.p50:
+        return None
+    return (
+        f"{num_workers} loading workers share {num_vcpus} vCPUs: loading takes"
+        f" {format_duration(shared_s)} per iteration there, longer than the time shown"
+    )

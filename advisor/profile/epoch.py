@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_GIVE = "give --iterations, or --iterations-per-epoch with --epochs"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
@@ -33,15 +35,11 @@ def epoch_of(recording: Mapping[str, Any]) -> Epoch:
     loading = recording["loading"]
     if loading is None:
         warning = (
-            "the script uses no torch DataLoader: batch size and samples per epoch are unknown, so give"
-            " --iterations, or --iterations-per-epoch with --epochs"
+            "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
         )
         return Epoch(accumulation=passes, warnings=(warning,))
     if loading["fetches"] == 0:
-        warning = (
-            "no batch was loaded during the recorded iteration: the batch size is unknown. Give"
-            " --iterations, or --iterations-per-epoch with --epochs"
-        )
+        warning = "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE
         return Epoch(
             accumulation=passes,
             samples_per_epoch=loading["num_samples"],
@@ -64,26 +62,23 @@ def _iterations(loading: Mapping[str, Any]) -> tuple[int | None, list[str]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
     if loading["num_samples"] is None:
-        return None, [
-            "the script's data has no length: give --iterations, or --iterations-per-epoch with --epochs"
-        ]
+        return None, ["the script's data has no length: " + _GIVE]
     if loading["samples"] is None:
-        return None, [
-            "the size of the script's batches is unknown: give --iterations, or --iterations-per-epoch"
-            " with --epochs"
-        ]
+        return None, ["the size of the script's batches is unknown: " + _GIVE]
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
-    return per_epoch, [
+    warning = (
         f"the script's sampler has no length: {per_epoch:,} iterations, one pass over the data set,"
         " count as an epoch; --iterations-per-epoch says otherwise"
-    ]
+    )
+    return per_epoch, [warning]
 
 
 def _batch_warnings(loading: Mapping[str, Any]) -> list[str]:
     if not loading["is_dynamic"]:
         return []
     smallest, largest = loading["batch_sizes"]
-    return [
+    warning = (
         f"the script's batches differ in size, {smallest:,} to {largest:,} samples so far: time and memory"
         f" are of an iteration with {loading['samples']:,}"
-    ]
+    )
+    return [warning]

@@ -92,6 +92,10 @@ class Loading:
         """What is known of a loader, registered or not."""
         return self._uses.setdefault(id(loader), LoaderUse(loader, None))
 
+    def watch(self, loader: Any, batches: Iterator[Any], **hooks: Any) -> Batches:
+        """The loader's batches, counted and timed; the hooks are those of Batches."""
+        return Batches(self, loader, batches, **hooks)
+
     def took(self, use: LoaderUse) -> None:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
         if self._feeding is None or torch.is_grad_enabled():
@@ -111,7 +115,7 @@ class Batches:
         batches: the loader's own iterator.
         gpu_work: how many operators the GPU has got so far.
         backward_passes: anything that changes when a backward pass runs.
-        cut: told how many batches there would have been, where an evaluation is ended early.
+        cut: told how many batches it got and would have got, where an evaluation is ended early.
     """
 
     def __init__(
@@ -122,7 +126,7 @@ class Batches:
         *,
         gpu_work: Callable[[], int] = lambda: 0,
         backward_passes: Callable[[], object] | None = None,
-        cut: Callable[[int | None], None] = lambda _: None,
+        cut: Callable[[int, int | None], None] = lambda *_: None,
     ) -> None:
         self._loading, self._loader, self._batches = loading, loader, batches
         self._use = loading.use_of(loader)
@@ -146,7 +150,7 @@ class Batches:
     def __next__(self) -> Any:
         """The next batch, timed and counted."""
         if self._is_idle_evaluation():
-            self._cut(_length(self._loader))
+            self._cut(self._num_given, _length(self._loader))
             raise StopIteration
         use, work = self._use, self._gpu_work()
         with _as_a_worker(use):

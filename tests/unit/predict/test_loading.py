@@ -10,7 +10,15 @@ import pytest
 from advisor.gpus import resolve_gpu
 from advisor.predict import predict
 from advisor.predict.interval import SIGMA_LOADING, Z90
-from advisor.predict.loading import SHORTEST_S, WAITING, input_note, loading_s, waiting_s, with_loading
+from advisor.predict.loading import (
+    SHORTEST_S,
+    WAITING,
+    cpu_note,
+    input_note,
+    loading_s,
+    waiting_s,
+    with_loading,
+)
 from advisor.types import IterationEstimate, Method, Trace
 from tests.builders import make_op, make_trace
 
@@ -112,3 +120,21 @@ def test_without_workers_the_note_proposes_them() -> None:
 def test_without_waiting_there_is_no_note() -> None:
     assert input_note(loads(None, 8), estimate(None, 8)) is None
     assert not any(WAITING in name for name in estimate(None, 8).by_family)
+
+
+@pytest.mark.parametrize(
+    ("workers", "num_gpus", "vcpus", "expected"),
+    [(8, 1, 4, "8 loading workers share 4 vCPUs: loading takes 10 s"), (8, 2, 8, "takes 10 s"),
+     (8, 1, 8, None), (8, 1, None, None), (0, 8, 1, None)],
+)  # fmt: skip
+def test_workers_that_share_too_few_cores(
+    workers: int, num_gpus: int, vcpus: int | None, expected: str | None
+) -> None:
+    trace = loads(40.0, workers)
+    note = cpu_note(trace, predict(trace, V100, num_gpus), vcpus)
+    assert note is expected if expected is None else expected in str(note)
+
+
+def test_few_cores_that_suffice_are_no_matter() -> None:
+    trace = loads(ALONE_S / 100, 8)
+    assert cpu_note(trace, predict(trace, V100), 1) is None

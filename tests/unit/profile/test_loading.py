@@ -320,15 +320,17 @@ def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(found):
 
 
 def evaluate(found: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
-    cuts: list[int | None] = []
+    cuts: list[Any] = []
     loader = Loader([samples(4)] * num_batches)
     with torch.set_grad_enabled(grad):
-        batches = Batches(found, loader, iter(loader.batches), backward_passes=passes, cut=cuts.append)
+        batches = Batches(
+            found, loader, iter(loader.batches), backward_passes=passes, cut=lambda *n: cuts.append(n)
+        )
         return len(list(batches)), cuts
 
 
 def test_a_long_evaluation_is_ended_early_and_told(found):
-    assert evaluate(found, 500) == (MOST_EVALUATED, [500])
+    assert evaluate(found, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
 
 
 def test_a_short_evaluation_comes_to_its_own_end(found):

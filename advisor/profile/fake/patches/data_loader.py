@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..loading import MOST_EVALUATED, Batches
-
 if TYPE_CHECKING:
     from advisor.profile.fake.session import Session
 
@@ -39,13 +37,12 @@ def install(session: Session) -> None:
     def passes() -> object:
         return session.loading.num_spans, session.recorder.num_backward_passes
 
-    def cut(num_batches: int | None) -> None:
-        session.warn(_cut_short(num_batches))
+    def cut(num_given: int, num_batches: int | None) -> None:
+        session.warn(_cut_short(num_given, num_batches))
 
-    def iterate_watched(self: Any) -> Batches:
+    def iterate_watched(self: Any) -> Any:
         session.stopper.check()
-        return Batches(
-            session.loading,
+        return session.loading.watch(
             self,
             iterate(self),
             gpu_work=lambda: session.recorder.num_calls,
@@ -56,10 +53,10 @@ def install(session: Session) -> None:
     loader.__init__, loader.__iter__ = init, iterate_watched
 
 
-def _cut_short(num_batches: int | None) -> str:
+def _cut_short(num_given: int, num_batches: int | None) -> str:
     of_all = f" of its {num_batches:,}" if num_batches else ""
     return (
-        f"an evaluation without gradients was ended after {MOST_EVALUATED}{of_all} batches: it is not"
+        f"an evaluation without gradients was ended after {num_given}{of_all} batches: it is not"
         " part of a training iteration. If the script trains on what it computed there, give"
         " --iterations-per-epoch"
     )
