@@ -35,6 +35,12 @@ class ProfileSettings(_Section):
         None, description="interpreter of the script; default: the active virtual environment's"
     )
     timeout: PositiveDuration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
+    fake_data: str | None = Field(
+        None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
+    )
+    samples: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="how many fake samples a missing data set has"
+    )
 
 
 class LocalSettings(_Section):

@@ -32,6 +32,16 @@ TimeoutOption = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
 ]
+FakeDataOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHAPE",
+        help="Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
+    ),
+]
+SamplesOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="How many fake samples a missing data set has.")
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -158,6 +168,7 @@ def profile_script(
 ) -> Trace:
     """Profile, with a spinner; ``pretended`` names the GPU the script is told it has."""
     from advisor.profile import pretend, profile
+    from advisor.profile.fake_data import parse_fake_data
 
     settings = config.settings.profile
     with progress(f"profiling {script.name} without a GPU"):
@@ -167,4 +178,6 @@ def profile_script(
             python=settings.python,
             timeout_s=settings.timeout,
             gpu=pretend(pretended) if pretended else None,
+            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+            num_samples=settings.samples,
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from advisor.cli.common import (
     ArgumentsArgument,
+    FakeDataOption,
     FormatOption,
     GpuOption,
     JsonOption,
     OriginGpuOption,
     PythonOption,
+    SamplesOption,
     SourceArgument,
     TimeoutOption,
     chosen_format,
@@ -23,6 +25,8 @@ def predict(
     origin_gpu: OriginGpuOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    fake_data: FakeDataOption = None,
+    samples: SamplesOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -37,7 +41,12 @@ def predict(
     wanted = wanted_counts(gpu or ())
     if not wanted:
         wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
-    config = settings_with(profile__python=python, profile__timeout=timeout)
+    config = settings_with(
+        profile__python=python,
+        profile__timeout=timeout,
+        profile__fake_data=fake_data,
+        profile__samples=samples,
+    )
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
     estimates = [
         estimate

@@ -8,6 +8,7 @@ import typer
 
 from advisor.cli.common import (
     ArgumentsArgument,
+    FakeDataOption,
     FormatOption,
     GpuOption,
     JsonOption,
@@ -17,6 +18,7 @@ from advisor.cli.common import (
     ProviderOption,
     PythonOption,
     RegionOption,
+    SamplesOption,
     SourceArgument,
     TimeoutOption,
     chosen_format,
@@ -72,6 +74,8 @@ def recommend(
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    fake_data: FakeDataOption = None,
+    samples: SamplesOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -102,6 +106,8 @@ def recommend(
         prices__max_age=max_age,
         profile__python=python,
         profile__timeout=timeout,
+        profile__fake_data=fake_data,
+        profile__samples=samples,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, InputError, ProfileError
+from advisor.profile.missing_data import missing_data_hint
 
 _LOG_LINES = 15
 
@@ -54,7 +55,7 @@ _HINTS = {
 
 
 def _hint(message: str) -> str:
-    return next((hint for word, hint in _HINTS.items() if word in message), "")
+    return missing_data_hint(message) or next((hint for word, hint in _HINTS.items() if word in message), "")
 
 
 def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from advisor.errors import InputError
 from advisor.gpus import resolve_gpu
 from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
+from advisor.profile.fake_data import FakeField
 from advisor.profile.interpreter import candidates
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording, trace_of
@@ -60,6 +61,7 @@ class _Job:
     script: str
     arguments: tuple[str, ...]
     gpu: PretendedGpu
+    fake_data: Mapping[str, object] | None = None
     skip_patches: tuple[str, ...] = field(default=())
 
 
@@ -71,6 +73,8 @@ def profile(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     backend: str = "fake",
     gpu: PretendedGpu | None = None,
+    fake_data: Sequence[FakeField] = (),
+    num_samples: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script up to its third optimizer step and describe one iteration.
@@ -82,6 +86,8 @@ def profile(
         timeout_s: seconds after which the script is stopped.
         backend: ``fake`` needs no GPU.
         gpu: which GPU the script believes it has.
+        fake_data: what one sample looks like, to feed such samples instead of the script's data.
+        num_samples: how many a missing data set has.
         progress: is told in words how far it is.
 
     Raises:
@@ -93,9 +99,22 @@ def profile(
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
     _check_script(script)
-    job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
+    job = _Job(
+        script=str(script),
+        arguments=tuple(arguments),
+        gpu=gpu or PretendedGpu(),
+        fake_data=_fed(fake_data, num_samples),
+    )
     recording = _record(job, candidates(python, os.environ), timeout_s, progress)
     return trace_of(recording, str(script), redact_arguments(arguments, os.environ))
+
+
+def _fed(fields: Sequence[FakeField], num_samples: int | None) -> Mapping[str, object] | None:
+    if not fields:
+        if num_samples is not None:
+            raise InputError("--samples counts fake samples: give --fake-data as well.")
+        return None
+    return {"fields": [asdict(field) for field in fields], "num_samples": num_samples}
 
 
 def _check_script(script: Path) -> None:

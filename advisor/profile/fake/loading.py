@@ -71,10 +71,13 @@ class Loading:
 
     Attributes:
         num_spans: how many were started.
+        is_timed: the batches are the script's own, so their time means something.
     """
 
     def __init__(self) -> None:
         self.num_spans = 0
+        self.is_timed = True
+        self._knows_lengths = True
         self._uses: dict[int, LoaderUse] = {}
         self._feeding: LoaderUse | None = None
 
@@ -103,7 +106,18 @@ class Loading:
 
     def usage(self) -> dict[str, Any] | None:
         """The loader that feeds the training: batches, samples and seconds; None without one."""
-        return None if self._feeding is None else self._feeding.usage()
+        if self._feeding is None:
+            return None
+        usage = self._feeding.usage()
+        if not self.is_timed:
+            usage["seconds"] = None
+        if not self._knows_lengths:
+            usage["num_batches"] = usage["num_samples"] = None
+        return usage
+
+    def forget_lengths(self) -> None:
+        """Some data set's length is made up: report none."""
+        self._knows_lengths = False
 
 
 class Batches:

@@ -56,6 +56,8 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from .session import Session
 
     session = Session(PretendedGpu.from_job(job["gpu"]))
+    if job.get("fake_data"):
+        session.use_fake_data(**job["fake_data"])
     patches.install(session, skip=frozenset(job.get("skip_patches", ())))
 
     def on_span(count: int) -> None:

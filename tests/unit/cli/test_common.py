@@ -25,6 +25,7 @@ from advisor.cli.common import (
 )
 from advisor.config import Config
 from advisor.errors import InputError, TraceError
+from advisor.profile.fake_data import FakeField
 from advisor.profile.session import PretendedGpu
 from advisor.report.rows import Format
 from advisor.settings import Settings
@@ -180,9 +181,19 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     script = tmp_path / "train.py"
     script.write_text("pass\n")
     python = tmp_path / "python"
-    settings = Settings(profile={"python": python, "timeout": "90s"})
+    settings = Settings(
+        profile={"python": python, "timeout": "90s", "fake_data": "3x8:float32", "samples": 50}
+    )
     load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
-    assert profiled == [(script, ["--lr", "1"], {"python": python, "timeout_s": 90.0, "gpu": None})]
+    ((given, arguments, options),) = profiled
+    assert (given, arguments) == (script, ["--lr", "1"])
+    assert options == {
+        "python": python,
+        "timeout_s": 90.0,
+        "gpu": None,
+        "fake_data": (FakeField(name=None, shape=(3, 8), kind="float32"),),
+        "num_samples": 50,
+    }
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "rnn", "optimizers", "initialisation",
-    "compiling", "data_loader", "data_parallel", "saving",
+    "compiling", "fake_data", "data_loader", "data_parallel", "saving",
 )  # fmt: skip
 
 

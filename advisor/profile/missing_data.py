@@ -1,0 +1,38 @@
+"""A script's error that means its data is not here -> what is missing and what to do."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.profile.fake_data import EXAMPLE
+
+# What a script saves and reads back is no data set.
+_CHECKPOINT = re.compile(r"\.(pt|pth|ckpt|safetensors|bin)\b|checkpoint", re.IGNORECASE)
+# Not the apostrophe of "couldn't".
+_QUOTED = re.compile(r"""(?<!\w)['"]([^'"]+)['"]""")
+# The error of a missing data set: the system's, torchvision's, Hugging Face's, a download's.
+_SIGNS = (
+    "FileNotFoundError",
+    "NotADirectoryError",
+    "Dataset not found",
+    "DatasetNotFoundError",
+    "DataFilesNotFoundError",
+    "Couldn't reach",
+    "URLError",
+)
+
+
+def missing_data_hint(message: str) -> str:
+    """What is missing and how to do without, or nothing where the error is another one.
+
+    >>> missing_data_hint("ValueError: too few values")
+    ''
+    """
+    if _CHECKPOINT.search(message) or not any(sign in message for sign in _SIGNS):
+        return ""
+    name = _QUOTED.search(message)
+    what = "Its data set is" if name is None else f"The data set {name[1]!r} is"
+    return (
+        f" {what} not here: profile where it is, pass the path that the script needs after `--`, or let"
+        f" samples of its form stand in for torch data sets, such as --fake-data {EXAMPLE}."
+    )
