@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils import _python_dispatch
+
+from .stopwatch import Stopwatch
 
 # An evaluation that no backward pass follows tells nothing new after this many batches.
 MOST_EVALUATED = 10
@@ -21,12 +22,14 @@ class LoaderUse:
     Attributes:
         num_workers: how many the script asked for.
         may_leave_mode: its batches are made without the GPU; None as long as none was made.
+        trains: its last batch was taken where gradients are recorded.
     """
 
     def __init__(self, loader: Any, num_workers: int | None) -> None:
         self.loader = loader
         self.num_workers = num_workers
         self.may_leave_mode: bool | None = None
+        self.trains = False
         self._times_s: list[float] = []
         self._sizes: list[int] = []
         self.start_span()
@@ -53,7 +56,7 @@ class LoaderUse:
         return {
             "fetches": self._fetches,
             "samples": self._samples or None,
-            "seconds": self._fetch_s() * self._fetches,
+            "seconds": self.seconds(),
             "num_workers": self.num_workers,
             "num_batches": num_batches,
             "num_samples": num_samples,
@@ -61,9 +64,9 @@ class LoaderUse:
             "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
         }
 
-    def _fetch_s(self) -> float:
-        """The median batch. The first one does not count: it shuffles, opens files, fills caches."""
-        return statistics.median(self._times_s[1:] or self._times_s or [0.0])
+    def seconds(self) -> float:
+        """The span's batches at the median time of one; the first shuffles, opens files, fills caches."""
+        return self._fetches * statistics.median(self._times_s[1:] or self._times_s or [0.0])
 
 
 class Loading:
@@ -101,7 +104,8 @@ class Loading:
 
     def took(self, use: LoaderUse) -> None:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
-        if self._feeding is None or torch.is_grad_enabled():
+        use.trains = torch.is_grad_enabled()
+        if self._feeding is None or use.trains:
             self._feeding = use
 
     def usage(self) -> dict[str, Any] | None:
@@ -109,6 +113,10 @@ class Loading:
         if self._feeding is None:
             return None
         usage = self._feeding.usage()
+        if not self._feeding.num_workers:
+            # Loaders read side by side, such as labelled and unlabelled samples, take turns.
+            beside = (use for use in self._uses.values() if use is not self._feeding and not use.num_workers)
+            usage["seconds"] += sum(use.seconds() for use in beside if use.trains)
         if not self.is_timed:
             usage["seconds"] = None
         if not self._knows_lengths:
@@ -168,9 +176,9 @@ class Batches:
             raise StopIteration
         use, work = self._use, self._gpu_work()
         with _as_a_worker(use):
-            begin = time.perf_counter()
+            watch = Stopwatch()
             batch = next(self._batches)
-            time_s = time.perf_counter() - begin
+            time_s = watch.elapsed_s()
         if use.may_leave_mode is None:
             use.may_leave_mode = self._gpu_work() == work and torch.get_default_device().type == "cpu"
         use.add(self._size(batch), time_s)

@@ -48,11 +48,20 @@ def take(found: Loading, loader: Loader, count: int | None = None) -> None:
         pass
 
 
+class Ticking:
+    """A stopwatch that shows 1 s, then 3, 9, 27 and so on, each time that one is read."""
+
+    reads = 0
+
+    def elapsed_s(self) -> float:
+        Ticking.reads += 1
+        return float(3 ** (Ticking.reads - 1))
+
+
 @pytest.fixture
 def found(monkeypatch) -> Loading:
-    """Every look at the clock is one second later than the one before, twice as much at each."""
-    ticks = iter(2.0**power for power in range(60))
-    monkeypatch.setattr(module.time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(Ticking, "reads", 0)
+    monkeypatch.setattr(module, "Stopwatch", Ticking)
     return Loading()
 
 
@@ -74,15 +83,15 @@ def test_an_empty_loader_is_none(found):
 
 def test_batches_and_samples_add_up_and_the_median_batch_is_timed(found):
     take(found, Loader([samples(4)] * 4 + [samples(2)]), 4)
-    # The clock says 1, 2 around the first batch, which does not count, then 4, 8; 16, 32; 64, 128.
+    # The first batch does not count: the median of 3, 9 and 27 s.
     usage = found.usage()
-    assert (usage["fetches"], usage["samples"], usage["seconds"]) == (4, 16, 4 * 16)
+    assert (usage["fetches"], usage["samples"], usage["seconds"]) == (4, 16, 4 * 9)
     assert (usage["num_batches"], usage["num_samples"], usage["num_workers"]) == (5, 10, None)
 
 
 def test_a_single_batch_is_timed_as_it_is(found):
     take(found, Loader([samples(4)]))
-    assert found.usage()["seconds"] == 2 - 1
+    assert found.usage()["seconds"] == 1
 
 
 def test_the_last_batch_counts_and_the_end_does_not(found):
@@ -255,6 +264,19 @@ def test_an_evaluation_does_not_feed_the_training(found):
     with torch.no_grad():
         take(found, check)
     assert found.usage()["samples"] == 12
+
+
+@pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 9)])
+def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers, expected):
+    labelled, unlabelled, check = (Loader([samples(4)]) for _ in range(3))
+    for loader in (labelled, unlabelled):
+        found.register(loader, num_workers)
+    take(found, labelled)
+    take(found, Loader([samples(4)]))
+    take(found, unlabelled)
+    with torch.no_grad():
+        take(found, check)
+    assert found.usage()["seconds"] == expected
 
 
 # --- Time ------------------------------------------------------------------------------------------
