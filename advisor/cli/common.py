@@ -117,7 +117,7 @@ def load_trace(
     """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
-        InputError: nothing there, or arguments for a saved trace.
+        InputError: nothing there, or arguments or fake data for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
@@ -130,6 +130,10 @@ def load_trace(
     if arguments:
         raise InputError(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
+        )
+    if config.origins.get("profile.fake_data") == "flag":
+        raise InputError(
+            f"{str(source)!r} holds a profile: --fake-data is for a script that is profiled now."
         )
     if trace_io.is_trace(source):
         return trace_io.read_trace(source)

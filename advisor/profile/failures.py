@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, InputError, ProfileError
-from advisor.profile.missing_data import missing_data_hint
+from advisor.profile.missing_data import fed_hint, missing_data_hint
 
 _LOG_LINES = 15
 
@@ -42,7 +42,7 @@ def failure(
         )
     return ProfileError(
         f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
-        f" or pass the arguments it needs after `--`.{_hint(message)}{_traceback(recording)}"
+        f" or pass the arguments it needs after `--`.{_hint(recording)}{_traceback(recording)}"
     )
 
 
@@ -54,7 +54,10 @@ _HINTS = {
 }
 
 
-def _hint(message: str) -> str:
+def _hint(recording: Mapping[str, Any]) -> str:
+    message = recording.get("message", "")
+    if recording.get("fed_fake_data"):
+        return fed_hint(message)
     return missing_data_hint(message) or next((hint for word, hint in _HINTS.items() if word in message), "")
 
 

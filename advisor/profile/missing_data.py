@@ -28,7 +28,7 @@ def missing_data_hint(message: str) -> str:
     >>> missing_data_hint("ValueError: too few values")
     ''
     """
-    if _CHECKPOINT.search(message) or not any(sign in message for sign in _SIGNS):
+    if not _is_missing(message):
         return ""
     name = _QUOTED.search(message)
     what = "Its data set is" if name is None else f"The data set {name[1]!r} is"
@@ -36,3 +36,20 @@ def missing_data_hint(message: str) -> str:
         f" {what} not here: profile where it is, pass the path that the script needs after `--`, or let"
         f" samples of its form stand in for torch data sets, such as --fake-data {EXAMPLE}."
     )
+
+
+def fed_hint(message: str) -> str:
+    """Why a script can fail that was fed fake samples."""
+    if _is_missing(message):
+        return (
+            " --fake-data takes the place of torch Dataset classes and of what DataLoaders give; this is"
+            " read elsewhere: pass the path that the script needs after `--`."
+        )
+    return (
+        " It ran on the samples of --fake-data: they must have the form that its data set gives, in the"
+        " same order or with the same names."
+    )
+
+
+def _is_missing(message: str) -> bool:
+    return not _CHECKPOINT.search(message) and any(sign in message for sign in _SIGNS)

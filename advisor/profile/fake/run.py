@@ -79,6 +79,7 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             " last one, set-up work included"
         )
         return "ok", _result(session, iterations)
+    details["fed_fake_data"] = session.fake_data is not None
     return ("no_iteration" if status == "ended" else status), details
 
 

@@ -203,3 +203,14 @@ def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
     assert (options["python"], options["timeout_s"]) == (None, 300.0)
     assert isinstance(options["gpu"], PretendedGpu)
     assert options["gpu"].name == "NVIDIA T4"
+
+
+def test_a_saved_trace_takes_no_fake_data_from_a_flag_and_does_not_mind_a_setting(tmp_path):
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    settings = Settings(profile={"fake_data": "3:int64"})
+    flag = Config(settings=settings, origins={"profile.fake_data": "flag"}, warnings=())
+    with pytest.raises(InputError, match="--fake-data is for a script"):
+        load_trace(path, None, flag)
+    setting = Config(settings=settings, origins={"profile.fake_data": "a file"}, warnings=())
+    assert load_trace(path, None, setting) == make_trace()

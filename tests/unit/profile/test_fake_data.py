@@ -3,8 +3,9 @@
 import pytest
 
 from advisor.errors import InputError
+from advisor.profile.failures import failure
 from advisor.profile.fake_data import DTYPES, EXAMPLE, FakeField, parse_fake_data
-from advisor.profile.missing_data import missing_data_hint
+from advisor.profile.missing_data import fed_hint, missing_data_hint
 
 
 def field(kind, *shape, name=None):
@@ -87,3 +88,17 @@ def test_a_missing_data_set_is_named_and_fake_data_proposed(message, name):
 )
 def test_other_errors_have_other_reasons(message):
     assert missing_data_hint(message) == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("KeyError: 'label'", "the form that its data set gives"),
+        ("FileNotFoundError: 'vocabulary.txt'", "read elsewhere"),
+    ],
+)
+def test_a_script_that_fails_on_fake_samples_is_told_why(message, words):
+    assert words in fed_hint(message)
+    recording = {"status": "crashed", "message": message, "fed_fake_data": True}
+    error = failure(recording, script="t.py", python="python", returncode=0, log="", timeout_s=1.0)
+    assert words in str(error)
