@@ -132,9 +132,7 @@ def load_trace(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
         )
     if config.origins.get("profile.fake_data") == "flag":
-        raise InputError(
-            f"{str(source)!r} holds a profile: --fake-data is for a script that is profiled now."
-        )
+        raise InputError(f"{str(source)!r} holds a profile: --fake-data is for a script to profile.")
     if trace_io.is_trace(source):
         return trace_io.read_trace(source)
     from advisor.profile.kineto import read_kineto

@@ -167,6 +167,8 @@ class Batches:
 
     def __getattr__(self, name: str) -> Any:
         """Libraries look at the loader's own iterator."""
+        if name == "_batches":
+            raise AttributeError(name)  # asked by copy and pickle, before it is there
         return getattr(self._batches, name)
 
     def __next__(self) -> Any:
