@@ -43,23 +43,29 @@ def with_loading(trace: Trace, device_s: float, variance: float) -> Interval:
 
 
 def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
-    """What loading does to the iteration, in words; None if the iteration does not wait for data."""
-    if not estimate.loading_s:
-        return None
+    """What loading does to the iteration, in words; None where it hides for sure or is unknown."""
+    load_s = loading_s(trace)
     device_s = estimate.iteration_s.p50 - estimate.loading_s
-    load, device = format_duration(loading_s(trace)), format_duration(device_s)
-    if trace.num_workers:
-        whole = format_duration(trace.data_loading_s or 0.0)
-        workers = f"{trace.num_workers} worker" + ("s" if trace.num_workers > 1 else "")
+    device, load = format_duration(device_s), format_duration(load_s)
+    if not load_s:
+        return None
+    if not trace.num_workers:
+        bound = "input-bound: " if load_s > device_s else ""
         return (
-            f"input-bound: loading takes {load} per iteration with {workers} ({whole} of CPU work on the"
-            f" machine that profiled), the GPU {device}: a faster GPU will not help, more workers will"
+            f"{bound}loading takes {load} per iteration in the main process (on the machine that profiled)"
+            f" and the GPU waits, then takes {device}: num_workers in the DataLoader would overlap them"
         )
-    bound = "input-bound: " if estimate.loading_s > device_s else ""
-    return (
-        f"{bound}loading takes {load} per iteration in the main process (on the machine that profiled) and"
-        f" the GPU waits, then takes {device}: num_workers in the DataLoader would overlap them"
+    workers = f"{trace.num_workers} worker" + ("s" if trace.num_workers > 1 else "")
+    whole = format_duration(trace.data_loading_s or 0.0)
+    takes = (
+        f"loading takes {load} per iteration with {workers} ({whole} of CPU work on the machine that"
+        f" profiled), the GPU {device}"
     )
+    if estimate.loading_s:
+        return f"input-bound: {takes}: a faster GPU will not help, more workers will"
+    if spread(load_s, SIGMA_LOADING).p90 >= estimate.iteration_s.p90:
+        return f"nearly input-bound: {takes}: on a slower CPU the GPU waits"
+    return None
 
 
 def cpu_note(trace: Trace, estimate: IterationEstimate, num_vcpus: int | None) -> str | None:

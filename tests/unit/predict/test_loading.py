@@ -87,6 +87,9 @@ def test_loading_that_may_be_longer_elsewhere_widens_the_interval() -> None:
     found, alone = estimate(ALONE_S * 8 * 0.9, 8), estimate(None, 8)
     assert found.iteration_s.p50 == alone.iteration_s.p50
     assert found.iteration_s.p90 > alone.iteration_s.p90
+    assert found.loading_s == 0
+    assert found.assumptions == (found.assumptions[0], *alone.assumptions)
+    assert found.assumptions[0].startswith("nearly input-bound: loading takes")
 
 
 def test_a_profile_tells_nothing_of_loading() -> None:

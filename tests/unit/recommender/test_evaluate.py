@@ -361,7 +361,7 @@ def test_an_input_bound_option_says_so_with_both_figures() -> None:
     assert "input-bound: loading takes 500 ms per iteration with 8 workers" in text
     assert "the GPU 200 ms" in text
     assert "samples/s" not in text
-    assert "input-bound" not in words(option_of(make_plan(), trace=trace).reasons)
+    assert "input-bound" not in words(option_of(make_plan(), trace=trace, iteration=5.0).reasons)
 
 
 def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
