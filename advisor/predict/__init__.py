@@ -11,7 +11,15 @@ from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.distributed import exposed_communication_s
 from advisor.predict.families import base_name, is_known
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
-from advisor.predict.loading import WAITING, cpu_note, input_note, waiting_s, with_loading
+from advisor.predict.loading import (
+    UNCOUNTED,
+    WAITING,
+    cpu_note,
+    input_note,
+    is_uncounted,
+    waiting_s,
+    with_loading,
+)
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.memory import needed_bytes, what_would_fit
@@ -98,6 +106,7 @@ def _estimate(
         assumptions=(
             *_method_notes(trace, gpu, constants, times),
             *_limit_notes(trace, num_gpus, host_s),
+            *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
         ),
     )
     note = input_note(trace, estimate)

@@ -12,8 +12,12 @@ from advisor.predict.interval import SIGMA_LOADING, spread
 from advisor.types import Interval, IterationEstimate, Trace
 from advisor.units import format_duration
 
-# Below this a clock tells more about the machine's other work than about loading.
-SHORTEST_S = 1e-4
+# Below this a single run tells more about the machine's other work than about loading.
+SHORTEST_S = 1e-3
+UNCOUNTED = (
+    "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration as"
+    " short as this one may wait for it"
+)
 WAITING = "waiting for data"
 
 
@@ -66,6 +70,11 @@ def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
     if spread(load_s, SIGMA_LOADING).p90 >= estimate.iteration_s.p90:
         return f"nearly input-bound: {takes}: on a slower CPU the GPU waits"
     return None
+
+
+def is_uncounted(trace: Trace, device_s: float) -> bool:
+    """Whether loading was too short to time for an iteration that is as short."""
+    return 0 < (trace.data_loading_s or 0.0) < SHORTEST_S and device_s < SHORTEST_S
 
 
 def cpu_note(trace: Trace, estimate: IterationEstimate, num_vcpus: int | None) -> str | None:

@@ -12,6 +12,7 @@ from advisor.predict import predict
 from advisor.predict.interval import SIGMA_LOADING, Z90
 from advisor.predict.loading import (
     SHORTEST_S,
+    UNCOUNTED,
     WAITING,
     cpu_note,
     input_note,
@@ -47,6 +48,13 @@ def test_workers_share_the_loading(seconds: float | None, workers: int | None, e
 def test_loading_that_is_too_short_to_time_counts_as_none() -> None:
     assert loading_s(loads(SHORTEST_S, 0)) == SHORTEST_S
     assert loading_s(loads(SHORTEST_S * 0.99, 0)) == 0.0
+    assert UNCOUNTED not in estimate(SHORTEST_S * 0.99, 0).assumptions
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(SHORTEST_S / 2, True), (None, False), (0.0, False)])
+def test_where_the_iteration_is_as_short_that_is_said(seconds: float | None, said: bool) -> None:
+    short = replace(loads(seconds, 0), ops=(make_op("aten::add.Tensor", flops=1, num_bytes=4),))
+    assert (UNCOUNTED in predict(short, V100).assumptions) == said
 
 
 @pytest.mark.parametrize(
