@@ -81,6 +81,8 @@ def _estimate(
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
+    if measured is not None:
+        trace = replace(trace, data_loading_s=None)  # what was measured has waited for its data already
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
     communication_s = exposed_communication_s(trace.memory.gradient_bytes or 0, backward_s, gpu, num_gpus)

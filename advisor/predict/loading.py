@@ -51,7 +51,7 @@ def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
     load_s = loading_s(trace)
     device_s = estimate.iteration_s.p50 - estimate.loading_s
     device, load = format_duration(device_s), format_duration(load_s)
-    if not load_s:
+    if not load_s or (not trace.num_workers and not estimate.loading_s):
         return None
     if not trace.num_workers:
         bound = "input-bound: " if load_s > device_s else ""

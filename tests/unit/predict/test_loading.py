@@ -107,6 +107,15 @@ def test_a_profile_tells_nothing_of_loading() -> None:
     assert (found.loading_s, found.iteration_s.p50) == (0.0, pytest.approx(0.5))
 
 
+def test_a_measured_iteration_has_waited_for_its_data_already() -> None:
+    facts = {"origin_gpu": V100.name, "iteration_s": 2.0, "data_loading_s": 1.5, "num_workers": 0}
+    trace = make_trace(ops=(make_op(measured_s=0.5),), **facts)
+    here, elsewhere = predict(trace, V100), predict(trace, resolve_gpu("T4"))
+    assert (here.loading_s, here.iteration_s.p50) == (0.0, pytest.approx(2.0))
+    assert elsewhere.loading_s == pytest.approx(1.5)
+    assert input_note(trace, here) is None
+
+
 def test_an_interval_needs_no_loading() -> None:
     interval = with_loading(loads(None, 0), 2.0, 0.0)
     assert (interval.p10, interval.p50, interval.p90) == (2.0, 2.0, 2.0)
