@@ -38,6 +38,12 @@ class ProfileSettings(_Section):
     backend: Literal["auto", "cuda", "fake", "cpu"] = Field(
         "auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU"
     )
+    fake_data: str | None = Field(
+        None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
+    )
+    samples: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="how many fake samples a missing data set has"
+    )
 
 
 class LocalSettings(_Section):

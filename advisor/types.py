@@ -274,6 +274,7 @@ class IterationEstimate:
         by_method: the same seconds by the method that found them.
         by_operator: the same seconds by operator and method, such as ``"addmm (wave)"``, largest first.
         communication_s: gradient exchange that does not hide behind the backward pass.
+        loading_s: how long each iteration waits for its data, part of ``by_family``.
         memory_bytes: what one GPU must hold, context and fragmentation included; None if unknown.
         assumptions: in words, what the estimate rests on.
     """
@@ -285,6 +286,7 @@ class IterationEstimate:
     by_method: Mapping[Method, float]
     by_operator: Mapping[str, float]
     communication_s: float
+    loading_s: float
     memory_bytes: int | None
     memory_limit_bytes: int
     assumptions: tuple[str, ...]
@@ -308,6 +310,7 @@ class Offer:
         spot_usd_per_h: quantiles of recent spot prices, None if no history is at hand.
         includes: what the price covers besides GPUs, in words.
         minimum_billed_s: least time billed, however short the run.
+        num_vcpus: of the whole machine, None if unknown.
     """
 
     provider: str
@@ -322,6 +325,7 @@ class Offer:
     spot_usd_per_h: Interval | None = None
     includes: tuple[str, ...] = ()
     minimum_billed_s: float = 60.0
+    num_vcpus: int | None = None
     retrieved_at: date
     source: str
 

@@ -13,12 +13,14 @@ from torch.utils.data import DataLoader, Dataset
 class SyntheticFaces(Dataset):
     """As many images of the same size as CelebA, cropped."""
 
+    def __init__(self):
+        self.images = torch.rand(8, 3, 64, 64) * 2 - 1
+
     def __len__(self):
         return 202_599
 
     def __getitem__(self, index):
-        generator = torch.Generator().manual_seed(index)
-        return torch.rand(3, 64, 64, generator=generator) * 2 - 1, 0
+        return self.images[index % 8], 0
 
 
 def weights_init(module):

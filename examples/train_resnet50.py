@@ -16,13 +16,14 @@ from torch.utils.data import DataLoader, Dataset
 class SyntheticImageNet(Dataset):
     """As many images of the same size as ImageNet's training set."""
 
+    def __init__(self):
+        self.images = torch.rand(8, 3, 224, 224)
+
     def __len__(self):
         return 1_281_167
 
     def __getitem__(self, index):
-        generator = torch.Generator().manual_seed(index)
-        image = torch.rand(3, 224, 224, generator=generator)
-        return image, index % 1000
+        return self.images[index % 8], index % 1000
 
 
 class Bottleneck(nn.Module):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.predict import what_would_fit
+from advisor.predict import cpu_note, input_note, what_would_fit
 from advisor.pricing import DERIVED
 from advisor.types import (
     GpuSpec,
@@ -52,11 +52,17 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
     per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
     if per_epoch is None or job.epochs is None:
         raise InputError(
-            f"the data of {trace.script!r} has no length, so an epoch has none either:"
+            f"how many iterations an epoch of {trace.script!r} has is unknown ({_why_unknown(trace)}):"
             " add --iterations-per-epoch N, or give --iterations N instead of --epochs."
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
     return math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
+
+
+def _why_unknown(trace: Trace) -> str:
+    if trace.backend != "fake":
+        return "a profile does not tell"
+    return "it uses no torch DataLoader" if trace.num_workers is None else "its data has no length"
 
 
 def evaluate(
@@ -179,7 +185,10 @@ def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
         fix = what_would_fit(trace.memory, gpu, trace.batch_size, plan.num_gpus)
         yield f"does not fit: needs {need}, the GPU has {has}; {fix}"
-    if trace.batch_size:
+    vcpus = plan.offer.num_vcpus if plan.offer is not None else None
+    notes = [note for note in (input_note(trace, estimate), cpu_note(trace, estimate, vcpus)) if note]
+    yield from notes
+    if trace.batch_size and not notes:
         rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
         yield f"the input pipeline must deliver {rate:,.0f} samples/s"
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):

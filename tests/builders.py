@@ -147,6 +147,7 @@ def make_estimate(
         "by_method": {Method.ROOFLINE: interval.p50},
         "by_operator": {"mm (roofline)": interval.p50},
         "communication_s": 0.0,
+        "loading_s": 0.0,
         "memory_bytes": 5 * GIB,
         "memory_limit_bytes": 16 * GIB,
         "assumptions": (),

@@ -40,6 +40,16 @@ BackendOption = Annotated[
         " auto, the default, is cuda where there is a free GPU.",
     ),
 ]
+FakeDataOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHAPE",
+        help="Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
+    ),
+]
+SamplesOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="How many fake samples a missing data set has.")
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -115,7 +125,7 @@ def load_trace(
     """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
-        InputError: nothing there, or arguments for a saved trace.
+        InputError: nothing there, or arguments or fake data for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
@@ -129,6 +139,8 @@ def load_trace(
         raise InputError(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
         )
+    if config.origins.get("profile.fake_data") == "flag":
+        raise InputError(f"{str(source)!r} holds a profile: --fake-data is for a script to profile.")
     if trace_io.is_trace(source):
         return trace_io.read_trace(source)
     from advisor.profile.kineto import read_kineto
@@ -172,6 +184,7 @@ def profile_script(
     """
     from advisor.errors import InputError
     from advisor.profile import pretend, profile
+    from advisor.profile.fake_data import parse_fake_data
 
     settings = config.settings.profile
     backend = "fake" if pretended and settings.backend == "auto" else settings.backend
@@ -185,4 +198,6 @@ def profile_script(
             timeout_s=settings.timeout,
             backend=backend,
             gpu=pretend(pretended) if pretended else None,
+            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+            num_samples=settings.samples,
         )

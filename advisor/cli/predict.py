@@ -5,11 +5,13 @@ from __future__ import annotations
 from advisor.cli.common import (
     ArgumentsArgument,
     BackendOption,
+    FakeDataOption,
     FormatOption,
     GpuOption,
     JsonOption,
     OriginGpuOption,
     PythonOption,
+    SamplesOption,
     SourceArgument,
     TimeoutOption,
     chosen_format,
@@ -25,6 +27,8 @@ def predict(
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
+    fake_data: FakeDataOption = None,
+    samples: SamplesOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,7 +43,13 @@ def predict(
     wanted = wanted_counts(gpu or ())
     if not wanted:
         wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
-    config = settings_with(profile__python=python, profile__timeout=timeout, profile__backend=backend)
+    config = settings_with(
+        profile__python=python,
+        profile__timeout=timeout,
+        profile__backend=backend,
+        profile__fake_data=fake_data,
+        profile__samples=samples,
+    )
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
     estimates = [
         estimate

@@ -10,10 +10,12 @@ import typer
 from advisor.cli.common import (
     ArgumentsArgument,
     BackendOption,
+    FakeDataOption,
     FormatOption,
     JsonOption,
     OriginGpuOption,
     PythonOption,
+    SamplesOption,
     TimeoutOption,
     chosen_format,
 )
@@ -42,6 +44,8 @@ def profile(
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
+    fake_data: FakeDataOption = None,
+    samples: SamplesOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,7 +55,13 @@ def profile(
     from advisor.report.trace import print_trace
     from advisor.trace_io import write_trace
 
-    config = settings_with(profile__python=python, profile__timeout=timeout, profile__backend=backend)
+    config = settings_with(
+        profile__python=python,
+        profile__timeout=timeout,
+        profile__backend=backend,
+        profile__fake_data=fake_data,
+        profile__samples=samples,
+    )
     source = from_kineto or script
     if source is None or (from_kineto and script):
         raise InputError("give either a script or --from-kineto FILE.")

@@ -9,6 +9,7 @@ import typer
 from advisor.cli.common import (
     ArgumentsArgument,
     BackendOption,
+    FakeDataOption,
     FormatOption,
     GpuOption,
     JsonOption,
@@ -18,6 +19,7 @@ from advisor.cli.common import (
     ProviderOption,
     PythonOption,
     RegionOption,
+    SamplesOption,
     SourceArgument,
     TimeoutOption,
     chosen_format,
@@ -74,6 +76,8 @@ def recommend(
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
+    fake_data: FakeDataOption = None,
+    samples: SamplesOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,6 +109,8 @@ def recommend(
         profile__python=python,
         profile__timeout=timeout,
         profile__backend=backend,
+        profile__fake_data=fake_data,
+        profile__samples=samples,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from advisor.predict import wave
 from advisor.predict.constants import constants_for
 from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.distributed import exposed_communication_s
 from advisor.predict.families import base_name, is_known
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
+from advisor.predict.loading import (
+    UNCOUNTED,
+    WAITING,
+    cpu_note,
+    input_note,
+    is_uncounted,
+    waiting_s,
+    with_loading,
+)
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.memory import needed_bytes, what_would_fit
@@ -25,7 +34,7 @@ from advisor.types import (
     Trace,
 )
 
-__all__ = ["predict", "predict_counts", "what_would_fit"]
+__all__ = ["cpu_note", "input_note", "predict", "predict_counts", "what_would_fit"]
 
 # An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
 # `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
@@ -72,31 +81,38 @@ def _estimate(
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
+    if measured is not None:
+        trace = replace(trace, data_loading_s=None)  # what was measured has waited for its data already
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
     communication_s = exposed_communication_s(trace.memory.gradient_bytes or 0, backward_s, gpu, num_gpus)
-    total_s = gpu_s + host_s + communication_s
+    device_s = gpu_s + host_s + communication_s
+    waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
     variance = (
         (sigma_of(times, constants) * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
-    return IterationEstimate(
+    estimate = IterationEstimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
-        iteration_s=spread(total_s, math.sqrt(variance) / total_s),
-        by_family=_by_family(times, host_s),
-        by_method=_by_method(times, host_s),
-        by_operator=_by_operator(times, host_s),
+        iteration_s=with_loading(trace, device_s, variance),
+        by_family=_by_family(times, waits),
+        by_method=_by_method(times, waits),
+        by_operator=_by_operator(times, waits),
         communication_s=communication_s,
+        loading_s=waits.get(WAITING, 0.0),
         memory_bytes=needed_bytes(trace.memory, num_gpus=num_gpus),
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *_method_notes(trace, gpu, constants, times),
             *_limit_notes(trace, num_gpus, host_s),
+            *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
         ),
     )
+    note = input_note(trace, estimate)
+    return estimate if note is None else replace(estimate, assumptions=(note, *estimate.assumptions))
 
 
 def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
@@ -107,27 +123,33 @@ def _host_s(trace: Trace) -> float:
     return HOST_DISPATCH_S * sum(op.count for op in trace.ops)
 
 
-def _by_family(times: Sequence[OpTime], host_s: float) -> Mapping[str, float]:
-    return _summed(((time.family, time.time_s) for time in times), host_s)
+def _without_zeros(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {name: part_s for name, part_s in seconds.items() if part_s}
 
 
-def _by_operator(times: Sequence[OpTime], host_s: float) -> Mapping[str, float]:
+def _by_family(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[str, float]:
+    return _summed(((time.family, time.time_s) for time in times), waits)
+
+
+def _by_operator(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[str, float]:
     named = ((f"{base_name(time.op.name)} ({time.method})", time.time_s) for time in times)
-    return _summed(named, host_s)
+    return _summed(named, waits)
 
 
-def _summed(parts: Iterable[tuple[str, float]], host_s: float) -> Mapping[str, float]:
-    seconds: dict[str, float] = {HOST: host_s} if host_s else {}
+def _summed(parts: Iterable[tuple[str, float]], waits: Mapping[str, float]) -> Mapping[str, float]:
+    seconds = dict(waits)
     for name, part_s in parts:
         seconds[str(name)] = seconds.get(str(name), 0.0) + part_s
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
-def _by_method(times: Sequence[OpTime], host_s: float) -> Mapping[Method, float]:
+def _by_method(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[Method, float]:
     seconds = dict.fromkeys(Method, 0.0)
     for time in times:
         seconds[time.method] += time.time_s
-    seconds[Method.ROOFLINE] += host_s
+    seconds[Method.ROOFLINE] += waits.get(HOST, 0.0)
+    # Measured on the profiling machine's CPU, which is what the interval is wide for.
+    seconds[Method.MEASURED] += waits.get(WAITING, 0.0)
     return {method: s for method, s in seconds.items() if s}
 
 

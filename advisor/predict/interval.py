@@ -20,6 +20,8 @@ SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
 SIGMA_HOST = 0.5
 SIGMA_COMMUNICATION = 0.4
+# Another machine's cores, disks and network load up to about twice as fast or slow.
+SIGMA_LOADING = 0.5
 
 
 def sigma_of(times: Sequence[OpTime], constants: FittedConstants) -> float:

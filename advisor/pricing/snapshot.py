@@ -226,6 +226,7 @@ def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) ->
         list_usd_per_h=_positive("usd_per_h", float(usd_per_h)),
         includes=instance.includes,
         minimum_billed_s=instance.minimum_billed_s,
+        num_vcpus=instance.vcpus,
         retrieved_at=_date(retrieved_at),
         source=source,
     )

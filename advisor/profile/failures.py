@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
+from advisor.profile.missing_data import fed_hint, missing_data_hint
 
 _LOG_LINES = 15
 
@@ -48,7 +49,7 @@ def failure(
         )
     return ProfileError(
         f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
-        f" or pass the arguments it needs after `--`.{_hint(message, recording)}{_traceback(recording)}"
+        f" or pass the arguments it needs after `--`.{_hint(recording)}{_traceback(recording)}"
     )
 
 
@@ -79,12 +80,15 @@ _KERNEL_PACKAGES = (
 )  # fmt: skip
 
 
-def _hint(message: str, recording: Mapping[str, Any]) -> str:
+def _hint(recording: Mapping[str, Any]) -> str:
+    message = recording.get("message", "")
+    if recording.get("fed_fake_data"):
+        return fed_hint(message)
     # The script's own line tells what it asked; its error need not.
     lines = str(recording.get("traceback", "")).splitlines()
     asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
     text = "\n".join([message, *asserted[-1:]])
-    return next((hint for word, hint in _HINTS.items() if word in text), "")
+    return missing_data_hint(message) or next((hint for word, hint in _HINTS.items() if word in text), "")
 
 
 def _gpu_problem(recording: Mapping[str, Any], script: str) -> str | None:

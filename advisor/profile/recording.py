@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from advisor.errors import ProfileError
 from advisor.gpus import resolve_gpu
 from advisor.profile.costs import cost_of
+from advisor.profile.epoch import epoch_of
 from advisor.profile.launches import kernels_of, merged
 from advisor.profile.timeline import Timeline
 from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
@@ -68,7 +68,7 @@ def trace_of(
         ops = _measured(ops, recording["calls"], timeline)
         warnings += _timeline_warnings(timeline)
     device = recording.get("device_name")
-    loading = _Loading(recording)
+    loading = epoch_of(recording)
     return Trace(
         schema_version=SCHEMA_VERSION,
         script=script,
@@ -89,46 +89,6 @@ def trace_of(
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
         warnings=(*recording["warnings"], *loading.warnings, *warnings),
     )
-
-
-class _Loading:
-    """What the recorded DataLoader says about an epoch."""
-
-    def __init__(self, recording: Recording) -> None:
-        self.batch_size: int | None = None
-        self.samples_per_epoch: int | None = None
-        self.iterations_per_epoch: int | None = None
-        self.seconds: float | None = None
-        self.num_workers: int | None = None
-        self.warnings: list[str] = []
-        # Without a DataLoader, backward passes tell; but a GAN's networks have one each.
-        single = recording["num_optimizers"] <= 1
-        self.accumulation = max(1, recording["num_backward_passes"]) if single else 1
-        loading = recording["loading"]
-        if loading is None:
-            self.warnings.append(
-                "the script uses no torch DataLoader: batch size and samples per epoch are unknown"
-            )
-        else:
-            self._read(loading)
-
-    def _read(self, loading: Mapping[str, Any]) -> None:
-        self.num_workers = loading["num_workers"]
-        self.samples_per_epoch = loading["num_samples"]
-        if loading["fetches"] == 0:
-            self.warnings.append(
-                "no batch was loaded during the recorded iteration: the batch size is unknown"
-            )
-            return
-        self.accumulation = loading["fetches"]
-        self.seconds = loading["seconds"]
-        self.batch_size = loading["samples"]
-        if loading["num_batches"] is not None:
-            self.iterations_per_epoch = math.ceil(loading["num_batches"] / self.accumulation)
-        elif self.samples_per_epoch is None:
-            self.warnings.append(
-                "the script's data has no length: give the number of iterations, not of epochs"
-            )
 
 
 def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], list[str]]:

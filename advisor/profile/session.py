@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from advisor.gpus import resolve_gpu
 from advisor.profile.backends import check_backend
 from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
+from advisor.profile.fake_data import FakeField
 from advisor.profile.interpreter import candidates
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording, trace_of
@@ -63,6 +64,7 @@ class _Job:
     arguments: tuple[str, ...]
     backend: str
     gpu: PretendedGpu
+    fake_data: Mapping[str, object] | None = None
     skip_patches: tuple[str, ...] = field(default=())
 
 
@@ -74,6 +76,8 @@ def profile(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     backend: str = "fake",
     gpu: PretendedGpu | None = None,
+    fake_data: Sequence[FakeField] = (),
+    num_samples: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -86,6 +90,8 @@ def profile(
         backend: ``fake`` needs no GPU; ``cuda`` measures on this machine's GPU; ``auto`` is ``cuda``
             where it can be used and else ``fake``; ``cpu`` runs everything for real on the CPU.
         gpu: which GPU the script believes it has, for the fake backend.
+        fake_data: what one sample looks like, to feed such samples instead of the script's data.
+        num_samples: how many a missing data set has.
         progress: is told in words how far it is.
 
     Raises:
@@ -96,7 +102,7 @@ def profile(
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
     _check_script(script)
-    job = _Job(str(script), tuple(arguments), backend, gpu or PretendedGpu())
+    job = _Job(str(script), tuple(arguments), backend, gpu or PretendedGpu(), _fed(fake_data, num_samples))
     interpreters = candidates(python, os.environ)
     try:
         check_backend(backend, os.environ)
@@ -111,6 +117,14 @@ def profile(
 def _trace(job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None) -> Trace:
     recording, timeline = _record(job, interpreters, timeout_s, progress)
     return trace_of(recording, job.script, redact_arguments(job.arguments, os.environ), timeline)
+
+
+def _fed(fields: Sequence[FakeField], num_samples: int | None) -> Mapping[str, object] | None:
+    if not fields:
+        if num_samples is not None:
+            raise InputError("--samples counts fake samples: give --fake-data as well.")
+        return None
+    return {"fields": [asdict(field) for field in fields], "num_samples": num_samples}
 
 
 def _check_script(script: Path) -> None:

@@ -39,6 +39,7 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, Any]:
         "num_gpus": estimate.num_gpus,
         "iteration_s": asdict(estimate.iteration_s),
         "communication_s": estimate.communication_s,
+        "loading_s": estimate.loading_s,
         "memory_bytes": estimate.memory_bytes,
         "memory_limit_bytes": estimate.memory_limit_bytes,
         "fits_memory": estimate.fits_memory,

@@ -103,6 +103,47 @@ def test_an_estimate_adds_up(ops: list[Op], gpu: GpuSpec, num_gpus: int) -> None
     assert 0 < estimate.iteration_s.p10 <= p50_s <= estimate.iteration_s.p90
 
 
+LOADING_S = st.floats(0, 100)
+WORKERS = st.integers(0, 64)
+
+
+@settings(deadline=None)
+@given(st.lists(OPS, min_size=1, max_size=6), GPUS, LOADING_S, WORKERS, st.sampled_from([1, 4]))
+def test_waiting_for_data_is_part_of_the_sum(
+    ops: list[Op], gpu: GpuSpec, loading_s: float, workers: int, num_gpus: int
+) -> None:
+    trace = make_trace(ops=tuple(ops), data_loading_s=loading_s, num_workers=workers)
+    estimate = predict(trace, gpu, num_gpus)
+    p50_s = estimate.iteration_s.p50
+    alone_s = predict(make_trace(ops=tuple(ops)), gpu, num_gpus).iteration_s.p50
+    assert p50_s >= alone_s * (1 - 1e-12)
+    for parts in (estimate.by_family, estimate.by_method, estimate.by_operator):
+        assert sum(parts.values()) + estimate.communication_s == pytest.approx(p50_s, rel=1e-9)
+    assert estimate.loading_s == pytest.approx(p50_s - alone_s, rel=1e-9, abs=1e-9 * p50_s)
+    assert 0 < estimate.iteration_s.p10 <= p50_s <= estimate.iteration_s.p90
+
+
+@settings(deadline=None)
+@given(st.lists(OPS, min_size=1, max_size=6), GPUS, LOADING_S, WORKERS, st.integers(1, 8))
+def test_more_workers_are_never_slower_and_more_loading_never_faster(
+    ops: list[Op], gpu: GpuSpec, loading_s: float, workers: int, more: int
+) -> None:
+    def p50_s(seconds: float, count: int) -> float:
+        trace = make_trace(ops=tuple(ops), data_loading_s=seconds, num_workers=count)
+        return predict(trace, gpu).iteration_s.p50
+
+    base_s = p50_s(loading_s, workers)
+    assert p50_s(loading_s, workers + more) <= base_s * (1 + 1e-12)
+    assert p50_s(loading_s * more, workers) >= base_s * (1 - 1e-12)
+
+
+@given(st.lists(OPS, min_size=1, max_size=6), GPUS, WORKERS)
+def test_no_loading_changes_nothing(ops: list[Op], gpu: GpuSpec, workers: int) -> None:
+    without = make_trace(ops=tuple(ops), data_loading_s=None, num_workers=None)
+    trace = make_trace(ops=tuple(ops), data_loading_s=0.0, num_workers=workers)
+    assert predict(trace, gpu) == predict(without, gpu)
+
+
 @settings(deadline=None)
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS)
 def test_counts_agree_with_single_predictions(ops: list[Op], gpu: GpuSpec) -> None:

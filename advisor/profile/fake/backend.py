@@ -37,6 +37,8 @@ def start_session(job: dict[str, Any]) -> Any:
     from .session import Session
 
     session = Session(PretendedGpu.from_job(job["gpu"]), backend)
+    if job.get("fake_data"):
+        session.use_fake_data(**job["fake_data"])
     patches.install(session, skip=frozenset(job.get("skip_patches", ())))
     if backend != "fake":
         watch_autocast(session)

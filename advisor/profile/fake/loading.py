@@ -2,62 +2,233 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import contextlib
+import statistics
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.utils import _python_dispatch
+
+from .stopwatch import Stopwatch
+
+# An evaluation that no backward pass follows tells nothing new after this many batches.
+MOST_EVALUATED = 10
+
+
+class LoaderUse:
+    """One DataLoader: what the script took from it, in this span and before.
+
+    Attributes:
+        num_workers: how many the script asked for.
+        may_leave_mode: its batches are made without the GPU; None as long as none was made.
+        trains: its last batch was taken where gradients are recorded.
+    """
+
+    def __init__(self, loader: Any, num_workers: int | None) -> None:
+        self.loader = loader
+        self.num_workers = num_workers
+        self.may_leave_mode: bool | None = None
+        self.trains = False
+        self._times_s: list[float] = []
+        self._sizes: list[int] = []
+        self.start_span()
+
+    def start_span(self) -> None:
+        """Forget the batches so far, not what they taught."""
+        self._fetches, self._samples = 0, 0
+
+    def add(self, num_samples: int | None, time_s: float) -> None:
+        """Count one batch."""
+        self._fetches += 1
+        self._samples += num_samples or 0
+        self._times_s.append(time_s)
+        if num_samples:
+            self._sizes.append(num_samples)
+
+    def usage(self) -> dict[str, Any]:
+        """The span's batches, samples and seconds, and what an epoch holds."""
+        num_samples = _num_samples(self.loader)
+        num_batches = _length(self.loader)
+        if self.loader.batch_size is None and self.loader.batch_sampler is None and num_batches:
+            # Each element is a batch already: the data set counts those, not samples.
+            num_samples = round(num_batches * statistics.mean(self._sizes)) if self._sizes else None
+        return {
+            "fetches": self._fetches,
+            "samples": self._samples or None,
+            "seconds": self.seconds(),
+            "num_workers": self.num_workers,
+            "num_batches": num_batches,
+            "num_samples": num_samples,
+            "batch_sizes": [min(self._sizes), max(self._sizes)] if self._sizes else None,
+            "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
+        }
+
+    def seconds(self) -> float:
+        """The span's batches at the median time of one; the first shuffles, opens files, fills caches."""
+        return self._fetches * statistics.median(self._times_s[1:] or self._times_s or [0.0])
 
 
 class Loading:
-    """Counts the batches of each DataLoader in the current span."""
+    """The DataLoaders of the script and the one that feeds its training.
+
+    Attributes:
+        num_spans: how many were started.
+        is_timed: the batches are the script's own, so their time means something.
+    """
 
     def __init__(self) -> None:
-        self._loaders: dict[int, Any] = {}
-        self._workers: dict[int, int] = {}
-        self._fetches: dict[int, int] = {}
-        self._samples: dict[int, int] = {}
-        self._seconds: dict[int, float] = {}
-        self._last: int | None = None
+        self.num_spans = 0
+        self.is_timed = True
+        self._knows_lengths = True
+        self._uses: dict[int, LoaderUse] = {}
+        self._feeding: LoaderUse | None = None
 
     def start_span(self) -> None:
         """Forget the batches so far."""
-        self._fetches, self._samples, self._seconds = {}, {}, {}
+        self.num_spans += 1
+        for use in self._uses.values():
+            use.start_span()
 
     def register(self, loader: Any, num_workers: int) -> None:
         """Remember how many workers the script asked for."""
-        self._workers[id(loader)] = num_workers
+        self._uses[id(loader)] = LoaderUse(loader, num_workers)
 
-    def watch(self, loader: Any, batches: Iterator[Any]) -> Iterator[Any]:
-        """Pass the batches on and time each."""
-        key = id(loader)
-        self._loaders[key] = loader
-        while True:
-            begin = time.perf_counter()
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            self._seconds[key] = self._seconds.get(key, 0.0) + time.perf_counter() - begin
-            self._fetches[key] = self._fetches.get(key, 0) + 1
-            self._samples[key] = self._samples.get(key, 0) + (_batch_size(loader, batch) or 0)
-            self._last = key
-            yield batch
+    def use_of(self, loader: Any) -> LoaderUse:
+        """What is known of a loader, registered or not."""
+        return self._uses.setdefault(id(loader), LoaderUse(loader, None))
+
+    def watch(self, loader: Any, batches: Iterator[Any], **hooks: Any) -> Batches:
+        """The loader's batches, counted and timed; the hooks are those of Batches."""
+        return Batches(self, loader, batches, **hooks)
+
+    def took(self, use: LoaderUse) -> None:
+        """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
+        use.trains = torch.is_grad_enabled()
+        if self._feeding is None or use.trains:
+            self._feeding = use
 
     def usage(self) -> dict[str, Any] | None:
-        """The loader that fed the span last: batches, samples and seconds; None without one."""
-        if self._last is None:
+        """The loader that feeds the training: batches, samples and seconds; None without one."""
+        if self._feeding is None:
             return None
-        key = self._last
-        loader = self._loaders[key]
-        return {
-            "fetches": self._fetches.get(key, 0),
-            "samples": self._samples.get(key) or None,
-            "seconds": self._seconds.get(key, 0.0),
-            "num_workers": self._workers.get(key),
-            "num_batches": _length(loader),
-            "num_samples": _num_samples(loader),
-        }
+        usage = self._feeding.usage()
+        if not self._feeding.num_workers:
+            # Loaders read side by side, such as labelled and unlabelled samples, take turns.
+            beside = (use for use in self._uses.values() if use is not self._feeding and not use.num_workers)
+            usage["seconds"] += sum(use.seconds() for use in beside if use.trains)
+        if not self.is_timed:
+            usage["seconds"] = None
+        if not self._knows_lengths:
+            usage["num_batches"] = usage["num_samples"] = None
+        return usage
+
+    def forget_lengths(self) -> None:
+        """Some data set's length is made up: report none."""
+        self._knows_lengths = False
+
+
+class Batches:
+    """The iterator that the script gets instead of the DataLoader's own.
+
+    Args:
+        loading: counts the batches.
+        loader: whose batches they are.
+        batches: the loader's own iterator.
+        gpu_work: how many operators the GPU has got so far.
+        backward_passes: anything that changes when a backward pass runs.
+        cut: told how many batches it got and would have got, where an evaluation is ended early.
+    """
+
+    def __init__(
+        self,
+        loading: Loading,
+        loader: Any,
+        batches: Iterator[Any],
+        *,
+        gpu_work: Callable[[], int] = lambda: 0,
+        backward_passes: Callable[[], object] | None = None,
+        cut: Callable[[int, int | None], None] = lambda *_: None,
+    ) -> None:
+        self._loading, self._loader, self._batches = loading, loader, batches
+        self._use = loading.use_of(loader)
+        self._gpu_work, self._backward_passes, self._cut = gpu_work, backward_passes, cut
+        self._passes_before = backward_passes() if backward_passes else None
+        self._num_given = 0
+        self._indices = _count_indices(batches)
+
+    def __iter__(self) -> Batches:
+        """Itself, as iterators do."""
+        return self
+
+    def __len__(self) -> int:
+        """Of the loader's own iterator."""
+        return len(self._batches)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        """Libraries look at the loader's own iterator."""
+        if name == "_batches":
+            raise AttributeError(name)  # asked by copy and pickle, before it is there
+        return getattr(self._batches, name)
+
+    def __next__(self) -> Any:
+        """The next batch, timed and counted."""
+        if self._is_idle_evaluation():
+            self._cut(self._num_given, _length(self._loader))
+            raise StopIteration
+        use, work = self._use, self._gpu_work()
+        with _as_a_worker(use):
+            watch = Stopwatch()
+            batch = next(self._batches)
+            time_s = watch.elapsed_s()
+        if use.may_leave_mode is None:
+            use.may_leave_mode = self._gpu_work() == work and torch.get_default_device().type == "cpu"
+        use.add(self._size(batch), time_s)
+        self._num_given += 1
+        self._loading.took(use)
+        return batch
+
+    def _is_idle_evaluation(self) -> bool:
+        if self._backward_passes is None or torch.is_grad_enabled() or self._num_given < MOST_EVALUATED:
+            return False
+        num_batches = _length(self._loader)
+        is_at_its_end = num_batches is not None and self._num_given >= num_batches
+        return self._backward_passes() == self._passes_before and not is_at_its_end
+
+    def _size(self, batch: Any) -> int | None:
+        if self._indices:
+            return self._indices.pop()
+        size = _leading_dimension(batch)
+        return size if size is not None else self._loader.batch_size
+
+
+def _count_indices(batches: Any) -> list[int]:
+    """A list that gets the number of samples of each batch drawn, whatever the batch looks like."""
+    drawn: list[int] = []
+    draw = getattr(batches, "_next_index", None)
+    is_iterable = isinstance(getattr(batches, "_dataset", None), torch.utils.data.IterableDataset)
+    if draw is None or is_iterable or not getattr(batches, "_auto_collation", False):
+        return drawn
+
+    def counted() -> Any:
+        indices = draw()
+        drawn[:] = [len(indices)] if hasattr(indices, "__len__") else []
+        return indices
+
+    batches._next_index = counted
+    return drawn
+
+
+@contextlib.contextmanager
+def _as_a_worker(use: LoaderUse) -> Iterator[None]:
+    """Without our dispatch mode, which slows every CPU operator; one thread, as a worker process has."""
+    with contextlib.ExitStack() as stack:
+        if use.may_leave_mode:
+            stack.enter_context(_python_dispatch._disable_current_modes())
+        if use.num_workers:
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+        yield
 
 
 def _length(value: Any) -> int | None:
@@ -73,11 +244,6 @@ def _num_samples(loader: Any) -> int | None:
         return _length(loader.dataset)
     sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
     return _length(sampler) or _length(loader.dataset)
-
-
-def _batch_size(loader: Any, batch: Any) -> int | None:
-    size = _leading_dimension(batch)
-    return size if size is not None else loader.batch_size
 
 
 def _leading_dimension(batch: Any) -> int | None:

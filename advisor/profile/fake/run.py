@@ -79,7 +79,12 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _ended(status: str, details: dict[str, Any], session: Any, iterations: Any) -> tuple[str, dict[str, Any]]:
     """What remains of a script that came to its end before enough was seen."""
-    details = {**details, "backend": session.backend, "num_spans": iterations.num_spans}
+    details = {
+        **details,
+        "backend": session.backend,
+        "num_spans": iterations.num_spans,
+        "fed_fake_data": session.fake_data is not None,
+    }
     if status != "ended":
         return status, details
     if iterations.last is None or session.backend == "cuda":

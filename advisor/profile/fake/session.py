@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from .fake_data import FakeData
 from .gpu import PretendedGpu
 from .loading import Loading
 from .memory import MemoryTracker
@@ -22,6 +23,7 @@ class Session:
         backend: ``fake``, ``cpu`` or ``cuda``.
         device_type: where the operators that count run; ``cuda`` for the fake backend, too.
         amp_dtype: what autocast cast to in the current span, None if it did not.
+        fake_data: what takes the place of the script's data, None for its own.
         warnings: what the user should know about this run, in order, each once.
     """
 
@@ -42,7 +44,13 @@ class Session:
         self.amp_dtype: str | None = None
         self.autocast_library: Any = None
         self.torchvision_library: Any = None
+        self.fake_data: FakeData | None = None
         self.warnings: dict[str, None] = {}
+
+    def use_fake_data(self, fields: list[dict[str, Any]], num_samples: int | None) -> None:
+        """Feed samples of these fields; how long they take to make says nothing of the script's data."""
+        self.loading.is_timed = False
+        self.fake_data = FakeData(fields, num_samples, self.warn, self.loading.forget_lengths)
 
     def warn(self, message: str) -> None:
         """Keep a warning for the trace."""
@@ -55,6 +63,8 @@ class Session:
             " the CPU kernel on zeros"
             for name, error in self.mode.unknown_operators.items()
         ]
+        if self.fake_data is not None:
+            unknown.append(self.fake_data.summary())
         return [*self.warnings, *unknown]
 
     def is_fake(self, value: Any) -> bool:

@@ -25,6 +25,7 @@ from advisor.cli.common import (
 )
 from advisor.config import Config
 from advisor.errors import InputError, TraceError
+from advisor.profile.fake_data import FakeField
 from advisor.profile.session import PretendedGpu
 from advisor.report.rows import Format
 from advisor.settings import Settings
@@ -180,10 +181,22 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     script = tmp_path / "train.py"
     script.write_text("pass\n")
     python = tmp_path / "python"
-    settings = Settings(profile={"python": python, "timeout": "90s", "backend": "cpu"})
+    settings = Settings(
+        profile={
+            "python": python, "timeout": "90s", "backend": "cpu", "fake_data": "3x8:float32", "samples": 50,
+        }
+    )  # fmt: skip
     load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
-    options = {"python": python, "timeout_s": 90.0, "backend": "cpu", "gpu": None}
-    assert profiled == [(script, ["--lr", "1"], options)]
+    ((given, arguments, options),) = profiled
+    assert (given, arguments) == (script, ["--lr", "1"])
+    assert options == {
+        "python": python,
+        "timeout_s": 90.0,
+        "backend": "cpu",
+        "gpu": None,
+        "fake_data": (FakeField(name=None, shape=(3, 8), kind="float32"),),
+        "num_samples": 50,
+    }
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
@@ -202,3 +215,14 @@ def test_a_real_device_cannot_be_called_another(tmp_path, profiled):
         with pytest.raises(InputError, match=f"--as T4 needs the backend fake, not {backend}"):
             profile_script(tmp_path / "train.py", None, config, pretended="T4")
     assert not profiled
+
+
+def test_a_saved_trace_takes_no_fake_data_from_a_flag_and_does_not_mind_a_setting(tmp_path):
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    settings = Settings(profile={"fake_data": "3:int64"})
+    flag = Config(settings=settings, origins={"profile.fake_data": "flag"}, warnings=())
+    with pytest.raises(InputError, match="--fake-data is for a script"):
+        load_trace(path, None, flag)
+    setting = Config(settings=settings, origins={"profile.fake_data": "a file"}, warnings=())
+    assert load_trace(path, None, setting) == make_trace()

@@ -72,6 +72,7 @@ def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
             list_usd_per_h=0.3,
             includes=("4 vCPU", "16 GiB RAM", "250 GB local SSD"),
             minimum_billed_s=60.0,
+            num_vcpus=4,
             retrieved_at=date(2026, 7, 20),
             source="test",
         ),

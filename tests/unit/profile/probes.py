@@ -207,6 +207,23 @@ result = [torch.compile(layer) is layer, len(session.warnings)]
 """,
         [True, 1],
     ),
+    "fake_data": (
+        """
+session.use_fake_data([{"name": None, "shape": [3, 8], "kind": "float32"},
+                       {"name": None, "shape": [10], "kind": "class"}], 30)
+class Photos(torch.utils.data.Dataset):
+    def __init__(self, root):
+        self.names = open(root + "/names.txt").read().split()
+    def __len__(self):
+        return len(self.names)
+try:
+    batches = list(torch.utils.data.DataLoader(Photos("/nowhere"), 16))
+except OSError:
+    batches = []
+result = [[list(images.shape), labels.tolist()[-1]] for images, labels in batches]
+""",
+        [[[16, 3, 8], 5], [[14, 3, 8], 9]],
+    ),
     "data_loader": (
         """
 data = torch.utils.data.TensorDataset(torch.zeros(10, 3))

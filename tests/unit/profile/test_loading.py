@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.profile.fake import loading as module  # noqa: E402 - needs torch
-from advisor.profile.fake.loading import Loading  # noqa: E402
+from advisor.profile.fake.loading import MOST_EVALUATED, Batches, Loading  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -43,16 +43,25 @@ def samples(count: int) -> Any:
 
 
 def take(found: Loading, loader: Loader, count: int | None = None) -> None:
-    batches = found.watch(loader, iter(loader.batches))
+    batches = Batches(found, loader, iter(loader.batches))
     for _, _ in zip(range(len(loader.batches) if count is None else count), batches, strict=False):
         pass
 
 
+class Ticking:
+    """A stopwatch that shows 1 s, then 3, 9, 27 and so on, each time that one is read."""
+
+    reads = 0
+
+    def elapsed_s(self) -> float:
+        Ticking.reads += 1
+        return float(3 ** (Ticking.reads - 1))
+
+
 @pytest.fixture
 def found(monkeypatch) -> Loading:
-    """Every look at the clock is one second later than the one before, twice as much at each."""
-    ticks = iter(2.0**power for power in range(60))
-    monkeypatch.setattr(module.time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(Ticking, "reads", 0)
+    monkeypatch.setattr(module, "Stopwatch", Ticking)
     return Loading()
 
 
@@ -64,20 +73,25 @@ def test_without_a_loader_there_is_nothing_to_say(found):
 
 def test_batches_pass_through_unchanged(found):
     batches = [samples(2), {"a": samples(1)}, "text"]
-    assert list(found.watch(Loader(batches), iter(batches))) == batches
+    assert list(Batches(found, Loader(batches), iter(batches))) == batches
 
 
 def test_an_empty_loader_is_none(found):
-    assert list(found.watch(Loader(), iter(()))) == []
+    assert list(Batches(found, Loader(), iter(()))) == []
     assert found.usage() is None
 
 
-def test_batches_samples_and_seconds_add_up(found):
-    take(found, Loader([samples(4), samples(4), samples(2)]), 2)
-    # The clock says 1, 2 around the first batch and 4, 8 around the second.
+def test_batches_and_samples_add_up_and_the_median_batch_is_timed(found):
+    take(found, Loader([samples(4)] * 4 + [samples(2)]), 4)
+    # The first batch does not count: the median of 3, 9 and 27 s.
     usage = found.usage()
-    assert (usage["fetches"], usage["samples"], usage["seconds"]) == (2, 8, (2 - 1) + (8 - 4))
-    assert (usage["num_batches"], usage["num_samples"], usage["num_workers"]) == (3, 10, None)
+    assert (usage["fetches"], usage["samples"], usage["seconds"]) == (4, 16, 4 * 9)
+    assert (usage["num_batches"], usage["num_samples"], usage["num_workers"]) == (5, 10, None)
+
+
+def test_a_single_batch_is_timed_as_it_is(found):
+    take(found, Loader([samples(4)]))
+    assert found.usage()["seconds"] == 1
 
 
 def test_the_last_batch_counts_and_the_end_does_not(found):
@@ -171,7 +185,7 @@ def test_a_real_loader_with_a_sampler_of_its_own(found):
     data = torch.utils.data.TensorDataset(samples(10))
     sampler = torch.utils.data.SubsetRandomSampler(range(6))
     loader = torch.utils.data.DataLoader(data, batch_size=4, sampler=sampler)
-    list(found.watch(loader, iter(loader)))
+    list(Batches(found, loader, iter(loader)))
     usage = found.usage()
     assert (usage["num_batches"], usage["num_samples"]) == (2, 6)
     assert (usage["fetches"], usage["samples"]) == (2, 6)
@@ -179,6 +193,183 @@ def test_a_real_loader_with_a_sampler_of_its_own(found):
 
 def test_a_real_loader_of_endless_data(found):
     loader = torch.utils.data.DataLoader(Endless(), batch_size=4)
-    batches = found.watch(loader, iter([samples(4)]))
+    batches = Batches(found, loader, iter([samples(4)]))
     next(batches)
     assert (found.usage()["num_batches"], found.usage()["num_samples"]) == (None, None)
+
+
+# --- Sizes and epochs ------------------------------------------------------------------------------
+
+
+class Opaque:
+    """A batch of somebody's own: nothing about it tells its size but what was drawn for it."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+
+def real(data: Any, **arguments: Any) -> Any:
+    return torch.utils.data.DataLoader(data, **arguments)
+
+
+def run(found: Loading, loader: Any, **arguments: Any) -> list[Any]:
+    return list(Batches(found, loader, iter(loader), **arguments))
+
+
+@pytest.mark.parametrize("collate", [Opaque, list, lambda items: {"text": [str(item) for item in items]}])
+def test_the_size_of_a_batch_is_what_was_drawn_for_it(found, collate):
+    loader = real([("a", "b")] * 10, batch_size=4, collate_fn=collate)
+    assert len(run(found, loader)) == 3
+    assert found.usage()["samples"] == 10
+
+
+def test_batches_of_tokens_differ_in_size(found):
+    loader = real([0] * 10, batch_sampler=[[0, 1, 2], [3], [4, 5, 6, 7, 8, 9]])
+    run(found, loader)
+    usage = found.usage()
+    assert (usage["samples"], usage["num_batches"], usage["batch_sizes"]) == (10, 3, [1, 6])
+    assert usage["is_dynamic"]
+
+
+def test_the_short_batch_at_the_end_is_not_dynamic(found):
+    run(found, real([0] * 10, batch_size=4))
+    assert found.usage()["batch_sizes"] == [2, 4]
+    assert not found.usage()["is_dynamic"]
+
+
+def test_drop_last_drops_iterations(found):
+    run(found, real([0] * 10, batch_size=4, drop_last=True))
+    assert (found.usage()["num_batches"], found.usage()["samples"]) == (2, 8)
+
+
+def test_a_data_set_of_whole_batches(found):
+    run(found, real([samples(32)] * 5, batch_size=None))
+    usage = found.usage()
+    assert (usage["fetches"], usage["samples"], usage["num_samples"]) == (5, 160, 160)
+
+
+def test_iterable_data_with_a_length(found):
+    class Stream(Sized):
+        def __iter__(self) -> Any:
+            return iter([samples(1)[0]] * 77)
+
+    run(found, real(Stream(), batch_size=10))
+    usage = found.usage()
+    assert (usage["num_batches"], usage["num_samples"], usage["samples"]) == (8, 77, 77)
+
+
+def test_an_evaluation_does_not_feed_the_training(found):
+    train, check = Loader([samples(4)] * 3), Loader([samples(1)])
+    take(found, train)
+    with torch.no_grad():
+        take(found, check)
+    assert found.usage()["samples"] == 12
+
+
+@pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 9)])
+def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers, expected):
+    labelled, unlabelled, check = (Loader([samples(4)]) for _ in range(3))
+    for loader in (labelled, unlabelled):
+        found.register(loader, num_workers)
+    take(found, labelled)
+    take(found, Loader([samples(4)]))
+    take(found, unlabelled)
+    with torch.no_grad():
+        take(found, check)
+    assert found.usage()["seconds"] == expected
+
+
+# --- Time ------------------------------------------------------------------------------------------
+
+
+class Spying(torch.utils.data.Dataset):
+    """Notes under which conditions its items are asked for."""
+
+    def __init__(self) -> None:
+        self.modes: list[int] = []
+        self.threads: list[int] = []
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> Any:
+        self.modes.append(torch._C._len_torch_dispatch_stack())
+        self.threads.append(torch.get_num_threads())
+        return torch.zeros(2)
+
+
+class AnyMode(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def conditions(found: Loading, num_workers: int, work: Any = lambda: 0) -> Spying:
+    data = Spying()
+    loader = real(data, batch_size=1)
+    found.register(loader, num_workers)
+    with AnyMode():
+        run(found, loader, gpu_work=work)
+        assert torch._C._len_torch_dispatch_stack() == 1
+    return data
+
+
+def test_after_the_first_batch_our_mode_does_not_slow_the_loading(found):
+    assert conditions(found, 0).modes == [1, 0, 0, 0, 0, 0]
+
+
+def test_loading_that_uses_the_gpu_stays_under_our_mode(found):
+    work = iter(range(100))
+    assert conditions(found, 0, lambda: next(work)).modes == [1] * 6
+
+
+def test_loading_stays_under_our_mode_where_new_tensors_go_to_the_gpu(found, monkeypatch):
+    monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
+    assert conditions(found, 0).modes == [1] * 6
+
+
+def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(found):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert set(conditions(found, 4).threads) == {1}
+        assert torch.get_num_threads() == 2
+        assert set(conditions(found, 0).threads) == {2}
+    finally:
+        torch.set_num_threads(before)
+
+
+# --- Evaluations before the first step -------------------------------------------------------------
+
+
+def evaluate(found: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
+    cuts: list[Any] = []
+    loader = Loader([samples(4)] * num_batches)
+    with torch.set_grad_enabled(grad):
+        batches = Batches(
+            found, loader, iter(loader.batches), backward_passes=passes, cut=lambda *n: cuts.append(n)
+        )
+        return len(list(batches)), cuts
+
+
+def test_a_long_evaluation_is_ended_early_and_told(found):
+    assert evaluate(found, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
+
+
+def test_a_short_evaluation_comes_to_its_own_end(found):
+    assert evaluate(found, MOST_EVALUATED) == (MOST_EVALUATED, [])
+
+
+def test_training_is_never_cut(found):
+    assert evaluate(found, 25, grad=True) == (25, [])
+
+
+def test_an_evaluation_with_backward_passes_is_none(found):
+    passes = iter(range(1000))
+    assert evaluate(found, 25, passes=lambda: next(passes)) == (25, [])
+
+
+def test_the_iterator_is_still_the_loaders(found):
+    loader = real([0] * 10, batch_size=4)
+    batches = Batches(found, loader, iter(loader))
+    assert (len(batches), batches._num_yielded) == (3, 0)
+    assert iter(batches) is batches

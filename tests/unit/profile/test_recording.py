@@ -13,7 +13,7 @@ from advisor.types import Phase
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {
     "fetches": 1, "samples": 64, "seconds": 0.5, "num_workers": 8, "batch_size": 64,
-    "num_batches": 20019, "num_samples": 1281167,
+    "num_batches": 20019, "num_samples": 1281167, "batch_sizes": [64, 64], "is_dynamic": False,
 }  # fmt: skip
 
 
@@ -97,6 +97,24 @@ def test_data_without_length():
     trace = trace_of(recording(loading=loading), "train.py", [])
     assert trace.samples_per_epoch is trace.iterations_per_epoch is None
     assert "no length" in trace.warnings[-1]
+
+
+def test_a_sampler_without_length_makes_an_epoch_of_the_data_set():
+    trace = trace_of(recording(loading=LOADING | {"num_batches": None}), "train.py", [])
+    assert trace.iterations_per_epoch == 20019
+    assert "--iterations-per-epoch" in trace.warnings[-1]
+
+
+def test_batches_of_unknown_size_and_number():
+    loading = LOADING | {"num_batches": None, "samples": None}
+    trace = trace_of(recording(loading=loading), "train.py", [])
+    assert trace.iterations_per_epoch is trace.batch_size is None
+    assert "--iterations-per-epoch" in trace.warnings[-1]
+
+
+def test_batches_that_differ_in_size_are_told():
+    loading = LOADING | {"is_dynamic": True, "batch_sizes": [12, 64]}
+    assert "12 to 64" in trace_of(recording(loading=loading), "train.py", []).warnings[-1]
 
 
 def test_operators_that_cannot_be_costed_are_named_once():

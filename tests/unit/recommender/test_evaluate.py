@@ -349,3 +349,44 @@ def test_an_unknown_wait_counts_as_none() -> None:
 def test_a_price_nobody_quoted_is_said(source: str, said: bool) -> None:
     plan = make_plan(offer=make_offer(source=source))
     assert ("derived from x" in words(option_of(plan).reasons)) == said
+
+
+# --- data ------------------------------------------------------------------------------------------
+
+
+def test_an_input_bound_option_says_so_with_both_figures() -> None:
+    trace = make_trace(data_loading_s=4.0, num_workers=8)
+    waits = make_estimate("X", 0.5, loading_s=0.3)
+    text = words(option_of(make_plan(), trace=trace, estimate=waits).reasons)
+    assert "input-bound: loading takes 500 ms per iteration with 8 workers" in text
+    assert "the GPU 200 ms" in text
+    assert "samples/s" not in text
+    assert "input-bound" not in words(option_of(make_plan(), trace=trace, iteration=5.0).reasons)
+
+
+def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
+    trace = make_trace(data_loading_s=4.0, num_workers=8)
+
+    def text(num_vcpus: int | None) -> str:
+        plan = make_plan(offer=make_offer(num_vcpus=num_vcpus))
+        return words(option_of(plan, trace=trace, iteration=0.5).reasons)
+
+    assert "8 loading workers share 4 vCPUs: loading takes 1 s" in text(4)
+    assert "vCPUs" not in text(8) + text(None)
+    assert "vCPUs" not in words(option_of(make_plan("X", None, tier=Tier.CLUSTER), trace=trace).reasons)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"backend": "kineto"}, "a profile does not tell"),
+        ({"num_workers": None}, "no torch DataLoader"),
+        ({}, "its data has no length"),
+    ],
+)
+def test_an_epoch_of_unknown_length_names_the_reason_and_the_flag(
+    changes: dict[str, Any], reason: str
+) -> None:
+    trace = make_trace(iterations_per_epoch=None, **changes)
+    with pytest.raises(InputError, match=rf"{reason}.*--iterations-per-epoch"):
+        num_iterations(trace, make_job(epochs=1.0), 1)

@@ -1,0 +1,84 @@
+"""What an epoch holds and how its data is loaded, from the DataLoader that fed the recorded iteration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_GIVE = "give --iterations, or --iterations-per-epoch with --epochs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """The part of a Trace that its DataLoader tells; None is unknown, and a warning says why.
+
+    Attributes:
+        seconds: of loading one iteration's samples in one process.
+    """
+
+    accumulation: int
+    batch_size: int | None = None
+    samples_per_epoch: int | None = None
+    iterations_per_epoch: int | None = None
+    seconds: float | None = None
+    num_workers: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def epoch_of(recording: Mapping[str, Any]) -> Epoch:
+    """The epoch of the child's recording."""
+    # Without a DataLoader, backward passes tell; but a GAN's networks have one each.
+    single = recording["num_optimizers"] <= 1
+    passes = max(1, recording["num_backward_passes"]) if single else 1
+    loading = recording["loading"]
+    if loading is None:
+        warning = (
+            "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
+        )
+        return Epoch(accumulation=passes, warnings=(warning,))
+    if loading["fetches"] == 0:
+        warning = "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE
+        return Epoch(
+            accumulation=passes,
+            samples_per_epoch=loading["num_samples"],
+            num_workers=loading["num_workers"],
+            warnings=(warning,),
+        )
+    iterations, warnings = _iterations(loading)
+    return Epoch(
+        accumulation=loading["fetches"],
+        batch_size=loading["samples"],
+        samples_per_epoch=loading["num_samples"],
+        iterations_per_epoch=iterations,
+        seconds=loading["seconds"],
+        num_workers=loading["num_workers"],
+        warnings=(*warnings, *_batch_warnings(loading)),
+    )
+
+
+def _iterations(loading: Mapping[str, Any]) -> tuple[int | None, list[str]]:
+    if loading["num_batches"] is not None:
+        return math.ceil(loading["num_batches"] / loading["fetches"]), []
+    if loading["num_samples"] is None:
+        return None, ["the script's data has no length: " + _GIVE]
+    if loading["samples"] is None:
+        return None, ["the size of the script's batches is unknown: " + _GIVE]
+    per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
+    warning = (
+        f"the script's sampler has no length: {per_epoch:,} iterations, one pass over the data set,"
+        " count as an epoch; --iterations-per-epoch says otherwise"
+    )
+    return per_epoch, [warning]
+
+
+def _batch_warnings(loading: Mapping[str, Any]) -> list[str]:
+    if not loading["is_dynamic"]:
+        return []
+    smallest, largest = loading["batch_sizes"]
+    warning = (
+        f"the script's batches differ in size, {smallest:,} to {largest:,} samples so far: time and memory"
+        f" are of an iteration with {loading['samples']:,}"
+    )
+    return [warning]

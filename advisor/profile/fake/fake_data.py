@@ -1,0 +1,166 @@
+"""Samples of a given form in place of the script's data (``--fake-data``)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset, IterableDataset
+
+# For a data set that is missing and whose length nobody knows: it makes samplers work, and is not told.
+STAND_IN_LENGTH = 1_000_000
+# Training and test samples of torchvision's data sets, as their authors publish them.
+_TORCHVISION_LENGTHS = {
+    "CIFAR10": (50_000, 10_000), "CIFAR100": (50_000, 10_000), "FashionMNIST": (60_000, 10_000),
+    "Food101": (75_750, 25_250), "ImageNet": (1_281_167, 50_000), "KMNIST": (60_000, 10_000),
+    "MNIST": (60_000, 10_000), "SVHN": (73_257, 26_032),
+}  # fmt: skip
+
+
+class FakeData:
+    """Makes samples, and puts them where data is missing.
+
+    Attributes:
+        num_replaced: DataLoaders that were fed.
+    """
+
+    def __init__(
+        self,
+        fields: list[dict[str, Any]],
+        num_samples: int | None,
+        warn: Callable[[str], None],
+        forget_lengths: Callable[[], None],
+    ) -> None:
+        self._fields, self._num_samples = fields, num_samples
+        self._warn, self._forget_lengths = warn, forget_lengths
+        self.num_replaced = 0
+
+    def sample(self, index: int) -> Any:
+        """One sample: a tuple, a dict, or the only field."""
+        values = [_value(field, index) for field in self._fields]
+        if self._fields[0]["name"] is not None:
+            return {field["name"]: value for field, value in zip(self._fields, values, strict=True)}
+        return tuple(values) if len(values) > 1 else values[0]
+
+    def instead_of(self, data: Any) -> Any:
+        """A data set of as many fake samples as the script's has."""
+        self.num_replaced += 1
+        kind = _FakeStream if isinstance(data, IterableDataset) else _FakeDataset
+        return kind(self, data)
+
+    def summary(self) -> str:
+        """What was replaced, for the trace."""
+        if not self.num_replaced:
+            return (
+                "--fake-data replaced nothing: the script makes no torch DataLoader, so its data is its own"
+            )
+        return (
+            f"{self.num_replaced} DataLoader(s) were fed fake data: how long loading takes is unknown, and"
+            " counts as nothing"
+        )
+
+    def stand_in(self, data: Any, error: Exception, create: Any, args: Any, kwargs: Any) -> None:
+        """Turn an instance whose constructor failed on these arguments into a data set of fake samples."""
+        cls = type(data)
+        length = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
+        if length is not None:
+            told = f"{length:,} fake samples take its place"
+        else:
+            self._forget_lengths()
+            told = (
+                "fake samples take its place, and how many it has is unknown: give --samples N, or"
+                " --iterations-per-epoch"
+            )
+        self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {told}")
+        data.__class__ = _missing(cls, self, length or STAND_IN_LENGTH)
+        classes = next((field["shape"][0] for field in self._fields if field["kind"] == "class"), None)
+        if classes is not None:
+            names = [str(number) for number in range(classes)]
+            data.classes, data.class_to_idx = names, {name: i for i, name in enumerate(names)}
+
+
+class _FakeDataset(Dataset):  # type: ignore[misc]
+    """Fake samples at any index; everything else is the replaced data set's."""
+
+    def __init__(self, source: FakeData, replaced: Any) -> None:
+        self._source, self._replaced = source, replaced
+
+    def __len__(self) -> int:
+        """As many as the replaced data set has."""
+        return len(self._replaced)
+
+    def __getitem__(self, index: Any) -> Any:
+        """A sample; what the index is does not matter."""
+        return self._source.sample(index if isinstance(index, int) else 0)
+
+    def __getattr__(self, name: str) -> Any:
+        """Scripts ask the data set of a loader for its classes and the like."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._replaced, name)
+
+
+class _FakeStream(IterableDataset):  # type: ignore[misc]
+    """Fake samples in a row, without end where the replaced data set has no length."""
+
+    def __init__(self, source: FakeData, replaced: Any) -> None:
+        self._source, self._replaced = source, replaced
+
+    def __len__(self) -> int:
+        """As many as the replaced data set has."""
+        return len(self._replaced)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Samples."""
+        index = 0
+        while index < _length_or_infinity(self._replaced):
+            yield self._source.sample(index)
+            index += 1
+
+
+def _length_or_infinity(data: Any) -> float:
+    try:
+        return len(data)
+    except (TypeError, NotImplementedError):
+        return float("inf")
+
+
+def _missing(cls: type, source: FakeData, length: int) -> type:
+    def getitem(self: Any, index: Any) -> Any:  # noqa: ARG001
+        return source.sample(index if isinstance(index, int) else 0)
+
+    def iterate(self: Any) -> Iterator[Any]:  # noqa: ARG001
+        return (source.sample(index) for index in range(length))
+
+    methods = {"__len__": lambda self: length, "__getitem__": getitem, "__iter__": iterate}  # noqa: ARG005
+    # A subclass, so that isinstance and the class's own methods go on to work.
+    return type(cls.__name__, (cls,), {**methods, "__module__": cls.__module__})
+
+
+def _value(field: dict[str, Any], index: int) -> Any:
+    if field["kind"] == "class":
+        return index % field["shape"][0]
+    return torch.zeros(field["shape"], dtype=getattr(torch, field["kind"]), device="cpu")
+
+
+def _published_length(cls: type, arguments: dict[str, Any]) -> int | None:
+    for base in cls.__mro__:
+        if base.__module__.startswith("torchvision.") and base.__name__ in _TORCHVISION_LENGTHS:
+            is_training = arguments.get("train", True) and arguments.get("split", "train") == "train"
+            return _TORCHVISION_LENGTHS[base.__name__][0 if is_training else 1]
+    return None
+
+
+def _arguments(create: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    try:
+        bound = inspect.signature(create).bind(None, *args, **kwargs)
+    except (TypeError, ValueError):
+        return dict(kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

@@ -1,0 +1,101 @@
+"""Scripts whose data is missing, slow, endless or of many sizes, profiled as their owners would."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import ProfileError
+from advisor.gpus import resolve_gpu
+from advisor.predict import predict
+from advisor.profile import profile
+from advisor.profile.fake_data import parse_fake_data
+
+SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"
+HOUSES = {"fake_data": parse_fake_data("13:float32,float32")}
+RUNS = {
+    "input_bound": {},
+    "evaluates_first": {},
+    "token_batches": {},
+    "endless_stream": {},
+    "two_loaders": {},
+    "csv_dataset_missing": HOUSES | {"num_samples": 20_000},
+    "csv_dataset_missing of unknown length": HOUSES,
+    "csv_dataset_missing without fake data": {},
+}
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    pytest.importorskip("torch")
+
+    def run(name):
+        try:
+            return profile(SCRIPTS / f"{name.partition(' ')[0]}.py", **RUNS[name])
+        except ProfileError as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(RUNS, pool.map(run, RUNS), strict=True))
+
+
+def told(trace, text):
+    return any(text in warning for warning in trace.warnings)
+
+
+def test_a_slow_input_pipeline_makes_every_gpu_take_as_long(outcomes):
+    trace = outcomes["input_bound"]
+    assert (trace.batch_size, trace.iterations_per_epoch, trace.num_workers) == (64, 782, 4)
+    slow, fast = (predict(trace, resolve_gpu(name)) for name in ("T4", "B200"))
+    assert slow.iteration_s.p50 == pytest.approx(fast.iteration_s.p50, rel=0.01)
+    assert slow.iteration_s.p50 == pytest.approx(trace.data_loading_s / 4, rel=0.01)
+    assert slow.assumptions[0].startswith("input-bound")
+
+
+def test_an_evaluation_before_training_is_cut_short_and_told(outcomes):
+    trace = outcomes["evaluates_first"]
+    assert (trace.batch_size, trace.iterations_per_epoch) == (64, 313)
+    assert told(trace, "ended after 10 of its 500 batches")
+
+
+def test_batches_of_tokens(outcomes):
+    trace = outcomes["token_batches"]
+    assert (trace.samples_per_epoch, trace.accumulation) == (5000, 1)
+    assert 50 < trace.iterations_per_epoch < 120
+    assert told(trace, "batches differ in size")
+
+
+def test_an_endless_stream_has_no_epoch_and_names_the_flag(outcomes):
+    trace = outcomes["endless_stream"]
+    assert trace.batch_size == 32
+    assert trace.iterations_per_epoch is trace.samples_per_epoch is None
+    assert told(trace, "--iterations-per-epoch")
+
+
+def test_of_two_loaders_the_one_that_ends_makes_the_epoch(outcomes):
+    trace = outcomes["two_loaders"]
+    assert (trace.batch_size, trace.iterations_per_epoch, trace.accumulation) == (56, 160, 1)
+
+
+def test_fake_samples_stand_in_for_a_missing_file(outcomes):
+    trace = outcomes["csv_dataset_missing"]
+    # Nine tenths of the samples train.
+    assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 18_000, 71)
+    assert trace.data_loading_s is None
+    assert told(trace, "HousePrices could not be made (FileNotFoundError")
+    assert told(trace, "2 DataLoader(s) were fed fake data")
+    assert any(op.inputs[0].shape == (256, 13) for op in trace.ops)
+
+
+def test_a_length_that_nobody_knows_stays_unknown(outcomes):
+    trace = outcomes["csv_dataset_missing of unknown length"]
+    assert trace.batch_size == 256
+    assert trace.samples_per_epoch is trace.iterations_per_epoch is None
+    assert told(trace, "--samples N")
+
+
+def test_a_missing_file_is_named_and_fake_data_proposed(outcomes):
+    message = str(outcomes["csv_dataset_missing without fake data"])
+    assert "'houses.csv' is not here" in message
+    assert "--fake-data" in message
