@@ -77,9 +77,10 @@ class Loading:
         is_timed: the batches are the script's own, so their time means something.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, backend: str = "fake") -> None:
         self.num_spans = 0
         self.is_timed = True
+        self._backend = backend
         self._knows_lengths = True
         self._uses: dict[int, LoaderUse] = {}
         self._feeding: LoaderUse | None = None
@@ -92,11 +93,15 @@ class Loading:
 
     def register(self, loader: Any, num_workers: int) -> None:
         """Remember how many workers the script asked for."""
-        self._uses[id(loader)] = LoaderUse(loader, num_workers)
+        self.use_of(loader).num_workers = num_workers
 
     def use_of(self, loader: Any) -> LoaderUse:
         """What is known of a loader, registered or not."""
-        return self._uses.setdefault(id(loader), LoaderUse(loader, None))
+        if id(loader) not in self._uses:
+            # Where loaders keep their workers, nobody registered them.
+            use = self._uses[id(loader)] = LoaderUse(loader, getattr(loader, "num_workers", None))
+            use.may_leave_mode = True if self._backend == "cpu" else None
+        return self._uses[id(loader)]
 
     def watch(self, loader: Any, batches: Iterator[Any], **hooks: Any) -> Batches:
         """The loader's batches, counted and timed; the hooks are those of Batches."""
@@ -117,7 +122,8 @@ class Loading:
             # Loaders read side by side, such as labelled and unlabelled samples, take turns.
             beside = (use for use in self._uses.values() if use is not self._feeding and not use.num_workers)
             usage["seconds"] += sum(use.seconds() for use in beside if use.trains)
-        if not self.is_timed:
+        # With real workers the script's process only waits, which is not how long loading takes.
+        if not self.is_timed or (self._backend == "cuda" and self._feeding.num_workers):
             usage["seconds"] = None
         if not self._knows_lengths:
             usage["num_batches"] = usage["num_samples"] = None

@@ -34,7 +34,7 @@ class Session:
         self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory, self.device_type)
-        self.loading = Loading()
+        self.loading = Loading(backend)
         self.stopper = Stopper()
         self.mode: HybridMode | WatchingMode
         if backend == "fake":

@@ -1,4 +1,4 @@
-"""DataLoader without worker processes and pinned memory, watched.
+"""DataLoader without worker processes and pinned memory (which a real GPU keeps), watched.
 
 Workers of a script that is stopped after three batches only cost time, and pinning needs CUDA. What the
 script asked for is kept: the trace says how many workers it has and how long one batch takes one. An
@@ -50,7 +50,9 @@ def install(session: Session) -> None:
             cut=cut,
         )
 
-    loader.__init__, loader.__iter__ = init, iterate_watched
+    loader.__iter__ = iterate_watched
+    if session.backend != "cuda":
+        loader.__init__ = init
 
 
 def _cut_short(num_given: int, num_batches: int | None) -> str:
