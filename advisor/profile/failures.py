@@ -47,7 +47,10 @@ def failure(
 
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
-    "torch.distributed": " Scripts that torchrun starts cannot be profiled yet: let it run on one GPU.",
+    **dict.fromkeys(
+        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK"),
+        " Where several processes train together, say how many: --world N.",
+    ),
     "EOFError": " Its standard input is empty while it is profiled.",
     "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
 }

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from advisor.errors import InputError
@@ -60,6 +60,7 @@ class _Job:
     script: str
     arguments: tuple[str, ...]
     gpu: PretendedGpu
+    world_size: int | None = None
     skip_patches: tuple[str, ...] = field(default=())
 
 
@@ -71,6 +72,7 @@ def profile(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     backend: str = "fake",
     gpu: PretendedGpu | None = None,
+    world_size: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script up to its third optimizer step and describe one iteration.
@@ -82,6 +84,8 @@ def profile(
         timeout_s: seconds after which the script is stopped.
         backend: ``fake`` needs no GPU.
         gpu: which GPU the script believes it has.
+        world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
+            had started it; None: by itself, unless it needs torchrun, then 1.
         progress: is told in words how far it is.
 
     Raises:
@@ -92,8 +96,12 @@ def profile(
         raise InputError(f"unknown profiling backend {backend!r}: 'fake' is the one there is.")
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
+    if world_size is not None and world_size < 1:
+        raise InputError(f"the world must have 1 process or more, not {world_size!r}.")
     _check_script(script)
-    job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
+    job = _Job(
+        script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu(), world_size=world_size
+    )
     recording = _record(job, candidates(python, os.environ), timeout_s, progress)
     return trace_of(recording, str(script), redact_arguments(arguments, os.environ))
 
@@ -125,6 +133,8 @@ def _record(
         status = None if recording is None else recording["status"]
         if recording is not None and status == "ok":
             return recording
+        if status == "needs_torchrun":
+            return _record(replace(job, world_size=1), [interpreter], timeout_s, progress)
         if status == "no_torch" and position + 1 < len(interpreters):
             continue
         raise failure(

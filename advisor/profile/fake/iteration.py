@@ -76,6 +76,7 @@ class Iterations:
             "operators": session.recorder.operators(),
             "num_backward_passes": session.recorder.num_backward_passes,
             "memory": session.memory.usage(),
+            "collectives": session.collectives.entries(),
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "num_optimizers": len(self._optimizers),
@@ -92,6 +93,7 @@ class Iterations:
         session = self._session
         session.recorder.start_span()
         session.memory.start_span()
+        session.collectives.start_span()
         session.loading.start_span()
         session.amp_dtype = None
 

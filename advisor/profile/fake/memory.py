@@ -48,8 +48,24 @@ class MemoryTracker:
         self.peak_bytes = max(self.peak_bytes, self.current_bytes)
         self._span_events.append((serial, num_bytes))
 
+    def resize(self, storage: Any) -> None:
+        """Count a storage that changed its size in place as one that ended and one that began."""
+        entry = self._live.get(storage._cdata)
+        if entry is None:
+            return
+        serial, num_bytes, reference = entry
+        self._change(serial, -num_bytes)
+        blocks = -(-storage.nbytes() // _BLOCK_BYTES)
+        self._live[storage._cdata] = (self._next_serial, blocks * _BLOCK_BYTES, reference)
+        if serial in self._kinds:
+            self._kinds[self._next_serial] = self._kinds[serial]
+        self._change(self._next_serial, blocks * _BLOCK_BYTES)
+        self._next_serial += 1
+
     def tag(self, tensor: Any, kind: str) -> None:
         """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``."""
+        # A DTensor's own storage is empty; its shard holds the data.
+        tensor = getattr(tensor, "_local_tensor", tensor)
         entry = self._live.get(tensor.untyped_storage()._cdata)
         if entry is not None:
             self._kinds[entry[0]] = kind

@@ -54,8 +54,9 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
     lazy_dynamo.install()
     from .session import Session
+    from .world import World
 
-    session = Session(PretendedGpu.from_job(job["gpu"]))
+    session = Session(PretendedGpu.from_job(job["gpu"]), World(job["world_size"]))
     patches.install(session, skip=frozenset(job.get("skip_patches", ())))
 
     def on_span(count: int) -> None:
@@ -94,6 +95,10 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
         return "missing_module", {"message": error.name or str(error), **_where(error)}
     except KeyboardInterrupt:
         return "ended", {"message": "it raised KeyboardInterrupt"}
+    except KeyError as error:
+        needs_torchrun = session.world.is_asked_by(error)
+        status = "needs_torchrun" if needs_torchrun else "crashed"
+        return status, {"message": f"KeyError: {error}", **_where(error)}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
         return "crashed", {"message": f"{type(error).__name__}: {error}", **_where(error)}
     return "ended", {"message": "it came to its end"}
@@ -134,7 +139,6 @@ def _result(session: Any, iterations: Any) -> dict[str, Any]:
         "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
         "precision": _precision(torch),
         "warnings": session.all_warnings(),
-        "collectives": [],
     }
 
 

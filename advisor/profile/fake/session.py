@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .collectives import Collectives
 from .gpu import PretendedGpu
 from .loading import Loading
 from .memory import MemoryTracker
 from .mode import HybridMode
 from .recorder import Recorder
 from .stop import Stopper
+from .world import World
 
 
 class Session:
@@ -20,13 +22,15 @@ class Session:
         warnings: what the user should know about this run, in order, each once.
     """
 
-    def __init__(self, gpu: PretendedGpu) -> None:
+    def __init__(self, gpu: PretendedGpu, world: World | None = None) -> None:
         self.gpu = gpu
+        self.world = world or World()
         self.recorder = Recorder()
         self.memory = MemoryTracker()
         self.loading = Loading()
+        self.collectives = Collectives()
         self.stopper = Stopper()
-        self.mode = HybridMode(self.recorder, self.memory, self.stopper)
+        self.mode = HybridMode(self.recorder, self.memory, self.stopper, self.collectives)
         self.amp_dtype: str | None = None
         self.autocast_library: Any = None
         self.warnings: dict[str, None] = {}
@@ -36,13 +40,13 @@ class Session:
         self.warnings[message] = None
 
     def all_warnings(self) -> list[str]:
-        """The warnings of patches and of operators without fake kernels."""
+        """The warnings of patches, of the process group and of operators without fake kernels."""
         unknown = [
             f"{name} has no shape rule for fake tensors ({error}); its result's shape comes from"
             " the CPU kernel on zeros"
             for name, error in self.mode.unknown_operators.items()
         ]
-        return [*self.warnings, *unknown]
+        return [*self.warnings, *self.world.warnings(), *unknown]
 
     def is_fake(self, value: Any) -> bool:
         """Whether the value is a tensor on the pretended GPU."""

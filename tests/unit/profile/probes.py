@@ -1,5 +1,7 @@
 """Pieces of a script, one for each patch: what it gives with the patch, and not without it."""
 
+from tests.unit.profile.distributed_probes import DISTRIBUTED_PROBES
+
 PATCH_PROBES = {
     "subclass": (
         """
@@ -16,7 +18,7 @@ properties = torch.cuda.get_device_properties(0) if device == "cuda" else None
 result = [device, properties and properties.name, torch.cuda.device_count()]
 torch.cuda.manual_seed_all(0)
 """,
-        ["cuda", "Pretended GPU", 1],
+        ["cuda", "Pretended GPU", 4],
     ),
     "streams": (
         """
@@ -83,9 +85,10 @@ model.to("cuda")
 plain = nn.Linear(4, 4)
 plain.weight.data = plain.weight.data.to("cuda")
 result = [first.weight is second.weight, first.weight is kept, str(kept.device),
-          optimizer.param_groups[0]["params"][0] is kept, str(plain.weight.device)]
+          optimizer.param_groups[0]["params"][0] is kept, str(plain.weight.device),
+          str(nn.Linear(4, 4).to(0).weight.device)]
 """,
-        [True, True, "cuda:0", True, "cuda:0"],
+        [True, True, "cuda:0", True, "cuda:0", "cuda:0"],
     ),
     "autocast": (
         """
@@ -202,6 +205,7 @@ result = list(model(torch.zeros(3, 4, device="cuda")).shape)
 """,
         [3, 2],
     ),
+    **DISTRIBUTED_PROBES,
     "saving": (
         """
 import pathlib, tempfile

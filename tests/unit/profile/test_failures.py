@@ -121,7 +121,9 @@ def test_a_sentence_does_not_end_twice():
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ("ValueError: torch.distributed is not initialised", "torchrun"),
+        ("ValueError: torch.distributed is not initialised", "--world N"),
+        ("ValueError: Default process group has not been initialized", "--world N"),
+        ("KeyError: 'WORLD_SIZE'", "--world N"),
         ("EOFError: EOF when reading a line", "standard input"),
         ("FileNotFoundError: no best.pt", "torch.save"),
     ],

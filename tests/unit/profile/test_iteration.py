@@ -36,6 +36,9 @@ class Part:
     def operators(self) -> list[str]:
         return [f"span {self.starts}"]
 
+    def entries(self) -> list[str]:
+        return [f"collective {self.starts}"]
+
     def usage(self) -> Any:
         return self.loading
 
@@ -47,7 +50,7 @@ class Run:
     """A session without torch's patches, and its iterations."""
 
     def __init__(self) -> None:
-        self.recorder, self.memory, self.loading = Part(), Part(), Part()
+        self.recorder, self.memory, self.loading, self.collectives = Part(), Part(), Part(), Part()
         self.checks = 0
         self.stopper = SimpleNamespace(check=self._check)
         self.amp_dtype: str | None = None
@@ -118,6 +121,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "operators": ["span 1"],
         "num_backward_passes": 1,
         "memory": None,
+        "collectives": ["collective 1"],
         "loading": {"samples": 8},
         "amp_dtype": "float16",
         "num_optimizers": 1,
