@@ -55,7 +55,7 @@ class Loading:
             "samples": self._samples.get(key) or None,
             "seconds": self._seconds.get(key, 0.0),
             "num_workers": self._workers.get(key),
-            "num_batches": _length(loader),
+            "num_batches": _num_batches(loader),
             "num_samples": _num_samples(loader),
         }
 
@@ -68,11 +68,32 @@ def _length(value: Any) -> int | None:
 
 
 def _num_samples(loader: Any) -> int | None:
-    # A sampler may take a part of the data set (a rank's share) or some samples twice.
+    # A sampler may take a part of the data set or some samples twice.
     if isinstance(loader.dataset, torch.utils.data.IterableDataset):
         return _length(loader.dataset)
     sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    if _num_ranks(loader) > 1:
+        # A rank's share is rounded up, so the data set knows better than all shares together.
+        return _length(getattr(sampler, "dataset", loader.dataset))
     return _length(sampler) or _length(loader.dataset)
+
+
+def _num_batches(loader: Any) -> int | None:
+    """Batches of an epoch on one GPU: a rank's share times the ranks."""
+    own = _length(loader)
+    return None if own is None else own * _num_ranks(loader)
+
+
+def _num_ranks(loader: Any) -> int:
+    """Among how many ranks the loader's samplers divide an epoch."""
+    batch_sampler = loader.batch_sampler
+    # DistributedSampler and its kind, and the batch samplers of Hugging Face's accelerate.
+    for sampler in (getattr(batch_sampler, "sampler", None), loader.sampler, batch_sampler):
+        for name in ("num_replicas", "num_processes"):
+            count = getattr(sampler, name, None)
+            if isinstance(count, int) and count > 1:
+                return count
+    return 1
 
 
 def _batch_size(loader: Any, batch: Any) -> int | None:
