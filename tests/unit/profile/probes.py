@@ -1,6 +1,6 @@
 """Pieces of a script, one for each patch: what it gives with the patch, and not without it."""
 
-from tests.unit.profile.distributed_probes import DISTRIBUTED_PROBES
+from tests.unit.profile.distributed_probes import COLLECTIVE_PROBES, DISTRIBUTED_PROBES
 
 PATCH_PROBES = {
     "subclass": (
@@ -335,7 +335,7 @@ result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in
 
 def all_groups():
     """What probe_server.py is to run."""
-    whole = dict(OTHER_PROBES)
+    whole = OTHER_PROBES | COLLECTIVE_PROBES
     whole |= {"with " + name: code for name, (code, _) in PATCH_PROBES.items()}
     for name, (model, data) in FLOP_MODELS.items():
         whole["flops of " + name] = _COUNTED.format(model=model, data=data)
