@@ -67,4 +67,4 @@ def family_of(op: Op) -> Family:
 
 def is_known(op: Op) -> bool:
     """False for an operator that no PyTorch release defines: a custom one, whose work nobody told us."""
-    return op.name.startswith(("aten::", "advisor::", "prims::", "c10d::", "_c10d_functional::"))
+    return op.name.startswith(("aten::", "advisor::", "prims::", "c10d::", "_c10d_functional::", "fsdp::"))
