@@ -32,6 +32,14 @@ TimeoutOption = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
 ]
+WorldOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
+    ),
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -102,12 +110,17 @@ def progress(message: str) -> Iterator[None]:
 
 
 def load_trace(
-    source: Path, arguments: list[str] | None, config: Config, *, origin_gpu: str | None = None
+    source: Path,
+    arguments: list[str] | None,
+    config: Config,
+    *,
+    origin_gpu: str | None = None,
+    world: int | None = None,
 ) -> Trace:
     """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
-        InputError: nothing there, or arguments for a saved trace.
+        InputError: nothing there, or arguments or a world for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
@@ -116,7 +129,9 @@ def load_trace(
 
     check_exists(source)
     if not holds_data(source):
-        return profile_script(source, arguments, config)
+        return profile_script(source, arguments, config, world=world)
+    if world is not None:
+        raise InputError(f"{str(source)!r} is a saved trace: --world was fixed when it was profiled.")
     if arguments:
         raise InputError(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
@@ -154,9 +169,14 @@ def holds_data(source: Path) -> bool:
 
 
 def profile_script(
-    script: Path, arguments: list[str] | None, config: Config, *, pretended: str | None = None
+    script: Path,
+    arguments: list[str] | None,
+    config: Config,
+    *,
+    pretended: str | None = None,
+    world: int | None = None,
 ) -> Trace:
-    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has."""
+    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has, as ``world`` ranks."""
     from advisor.profile import pretend, profile
 
     settings = config.settings.profile
@@ -167,4 +187,5 @@ def profile_script(
             python=settings.python,
             timeout_s=settings.timeout,
             gpu=pretend(pretended) if pretended else None,
+            world_size=world,
         )

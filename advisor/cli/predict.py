@@ -11,6 +11,7 @@ from advisor.cli.common import (
     PythonOption,
     SourceArgument,
     TimeoutOption,
+    WorldOption,
     chosen_format,
 )
 from advisor.report.rows import Format
@@ -23,6 +24,7 @@ def predict(
     origin_gpu: OriginGpuOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    world: WorldOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,7 +40,7 @@ def predict(
     if not wanted:
         wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
     config = settings_with(profile__python=python, profile__timeout=timeout)
-    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
+    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     estimates = [
         estimate
         for name, counts in wanted.items()

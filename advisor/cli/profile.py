@@ -14,6 +14,7 @@ from advisor.cli.common import (
     OriginGpuOption,
     PythonOption,
     TimeoutOption,
+    WorldOption,
     chosen_format,
 )
 from advisor.report.rows import Format
@@ -40,6 +41,7 @@ def profile(
     ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    world: WorldOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,11 +55,13 @@ def profile(
     source = from_kineto or script
     if source is None or (from_kineto and script):
         raise InputError("give either a script or --from-kineto FILE.")
+    if from_kineto and world is not None:
+        raise InputError("--world is for scripts: what --from-kineto reads was recorded in its own world.")
     path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
     if from_kineto is None:
-        trace = profile_script(source, arguments, config, pretended=as_)
+        trace = profile_script(source, arguments, config, pretended=as_, world=world)
     else:
         from advisor.profile.kineto import read_kineto
 

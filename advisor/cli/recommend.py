@@ -19,6 +19,7 @@ from advisor.cli.common import (
     RegionOption,
     SourceArgument,
     TimeoutOption,
+    WorldOption,
     chosen_format,
 )
 from advisor.report.rows import Format
@@ -72,6 +73,7 @@ def recommend(
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    world: WorldOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -104,7 +106,7 @@ def recommend(
         profile__timeout=timeout,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
-    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
+    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     recommendation = _recommend(trace, plans, job, config, warnings)
     show(
         recommendation,
