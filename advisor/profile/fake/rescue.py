@@ -14,6 +14,8 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._pytree import tree_map
 
+from .sync_batch_norm import SYNC_BATCH_NORM_RULES
+
 if TYPE_CHECKING:
     from .mode import HybridMode
 
@@ -126,4 +128,5 @@ SHAPE_RULES: dict[Any, ShapeRule] = {
     aten._cudnn_rnn_backward.default: _rnn_backward,
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
+    **SYNC_BATCH_NORM_RULES,
 }
