@@ -51,6 +51,7 @@ _HINTS = {
         ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK"),
         " Where several processes train together, say how many: --world N.",
     ),
+    "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
     "EOFError": " Its standard input is empty while it is profiled.",
     "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 # What torchrun tells each process that it starts; the numbers of ranks and GPUs are the world's.
 _TORCHRUN = {
@@ -20,11 +21,13 @@ class World:
     Attributes:
         asked: ``--world``; None if the user said nothing.
         used: processes of the group that the script made; None before.
+        on_group: what to do when it has made one.
     """
 
     def __init__(self, asked: int | None = None) -> None:
         self.asked = asked
         self.used: int | None = None
+        self.on_group: list[Callable[[], None]] = []
 
     @property
     def gpus_per_node(self) -> int:

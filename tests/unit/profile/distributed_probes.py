@@ -54,6 +54,19 @@ result = session.collectives.entries()
 """,
         [{"kind": "all_reduce", "num_bytes": 4 * 10_010, "world_size": 4, "count": 1}],
     ),
+    "fully_sharded": (
+        """
+import torch.distributed as dist
+from torch.distributed.fsdp import FullyShardedDataParallel
+dist.init_process_group("nccl")
+layer = nn.Linear(100, 4, bias=False).cuda()
+model = FullyShardedDataParallel(layer, device_id=torch.cuda.current_device())
+session.collectives.start_span()
+model(torch.zeros(2, 100, device="cuda")).sum().backward()
+result = [[entry["kind"], entry["num_bytes"]] for entry in session.collectives.entries()]
+""",
+        [["all_gather", 1600], ["reduce_scatter", 1600]],
+    ),
     "dtensor": (
         """
 import torch.distributed as dist
@@ -96,6 +109,24 @@ def step():
 """
 )
 COLLECTIVE_PROBES = {
+    "SyncBatchNorm": _GROUP
+    + """
+layer = nn.SyncBatchNorm(6).cuda()
+data = torch.zeros(8, 6, 3, 3, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+layer(data).sum().backward()
+shapes = [list(tensor.shape) for tensor in (data.grad, layer.weight.grad, layer.bias.grad)]
+result = [shapes, str(data.grad.dtype), session.collectives.entries()]
+""",
+    "ZeroRedundancyOptimizer": _DDP
+    + """
+from torch.distributed.optim import ZeroRedundancyOptimizer
+optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.Adam, lr=0.01)
+for _ in range(3):
+    session.collectives.start_span()
+    step()
+    optimizer.step()
+result = sorted({entry["kind"] for entry in session.collectives.entries()})
+""",
     "collectives of tensors": _GROUP
     + """
 own, whole = torch.zeros(100, device="cuda"), torch.zeros(400, device="cuda")

@@ -67,3 +67,14 @@ def test_a_rank_of_fsdp_holds_its_shard_and_two_layers(probe):
     # The layer in use and the next one, its gradients, and the buffer that they are sent from.
     assert usage["activation_bytes"] == pytest.approx(4 * layer, rel=0.05)
     assert entries == [entry("all_gather", layer, count=16), entry("reduce_scatter", layer, count=8)]
+
+
+def test_sync_batch_norm_gathers_its_statistics(probe):
+    shapes, dtype, entries = probe("SyncBatchNorm")
+    assert (shapes, dtype) == ([[8, 6, 3, 3], [6], [6]], "torch.bfloat16")
+    # Mean, deviation and count of 6 channels from 4 ranks; then two sums.
+    assert entries == [entry("all_gather", 4 * 13 * 4), entry("all_reduce", 4 * 12)]
+
+
+def test_an_optimizer_that_shares_its_state_sends_parameters_around(probe):
+    assert probe("ZeroRedundancyOptimizer") == ["all_reduce", "broadcast"]

@@ -124,6 +124,10 @@ def test_a_sentence_does_not_end_twice():
         ("ValueError: torch.distributed is not initialised", "--world N"),
         ("ValueError: Default process group has not been initialized", "--world N"),
         ("KeyError: 'WORLD_SIZE'", "--world N"),
+        (
+            "RuntimeError: Cannot access accelerator device when none is available.",
+            "torch.device('cuda', 0)",
+        ),
         ("EOFError: EOF when reading a line", "standard input"),
         ("FileNotFoundError: no best.pt", "torch.save"),
     ],

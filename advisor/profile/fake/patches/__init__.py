@@ -16,7 +16,7 @@ ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "rnn", "optimizers", "initialisation",
     "compiling", "data_loader", "data_parallel", "process_group", "object_collectives", "spawning",
-    "distributed_data_parallel", "dtensor", "storage", "saving",
+    "distributed_data_parallel", "fully_sharded", "dtensor", "storage", "saving",
 )  # fmt: skip
 
 

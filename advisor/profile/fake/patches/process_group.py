@@ -38,6 +38,8 @@ def install(session: Session) -> None:
         names[:] = [str(given.get("backend") or "nccl").lower()]
         rank = rank if rank >= 0 else int(os.environ.get("RANK", 0))
         originals["init"]("fake", rank=rank, world_size=size, store=FakeStore())
+        for change in session.world.on_group:
+            change()
 
     # Of the positional arguments the fourth is the backend; options and device are NCCL's.
     def new_process_group(*args: Any, **kwargs: Any) -> Any:
