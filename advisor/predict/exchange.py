@@ -37,13 +37,13 @@ def holds_buckets(trace: Trace) -> bool:
 
 def sharded_over(trace: Trace) -> int | None:
     """Ranks that share the traced model, None where each holds all of it."""
-    between = [c for c in trace.collectives if c.world_size is not None and c.world_size > 1]
-    world = max((c.world_size or 1 for c in between), default=None)
-    if any(c.kind == "reduce_scatter" for c in between):
-        return world
+    if trace.world_size in (None, 1):
+        return None
+    if any(c.kind == "reduce_scatter" and c.world_size != 1 for c in trace.collectives):
+        return trace.world_size
     all_gradients = trace.memory.gradient_bytes or 0
     reduces_all = (reduced_bytes(trace) or 0) >= _LEAST_SHARE_REDUCED * all_gradients
-    return None if reduces_all else world
+    return None if reduces_all or not trace.collectives else trace.world_size
 
 
 def collectives_s(trace: Trace, gpu: GpuSpec) -> float:

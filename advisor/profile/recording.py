@@ -68,6 +68,7 @@ def trace_of(recording: Recording, script: str, arguments: Sequence[str]) -> Tra
         memory=MemoryUse(**recording["memory"]),
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
         warnings=(*recording["warnings"], *loading.warnings, *cost_warnings),
+        world_size=recording["world_size"],
     )
 
 

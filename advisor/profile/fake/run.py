@@ -139,6 +139,7 @@ def _result(session: Any, iterations: Any) -> dict[str, Any]:
         "versions": {"torch": str(torch.__version__), "python": platform.python_version()},
         "precision": _precision(torch),
         "warnings": session.all_warnings(),
+        "world_size": session.world.used,
     }
 
 

@@ -24,7 +24,7 @@ def collective(kind: str, num_bytes: int | None, world_size: int | None = 8, cou
 def trace_of(*collectives: Collective) -> Trace:
     trace = make_trace()
     assert trace.memory.gradient_bytes == GRADIENT_BYTES
-    return replace(trace, collectives=collectives)
+    return replace(trace, collectives=collectives, world_size=8 if collectives else None)
 
 
 BUCKETS = (collective("all_reduce", 6 * 10**7), collective("all_reduce", 2 * 10**7, count=2))
@@ -45,14 +45,12 @@ def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives: tupl
     [
         ((), None),
         (BUCKETS, None),
-        # Half precision by a hook; a world of one; metrics gathered beside the gradients.
+        # Half precision by a hook; metrics gathered beside the gradients.
         ((collective("all_reduce", GRADIENT_BYTES // 2),), None),
-        ((collective("all_reduce", 4, world_size=1),), None),
         ((*BUCKETS, collective("all_gather", 10**6)), None),
-        ((collective("nccl", None, None),), None),
         (LAYERS, 8),
         # Hybrid sharding: 4 ranks shard, 2 groups of them reduce.
-        ((collective("reduce_scatter", 10**8, 4), collective("all_reduce", 10**8, 2)), 4),
+        ((collective("reduce_scatter", 10**8, 4), collective("all_reduce", 10**8, 2)), 8),
         # Tensor parallelism reduces activations.
         ((collective("all_reduce", 10**6, count=2),), 8),
     ],
@@ -61,6 +59,18 @@ def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(
     collectives: tuple[Collective, ...], world: int | None
 ) -> None:
     assert sharded_over(trace_of(*collectives)) == world
+
+
+@pytest.mark.parametrize("world_size", [None, 1])
+def test_one_process_shares_with_nobody(world_size: int | None) -> None:
+    alone = (collective("reduce_scatter", 10**8, 1), collective("all_reduce", 4, 1))
+    assert sharded_over(replace(trace_of(*alone), world_size=world_size)) is None
+    profiled = replace(trace_of(collective("nccl", None, None)), world_size=None)
+    assert sharded_over(profiled) is None
+
+
+def test_a_group_that_exchanges_nothing_shares_nothing() -> None:
+    assert sharded_over(make_trace(world_size=8)) is None
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,7 @@ def test_a_share_of_a_model_says_nothing_about_another_number_of_ranks(
 ) -> None:
     layers = Collective(kind="reduce_scatter", num_bytes=10**8, world_size=8, count=2)
     plan = make_plan("X", 1.0, num_gpus=num_gpus)
-    option = option_of(plan, trace=make_trace(collectives=(layers,)))
+    option = option_of(plan, trace=make_trace(collectives=(layers,), world_size=8))
     assert option.removed_by == removed_by
     assert (f"--world {num_gpus}" in words(option.reasons)) == (removed_by is not None)
     assert "memory unknown" not in words(option.reasons)
