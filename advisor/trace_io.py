@@ -131,7 +131,7 @@ def _check(trace: Trace) -> None:
         _check_number(f"measured_s of {op.name}", op.measured_s, float)
     for name, value in asdict(trace.memory).items():
         _check_number(name, value, int)
-    for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch"):
+    for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch", "world_size"):
         _check_number(name, getattr(trace, name), int)
 
 
@@ -155,6 +155,8 @@ def _trace(document: dict[str, Any]) -> Trace:
         memory=MemoryUse(**document["memory"]),
         collectives=tuple(Collective(**entry) for entry in document["collectives"]),
         warnings=tuple(document["warnings"]),
+        # Files written before scripts of several processes could be profiled have none.
+        world_size=document.get("world_size"),
         **{name: document[name] for name in simple},
     )
 

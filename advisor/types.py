@@ -200,6 +200,10 @@ class Collective:
     """One communication the script does per iteration, such as the all-reduce of a DDP bucket.
 
     A profiler's trace tells that there is one, not how large it is.
+
+    Attributes:
+        num_bytes: of the whole: what a gather gives, a scatter takes, a reduction works on.
+        world_size: processes of its group, which may be a part of all.
     """
 
     kind: str
@@ -220,6 +224,7 @@ class Trace:
         iteration_s: measured without a profiler beside it, None from a fake backend.
         data_loading_s: seconds of CPU work to load one iteration's samples in one process.
         num_workers: data-loading processes the script asks for.
+        world_size: processes of which the traced one was rank 0; None where the script made no group.
     """
 
     schema_version: int
@@ -240,6 +245,7 @@ class Trace:
     memory: MemoryUse
     collectives: tuple[Collective, ...]
     warnings: tuple[str, ...]
+    world_size: int | None = None
 
 
 # --- What it would take elsewhere ------------------------------------------------------------------

@@ -45,7 +45,7 @@ def _positive(points: Sequence[Point]) -> list[Point]:
 def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
     """For each limit that is set: the best of those that meet all the others, or else of all.
 
-    What fails for another reason (memory, software) never comes near.
+    What fails for another reason (memory, sharding, software) never comes near.
     """
     limits = {"budget", "deadline"}
     fitting = [o for o in options if set((o.removed_by or "").split(", ")) <= limits]

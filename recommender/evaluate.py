@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.errors import InputError
-from advisor.predict import cpu_note, input_note, what_would_fit
+from advisor.predict import cpu_note, holds_buckets, input_note, sharded_over, what_would_fit
 from advisor.pricing import DERIVED
 from advisor.types import (
     GpuSpec,
@@ -82,7 +82,7 @@ def evaluate(
     iterations = num_iterations(trace, job, plan.num_gpus)
     outcome = _outcome(plan, estimate, iterations, draws, spot)
     odds = _odds(outcome, job)
-    removed_by = _removed_by(estimate, gpu, job, odds)
+    removed_by = _removed_by(estimate, gpu, trace, job, odds)
     cost_usd = quantiles_of(outcome.cost_usd)
     return Option(
         plan=plan,
@@ -141,11 +141,16 @@ def _odds(outcome: Outcome, job: Job) -> dict[str, float | None]:
 
 
 def _removed_by(
-    estimate: IterationEstimate, gpu: GpuSpec, job: Job, odds: Mapping[str, float | None]
+    estimate: IterationEstimate, gpu: GpuSpec, trace: Trace, job: Job, odds: Mapping[str, float | None]
 ) -> list[str]:
     removed = ["memory"] if estimate.fits_memory is False else []
+    removed += ["sharding"] if _is_of_another_world(trace, estimate.num_gpus) else []
     removed += ["software"] if software.is_unsupported(gpu) else []
     return removed + [name for name, p in odds.items() if p is not None and p < job.confidence]
+
+
+def _is_of_another_world(trace: Trace, num_gpus: int) -> bool:
+    return sharded_over(trace) not in (None, num_gpus)
 
 
 def _breakdown(plan: Plan, cost_usd: Quantiles, train_s: float) -> dict[str, float]:
@@ -179,11 +184,17 @@ def _misses(job: Job, outcome: Outcome, odds: Mapping[str, float | None]) -> lis
 def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[str]:
     if software.is_unsupported(gpu):
         yield f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
-    if estimate.fits_memory is None:
+    if _is_of_another_world(trace, plan.num_gpus):
+        yield (
+            f"the trace is of one of {sharded_over(trace)} ranks that share the model: profile with"
+            f" --world {plan.num_gpus} for {plan.num_gpus}"
+        )
+    elif estimate.fits_memory is None:
         yield "memory unknown: the profile does not tell how much the script needs"
     if estimate.memory_bytes is not None and not estimate.fits_memory:
         need, has = format_bytes(estimate.memory_bytes), format_bytes(estimate.memory_limit_bytes)
-        fix = what_would_fit(trace.memory, gpu, trace.batch_size, plan.num_gpus)
+        copies = 1 if holds_buckets(trace) else plan.num_gpus
+        fix = what_would_fit(trace.memory, gpu, trace.batch_size, copies)
         yield f"does not fit: needs {need}, the GPU has {has}; {fix}"
     vcpus = plan.offer.num_vcpus if plan.offer is not None else None
     notes = [note for note in (input_note(trace, estimate), cpu_note(trace, estimate, vcpus)) if note]

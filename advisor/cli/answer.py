@@ -93,6 +93,9 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
     too_large = [o for o in recommendation.options if "memory" in (o.removed_by or "")]
+    asked = [reason for o in recommendation.options for reason in o.reasons if "--world" in reason]
+    if asked and not too_large:
+        return f"nothing can be judged: {asked[0]}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)

@@ -50,6 +50,14 @@ FakeDataOption = Annotated[
 SamplesOption = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="How many fake samples a missing data set has.")
 ]
+WorldOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
+    ),
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -120,12 +128,17 @@ def progress(message: str) -> Iterator[None]:
 
 
 def load_trace(
-    source: Path, arguments: list[str] | None, config: Config, *, origin_gpu: str | None = None
+    source: Path,
+    arguments: list[str] | None,
+    config: Config,
+    *,
+    origin_gpu: str | None = None,
+    world: int | None = None,
 ) -> Trace:
     """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
-        InputError: nothing there, or arguments or fake data for a saved trace.
+        InputError: nothing there, or arguments, fake data or a world for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
@@ -134,7 +147,9 @@ def load_trace(
 
     check_exists(source)
     if not holds_data(source):
-        return profile_script(source, arguments, config)
+        return profile_script(source, arguments, config, world=world)
+    if world is not None:
+        raise InputError(f"{str(source)!r} is a saved trace: --world was fixed when it was profiled.")
     if arguments:
         raise InputError(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
@@ -174,12 +189,17 @@ def holds_data(source: Path) -> bool:
 
 
 def profile_script(
-    script: Path, arguments: list[str] | None, config: Config, *, pretended: str | None = None
+    script: Path,
+    arguments: list[str] | None,
+    config: Config,
+    *,
+    pretended: str | None = None,
+    world: int | None = None,
 ) -> Trace:
-    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has.
+    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has, as ``world`` ranks.
 
     Raises:
-        InputError: a GPU is pretended on a backend that takes no such thing.
+        InputError: a GPU or a world is pretended on a backend that takes no such thing.
         ProfileError: the script yields no iteration.
     """
     from advisor.errors import InputError
@@ -187,9 +207,10 @@ def profile_script(
     from advisor.profile.fake_data import parse_fake_data
 
     settings = config.settings.profile
-    backend = "fake" if pretended and settings.backend == "auto" else settings.backend
-    if pretended and backend != "fake":
-        raise InputError(f"--as {pretended} needs the backend fake, not {backend}.")
+    wishes = [f"--as {pretended}"] * bool(pretended) + [f"--world {world}"] * bool(world)
+    backend = "fake" if wishes and settings.backend == "auto" else settings.backend
+    if wishes and backend != "fake":
+        raise InputError(f"{' '.join(wishes)} needs the backend fake, not {backend}.")
     with progress(f"profiling {script.name}"):
         return profile(
             script,
@@ -200,4 +221,5 @@ def profile_script(
             gpu=pretend(pretended) if pretended else None,
             fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
             num_samples=settings.samples,
+            world_size=world,
         )

@@ -14,6 +14,7 @@ from advisor.cli.common import (
     SamplesOption,
     SourceArgument,
     TimeoutOption,
+    WorldOption,
     chosen_format,
 )
 from advisor.report.rows import Format
@@ -29,6 +30,7 @@ def predict(
     backend: BackendOption = None,
     fake_data: FakeDataOption = None,
     samples: SamplesOption = None,
+    world: WorldOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,7 +52,7 @@ def predict(
         profile__fake_data=fake_data,
         profile__samples=samples,
     )
-    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
+    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     estimates = [
         estimate
         for name, counts in wanted.items()

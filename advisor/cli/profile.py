@@ -17,6 +17,7 @@ from advisor.cli.common import (
     PythonOption,
     SamplesOption,
     TimeoutOption,
+    WorldOption,
     chosen_format,
 )
 from advisor.report.rows import Format
@@ -46,6 +47,7 @@ def profile(
     backend: BackendOption = None,
     fake_data: FakeDataOption = None,
     samples: SamplesOption = None,
+    world: WorldOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,11 +67,13 @@ def profile(
     source = from_kineto or script
     if source is None or (from_kineto and script):
         raise InputError("give either a script or --from-kineto FILE.")
+    if from_kineto and world is not None:
+        raise InputError("--world is for scripts: what --from-kineto reads was recorded in its own world.")
     path = out or Path(f"{source.name.partition('.')[0]}.trace.json.gz")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
     if from_kineto is None:
-        trace = profile_script(source, arguments, config, pretended=as_)
+        trace = profile_script(source, arguments, config, pretended=as_, world=world)
     else:
         from advisor.profile.kineto import read_kineto
 

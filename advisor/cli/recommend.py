@@ -22,6 +22,7 @@ from advisor.cli.common import (
     SamplesOption,
     SourceArgument,
     TimeoutOption,
+    WorldOption,
     chosen_format,
 )
 from advisor.report.rows import Format
@@ -78,6 +79,7 @@ def recommend(
     backend: BackendOption = None,
     fake_data: FakeDataOption = None,
     samples: SamplesOption = None,
+    world: WorldOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,7 +115,7 @@ def recommend(
         profile__samples=samples,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
-    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
+    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     recommendation = _recommend(trace, plans, job, config, warnings)
     show(
         recommendation,

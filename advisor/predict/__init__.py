@@ -9,6 +9,14 @@ from advisor.predict import wave
 from advisor.predict.constants import constants_for
 from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.distributed import exposed_communication_s
+from advisor.predict.exchange import (
+    OTHER_WORLD,
+    SHARDED,
+    collectives_s,
+    holds_buckets,
+    reduced_bytes,
+    sharded_over,
+)
 from advisor.predict.families import base_name, is_known
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
 from advisor.predict.loading import (
@@ -34,7 +42,15 @@ from advisor.types import (
     Trace,
 )
 
-__all__ = ["cpu_note", "input_note", "predict", "predict_counts", "what_would_fit"]
+__all__ = [
+    "cpu_note",
+    "holds_buckets",
+    "input_note",
+    "predict",
+    "predict_counts",
+    "sharded_over",
+    "what_would_fit",
+]
 
 # An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
 # `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
@@ -85,7 +101,7 @@ def _estimate(
         trace = replace(trace, data_loading_s=None)  # what was measured has waited for its data already
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
-    communication_s = exposed_communication_s(trace.memory.gradient_bytes or 0, backward_s, gpu, num_gpus)
+    communication_s = _communication_s(trace, backward_s, gpu, num_gpus)
     device_s = gpu_s + host_s + communication_s
     waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
     variance = (
@@ -103,7 +119,7 @@ def _estimate(
         by_operator=_by_operator(times, waits),
         communication_s=communication_s,
         loading_s=waits.get(WAITING, 0.0),
-        memory_bytes=needed_bytes(trace.memory, num_gpus=num_gpus),
+        memory_bytes=_memory_bytes(trace, num_gpus),
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *_method_notes(trace, gpu, constants, times),
@@ -113,6 +129,20 @@ def _estimate(
     )
     note = input_note(trace, estimate)
     return estimate if note is None else replace(estimate, assumptions=(note, *estimate.assumptions))
+
+
+def _communication_s(trace: Trace, backward_s: float, gpu: GpuSpec, num_gpus: int) -> float:
+    if sharded_over(trace):
+        return collectives_s(trace, gpu)
+    recorded = reduced_bytes(trace)
+    exchanged = trace.memory.gradient_bytes or 0 if recorded is None else recorded
+    return exposed_communication_s(exchanged, backward_s, gpu, num_gpus)
+
+
+def _memory_bytes(trace: Trace, num_gpus: int) -> int | None:
+    if sharded_over(trace) not in (None, num_gpus):
+        return None
+    return needed_bytes(trace.memory, num_gpus=1 if holds_buckets(trace) else num_gpus)
 
 
 def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
@@ -175,7 +205,11 @@ def _limit_notes(trace: Trace, num_gpus: int, host_s: float) -> list[str]:
     notes = [f"each kernel takes {floor_us:g} us or more, each operator {host_us:g} us of the host"]
     if host_s:
         notes.append("bound by the host: larger batches or CUDA graphs help more than a faster GPU")
-    notes.append(UNKNOWN_MEMORY if trace.memory.peak_bytes is None else MEMORY)
+    notes.append(UNKNOWN_MEMORY if _memory_bytes(trace, num_gpus) is None else MEMORY)
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(UNKNOWN_GRADIENTS)
+    world = sharded_over(trace)
+    if world is not None:
+        notes.append(SHARDED.format(world=world))
+        return notes if world == num_gpus else [*notes, OTHER_WORLD.format(world=world, num_gpus=num_gpus)]
     return [*notes, DATA_PARALLEL] if num_gpus > 1 else notes

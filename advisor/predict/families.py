@@ -41,7 +41,8 @@ _BY_NAME = {
                   "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward",
                   "_native_batch_norm_legit", "_batch_norm_with_update", "batch_norm_backward",
                   "native_group_norm", "native_group_norm_backward", "_fused_rms_norm",
-                  "_fused_rms_norm_backward"),
+                  "_fused_rms_norm_backward", "batch_norm_stats", "batch_norm_gather_stats_with_counts",
+                  "batch_norm_elemt", "batch_norm_backward_reduce", "batch_norm_backward_elemt"),
     Family.EMBEDDING: ("embedding", "embedding_dense_backward", "_embedding_bag", "gather", "scatter",
                        "scatter_add", "scatter_add_", "index_select", "index", "index_put", "index_put_",
                        "index_add", "index_add_", "_embedding_bag_dense_backward", "index_select_backward"),
@@ -67,4 +68,4 @@ def family_of(op: Op) -> Family:
 
 def is_known(op: Op) -> bool:
     """False for an operator that no PyTorch release defines: a custom one, whose work nobody told us."""
-    return op.name.startswith(("aten::", "advisor::", "prims::", "c10d::", "_c10d_functional::"))
+    return op.name.startswith(("aten::", "advisor::", "prims::", "c10d::", "_c10d_functional::", "fsdp::"))

@@ -78,7 +78,7 @@ def item_bytes(dtype: str) -> int:
 
 
 def _is_heavy(name: str) -> bool:
-    return not name.startswith("aten::") or any(word in name for word in _HEAVY_WORDS)
+    return not name.startswith(("aten::", "fsdp::")) or any(word in name for word in _HEAVY_WORDS)
 
 
 def _total(tensors: Sequence[TensorSpec]) -> int:
@@ -144,6 +144,16 @@ def _fused_step(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> in
     return _total(inputs) + _total(outputs) - _total(first_list(inputs, attributes))
 
 
+def _copies_all_but_last(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """FSDP2 copies its shards into their place in a buffer, or gradients into one."""
+    return 2 * _total(inputs[:-1])
+
+
+def _copies_first(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """FSDP2 copies what was gathered into the layer's parameters."""
+    return 2 * _total(inputs[:1])
+
+
 def _crosses_link(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
     return max(_total(inputs), _total(outputs))
 
@@ -171,5 +181,7 @@ _TRAFFIC: dict[str, Traffic] = {
         _second_gives_shape,
     ),
     "convolution_backward": _convolution_backward,
+    **_rule("fsdp::all_gather_copy_in fsdp::chunk_cat", _copies_all_but_last),
+    "fsdp::split_with_sizes_copy": _copies_first,
     **_rule("_fused_sgd _fused_adam _fused_adamw", _fused_step),
 }

@@ -59,7 +59,11 @@ _EXTENSION = (
 )
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
-    "torch.distributed": " Scripts that torchrun starts cannot be profiled yet: let it run on one GPU.",
+    **dict.fromkeys(
+        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK"),
+        " Where several processes train together, say how many: --world N.",
+    ),
+    "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
     "EOFError": " Its standard input is empty while it is profiled: give its answers as arguments.",
     "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
     " less data in main memory, or make the data on the GPU.",
@@ -71,7 +75,7 @@ _HINTS = {
     "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
     " needs an __init__.py, or call advisor from that folder's parent.",
-    "device_count": " It sees one GPU while it is profiled: let it accept that.",
+    "device_count": " It sees one GPU while it is profiled: let it accept that, or say --world N.",
 }
 # Packages that consist of GPU kernels, most often behind a switch of the script.
 _KERNEL_PACKAGES = (

@@ -88,6 +88,7 @@ def trace_of(
         memory=MemoryUse(**recording["memory"]),
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
         warnings=(*recording["warnings"], *loading.warnings, *warnings),
+        world_size=recording["world_size"],
     )
 
 

@@ -65,6 +65,7 @@ class _Job:
     backend: str
     gpu: PretendedGpu
     fake_data: Mapping[str, object] | None = None
+    world_size: int | None = None
     skip_patches: tuple[str, ...] = field(default=())
 
 
@@ -78,6 +79,7 @@ def profile(
     gpu: PretendedGpu | None = None,
     fake_data: Sequence[FakeField] = (),
     num_samples: int | None = None,
+    world_size: int | None = None,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -92,6 +94,8 @@ def profile(
         gpu: which GPU the script believes it has, for the fake backend.
         fake_data: what one sample looks like, to feed such samples instead of the script's data.
         num_samples: how many a missing data set has.
+        world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
+            had started it; None: by itself, unless it needs torchrun, then 1.
         progress: is told in words how far it is.
 
     Raises:
@@ -101,8 +105,17 @@ def profile(
     """
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
+    if world_size is not None and world_size < 1:
+        raise InputError(f"the world must have 1 process or more, not {world_size!r}.")
     _check_script(script)
-    job = _Job(str(script), tuple(arguments), backend, gpu or PretendedGpu(), _fed(fake_data, num_samples))
+    job = _Job(
+        str(script),
+        tuple(arguments),
+        backend,
+        gpu or PretendedGpu(),
+        _fed(fake_data, num_samples),
+        world_size,
+    )
     interpreters = candidates(python, os.environ)
     try:
         check_backend(backend, os.environ)
@@ -154,6 +167,8 @@ def _record(
         status = None if recording is None else recording["status"]
         if recording is not None and status == "ok":
             return recording, timeline
+        if status == "needs_torchrun":
+            return _record(replace(job, world_size=1), [interpreter], timeout_s, progress)
         if status == "no_torch" and position + 1 < len(interpreters):
             continue
         raise failure(

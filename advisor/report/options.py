@@ -18,6 +18,7 @@ NARROW = 110
 RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
+    "sharding": "another world",
     "software": "unsupported",
     "budget": "over budget",
     "deadline": "too late",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.types import Phase, Trace
@@ -39,6 +41,7 @@ def summary(trace: Trace) -> dict[str, object]:
         "flops": sum(op.flops * op.count for op in trace.ops),
         "bytes": sum(op.bytes * op.count for op in trace.ops),
         **asdict(trace.memory),
+        "collectives": [asdict(collective) for collective in trace.collectives],
         "versions": dict(trace.versions),
     }
 
@@ -54,6 +57,15 @@ def _text(name: str, value: object) -> str:
         return f"{format_duration(value)} of one process" if name == "data_loading_s" else f"{value:g}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {version}" for name, version in value.items())
+    if name == "collectives" and isinstance(value, list):
+        return ", ".join(map(_collective_text, value)) or "none"
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
+
+
+def _collective_text(collective: Mapping[str, Any]) -> str:
+    size, ranks = collective["num_bytes"], collective["world_size"]
+    of_size = "of unknown size" if size is None else f"of {format_bytes(size)}"
+    among = "" if ranks is None else f" among {ranks}"
+    return f"{collective['count']} {collective['kind']} {of_size}{among}"

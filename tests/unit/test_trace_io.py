@@ -59,10 +59,18 @@ OPS = st.builds(
 @given(st.lists(OPS, min_size=1, max_size=5))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
     collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
-    trace = make_trace(ops=tuple(ops), collectives=(collective,), warnings=("a",))
+    trace = make_trace(ops=tuple(ops), collectives=(collective,), warnings=("a",), world_size=8)
     path = tmp_path_factory.mktemp("traces") / "t.json.gz"
     write_trace(trace, path)
     assert read_trace(path) == trace
+
+
+def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
+    write_trace(make_trace(), tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text())
+    del document["world_size"]
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    assert read_trace(tmp_path / "t.json") == make_trace()
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])

@@ -35,8 +35,9 @@ def start_session(job: dict[str, Any]) -> Any:
     from . import patches
     from .precision import watch_autocast
     from .session import Session
+    from .world import World
 
-    session = Session(PretendedGpu.from_job(job["gpu"]), backend)
+    session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
     if job.get("fake_data"):
         session.use_fake_data(**job["fake_data"])
     patches.install(session, skip=frozenset(job.get("skip_patches", ())))

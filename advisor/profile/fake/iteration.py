@@ -154,6 +154,7 @@ class Iterations:
             # Every evaluation of a closure has a backward pass, over the same samples.
             "num_backward_passes": session.recorder.num_backward_passes // max(1, self._num_evaluations),
             "memory": session.memory.usage(),
+            "collectives": session.collectives.entries(),
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "num_optimizers": self._period.num_in_span,
@@ -194,6 +195,7 @@ class Iterations:
         session = self._session
         session.recorder.start_span()
         session.memory.start_span()
+        session.collectives.start_span()
         session.loading.start_span()
         session.amp_dtype = None
         self._period.start_span()

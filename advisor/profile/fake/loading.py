@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
+from .extent import batches_of_epoch, leading_dimension, length, samples_of_epoch
 from .stopwatch import Stopwatch
 
 # An evaluation that no backward pass follows tells nothing new after this many batches.
@@ -48,8 +49,8 @@ class LoaderUse:
 
     def usage(self) -> dict[str, Any]:
         """The span's batches, samples and seconds, and what an epoch holds."""
-        num_samples = _num_samples(self.loader)
-        num_batches = _length(self.loader)
+        num_samples = samples_of_epoch(self.loader)
+        num_batches = batches_of_epoch(self.loader)
         if self.loader.batch_size is None and self.loader.batch_sampler is None and num_batches:
             # Each element is a batch already: the data set counts those, not samples.
             num_samples = round(num_batches * statistics.mean(self._sizes)) if self._sizes else None
@@ -180,7 +181,7 @@ class Batches:
     def __next__(self) -> Any:
         """The next batch, timed and counted."""
         if self._is_idle_evaluation():
-            self._cut(self._num_given, _length(self._loader))
+            self._cut(self._num_given, length(self._loader))
             raise StopIteration
         use, work = self._use, self._gpu_work()
         with _as_a_worker(use):
@@ -197,14 +198,14 @@ class Batches:
     def _is_idle_evaluation(self) -> bool:
         if self._backward_passes is None or torch.is_grad_enabled() or self._num_given < MOST_EVALUATED:
             return False
-        num_batches = _length(self._loader)
+        num_batches = length(self._loader)
         is_at_its_end = num_batches is not None and self._num_given >= num_batches
         return self._backward_passes() == self._passes_before and not is_at_its_end
 
     def _size(self, batch: Any) -> int | None:
         if self._indices:
             return self._indices.pop()
-        size = _leading_dimension(batch)
+        size = leading_dimension(batch)
         return size if size is not None else self._loader.batch_size
 
 
@@ -235,30 +236,3 @@ def _as_a_worker(use: LoaderUse) -> Iterator[None]:
             stack.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
         yield
-
-
-def _length(value: Any) -> int | None:
-    try:
-        return len(value)
-    except (TypeError, NotImplementedError):
-        return None
-
-
-def _num_samples(loader: Any) -> int | None:
-    # A sampler may take a part of the data set (a rank's share) or some samples twice.
-    if isinstance(loader.dataset, torch.utils.data.IterableDataset):
-        return _length(loader.dataset)
-    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
-    return _length(sampler) or _length(loader.dataset)
-
-
-def _leading_dimension(batch: Any) -> int | None:
-    if isinstance(batch, torch.Tensor):
-        return batch.shape[0] if batch.dim() > 0 else None
-    # Mappings first: Hugging Face's BatchEncoding is one without being a dict.
-    if hasattr(batch, "values") and hasattr(batch, "keys"):
-        batch = list(batch.values())
-    if isinstance(batch, (list, tuple)):
-        sizes = (_leading_dimension(item) for item in batch)
-        return next((size for size in sizes if size is not None), None)
-    return None

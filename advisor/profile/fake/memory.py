@@ -50,11 +50,27 @@ class MemoryTracker:
         self.peak_bytes = max(self.peak_bytes, self.current_bytes)
         self._span_events.append((serial, num_bytes))
 
+    def resize(self, storage: Any) -> None:
+        """Count a storage that changed its size in place as one that ended and one that began."""
+        entry = self._live.get(storage._cdata)
+        if entry is None:
+            return
+        serial, num_bytes, reference = entry
+        self._change(serial, -num_bytes)
+        blocks = -(-storage.nbytes() // _BLOCK_BYTES)
+        self._live[storage._cdata] = (self._next_serial, blocks * _BLOCK_BYTES, reference)
+        if serial in self._kinds:
+            self._kinds[self._next_serial] = self._kinds[serial]
+        self._change(self._next_serial, blocks * _BLOCK_BYTES)
+        self._next_serial += 1
+
     def tag(self, tensor: Any, kind: str) -> None:
         """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``.
 
         A storage made while nobody watched is counted from now on.
         """
+        # A DTensor's own storage is empty; its shard holds the data.
+        tensor = getattr(tensor, "_local_tensor", tensor)
         self.track(tensor)
         self._kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
 
@@ -62,6 +78,7 @@ class MemoryTracker:
         """What the tensor's storage was said to hold, None if nothing was said."""
         if tensor.layout is not torch.strided:
             return None
+        tensor = getattr(tensor, "_local_tensor", tensor)
         entry = self._live.get(tensor.untyped_storage()._cdata)
         return None if entry is None else self._kinds.get(entry[0])
 

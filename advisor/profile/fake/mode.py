@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import rescue, values
+from .collectives import Collectives
 from .memory import MemoryTracker
 from .recorder import Recorder
 from .stop import Stopper
@@ -47,11 +48,14 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         num_reads: how often the script waited for a value from the GPU (``.item()`` and the like).
     """
 
-    def __init__(self, recorder: Recorder, memory: MemoryTracker, stopper: Stopper) -> None:
+    def __init__(
+        self, recorder: Recorder, memory: MemoryTracker, stopper: Stopper, collectives: Collectives
+    ) -> None:
         super().__init__()
         self.recorder = recorder
         self.memory = memory
         self.stopper = stopper
+        self.collectives = collectives
         self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
         self.num_reads = 0
         self._keeps_meta = False
@@ -71,6 +75,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if any(desugars_itself(kind) for kind in types):
             return NotImplemented  # DTensor and the like come back as plain tensors
+        if self.collectives.owns(func):
+            return self.collectives.run(self, func, types, args, kwargs)
         has_fake = _has_fake(args) or (bool(kwargs) and _has_fake(tuple(kwargs.values())))
         device = kwargs.get("device")
         if device is not None:

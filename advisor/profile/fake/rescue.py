@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._pytree import tree_map
 
 from . import recurrent, values
+from .sync_batch_norm import SYNC_BATCH_NORM_RULES
 
 if TYPE_CHECKING:
     from .mode import HybridMode
@@ -152,4 +153,5 @@ SHAPE_RULES: dict[Any, ShapeRule] = {
     aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
     aten._pack_padded_sequence.default: _pack_sequence,
     aten._pack_padded_sequence_backward.default: _pack_sequence_backward,
+    **SYNC_BATCH_NORM_RULES,
 }

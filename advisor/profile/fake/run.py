@@ -113,6 +113,10 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
         return "missing_module", {"message": error.name or str(error), **_where(error)}
     except KeyboardInterrupt:
         return "ended", {"message": "it raised KeyboardInterrupt"}
+    except KeyError as error:
+        needs_torchrun = session.world.is_asked_by(error)
+        status = "needs_torchrun" if needs_torchrun else "crashed"
+        return status, {"message": f"KeyError: {error}", **_where(error)}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
         described = f"{type(error).__name__}: {error}".removesuffix(": ")
         return "crashed", {"message": described, **_where(error)}
@@ -150,7 +154,7 @@ def _found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, di
         "versions": {"torch": session.torch_version, "python": platform.python_version()},
         "precision": tf32_flags(),
         "warnings": [*session.all_warnings(), *iterations.warnings],
-        "collectives": [],
+        "world_size": session.world.used,
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from .collectives import Collectives
 from .fake_data import FakeData
 from .gpu import PretendedGpu
 from .loading import Loading
@@ -14,6 +15,7 @@ from .mode import HybridMode
 from .recorder import Recorder
 from .stop import Stopper
 from .watching import WatchingMode
+from .world import World
 
 
 class Session:
@@ -27,18 +29,20 @@ class Session:
         warnings: what the user should know about this run, in order, each once.
     """
 
-    def __init__(self, gpu: PretendedGpu, backend: str = "fake") -> None:
+    def __init__(self, gpu: PretendedGpu, backend: str = "fake", world: World | None = None) -> None:
         self.gpu = gpu
         self.backend = backend
         self.device_type = "cpu" if backend == "cpu" else "cuda"
+        self.world = world or World()
         self.torch_version = str(torch.__version__)
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory, self.device_type)
         self.loading = Loading(backend)
+        self.collectives = Collectives()
         self.stopper = Stopper()
         self.mode: HybridMode | WatchingMode
         if backend == "fake":
-            self.mode = HybridMode(self.recorder, self.memory, self.stopper)
+            self.mode = HybridMode(self.recorder, self.memory, self.stopper, self.collectives)
         else:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
@@ -57,7 +61,7 @@ class Session:
         self.warnings[message] = None
 
     def all_warnings(self) -> list[str]:
-        """The warnings of patches and of operators without fake kernels."""
+        """The warnings of patches, of the process group and of operators without fake kernels."""
         unknown = [
             f"{name} has no shape rule for fake tensors ({error}); its result's shape comes from"
             " the CPU kernel on zeros"
@@ -65,7 +69,7 @@ class Session:
         ]
         if self.fake_data is not None:
             unknown.append(self.fake_data.summary())
-        return [*self.warnings, *unknown]
+        return [*self.warnings, *self.world.warnings(), *unknown]
 
     def is_fake(self, value: Any) -> bool:
         """Whether the value is a tensor on the pretended GPU."""

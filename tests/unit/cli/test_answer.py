@@ -195,6 +195,13 @@ def test_odds_that_nobody_asked_for_do_not_count(capsys):
     assert "--confidence 0.81" in ending(capsys, unsure, budget_usd=11.0)
 
 
+def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
+    reasons = ("the input pipeline must deliver 5 samples/s", "one of 8 ranks: profile with --world 1 for 1")
+    text = ending(capsys, removed(CHEAP, "sharding", reasons=reasons), removed(FAST, "software"))
+    assert "profile with --world 1" in text
+    assert "pipeline" not in text
+
+
 def sized(option: Option, needs: int | None, has: int) -> Option:
     estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
     return removed(option, "memory", estimate=estimate, reasons=(f"reason of {option.plan.gpu}",))

@@ -196,7 +196,23 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
         "gpu": None,
         "fake_data": (FakeField(name=None, shape=(3, 8), kind="float32"),),
         "num_samples": 50,
+        "world_size": None,
     }
+
+
+def test_a_script_may_be_told_of_a_world(tmp_path, profiled):
+    script = tmp_path / "train.py"
+    script.write_text("pass\n")
+    load_trace(script, None, DEFAULTS, world=8)
+    assert profiled[0][2]["world_size"] == 8
+
+
+def test_the_world_of_a_saved_trace_is_fixed(tmp_path, profiled):
+    path = tmp_path / "x.json"
+    path.write_text('{"traceEvents": []}')
+    with pytest.raises(InputError, match="--world was fixed"):
+        load_trace(path, None, DEFAULTS, world=8)
+    assert profiled == []
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):

@@ -85,6 +85,7 @@ def test_in_the_optimizer_only_streaming_operators_change_family(name: str, fami
         ("prims::mul", True),
         ("c10d::allreduce_", True),
         ("_c10d_functional::all_reduce", True),
+        ("fsdp::chunk_cat", True),
         ("advisor::h2d_copy", True),
         ("mylib::mm", False),
         ("torchvision::nms", False),

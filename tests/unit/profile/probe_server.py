@@ -16,6 +16,7 @@ CHILD = Path(__file__).parents[3] / "advisor" / "profile" / "child.py"
 GPU = {
     "name": "Pretended GPU", "compute_capability": "8.0", "num_sms": 100, "memory_bytes": 10**10,
 }  # fmt: skip
+WORLD_SIZE = 4
 PROBE_TIMEOUT_S = 60
 
 
@@ -30,7 +31,8 @@ def load_payload():
 def start_session(payload, skip):
     session_module = importlib.import_module(payload + ".session")
     gpu = importlib.import_module(payload + ".gpu").PretendedGpu.from_job(GPU)
-    session = session_module.Session(gpu)
+    world = importlib.import_module(payload + ".world").World(WORLD_SIZE)
+    session = session_module.Session(gpu, world=world)
     importlib.import_module(payload + ".patches").install(session, frozenset(skip))
     return session
 

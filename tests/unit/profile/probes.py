@@ -1,6 +1,7 @@
 """Pieces of a script, one for each patch: what it gives with the patch, and not without it."""
 
 from tests.unit.profile import framework_probes
+from tests.unit.profile.distributed_probes import COLLECTIVE_PROBES, DISTRIBUTED_PROBES
 
 PATCH_PROBES = {
     **framework_probes.PATCH_PROBES,
@@ -19,7 +20,7 @@ properties = torch.cuda.get_device_properties(0) if device == "cuda" else None
 result = [device, properties and properties.name, torch.cuda.device_count()]
 torch.cuda.manual_seed_all(0)
 """,
-        ["cuda", "Pretended GPU", 1],
+        ["cuda", "Pretended GPU", 4],
     ),
     "streams": (
         """
@@ -86,9 +87,10 @@ model.to("cuda")
 plain = nn.Linear(4, 4)
 plain.weight.data = plain.weight.data.to("cuda")
 result = [first.weight is second.weight, first.weight is kept, str(kept.device),
-          optimizer.param_groups[0]["params"][0] is kept, str(plain.weight.device)]
+          optimizer.param_groups[0]["params"][0] is kept, str(plain.weight.device),
+          str(nn.Linear(4, 4).to(0).weight.device)]
 """,
-        [True, True, "cuda:0", True, "cuda:0"],
+        [True, True, "cuda:0", True, "cuda:0", "cuda:0"],
     ),
     "autocast": (
         """
@@ -243,6 +245,7 @@ result = list(model(torch.zeros(3, 4, device="cuda")).shape)
 """,
         [3, 2],
     ),
+    **DISTRIBUTED_PROBES,
     "saving": (
         """
 import pathlib, tempfile
@@ -421,7 +424,7 @@ result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in
 
 def all_groups():
     """What probe_server.py is to run."""
-    whole = dict(OTHER_PROBES)
+    whole = OTHER_PROBES | COLLECTIVE_PROBES
     whole |= {"with " + name: code for name, (code, _) in PATCH_PROBES.items()}
     for name, (model, data) in FLOP_MODELS.items():
         whole["flops of " + name] = _COUNTED.format(model=model, data=data)

@@ -129,6 +129,19 @@ def test_copies_over_the_link_count_once():
     assert cost == Cost(flops=0, bytes=768)
 
 
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs"),
+    [
+        # Two shards of 10 and 20 into a buffer of 240, back out of it, and two gradients into it.
+        ("all_gather_copy_in", [spec(10), spec(20), spec(240)], [spec(30), spec(240)]),
+        ("split_with_sizes_copy", [spec(30), spec(10), spec(20)], [spec(10), spec(20)]),
+        ("chunk_cat", [spec(10), spec(20), spec(30)], [spec(30)]),
+    ],
+)
+def test_the_copies_of_fsdp_read_and_write_what_they_move(name, inputs, outputs):
+    assert cost_of("fsdp::" + name, inputs, outputs, {}) == Cost(flops=0, bytes=240)
+
+
 @pytest.mark.parametrize("name", ["aten::_fft_r2c", "aten::linalg_qr", "mine::fused_block"])
 def test_a_heavy_operator_without_formula_is_named(name):
     cost = cost_of(name, [spec(100)], [spec(100)], {})

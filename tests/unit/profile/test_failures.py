@@ -123,7 +123,13 @@ def test_a_sentence_does_not_end_twice():
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ("ValueError: torch.distributed is not initialised", "torchrun"),
+        ("ValueError: torch.distributed is not initialised", "--world N"),
+        ("ValueError: Default process group has not been initialized", "--world N"),
+        ("KeyError: 'WORLD_SIZE'", "--world N"),
+        (
+            "RuntimeError: Cannot access accelerator device when none is available.",
+            "torch.device('cuda', 0)",
+        ),
         ("RuntimeError: DefaultCPUAllocator: can't allocate memory", "CPU tensors are real"),
         ("MemoryError", "load less"),
         ("RuntimeError: Tried to instantiate dummy base class CUDAGraph", "CUDA graphs cannot"),

@@ -49,6 +49,9 @@ class Part:
     def calls(self) -> list[list[int]]:
         return [[self.starts]]
 
+    def entries(self) -> list[str]:
+        return [f"collective {self.starts}"]
+
     def usage(self) -> Any:
         return self.loading
 
@@ -60,7 +63,7 @@ class Run:
     """A session without torch's patches, and its iterations."""
 
     def __init__(self) -> None:
-        self.recorder, self.memory, self.loading = Part(), Part(), Part()
+        self.recorder, self.memory, self.loading, self.collectives = Part(), Part(), Part(), Part()
         self.checks = 0
         self.stopper = SimpleNamespace(check=self._check)
         self.amp_dtype: str | None = None
@@ -142,6 +145,7 @@ def test_the_newest_span_is_kept_and_a_new_one_begun(run):
         "calls": [[1]],
         "num_backward_passes": 1,
         "memory": None,
+        "collectives": ["collective 1"],
         "loading": {"samples": 8},
         "amp_dtype": "float16",
         "num_optimizers": 1,

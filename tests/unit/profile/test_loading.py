@@ -373,3 +373,46 @@ def test_the_iterator_is_still_the_loaders(found):
     batches = Batches(found, loader, iter(loader))
     assert (len(batches), batches._num_yielded) == (3, 0)
     assert iter(batches) is batches
+
+
+class Share:
+    """A sampler of one rank's share, as DistributedSampler is; the other kind is accelerate's."""
+
+    def __init__(self, size: int, **names: Any) -> None:
+        self.size = size
+        self.__dict__.update(names)
+
+    def __len__(self) -> int:
+        return self.size
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        # 3 batches are the rank's own; 103 samples, padded to 104, are all ranks'.
+        ({"sampler": Share(26, num_replicas=4), "dataset": range(103)}, (12, 103)),
+        ({"sampler": Share(26, num_replicas=4, dataset=range(99)), "dataset": range(103)}, (12, 99)),
+        (
+            {"sampler": range(103), "batch_sampler": Share(3, num_processes=4), "dataset": range(103)},
+            (12, 103),
+        ),
+        ({"sampler": Share(26, num_replicas=4), "dataset": object()}, (12, None)),
+        ({"sampler": Share(26, num_replicas=1), "dataset": range(103)}, (3, 26)),
+        ({"sampler": Share(26, num_replicas=None), "dataset": range(103)}, (3, 26)),
+    ],
+)
+def test_an_epoch_is_that_of_all_ranks(found, parts, expected):
+    take(found, Loader([samples(8)] * 3, **parts))
+    usage = found.usage()
+    assert (usage["num_batches"], usage["num_samples"]) == expected
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_a_real_distributed_sampler(found, drop_last):
+    data = torch.utils.data.TensorDataset(samples(103))
+    sampler = torch.utils.data.DistributedSampler(data, num_replicas=4, rank=0, drop_last=drop_last)
+    loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler)
+    list(found.watch(loader, iter(loader)))
+    usage = found.usage()
+    assert (len(loader), usage["num_batches"], usage["num_samples"]) == (4, 16, 103)
+    assert usage["samples"] == len(sampler)

@@ -8,7 +8,7 @@ from advisor.profile.kineto_events import DeviceEvent
 from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
 from advisor.profile.timeline import Timeline
 from advisor.trace_io import read_trace, write_trace
-from advisor.types import Phase
+from advisor.types import Collective, Phase
 
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {
@@ -47,6 +47,7 @@ def recording(**changes):
         "versions": {"torch": "2.13.0"},
         "warnings": ["careful"],
         "collectives": [],
+        "world_size": None,
     }
     return whole | changes
 
@@ -55,6 +56,12 @@ def test_a_trace_survives_its_file(tmp_path):
     trace = trace_of(recording(), "train.py", ["--lr", "1"])
     write_trace(trace, tmp_path / "t.json.gz")
     assert read_trace(tmp_path / "t.json.gz") == trace
+
+
+def test_the_world_and_its_collectives_are_kept():
+    bucket = {"kind": "all_reduce", "num_bytes": 400, "world_size": 2, "count": 3}
+    trace = trace_of(recording(world_size=8, collectives=[bucket]), "train.py", [])
+    assert (trace.world_size, trace.collectives) == (8, (Collective(**bucket),))
 
 
 def test_operators_get_their_costs():

@@ -210,3 +210,27 @@ def test_only_cuda_gpus_can_be_pretended():
         pretend("MI300X")
     with pytest.raises(UnknownGpuError):
         pretend("no such GPU")
+
+
+def test_a_script_that_needs_torchrun_gets_a_world_of_one(script, tmp_path):
+    python = interpreter(tmp_path, "torchrun", status="needs_torchrun", message="KeyError: 'RANK'")
+    home = python.parent
+    # The second time it has what it needs.
+    program = python.read_text().replace("exit 3", f"cp '{home}/second.json' '{home}/result.json'; exit 3")
+    (home / "second.json").write_text(json.dumps(recording(status="ok")))
+    python.write_text(program)
+    assert profile(script, python=python).batch_size == 64
+    assert told(python)["world_size"] == 1
+
+
+@pytest.mark.parametrize("world_size", [None, 8])
+def test_the_child_is_told_the_world(script, tmp_path, world_size):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python, world_size=world_size)
+    assert told(python)["world_size"] == world_size
+
+
+@pytest.mark.parametrize("world_size", [0, -1])
+def test_a_world_has_a_process(script, world_size):
+    with pytest.raises(InputError, match=f"1 process or more, not {world_size}"):
+        profile(script, world_size=world_size)

@@ -297,6 +297,18 @@ def test_a_script_that_already_communicates_is_not_wrapped_again() -> None:
     assert "no_sync" not in text
 
 
+@pytest.mark.parametrize(("num_gpus", "removed_by"), [(8, None), (4, "sharding"), (1, "sharding")])
+def test_a_share_of_a_model_says_nothing_about_another_number_of_ranks(
+    num_gpus: int, removed_by: str | None
+) -> None:
+    layers = Collective(kind="reduce_scatter", num_bytes=10**8, world_size=8, count=2)
+    plan = make_plan("X", 1.0, num_gpus=num_gpus)
+    option = option_of(plan, trace=make_trace(collectives=(layers,), world_size=8))
+    assert option.removed_by == removed_by
+    assert (f"--world {num_gpus}" in words(option.reasons)) == (removed_by is not None)
+    assert "memory unknown" not in words(option.reasons)
+
+
 def test_accumulation_under_data_parallelism_needs_no_sync() -> None:
     trace = make_trace(accumulation=4)
     assert "no_sync" in words(option_of(make_plan("X", 1.0, num_gpus=2), trace=trace).script_changes)

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.report.rows import Format
 from advisor.report.trace import print_trace, summary
-from advisor.types import MemoryUse, Phase, Precision
+from advisor.types import Collective, MemoryUse, Phase, Precision
 from advisor.units import GIB, MIB
 from tests.builders import make_op, make_trace
 from tests.unit.report.printed import read_csv, read_json
@@ -95,3 +95,11 @@ def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.Capture
     document = read_json(capsys)
     assert document["trace"] == {"path": "x.trace", **summary(trace)}
     assert document["warnings"] == ["mind this"]
+
+
+def test_collectives_are_counted_with_size_and_ranks(capsys: pytest.CaptureFixture[str]) -> None:
+    bucket = Collective(kind="all_reduce", num_bytes=25 * MIB, world_size=8, count=4)
+    unknown = Collective(kind="nccl", num_bytes=None, world_size=None, count=3)
+    text = lines(capsys, collectives=(bucket, unknown))["collectives"]
+    assert text == "4 all_reduce of 25 MiB among 8, 3 nccl of unknown size"
+    assert lines(capsys)["collectives"] == "none"

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "batch_norm", "rnn", "rnn_cells",
-    "optimizers", "initialisation", "compiling", "fake_data", "data_loader", "data_parallel", "saving",
-    "threads", "legacy_types", "torchvision_ops", "transformers_tracing",
+    "optimizers", "initialisation", "compiling", "fake_data", "data_loader", "data_parallel",
+    "process_group", "object_collectives", "spawning", "distributed_data_parallel", "fully_sharded",
+    "dtensor", "storage", "saving", "threads", "legacy_types", "torchvision_ops", "transformers_tracing",
 )  # fmt: skip
 
 # What a script must not do, or cannot while it is watched, on a device that is really there.

@@ -20,7 +20,7 @@ def install(session: Session) -> None:
     memory = session.memory
     answers: dict[str, Any] = {
         "is_available": lambda: True,
-        "device_count": lambda: 1,
+        "device_count": lambda: session.world.gpus_per_node,
         "current_accelerator": lambda check_available=False: torch.device("cuda"),  # noqa: ARG005
         "current_device_index": lambda: 0,
         "current_device_idx": lambda: 0,
@@ -39,3 +39,5 @@ def install(session: Session) -> None:
     for name, answer in answers.items():
         if hasattr(torch.accelerator, name):
             setattr(torch.accelerator, name, answer)
+    # FSDP asks C++ itself.
+    torch._C._get_accelerator = lambda *_: torch.device("cuda")

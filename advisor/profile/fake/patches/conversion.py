@@ -3,6 +3,7 @@
 A real parameter cannot become fake in place, so torch would make a new one: tied weights come apart and
 an optimizer made before ``.to()`` keeps the old ones. Swapping the contents of the two tensors keeps
 the identity, as CUDA does. The swap refuses tensors with weak references, which here nobody uses.
+``module.to(0)``, the way of distributed scripts, asks C++ for an accelerator that is not there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from .factories import plain_device
 
 if TYPE_CHECKING:
     from advisor.profile.fake.session import Session
@@ -30,7 +33,7 @@ class _NoWeakReferences:
 
 
 def install(session: Session) -> None:
-    """Swap on conversion, and in ``parameter.data = fake``."""
+    """Swap on conversion, and in ``parameter.data = fake``; know what an integer means."""
     torch.__future__.set_swap_module_params_on_conversion(True)
     original = torch.utils.swap_tensors
     names = {**original.__globals__, "weakref": _NoWeakReferences()}
@@ -46,4 +49,8 @@ def install(session: Session) -> None:
         else:
             data.__set__(tensor, value)
 
+    parse = torch._C._nn._parse_to
+    torch._C._nn._parse_to = lambda *args, **kwargs: parse(
+        *map(plain_device, args), **{name: plain_device(value) for name, value in kwargs.items()}
+    )
     torch.Tensor.data = property(lambda tensor: data.__get__(tensor), set_data)

@@ -41,7 +41,7 @@ class _DeviceContext:
 def install(session: Session) -> None:
     """Replace the queries in ``torch.cuda`` and in the submodules that define them."""
     answers: dict[str, Any] = {name: _do_nothing() for name in _NOTHING}
-    answers.update(_identity_answers(session.gpu))
+    answers.update(_identity_answers(session.gpu, session.world.gpus_per_node))
     answers.update(_memory_answers(session))
     answers.update(_random_answers())
     for module in (torch.cuda, torch.cuda.memory, torch.cuda.random):
@@ -60,7 +60,7 @@ def _do_nothing() -> Callable[..., None]:
     return lambda *_, **__: None
 
 
-def _identity_answers(gpu: PretendedGpu) -> dict[str, Any]:
+def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, Any]:
     properties = SimpleNamespace(
         name=gpu.name, major=gpu.major, minor=gpu.minor, total_memory=gpu.memory_bytes,
         multi_processor_count=gpu.num_sms, is_integrated=0, is_multi_gpu_board=0, warp_size=32,
@@ -75,7 +75,7 @@ def _identity_answers(gpu: PretendedGpu) -> dict[str, Any]:
         "_is_compiled": lambda: True,
         "is_bf16_supported": lambda including_emulation=True: gpu.major >= 8 or including_emulation,
         "is_tf32_supported": lambda: gpu.major >= 8,
-        "device_count": lambda: 1,
+        "device_count": lambda: num_devices,
         "current_device": lambda: 0,
         "get_device_name": lambda device=None: gpu.name,  # noqa: ARG005
         "get_device_properties": lambda device=None: properties,  # noqa: ARG005

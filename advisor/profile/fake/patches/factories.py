@@ -8,6 +8,7 @@ the script itself says ``meta``, it means it: elsewhere that is how C++ sees our
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,11 +31,19 @@ def install(session: Session) -> None:
     # `with torch.device(...)` keeps a set of the factories it serves: of the real ones, please.
     torch.utils._device._device_constructors()
     for name in _FROM_SHAPE:
-        setattr(torch, name, _with_plain_device(session, getattr(torch, name)))
+        _replace(name, functools.partial(_with_plain_device, session))
     for name in _FROM_DATA:
-        setattr(torch, name, _by_way_of_cpu(getattr(torch, name)))
+        _replace(name, _by_way_of_cpu)
     torch.Tensor.new_tensor = _new_tensor
     torch.Generator = _Generator
+
+
+def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
+    original = getattr(torch, name)
+    replacement = wrap(original)
+    setattr(torch, name, replacement)
+    # TorchScript would compile a Python function; it is to see the operator that it knows.
+    torch.jit._builtins._register_builtin(replacement, torch.jit._builtins._find_builtin(original))
 
 
 def plain_device(device: Any) -> Any:

@@ -1,0 +1,122 @@
+"""Scripts of several processes, unmodified, profiled as one of eight and put into predictions."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from advisor.gpus import resolve_gpu
+from advisor.predict import predict_counts, sharded_over
+from advisor.profile import profile
+from advisor.trace_io import write_trace
+from advisor.types import Collective, Trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+
+SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"
+RUNS = {
+    "spawn": ("ddp_spawn.py", 8),
+    "torchrun": ("ddp_torchrun.py", 8),
+    "torchrun alone": ("ddp_torchrun.py", None),
+    "fsdp2": ("fsdp2.py", 8),
+    "tensor parallel": ("tensor_parallel.py", 4),
+}
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module")
+def traces():
+    pytest.importorskip("torch")
+
+    def run(name):
+        file, world_size = RUNS[name]
+        return name, profile(SCRIPTS / file, world_size=world_size)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(run, RUNS))
+
+
+def total_bytes(trace: Trace, kind: str) -> int:
+    return sum((c.num_bytes or 0) * c.count for c in trace.collectives if c.kind == kind)
+
+
+def test_ddp_reduces_every_gradient_once(traces):
+    parameters = 1024 * 4096 + 4096 + 4096 * 1024 + 1024
+    assert total_bytes(traces["spawn"], "all_reduce") == 4 * parameters
+    assert {c.world_size for c in traces["spawn"].collectives} == {8}
+    assert (traces["spawn"].world_size, sharded_over(traces["spawn"])) == (8, None)
+
+
+def test_an_epoch_is_the_data_set_whatever_the_world(traces):
+    for name in ("torchrun", "torchrun alone"):
+        trace = traces[name]
+        # 2048 samples in batches of 32; the eight ranks load 8 batches each.
+        assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (32, 2048, 64), name
+    assert traces["torchrun"].ops == traces["torchrun alone"].ops
+
+
+def test_a_torchrun_script_runs_without_a_world_and_says_so(traces):
+    parameters = 512 * 2048 + 2048 + 2048 * 10 + 10
+    bucket = Collective(kind="all_reduce", num_bytes=4 * parameters, world_size=1, count=1)
+    assert traces["torchrun alone"].collectives == (bucket,)
+    assert any("--world N" in warning for warning in traces["torchrun alone"].warnings)
+    assert not any("--world" in warning for warning in traces["torchrun"].warnings)
+
+
+def test_fsdp2_gathers_every_layer_twice_and_scatters_its_gradients_once(traces):
+    trace = traces["fsdp2"]
+    layer = 3 * 256 * 256 + 3 * 256 + 256 * 256 + 256 + 8 * 256 * 256 + 5 * 256 + 4 * 256
+    rest = 1024 * 256 + 64 * 256 + 2 * 256 + 256 * 1024
+    expected = {
+        ("all_gather", 4 * layer): 12,
+        # The root stays gathered between forward and backward.
+        ("all_gather", 4 * rest): 1,
+        ("reduce_scatter", 4 * layer): 6,
+        ("reduce_scatter", 4 * rest): 1,
+    }
+    found = {(c.kind, c.num_bytes): c.count for c in trace.collectives if c.kind != "all_reduce"}
+    assert found == expected
+    shard = 4 * (6 * layer + rest) // 8
+    # Each of some 80 parameters is rounded up to 512 bytes.
+    assert shard <= trace.memory.parameter_bytes <= shard + 80 * 512
+
+
+def test_ranks_of_a_tensor_parallel_model_hold_a_part_and_reduce_activations(traces):
+    trace = traces["tensor parallel"]
+    assert trace.collectives == (
+        Collective(kind="all_reduce", num_bytes=20 * 512 * 4, world_size=4, count=1),
+    )
+    matrices = 2 * 512 * 2048 * 4 // 4
+    assert matrices <= trace.memory.parameter_bytes <= 1.01 * matrices
+    assert sharded_over(trace) == 4
+
+
+def test_a_share_is_predicted_for_its_own_world_alone(traces):
+    one, eight = predict_counts(traces["fsdp2"], resolve_gpu("A100-SXM-80GB"), [1, 8])
+    assert one.memory_bytes is None
+    assert eight.memory_bytes is not None
+    assert eight.communication_s > 0
+    assert any("--world 1" in text for text in one.assumptions)
+
+
+@pytest.fixture
+def shell(tmp_path):
+    return Shell(folder=tmp_path)
+
+
+def test_the_command_takes_a_world_once(shell, traces):
+    script = str(SCRIPTS / "ddp_spawn.py")
+    answer = shell.run("profile", script, "--world", "8", "--out", "t.json.gz", "--json")
+    assert answer.code == 0, answer
+    assert answer.document["trace"]["collectives"][0]["world_size"] == 8
+    assert_plain_error(shell.run("predict", "t.json.gz", "--world", "8"), 2, "saved trace", "--world")
+    assert_plain_error(shell.run("profile", "--from-kineto", "t.json.gz", "--world", "8"), 2, "--world")
+    assert shell.run("profile", script, "--world", "0").code == 2
+
+
+def test_nothing_is_recommended_for_another_number_of_ranks(shell, traces):
+    write_trace(traces["fsdp2"], shell.folder / "fsdp2.json.gz")
+    answer = shell.run("recommend", "fsdp2.json.gz", "--iterations", "1000", "-g", "L4:1")
+    assert_plain_error(answer, 4, "--world 1")
+    both = shell.run("recommend", "fsdp2.json.gz", "--iterations", "1000", "-g", "L4:1,8", "--json").document
+    feasible = {option["num_gpus"]: option["feasible"] for option in both["options"]}
+    assert feasible == {1: False, 8: True}
