@@ -35,6 +35,7 @@ class ProfileSettings(_Section):
         None, description="interpreter of the script; default: the active virtual environment's"
     )
     timeout: PositiveDuration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
+    sandbox: bool = Field(False, description="run scripts in bubblewrap: no writing, no network")
 
 
 class LocalSettings(_Section):

@@ -32,6 +32,14 @@ TimeoutOption = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
 ]
+SandboxOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--sandbox/--no-sandbox",
+        help="Profile in bubblewrap: the script can write nothing and has no network.",
+        show_default=False,
+    ),
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -167,4 +175,5 @@ def profile_script(
             python=settings.python,
             timeout_s=settings.timeout,
             gpu=pretend(pretended) if pretended else None,
+            sandbox=settings.sandbox,
         )

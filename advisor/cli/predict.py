@@ -9,6 +9,7 @@ from advisor.cli.common import (
     JsonOption,
     OriginGpuOption,
     PythonOption,
+    SandboxOption,
     SourceArgument,
     TimeoutOption,
     chosen_format,
@@ -23,6 +24,7 @@ def predict(
     origin_gpu: OriginGpuOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    sandbox: SandboxOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -37,7 +39,7 @@ def predict(
     wanted = wanted_counts(gpu or ())
     if not wanted:
         wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
-    config = settings_with(profile__python=python, profile__timeout=timeout)
+    config = settings_with(profile__python=python, profile__timeout=timeout, profile__sandbox=sandbox)
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)
     estimates = [
         estimate

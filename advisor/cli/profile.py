@@ -13,6 +13,7 @@ from advisor.cli.common import (
     JsonOption,
     OriginGpuOption,
     PythonOption,
+    SandboxOption,
     TimeoutOption,
     chosen_format,
 )
@@ -40,6 +41,7 @@ def profile(
     ] = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    sandbox: SandboxOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,7 +51,7 @@ def profile(
     from advisor.report.trace import print_trace
     from advisor.trace_io import write_trace
 
-    config = settings_with(profile__python=python, profile__timeout=timeout)
+    config = settings_with(profile__python=python, profile__timeout=timeout, profile__sandbox=sandbox)
     source = from_kineto or script
     if source is None or (from_kineto and script):
         raise InputError("give either a script or --from-kineto FILE.")

@@ -17,6 +17,7 @@ from advisor.cli.common import (
     ProviderOption,
     PythonOption,
     RegionOption,
+    SandboxOption,
     SourceArgument,
     TimeoutOption,
     chosen_format,
@@ -72,6 +73,7 @@ def recommend(
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
+    sandbox: SandboxOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -102,6 +104,7 @@ def recommend(
         prices__max_age=max_age,
         profile__python=python,
         profile__timeout=timeout,
+        profile__sandbox=sandbox,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 # The clouds' and vendors' own variables, whatever they hold.
 SCRUBBED_PREFIXES = (
@@ -25,11 +26,27 @@ ADDED = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "AZURE_CONFIG_DIR": os.devnull,
     "CLOUDSDK_CONFIG": os.devnull,
+    "DOCKER_CONFIG": os.devnull,
+    "HF_TOKEN_PATH": os.devnull,
+    "KAGGLE_CONFIG_DIR": os.devnull,
     "KUBECONFIG": os.devnull,
+    "NETRC": os.devnull,
     "NO_GCE_CHECK": "true",
-    "PYTHONUNBUFFERED": "1",
+    # Only what lies in the caches is used.
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    # Experiment trackers; `fake/patches/loggers.py` silences those that have no such variable.
+    "CLEARML_OFFLINE_MODE": "1",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "debug",
+    "SWANLAB_MODE": "disabled",
     "WANDB_MODE": "disabled",
+    "PYTHONUNBUFFERED": "1",
 }
+
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 _SECRET_SHAPES = re.compile(
     r"""
@@ -56,10 +73,15 @@ def is_secret(name: str) -> bool:
     return ends or upper.startswith(SCRUBBED_PREFIXES) or upper in SCRUBBED_NAMES
 
 
-def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without secrets, with what keeps a profiled script from uploading."""
+def child_environment(environment: Mapping[str, str], temporary: Path) -> dict[str, str]:
+    """The environment without secrets, with what keeps a profiled script from uploading.
+
+    Args:
+        environment: the user's.
+        temporary: folder of the script's temporary files, which is removed after it.
+    """
     kept = {name: value for name, value in environment.items() if not is_secret(name)}
-    return kept | ADDED
+    return kept | ADDED | dict.fromkeys(TEMPORARY, str(temporary))
 
 
 def redact(text: str, environment: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.errors import AdvisorError, InputError, ProfileError
@@ -39,21 +39,35 @@ def failure(
             f"profiling {script!r} failed inside advisor: {message}. Please report this with the"
             " following." + _traceback(recording)
         )
+    hint = _hint(message, recording.get("refused", ()))
     return ProfileError(
         f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
-        f" or pass the arguments it needs after `--`.{_hint(message)}{_traceback(recording)}"
+        f" or pass the arguments it needs after `--`.{hint}{_traceback(recording)}"
     )
 
 
+_DOWNLOADS = (
+    " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
+    " are filled, then profile it again."
+)
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     "torch.distributed": " Scripts that torchrun starts cannot be profiled yet: let it run on one GPU.",
     "EOFError": " Its standard input is empty while it is profiled.",
-    "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
+    "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
+    " without --sandbox, or have it write below tempfile.gettempdir().",
+    "No space left on device": " What it saves goes to the temporary folder while it is profiled: make room"
+    " there, or name another one with the variable TMPDIR.",
+    "OfflineModeIsEnabled": _DOWNLOADS,
+    "couldn't connect to": _DOWNLOADS,
+    "FileNotFoundError": " Of what it saves while it is profiled, only files of torch.save, safetensors"
+    " and the common libraries can be read back.",
 }
 
 
-def _hint(message: str) -> str:
+def _hint(message: str, refused: Sequence[str]) -> str:
+    if refused:
+        return f" What it could not download before that: {', '.join(map(repr, refused))}.{_DOWNLOADS}"
     return next((hint for word, hint in _HINTS.items() if word in message), "")
 
 

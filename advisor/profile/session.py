@@ -14,8 +14,9 @@ from advisor.gpus import resolve_gpu
 from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
 from advisor.profile.interpreter import candidates
-from advisor.profile.launch import Ending, Progress, run_child
+from advisor.profile.launch import Ending, Progress, ended_in_order, run_child
 from advisor.profile.recording import Recording, read_recording, trace_of
+from advisor.profile.sandbox import check_sandbox, sandboxed, signalled
 from advisor.types import Trace
 
 DEFAULT_TIMEOUT_S = 300.0
@@ -63,6 +64,14 @@ class _Job:
     skip_patches: tuple[str, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """How the child is held."""
+
+    timeout_s: float
+    sandbox: bool
+
+
 def profile(
     script: Path,
     arguments: Sequence[str] = (),
@@ -72,6 +81,7 @@ def profile(
     backend: str = "fake",
     gpu: PretendedGpu | None = None,
     progress: Progress | None = None,
+    sandbox: bool = False,
 ) -> Trace:
     """Run a training script up to its third optimizer step and describe one iteration.
 
@@ -83,9 +93,10 @@ def profile(
         backend: ``fake`` needs no GPU.
         gpu: which GPU the script believes it has.
         progress: is told in words how far it is.
+        sandbox: run the script in bubblewrap, where it can write nothing and has no network.
 
     Raises:
-        InputError: no such script, not Python, no such interpreter, or no torch in it.
+        InputError: no such script, not Python, no such interpreter, no torch in it, or no sandbox.
         ProfileError: the script failed or made no optimizer step.
     """
     if backend != "fake":
@@ -93,8 +104,12 @@ def profile(
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
     _check_script(script)
+    if sandbox:
+        check_sandbox()
     job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
-    recording = _record(job, candidates(python, os.environ), timeout_s, progress)
+    limits = _Limits(timeout_s=timeout_s, sandbox=sandbox)
+    with ended_in_order():
+        recording = _record(job, candidates(python, os.environ), limits, progress)
     return trace_of(recording, str(script), redact_arguments(arguments, os.environ))
 
 
@@ -114,14 +129,12 @@ def _check_script(script: Path) -> None:
         raise InputError(f"cannot read {str(script)!r}: check its permissions.")
 
 
-def _record(
-    job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None
-) -> Recording:
+def _record(job: _Job, interpreters: Sequence[Path], limits: _Limits, progress: Progress | None) -> Recording:
     """The recording by the first interpreter that has torch."""
     for position, interpreter in enumerate(interpreters):
         if progress is not None:
             progress(f"profiling {job.script} with {interpreter}")
-        recording, ending = _attempt(job, interpreter, timeout_s, progress)
+        recording, ending = _attempt(job, interpreter, limits, progress)
         status = None if recording is None else recording["status"]
         if recording is not None and status == "ok":
             return recording
@@ -133,31 +146,33 @@ def _record(
             python=str(interpreter),
             returncode=ending.returncode,
             log=ending.log,
-            timeout_s=timeout_s,
+            timeout_s=limits.timeout_s,
         )
     raise InputError("no Python interpreter was found: name one that has torch with --python.")
 
 
 def _attempt(
-    job: _Job, interpreter: Path, timeout_s: float, progress: Progress | None
+    job: _Job, interpreter: Path, limits: _Limits, progress: Progress | None
 ) -> tuple[Recording | None, Ending]:
     with tempfile.TemporaryDirectory(prefix="advisor-profile-") as name:
         folder = Path(name)
         paths = {"result": str(folder / "result.json"), "progress": str(folder / "progress.txt")}
+        temporary = folder / "tmp"
+        temporary.mkdir()
         job_path = folder / "job.json"
         job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
+        command: list[str | Path] = [interpreter, _CHILD, job_path]
         ending = run_child(
-            [interpreter, _CHILD, job_path],
-            environment=child_environment(os.environ),
+            sandboxed(command, folder) if limits.sandbox else command,
+            environment=child_environment(os.environ, temporary),
             log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
-            timeout_s=timeout_s,
+            timeout_s=limits.timeout_s,
             progress=progress,
         )
         recording = read_recording(Path(paths["result"]))
-    return _without_secrets(recording), Ending(
-        returncode=ending.returncode, log=redact(ending.log, os.environ)
-    )
+    returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
+    return _without_secrets(recording), Ending(returncode=returncode, log=redact(ending.log, os.environ))
 
 
 def _without_secrets(recording: Recording | None) -> Recording | None:

@@ -71,6 +71,7 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         _leave()
+    details["refused"] = list(session.refused)
     if status == "ended" and iterations.last is not None:
         session.warn(
             f"the script made only {iterations.num_spans} optimizer step(s): the trace is of the"

@@ -9,6 +9,7 @@ from .loading import Loading
 from .memory import MemoryTracker
 from .mode import HybridMode
 from .recorder import Recorder
+from .saved_files import SavedFiles
 from .stop import Stopper
 
 
@@ -18,6 +19,9 @@ class Session:
     Attributes:
         amp_dtype: what autocast cast to in the current span, None if it did not.
         warnings: what the user should know about this run, in order, each once.
+        refused: what was not downloaded, in order.
+        saved: where the script's checkpoints go instead of their place.
+        restores_to_gpu: whether what was saved on the GPU is loaded to it; ``torch.load`` may say no.
     """
 
     def __init__(self, gpu: PretendedGpu) -> None:
@@ -30,6 +34,9 @@ class Session:
         self.amp_dtype: str | None = None
         self.autocast_library: Any = None
         self.warnings: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
+        self.saved = SavedFiles()
+        self.restores_to_gpu = True
 
     def warn(self, message: str) -> None:
         """Keep a warning for the trace."""

@@ -1,5 +1,7 @@
 """Pieces of a script, one for each patch: what it gives with the patch, and not without it."""
 
+from tests.unit.profile.file_probes import FILE_PROBES
+
 PATCH_PROBES = {
     "subclass": (
         """
@@ -202,16 +204,7 @@ result = list(model(torch.zeros(3, 4, device="cuda")).shape)
 """,
         [3, 2],
     ),
-    "saving": (
-        """
-import pathlib, tempfile
-with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder) / "model.pt"
-    torch.save(nn.Linear(2, 2).state_dict(), path)
-    result = path.exists()
-""",
-        False,
-    ),
+    **FILE_PROBES,
 }
 
 _COUNTED = """

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 ORDER = (
     "subclass", "device", "streams", "accelerator", "factories", "tensor_device", "tensor_values",
     "conversion", "autocast", "scaler", "dropout", "attention", "rnn", "optimizers", "initialisation",
-    "compiling", "data_loader", "data_parallel", "saving",
+    "compiling", "data_loader", "data_parallel", "saving", "restoring", "saved_paths",
+    "saving_libraries", "safetensors_files", "distributed_checkpoint", "loggers", "downloads",
 )  # fmt: skip
 
 
