@@ -6,12 +6,10 @@ import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from advisor.errors import InputError
 
@@ -32,30 +30,6 @@ class Ending:
 
     returncode: int | None
     log: str
-
-
-@contextlib.contextmanager
-def ended_in_order() -> Iterator[None]:
-    """Make SIGTERM and a closed terminal raise, so that the child and its files go as at Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers
-        return
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [getattr(signal, name) for name in names]
-    # One that is ignored (nohup) stays ignored.
-    taken = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in taken:
-        signal.signal(number, _leave)
-    try:
-        yield
-    finally:
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
-
-
-def _leave(number: int, _: FrameType | None) -> None:
-    # The shell's exit code for a process that a signal ended.
-    raise SystemExit(128 + number)
 
 
 def run_child(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from advisor.gpus import resolve_gpu
 from advisor.profile.environment import child_environment, redact, redact_arguments
 from advisor.profile.failures import failure
 from advisor.profile.interpreter import candidates
-from advisor.profile.launch import Ending, Progress, ended_in_order, run_child
+from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording, trace_of
 from advisor.profile.sandbox import check_sandbox, sandboxed, signalled
 from advisor.types import Trace
@@ -108,8 +109,7 @@ def profile(
         check_sandbox()
     job = _Job(script=str(script), arguments=tuple(arguments), gpu=gpu or PretendedGpu())
     limits = _Limits(timeout_s=timeout_s, sandbox=sandbox)
-    with ended_in_order():
-        recording = _record(job, candidates(python, os.environ), limits, progress)
+    recording = _record(job, candidates(python, os.environ), limits, progress)
     return trace_of(recording, str(script), redact_arguments(arguments, os.environ))
 
 
@@ -154,7 +154,7 @@ def _record(job: _Job, interpreters: Sequence[Path], limits: _Limits, progress: 
 def _attempt(
     job: _Job, interpreter: Path, limits: _Limits, progress: Progress | None
 ) -> tuple[Recording | None, Ending]:
-    with tempfile.TemporaryDirectory(prefix="advisor-profile-") as name:
+    with _job_folder() as name:
         folder = Path(name)
         paths = {"result": str(folder / "result.json"), "progress": str(folder / "progress.txt")}
         temporary = folder / "tmp"
@@ -173,6 +173,19 @@ def _attempt(
         recording = read_recording(Path(paths["result"]))
     returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
     return _without_secrets(recording), Ending(returncode=returncode, log=redact(ending.log, os.environ))
+
+
+@contextlib.contextmanager
+def _job_folder() -> Iterator[str]:
+    """A folder for everything of one run, removed after it."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as name:
+            yield name
+    except OSError as error:
+        raise InputError(
+            f"cannot use the temporary folder {tempfile.gettempdir()!r}: {error.strerror}. Make room"
+            " there, or name another one with the variable TMPDIR."
+        ) from error
 
 
 def _without_secrets(recording: Recording | None) -> Recording | None:

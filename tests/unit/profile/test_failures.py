@@ -149,3 +149,23 @@ def test_each_trouble_with_torch_has_its_own_words(status, words, others):
 
 def test_a_missing_module_is_named():
     assert "'timm'" in str(explain("missing_module", message="timm"))
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("OSError: [Errno 30] Read-only file system: 'x'", "without --sandbox"),
+        ("OSError: [Errno 28] No space left on device", "TMPDIR"),
+        ("ConnectionError: Couldn't reach 'imdb' on the Hub (OfflineModeIsEnabled)", "only caches are read"),
+        ("FileNotFoundError: 'best.npz'", "can be read back"),
+    ],
+)
+def test_what_the_profiler_forbids_is_explained(message, words):
+    assert words in str(explain("crashed", message=message))
+    assert words not in str(explain("crashed", message="ValueError: the learning rate is wrong"))
+
+
+def test_what_was_not_downloaded_is_named():
+    text = str(explain("crashed", message="OSError: no such model", refused=["bert-base", "imdb"]))
+    assert "could not download before that: 'bert-base', 'imdb'" in text
+    assert "run it once by itself" in text

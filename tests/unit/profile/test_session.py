@@ -16,6 +16,8 @@ from advisor.profile.session import PretendedGpu, pretend, profile
 from tests.unit.profile.test_recording import recording
 
 SECRET = "hunter22-hunter22"
+# What tells an interpreter from another program.
+ANSWERS = '[ "$1" = -I ] && echo Python speaks && exit'
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def interpreter(folder: Path, name: str, **result: Any) -> Path:
     program = home / "python"
     program.write_text(
         f"""#!/bin/sh
+{ANSWERS}
 printf '%s\\n' "$@" > '{home}/argv'
 cp "$2" '{home}/job.json'
 env > '{home}/environ'
@@ -174,7 +177,7 @@ def test_no_interpreter_at_all(script, monkeypatch):
 
 def test_the_timeout_is_told(script, tmp_path):
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.write_text(f"#!/bin/sh\n{ANSWERS}\nexec sleep 60\n")
     python.chmod(0o755)
     with pytest.raises(ProfileError, match=r"within 0\.05 s"):
         profile(script, python=python, timeout_s=0.05)
