@@ -50,14 +50,18 @@ _DOWNLOADS = (
     " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
     " are filled, then profile it again."
 )
+_FULL = (
+    " What it saves goes to the temporary folder while it is profiled: make room there, or name another one"
+    " with the variable TMPDIR."
+)
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     "torch.distributed": " Scripts that torchrun starts cannot be profiled yet: let it run on one GPU.",
     "EOFError": " Its standard input is empty while it is profiled.",
     "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
     " without --sandbox, or have it write below tempfile.gettempdir().",
-    "No space left on device": " What it saves goes to the temporary folder while it is profiled: make room"
-    " there, or name another one with the variable TMPDIR.",
+    "No space left on device": _FULL,
+    "PytorchStreamWriter failed": _FULL,
     "OfflineModeIsEnabled": _DOWNLOADS,
     "couldn't connect to": _DOWNLOADS,
     "FileNotFoundError": " Of what it saves while it is profiled, only files of torch.save, safetensors"

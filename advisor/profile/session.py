@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,6 +23,10 @@ from advisor.profile.sandbox import check_sandbox, sandboxed, signalled
 from advisor.types import Trace
 
 DEFAULT_TIMEOUT_S = 300.0
+# A pipe that broke, say, has nothing to do with the folder.
+_UNUSABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
+# A result needs no more.
+_ROOM_BYTES = 2**20
 _CHILD = Path(__file__).with_name("child.py")
 
 
@@ -171,6 +177,8 @@ def _attempt(
             progress=progress,
         )
         recording = read_recording(Path(paths["result"]))
+        if recording is None and shutil.disk_usage(folder).free < _ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
     returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
     return _without_secrets(recording), Ending(returncode=returncode, log=redact(ending.log, os.environ))
 
@@ -182,9 +190,11 @@ def _job_folder() -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as name:
             yield name
     except OSError as error:
+        if error.errno not in _UNUSABLE:
+            raise
         raise InputError(
-            f"cannot use the temporary folder {tempfile.gettempdir()!r}: {error.strerror}. Make room"
-            " there, or name another one with the variable TMPDIR."
+            f"cannot use the temporary folder: {error}. Make room there, or name another one with the"
+            " variable TMPDIR."
         ) from error
 
 

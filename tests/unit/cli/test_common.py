@@ -180,9 +180,11 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     script = tmp_path / "train.py"
     script.write_text("pass\n")
     python = tmp_path / "python"
-    settings = Settings(profile={"python": python, "timeout": "90s"})
+    settings = Settings(profile={"python": python, "timeout": "90s", "sandbox": True})
     load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
-    assert profiled == [(script, ["--lr", "1"], {"python": python, "timeout_s": 90.0, "gpu": None})]
+    assert profiled == [
+        (script, ["--lr", "1"], {"python": python, "timeout_s": 90.0, "gpu": None, "sandbox": True})
+    ]
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):

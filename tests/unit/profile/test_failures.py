@@ -156,6 +156,7 @@ def test_a_missing_module_is_named():
     [
         ("OSError: [Errno 30] Read-only file system: 'x'", "without --sandbox"),
         ("OSError: [Errno 28] No space left on device", "TMPDIR"),
+        ("RuntimeError: PytorchStreamWriter failed writing file data/0", "TMPDIR"),
         ("ConnectionError: Couldn't reach 'imdb' on the Hub (OfflineModeIsEnabled)", "only caches are read"),
         ("FileNotFoundError: 'best.npz'", "can be read back"),
     ],

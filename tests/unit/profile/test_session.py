@@ -213,3 +213,41 @@ def test_only_cuda_gpus_can_be_pretended():
         pretend("MI300X")
     with pytest.raises(UnknownGpuError):
         pretend("no such GPU")
+
+
+def test_a_disk_without_room_for_the_result_is_told(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "silent")
+    monkeypatch.setattr(session, "_ROOM_BYTES", 2**62)
+    with pytest.raises(InputError, match=r"temporary folder: .*No space left.*TMPDIR"):
+        profile(script, python=python)
+
+
+def test_without_any_temporary_folder_the_error_says_so(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "good", status="ok")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match=r"cannot use the temporary folder.*TMPDIR"):
+        profile(script, python=python)
+
+
+def test_other_faults_are_not_blamed_on_the_folder(script, tmp_path):
+    def broken_pipe(_: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        profile(script, python=interpreter(tmp_path, "good", status="ok"), progress=broken_pipe)
+
+
+def test_a_sandbox_is_checked_before_anything_runs(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "good", status="ok")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="bubblewrap"):
+        profile(script, python=python, sandbox=True)
+    assert not (python.parent / "argv").exists()
+
+
+def test_temporary_files_of_the_script_lie_with_the_job(script, tmp_path):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python)
+    environ = dict(line.split("=", 1) for line in (python.parent / "environ").read_text().splitlines())
+    job = (python.parent / "argv").read_text().splitlines()[1]
+    assert environ["TMPDIR"] == environ["TMP"] == str(Path(job).parent / "tmp")
