@@ -95,6 +95,7 @@ def install(session: Session) -> None:
     when_imported(
         "huggingface_hub._snapshot_download", functools.partial(_name, session, "snapshot_download")
     )
+    when_imported("timm.models._builder", functools.partial(_keep_initial_weights, session))
     for name, uploads in _UPLOADS.items():
         when_imported(name, functools.partial(_drop, session, uploads))
 
@@ -120,6 +121,24 @@ def _local_only(session: Session, original: Any) -> Any:
         return original(url, *args, **kwargs)
 
     return function
+
+
+def _keep_initial_weights(session: Session, module: Any) -> None:
+    """A model of timm is built before its weights are asked for."""
+    original = module.load_pretrained
+
+    @functools.wraps(original)
+    def load_pretrained(model: Any, *args: Any, **kwargs: Any) -> None:
+        refused = len(session.refused)
+        try:
+            original(model, *args, **kwargs)
+        except Exception:
+            if len(session.refused) == refused:
+                raise
+            name, _ = session.refused.popitem()
+            session.warn(f"{name} was not downloaded: the model keeps the weights it began with")
+
+    module.load_pretrained = load_pretrained
 
 
 def _name(session: Session, name: str, module: Any) -> None:

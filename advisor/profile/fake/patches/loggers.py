@@ -8,6 +8,7 @@ overrule it, and the others have none.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..importing import attribute, when_imported
@@ -44,10 +45,19 @@ def install(session: Session) -> None:
 
 
 class Silence:
-    """Takes whatever is called on it, entered, indexed or asked of it."""
+    """Takes whatever is called on it, entered, indexed or asked of it.
+
+    Args:
+        tell: is called when the script calls it; libraries import trackers that nobody uses.
+    """
+
+    def __init__(self, tell: Callable[[], None] | None = None) -> None:
+        self._tell = tell
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         """Go on with a chain of calls."""
+        if self._tell is not None:
+            self._tell()
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -80,34 +90,39 @@ class Silence:
 
 
 def _silence(session: Session, names: tuple[str, ...] | None, module: Any) -> None:
-    session.warn(f"{module.__name__.partition('.')[0]} recorded nothing while profiling")
+    tell = functools.partial(_tell, session, module.__name__.partition(".")[0])
     if names is None:
         public = [name for name, value in vars(module).items() if _is_function(value)]
         names = tuple(name for name in public if not name.startswith("_"))
     for name in names:
         if hasattr(module, name):
-            setattr(module, name, Silence())
+            setattr(module, name, Silence(tell))
+
+
+def _tell(session: Session, tracker: str) -> None:
+    session.warn(f"{tracker} recorded nothing while profiling")
 
 
 def _is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)
 
 
-def _disable_wandb(session: Session, module: Any) -> None:  # noqa: ARG001
+def _disable_wandb(session: Session, module: Any) -> None:
     original = module.init
 
     @functools.wraps(original)
     def init(*args: Any, **kwargs: Any) -> Any:
+        _tell(session, "wandb")
         return original(*args, **(kwargs | {"mode": "disabled"}))
 
     module.init = init
 
 
 def _silence_writer(session: Session, module: Any) -> None:
-    session.warn(f"{module.__name__.rpartition('.')[0]} recorded nothing while profiling")
     _, _, kind = attribute(module, "SummaryWriter")
 
     def init(self: Any, log_dir: Any = None, *_: Any, **kwargs: Any) -> None:
+        _tell(session, module.__name__.rpartition(".")[0])
         self.log_dir = self.logdir = str(log_dir or kwargs.get("logdir") or "runs")
 
     def get_logdir(self: Any) -> str:
