@@ -44,6 +44,7 @@ class ProfileSettings(_Section):
     samples: Annotated[int, Field(ge=1)] | None = Field(
         None, description="how many fake samples a missing data set has"
     )
+    sandbox: bool = Field(False, description="run scripts in bubblewrap: no writing, no network")
 
 
 class LocalSettings(_Section):

@@ -58,6 +58,14 @@ WorldOption = Annotated[
         help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
     ),
 ]
+SandboxOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--sandbox/--no-sandbox",
+        help="Profile in bubblewrap: the script can write nothing and has no network.",
+        show_default=False,
+    ),
+]
 ArgumentsArgument = Annotated[
     list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
 ]
@@ -222,4 +230,5 @@ def profile_script(
             fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
             num_samples=settings.samples,
             world_size=world,
+            sandbox=settings.sandbox,
         )

@@ -12,6 +12,7 @@ from advisor.cli.common import (
     OriginGpuOption,
     PythonOption,
     SamplesOption,
+    SandboxOption,
     SourceArgument,
     TimeoutOption,
     WorldOption,
@@ -31,6 +32,7 @@ def predict(
     fake_data: FakeDataOption = None,
     samples: SamplesOption = None,
     world: WorldOption = None,
+    sandbox: SandboxOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,6 +53,7 @@ def predict(
         profile__backend=backend,
         profile__fake_data=fake_data,
         profile__samples=samples,
+        profile__sandbox=sandbox,
     )
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     estimates = [

@@ -16,6 +16,7 @@ from advisor.cli.common import (
     OriginGpuOption,
     PythonOption,
     SamplesOption,
+    SandboxOption,
     TimeoutOption,
     WorldOption,
     chosen_format,
@@ -48,6 +49,7 @@ def profile(
     fake_data: FakeDataOption = None,
     samples: SamplesOption = None,
     world: WorldOption = None,
+    sandbox: SandboxOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,6 +65,7 @@ def profile(
         profile__backend=backend,
         profile__fake_data=fake_data,
         profile__samples=samples,
+        profile__sandbox=sandbox,
     )
     source = from_kineto or script
     if source is None or (from_kineto and script):

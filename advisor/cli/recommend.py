@@ -20,6 +20,7 @@ from advisor.cli.common import (
     PythonOption,
     RegionOption,
     SamplesOption,
+    SandboxOption,
     SourceArgument,
     TimeoutOption,
     WorldOption,
@@ -80,6 +81,7 @@ def recommend(
     fake_data: FakeDataOption = None,
     samples: SamplesOption = None,
     world: WorldOption = None,
+    sandbox: SandboxOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -113,6 +115,7 @@ def recommend(
         profile__backend=backend,
         profile__fake_data=fake_data,
         profile__samples=samples,
+        profile__sandbox=sandbox,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)

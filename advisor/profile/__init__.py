@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
-from advisor.profile.session import DEFAULT_TIMEOUT_S, PretendedGpu, pretend, profile
+from advisor.profile.attempt import PretendedGpu
+from advisor.profile.session import DEFAULT_TIMEOUT_S, pretend, profile
 
 __all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "pretend", "profile"]

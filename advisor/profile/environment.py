@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 # The clouds' and vendors' own variables, whatever they hold.
 SCRUBBED_PREFIXES = (
@@ -25,11 +26,27 @@ ADDED = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "AZURE_CONFIG_DIR": os.devnull,
     "CLOUDSDK_CONFIG": os.devnull,
+    "DOCKER_CONFIG": os.devnull,
+    "HF_TOKEN_PATH": os.devnull,
+    "KAGGLE_CONFIG_DIR": os.devnull,
     "KUBECONFIG": os.devnull,
+    "NETRC": os.devnull,
     "NO_GCE_CHECK": "true",
-    "PYTHONUNBUFFERED": "1",
+    # Only what lies in the caches is used.
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    # Experiment trackers; `fake/patches/loggers.py` silences those that have no such variable.
+    "CLEARML_OFFLINE_MODE": "1",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "debug",
+    "SWANLAB_MODE": "disabled",
     "WANDB_MODE": "disabled",
+    "PYTHONUNBUFFERED": "1",
 }
+
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 # Repetitions are bounded: a script may print one line of many kilobytes.
 _SECRET_SHAPES = re.compile(
@@ -57,10 +74,20 @@ def is_secret(name: str) -> bool:
     return ends or upper.startswith(SCRUBBED_PREFIXES) or upper in SCRUBBED_NAMES
 
 
-def child_environment(environment: Mapping[str, str], *, hides_gpus: bool = False) -> dict[str, str]:
-    """The environment without secrets, with what keeps a profiled script from uploading."""
+def child_environment(
+    environment: Mapping[str, str], temporary: Path, *, hides_gpus: bool = False
+) -> dict[str, str]:
+    """The environment without secrets, with what keeps a profiled script from uploading.
+
+    Args:
+        environment: the user's.
+        temporary: folder of the script's temporary files, which is removed after it.
+        hides_gpus: the script is to see no GPU.
+    """
     kept = {name: value for name, value in environment.items() if not is_secret(name)}
-    return kept | ADDED | ({"CUDA_VISIBLE_DEVICES": ""} if hides_gpus else {})
+    # Builds of extensions that are cut off leave a lock behind, on which the next one waits for ever.
+    folders = dict.fromkeys((*TEMPORARY, "TORCH_EXTENSIONS_DIR"), str(temporary))
+    return kept | ADDED | folders | ({"CUDA_VISIBLE_DEVICES": ""} if hides_gpus else {})
 
 
 def redact(text: str, environment: Mapping[str, str]) -> str:

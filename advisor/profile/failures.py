@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
-from advisor.profile.missing_data import fed_hint, missing_data_hint
+from advisor.profile.hints import hint_of
 
 _LOG_LINES = 15
 
@@ -49,50 +49,15 @@ def failure(
         )
     return ProfileError(
         f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
-        f" or pass the arguments it needs after `--`.{_hint(recording)}{_traceback(recording)}"
+        f" or pass the arguments it needs after `--`.{hint_of(recording)}{_traceback(recording)}"
     )
 
 
-_EXTENSION = (
-    " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"
-    " it use torch's own operators."
-)
-# What a script meets under the profiler and nowhere else: a word of its error -> why.
-_HINTS = {
-    **dict.fromkeys(
-        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK"),
-        " Where several processes train together, say how many: --world N.",
-    ),
-    "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
-    "EOFError": " Its standard input is empty while it is profiled: give its answers as arguments.",
-    "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
-    " less data in main memory, or make the data on the GPU.",
-    "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
-    "CUDAGraph": " CUDA graphs cannot be captured without a GPU: switch them off while it is profiled; the"
-    " operators stay the same.",
-    "CUDA_HOME": _EXTENSION,
-    "Error building extension": _EXTENSION,
-    "FileNotFoundError": " What it saves by torch.save is discarded while it is profiled.",
-    "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
-    " needs an __init__.py, or call advisor from that folder's parent.",
-    "device_count": " It sees one GPU while it is profiled: let it accept that, or say --world N.",
-}
 # Packages that consist of GPU kernels, most often behind a switch of the script.
 _KERNEL_PACKAGES = (
     "apex", "causal_conv1d", "cupy", "flash_attn", "flash_attn_interface", "fused_dense_lib",
     "mamba_ssm", "transformer_engine", "triton", "xformers",
 )  # fmt: skip
-
-
-def _hint(recording: Mapping[str, Any]) -> str:
-    message = recording.get("message", "")
-    if recording.get("fed_fake_data"):
-        return fed_hint(message)
-    # The script's own line tells what it asked; its error need not.
-    lines = str(recording.get("traceback", "")).splitlines()
-    asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
-    text = "\n".join([message, *asserted[-1:]])
-    return missing_data_hint(message) or next((hint for word, hint in _HINTS.items() if word in text), "")
 
 
 def _gpu_problem(recording: Mapping[str, Any], script: str) -> str | None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.errors import InputError
+
+_ANSWER_S = 20.0
+_ALLOWED = "Name an executable such as .venv/bin/python, or the folder of a virtual environment."
 
 
 def candidates(python: Path | None, environment: Mapping[str, str]) -> list[Path]:
@@ -32,11 +36,22 @@ def _checked(python: Path) -> Path:
     if python.is_dir() and _can_run(python / "bin" / "python"):
         return python / "bin" / "python"
     if not _can_run(python):
-        raise InputError(
-            f"--python {str(python)!r} is not an interpreter that can be run: name an executable"
-            " such as .venv/bin/python, or the folder of a virtual environment."
-        )
+        raise InputError(f"--python {str(python)!r} is not an interpreter that can be run. {_ALLOWED}")
+    _check_is_python(python)
     return python
+
+
+def _check_is_python(python: Path) -> None:
+    """Ask harmlessly: any other program would take our files for its own arguments."""
+    command = [str(python), "-I", "-S", "-c", "print('Python ' + 'speaks')"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"--python {str(python)!r} does not start: {error}. {_ALLOWED}") from error
+    if answer.stdout.strip() != b"Python speaks":
+        raise InputError(f"--python {str(python)!r} is no Python interpreter. {_ALLOWED}")
 
 
 def _can_run(path: Path) -> bool:

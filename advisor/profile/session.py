@@ -1,38 +1,25 @@
-"""``profile``: one run of the script in a child process, from its start to the Trace."""
+"""``profile``: a script, from its path to the Trace."""
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from advisor.errors import GpuUnusableError, InputError
 from advisor.gpus import resolve_gpu
+from advisor.profile.attempt import Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
-from advisor.profile.environment import child_environment, redact, redact_arguments
-from advisor.profile.failures import failure
+from advisor.profile.environment import redact_arguments
 from advisor.profile.fake_data import FakeField
 from advisor.profile.interpreter import candidates
-from advisor.profile.launch import Ending, Progress, run_child
-from advisor.profile.recording import Recording, read_recording, trace_of
-from advisor.profile.timeline import Timeline, read_timeline
+from advisor.profile.launch import Progress
+from advisor.profile.recording import trace_of
+from advisor.profile.sandbox import check_sandbox
 from advisor.types import Trace
 
 DEFAULT_TIMEOUT_S = 300.0
-_CHILD = Path(__file__).with_name("child.py")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PretendedGpu:
-    """The GPU that the script believes it has; a data-centre GPU that can do all precisions."""
-
-    name: str = "NVIDIA A100-SXM4-80GB"
-    compute_capability: str = "8.0"
-    num_sms: int = 108
-    memory_bytes: int = 85_097_971_712
 
 
 def pretend(name: str) -> PretendedGpu:
@@ -56,19 +43,6 @@ def pretend(name: str) -> PretendedGpu:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What the child is to do."""
-
-    script: str
-    arguments: tuple[str, ...]
-    backend: str
-    gpu: PretendedGpu
-    fake_data: Mapping[str, object] | None = None
-    world_size: int | None = None
-    skip_patches: tuple[str, ...] = field(default=())
-
-
 def profile(
     script: Path,
     arguments: Sequence[str] = (),
@@ -80,6 +54,7 @@ def profile(
     fake_data: Sequence[FakeField] = (),
     num_samples: int | None = None,
     world_size: int | None = None,
+    sandbox: bool = False,
     progress: Progress | None = None,
 ) -> Trace:
     """Run a training script for a few optimizer steps and describe one iteration.
@@ -95,11 +70,12 @@ def profile(
         fake_data: what one sample looks like, to feed such samples instead of the script's data.
         num_samples: how many a missing data set has.
         world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
-            had started it; None: by itself, unless it needs torchrun, then 1.
+            had started it; None: by itself, unless it needs torchrun, then 1. For the fake backend.
+        sandbox: run the script in bubblewrap, where it can write nothing and has no network.
         progress: is told in words how far it is.
 
     Raises:
-        InputError: no such script, backend or interpreter, not Python, or no torch in it.
+        InputError: no such script, backend or interpreter, not Python, no torch in it, or no sandbox.
         GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
@@ -108,27 +84,30 @@ def profile(
     if world_size is not None and world_size < 1:
         raise InputError(f"the world must have 1 process or more, not {world_size!r}.")
     _check_script(script)
-    job = _Job(
-        str(script),
-        tuple(arguments),
-        backend,
-        gpu or PretendedGpu(),
-        _fed(fake_data, num_samples),
-        world_size,
+    if sandbox:
+        check_sandbox()
+    job = Job(
+        script=str(script),
+        arguments=tuple(arguments),
+        backend=backend,
+        gpu=gpu or PretendedGpu(),
+        fake_data=_fed(fake_data, num_samples),
+        world_size=world_size,
     )
+    limits = Limits(timeout_s=timeout_s, sandbox=sandbox)
     interpreters = candidates(python, os.environ)
     try:
         check_backend(backend, os.environ)
-        return _trace(job, interpreters, timeout_s, progress)
+        return _trace(job, interpreters, limits, progress)
     except GpuUnusableError as error:
         if backend != "auto":
             raise
-        trace = _trace(replace(job, backend="fake"), interpreters, timeout_s, progress)
+        trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
         return replace(trace, warnings=(f"profiled without the GPU: {error}", *trace.warnings))
 
 
-def _trace(job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None) -> Trace:
-    recording, timeline = _record(job, interpreters, timeout_s, progress)
+def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:
+    recording, timeline = record(job, interpreters, limits, progress)
     return trace_of(recording, job.script, redact_arguments(job.arguments, os.environ), timeline)
 
 
@@ -154,63 +133,3 @@ def _check_script(script: Path) -> None:
         )
     if not os.access(script, os.R_OK):
         raise InputError(f"cannot read {str(script)!r}: check its permissions.")
-
-
-def _record(
-    job: _Job, interpreters: Sequence[Path], timeout_s: float, progress: Progress | None
-) -> tuple[Recording, Timeline | None]:
-    """What the first interpreter that has torch recorded."""
-    for position, interpreter in enumerate(interpreters):
-        if progress is not None:
-            progress(f"profiling {job.script} with {interpreter}")
-        recording, timeline, ending = _attempt(job, interpreter, timeout_s, progress)
-        status = None if recording is None else recording["status"]
-        if recording is not None and status == "ok":
-            return recording, timeline
-        if status == "needs_torchrun":
-            return _record(replace(job, world_size=1), [interpreter], timeout_s, progress)
-        if status == "no_torch" and position + 1 < len(interpreters):
-            continue
-        raise failure(
-            recording,
-            script=job.script,
-            python=str(interpreter),
-            returncode=ending.returncode,
-            log=ending.log,
-            timeout_s=timeout_s,
-        )
-    raise InputError("no Python interpreter was found: name one that has torch with --python.")
-
-
-def _attempt(
-    job: _Job, interpreter: Path, timeout_s: float, progress: Progress | None
-) -> tuple[Recording | None, Timeline | None, Ending]:
-    with tempfile.TemporaryDirectory(prefix="advisor-profile-") as name:
-        folder = Path(name)
-        files = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
-        paths = {key: str(folder / file) for key, file in files.items()}
-        job_path = folder / "job.json"
-        job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
-        ending = run_child(
-            [interpreter, _CHILD, job_path],
-            environment=child_environment(os.environ, hides_gpus=job.backend == "cpu")
-            # Builds that are cut off leave a lock behind, on which the next one waits for ever.
-            | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")},
-            log_path=folder / "log.txt",
-            progress_path=Path(paths["progress"]),
-            timeout_s=timeout_s,
-            progress=progress,
-        )
-        recording = read_recording(Path(paths["result"]))
-        has_timeline = recording is not None and "iteration_s" in recording
-        timeline = read_timeline(Path(paths["timeline"])) if has_timeline else None
-    log = redact(ending.log, os.environ)
-    return _without_secrets(recording), timeline, replace(ending, log=log)
-
-
-def _without_secrets(recording: Recording | None) -> Recording | None:
-    if recording is None:
-        return None
-    shown = {key: redact(recording[key], os.environ) for key in ("message", "traceback")
-             if isinstance(recording.get(key), str)}  # fmt: skip
-    return {**recording, **shown}

@@ -195,6 +195,8 @@ def _real(func: Any, args: Any, kwargs: Any) -> Any:
         return args[0]
     if func is aten.is_pinned.default:
         return False
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
     return func(*args, **kwargs)
 
 

@@ -84,6 +84,7 @@ def _ended(status: str, details: dict[str, Any], session: Any, iterations: Any) 
         "backend": session.backend,
         "num_spans": iterations.num_spans,
         "fed_fake_data": session.fake_data is not None,
+        "refused": list(session.refused),
     }
     if status != "ended":
         return status, details

@@ -13,6 +13,7 @@ from .loading import Loading
 from .memory import MemoryTracker
 from .mode import HybridMode
 from .recorder import Recorder
+from .saved_files import SavedFiles
 from .stop import Stopper
 from .watching import WatchingMode
 from .world import World
@@ -27,6 +28,9 @@ class Session:
         amp_dtype: what autocast cast to in the current span, None if it did not.
         fake_data: what takes the place of the script's data, None for its own.
         warnings: what the user should know about this run, in order, each once.
+        refused: what was not downloaded, in order.
+        saved: where the script's checkpoints go instead of their place.
+        restores_to_gpu: whether what was saved on the GPU is loaded to it; ``torch.load`` may say no.
     """
 
     def __init__(self, gpu: PretendedGpu, backend: str = "fake", world: World | None = None) -> None:
@@ -50,6 +54,9 @@ class Session:
         self.torchvision_library: Any = None
         self.fake_data: FakeData | None = None
         self.warnings: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
+        self.saved = SavedFiles()
+        self.restores_to_gpu = True
 
     def use_fake_data(self, fields: list[dict[str, Any]], num_samples: int | None) -> None:
         """Feed samples of these fields; how long they take to make says nothing of the script's data."""

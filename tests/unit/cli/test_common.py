@@ -184,6 +184,7 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     settings = Settings(
         profile={
             "python": python, "timeout": "90s", "backend": "cpu", "fake_data": "3x8:float32", "samples": 50,
+            "sandbox": True,
         }
     )  # fmt: skip
     load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
@@ -197,6 +198,7 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
         "fake_data": (FakeField(name=None, shape=(3, 8), kind="float32"),),
         "num_samples": 50,
         "world_size": None,
+        "sandbox": True,
     }
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,8 @@ def probe_results(tmp_path_factory):
     (folder / "groups.json").write_text(json.dumps(all_groups()))
     server = Path(__file__).with_name("probe_server.py")
     command = [sys.executable, server, folder / "groups.json", folder / "results.json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+                          env=os.environ | {"TMPDIR": str(folder)})  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
 

@@ -2,6 +2,7 @@
 
 from tests.unit.profile import framework_probes
 from tests.unit.profile.distributed_probes import COLLECTIVE_PROBES, DISTRIBUTED_PROBES
+from tests.unit.profile.file_probes import FILE_PROBES
 
 PATCH_PROBES = {
     **framework_probes.PATCH_PROBES,
@@ -246,16 +247,6 @@ result = list(model(torch.zeros(3, 4, device="cuda")).shape)
         [3, 2],
     ),
     **DISTRIBUTED_PROBES,
-    "saving": (
-        """
-import pathlib, tempfile
-with tempfile.TemporaryDirectory() as folder:
-    path = pathlib.Path(folder) / "model.pt"
-    torch.save(nn.Linear(2, 2).state_dict(), path)
-    result = path.exists()
-""",
-        False,
-    ),
     "legacy_types": (
         """
 import numpy
@@ -293,6 +284,7 @@ result = [found, str(torch.ones(2, device="cuda").device), "aten::zeros" in ops(
 """,
         [["cuda:0", "cuda:0"], "cuda:0", True],
     ),
+    **FILE_PROBES,
 }
 
 _COUNTED = """

@@ -1,9 +1,12 @@
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from advisor.profile.environment import child_environment, is_secret, redact
+
+TEMPORARY = Path("/job/tmp")
 
 
 @pytest.mark.parametrize(
@@ -16,7 +19,7 @@ from advisor.profile.environment import child_environment, is_secret, redact
 )  # fmt: skip
 def test_secrets_are_kept_from_the_script(name):
     assert is_secret(name)
-    assert child_environment({name: "x"}).get(name, "gone") in ("gone", os.devnull)
+    assert child_environment({name: "x"}, TEMPORARY).get(name, "gone") in ("gone", os.devnull)
 
 
 @pytest.mark.parametrize(
@@ -25,13 +28,31 @@ def test_secrets_are_kept_from_the_script(name):
      "OMP_NUM_THREADS", "KEYBOARD", "SECRETARY"],
 )  # fmt: skip
 def test_the_rest_is_passed_on(name):
-    assert child_environment({name: "x"})[name] == "x"
+    assert child_environment({name: "x"}, TEMPORARY)[name] == "x"
 
 
-def test_credential_files_and_uploads_are_switched_off():
-    environment = child_environment({"WANDB_MODE": "online"})
-    assert environment["AWS_SHARED_CREDENTIALS_FILE"] == os.devnull
-    assert environment["WANDB_MODE"] == "disabled"
+@pytest.mark.parametrize(
+    "name",
+    ["AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG", "DOCKER_CONFIG",
+     "HF_TOKEN_PATH", "KAGGLE_CONFIG_DIR", "KUBECONFIG", "NETRC"],
+)  # fmt: skip
+def test_credential_files_are_out_of_sight(name):
+    assert child_environment({name: "/home/me/secret"}, TEMPORARY)[name] == os.devnull
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("WANDB_MODE", "disabled"), ("NEPTUNE_MODE", "debug"), ("COMET_MODE", "disabled"),
+     ("CLEARML_OFFLINE_MODE", "1"), ("HF_HUB_OFFLINE", "1"), ("TRANSFORMERS_OFFLINE", "1"),
+     ("HF_DATASETS_OFFLINE", "1")],
+)  # fmt: skip
+def test_uploads_and_downloads_are_switched_off_whatever_the_user_set(name, value):
+    assert child_environment({name: "online"}, TEMPORARY)[name] == value
+
+
+def test_temporary_files_go_with_the_job():
+    environment = child_environment({"TMPDIR": "/elsewhere"}, TEMPORARY)
+    assert [environment[name] for name in ("TMPDIR", "TEMP", "TMP")] == [str(TEMPORARY)] * 3
 
 
 @pytest.mark.parametrize(

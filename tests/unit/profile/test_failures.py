@@ -228,3 +228,24 @@ def test_what_works_without_the_gpu_says_so(found, words):
 )
 def test_what_fails_without_the_gpu_too_does_not(found):
     assert type(explain(**found)) is ProfileError
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("OSError: [Errno 30] Read-only file system: 'x'", "without --sandbox"),
+        ("OSError: [Errno 28] No space left on device", "TMPDIR"),
+        ("RuntimeError: PytorchStreamWriter failed writing file data/0", "TMPDIR"),
+        ("ConnectionError: Couldn't reach 'imdb' on the Hub (OfflineModeIsEnabled)", "only caches are read"),
+        ("FileNotFoundError: 'best.pt'", "can be read back"),
+    ],
+)
+def test_what_the_profiler_forbids_is_explained(message, words):
+    assert words in str(explain("crashed", message=message))
+    assert words not in str(explain("crashed", message="ValueError: the learning rate is wrong"))
+
+
+def test_what_was_not_downloaded_is_named():
+    text = str(explain("crashed", message="OSError: no such model", refused=["bert-base", "imdb"]))
+    assert "could not download before that: 'bert-base', 'imdb'" in text
+    assert "run it once by itself" in text

@@ -1,3 +1,4 @@
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from advisor.profile.interpreter import candidates
 def make_interpreter(folder):
     path = folder / "bin" / "python"
     path.parent.mkdir(parents=True)
-    path.write_text("#!/bin/sh\n")
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     path.chmod(0o755)
     return path
 
@@ -40,3 +41,25 @@ def test_a_wrong_path_says_what_is_allowed(name, tmp_path):
     (tmp_path / "data.txt").write_text("")
     with pytest.raises(InputError, match=r"not an interpreter .* \.venv/bin/python"):
         candidates(tmp_path / name, {})
+
+
+@pytest.mark.parametrize("program", ["ls", "rm", "sh", "true", "cat"])
+def test_another_program_is_no_interpreter(program):
+    path = Path(shutil.which(program))
+    with pytest.raises(InputError, match=rf"'{path}' is no Python interpreter\. Name an executable"):
+        candidates(path, {})
+
+
+def test_a_file_that_does_not_start_says_so(tmp_path):
+    broken = make_interpreter(tmp_path)
+    broken.write_text("#!/no/such/program\n")
+    with pytest.raises(InputError, match=r"does not start: .*Name an executable"):
+        candidates(broken, {})
+
+
+def test_a_program_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
+    slow = make_interpreter(tmp_path)
+    slow.write_text("#!/bin/sh\nexec sleep 20\n")
+    monkeypatch.setattr("advisor.profile.interpreter._ANSWER_S", 0.2)
+    with pytest.raises(InputError, match=r"does not start: .*timed out"):
+        candidates(slow, {})

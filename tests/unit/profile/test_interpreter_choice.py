@@ -16,7 +16,7 @@ OURS = Path(sys.executable)
 def environment_at(folder: Path, *, mode: int = 0o755) -> Path:
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\n")
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(mode)
     return python
 

@@ -11,11 +11,13 @@ import pytest
 
 from advisor.errors import InputError, ProfileError, UnknownGpuError
 from advisor.gpus import resolve_gpu
-from advisor.profile import session
+from advisor.profile import attempt
 from advisor.profile.session import PretendedGpu, pretend, profile
 from tests.unit.profile.test_recording import recording
 
 SECRET = "hunter22-hunter22"
+# What tells an interpreter from another program.
+ANSWERS = '[ "$1" = -I ] && echo Python speaks && exit'
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def interpreter(folder: Path, name: str, **result: Any) -> Path:
     program = home / "python"
     program.write_text(
         f"""#!/bin/sh
+{ANSWERS}
 printf '%s\\n' "$@" > '{home}/argv'
 cp "$2" '{home}/job.json'
 env > '{home}/environ'
@@ -174,7 +177,7 @@ def test_no_interpreter_at_all(script, monkeypatch):
 
 def test_the_timeout_is_told(script, tmp_path):
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.write_text(f"#!/bin/sh\n{ANSWERS}\nexec sleep 60\n")
     python.chmod(0o755)
     with pytest.raises(ProfileError, match=r"within 0\.05 s"):
         profile(script, python=python, timeout_s=0.05)
@@ -234,3 +237,41 @@ def test_the_child_is_told_the_world(script, tmp_path, world_size):
 def test_a_world_has_a_process(script, world_size):
     with pytest.raises(InputError, match=f"1 process or more, not {world_size}"):
         profile(script, world_size=world_size)
+
+
+def test_a_disk_without_room_for_the_result_is_told(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "silent")
+    monkeypatch.setattr(attempt, "_ROOM_BYTES", 2**62)
+    with pytest.raises(InputError, match=r"temporary folder: .*No space left.*TMPDIR"):
+        profile(script, python=python)
+
+
+def test_without_any_temporary_folder_the_error_says_so(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "good", status="ok")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match=r"cannot use the temporary folder.*TMPDIR"):
+        profile(script, python=python)
+
+
+def test_other_faults_are_not_blamed_on_the_folder(script, tmp_path):
+    def broken_pipe(_: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        profile(script, python=interpreter(tmp_path, "good", status="ok"), progress=broken_pipe)
+
+
+def test_a_sandbox_is_checked_before_anything_runs(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "good", status="ok")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="bubblewrap"):
+        profile(script, python=python, sandbox=True)
+    assert not (python.parent / "argv").exists()
+
+
+def test_temporary_files_of_the_script_lie_with_the_job(script, tmp_path):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python)
+    environ = dict(line.split("=", 1) for line in (python.parent / "environ").read_text().splitlines())
+    job = (python.parent / "argv").read_text().splitlines()[1]
+    assert environ["TMPDIR"] == environ["TMP"] == str(Path(job).parent / "tmp")

@@ -17,11 +17,20 @@ ORDER = (
     "conversion", "autocast", "scaler", "dropout", "attention", "batch_norm", "rnn", "rnn_cells",
     "optimizers", "initialisation", "compiling", "fake_data", "data_loader", "data_parallel",
     "process_group", "object_collectives", "spawning", "distributed_data_parallel", "fully_sharded",
-    "dtensor", "storage", "saving", "threads", "legacy_types", "torchvision_ops", "transformers_tracing",
+    "dtensor", "storage", "saving", "restoring", "saved_paths", "saving_libraries", "safetensors_files",
+    "distributed_checkpoint", "loggers", "downloads", "threads", "legacy_types", "torchvision_ops",
+    "transformers_tracing",
 )  # fmt: skip
 
-# What a script must not do, or cannot while it is watched, on a device that is really there.
-ON_REAL_DEVICE = {"cpu": ("compiling", "data_loader", "saving"), "cuda": ("data_loader", "saving")}
+# On a device that is really there: what keeps the script from leaving a trace, and what watches its data.
+_NO_TRACE = (
+    "saving", "restoring", "saved_paths", "saving_libraries", "safetensors_files", "distributed_checkpoint",
+    "loggers", "downloads",
+)  # fmt: skip
+ON_REAL_DEVICE = {
+    "cpu": ("compiling", "fake_data", "data_loader", *_NO_TRACE),
+    "cuda": ("fake_data", "data_loader", *_NO_TRACE),
+}
 
 
 def install(session: Session, skip: frozenset[str] = frozenset()) -> None:

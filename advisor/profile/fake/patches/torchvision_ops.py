@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ..imports import after_import  # noqa: TID252 - the payload has another name in the child
+from ..importing import when_imported
 
 if TYPE_CHECKING:
     from advisor.profile.fake.session import Session
@@ -70,7 +70,7 @@ def install(session: Session) -> None:
             if importlib.util.find_spec("torchvision._autograd_registrations") is not None:
                 extension.__dict__.update(_has_ops=lambda: True, _check_cuda_version=lambda: -1)
 
-    after_import("torchvision.extension", declare_if_missing)
+    when_imported("torchvision.extension", declare_if_missing)
 
 
 def _declare(session: Session) -> None:

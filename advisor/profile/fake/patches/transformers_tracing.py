@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ..imports import after_import  # noqa: TID252 - the payload has another name in the child
+from ..importing import when_imported
 
 if TYPE_CHECKING:
     from advisor.profile.fake.session import Session
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def install(session: Session) -> None:  # noqa: ARG001
     """Replace the question in the versions that ask it."""
-    after_import("transformers.utils.import_utils", _never_tracing)
+    when_imported("transformers.utils.import_utils", _never_tracing)
 
 
 def _never_tracing(module: ModuleType) -> None:

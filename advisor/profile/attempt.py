@@ -1,0 +1,147 @@
+"""One job in a child process, from its folder to what it recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.profile.environment import child_environment, redact
+from advisor.profile.failures import failure
+from advisor.profile.launch import Ending, Progress, run_child
+from advisor.profile.recording import Recording, read_recording
+from advisor.profile.sandbox import sandboxed, signalled
+from advisor.profile.timeline import Timeline, read_timeline
+
+# A pipe that broke, say, has nothing to do with the folder.
+_UNUSABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
+# A result needs no more.
+_ROOM_BYTES = 2**20
+_CHILD = Path(__file__).with_name("child.py")
+_FILES = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretendedGpu:
+    """The GPU that the script believes it has; a data-centre GPU that can do all precisions."""
+
+    name: str = "NVIDIA A100-SXM4-80GB"
+    compute_capability: str = "8.0"
+    num_sms: int = 108
+    memory_bytes: int = 85_097_971_712
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the child is to do.
+
+    Attributes:
+        fake_data: fields and number of samples that take the place of the script's data.
+        world_size: processes that the script believes to be rank 0 of.
+        skip_patches: left out, for tests.
+    """
+
+    script: str
+    arguments: tuple[str, ...]
+    backend: str
+    gpu: PretendedGpu
+    fake_data: Mapping[str, object] | None = None
+    world_size: int | None = None
+    skip_patches: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How the child is held."""
+
+    timeout_s: float
+    sandbox: bool
+
+
+def record(
+    job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None
+) -> tuple[Recording, Timeline | None]:
+    """What the first interpreter that has torch recorded, and on a real GPU what ran there.
+
+    Raises:
+        InputError: no interpreter, none with torch, no Python script, no usable temporary folder.
+        ProfileError: the script failed or made no iteration.
+    """
+    for position, interpreter in enumerate(interpreters):
+        if progress is not None:
+            progress(f"profiling {job.script} with {interpreter}")
+        recording, timeline, ending = _attempt(job, interpreter, limits, progress)
+        status = None if recording is None else recording["status"]
+        if recording is not None and status == "ok":
+            return recording, timeline
+        if status == "needs_torchrun":
+            return record(replace(job, world_size=1), [interpreter], limits, progress)
+        if status == "no_torch" and position + 1 < len(interpreters):
+            continue
+        raise failure(
+            recording,
+            script=job.script,
+            python=str(interpreter),
+            returncode=ending.returncode,
+            log=ending.log,
+            timeout_s=limits.timeout_s,
+        )
+    raise InputError("no Python interpreter was found: name one that has torch with --python.")
+
+
+def _attempt(
+    job: Job, interpreter: Path, limits: Limits, progress: Progress | None
+) -> tuple[Recording | None, Timeline | None, Ending]:
+    with _job_folder() as folder:
+        temporary = folder / "tmp"
+        temporary.mkdir()
+        paths = {key: str(folder / file) for key, file in _FILES.items()}
+        job_path = folder / "job.json"
+        job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
+        command: list[str | Path] = [interpreter, _CHILD, job_path]
+        ending = run_child(
+            sandboxed(command, folder) if limits.sandbox else command,
+            environment=child_environment(os.environ, temporary, hides_gpus=job.backend == "cpu"),
+            log_path=folder / "log.txt",
+            progress_path=Path(paths["progress"]),
+            timeout_s=limits.timeout_s,
+            progress=progress,
+        )
+        recording = read_recording(Path(paths["result"]))
+        if recording is None and shutil.disk_usage(folder).free < _ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+        was_measured = recording is not None and "iteration_s" in recording
+        timeline = read_timeline(Path(paths["timeline"])) if was_measured else None
+    returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
+    shown = Ending(returncode=returncode, log=redact(ending.log, os.environ))
+    return _without_secrets(recording), timeline, shown
+
+
+@contextlib.contextmanager
+def _job_folder() -> Iterator[Path]:
+    """A folder for everything of one run, removed after it."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as name:
+            yield Path(name)
+    except OSError as error:
+        if error.errno not in _UNUSABLE:
+            raise
+        raise InputError(
+            f"cannot use the temporary folder: {error}. Make room there, or name another one with the"
+            " variable TMPDIR."
+        ) from error
+
+
+def _without_secrets(recording: Recording | None) -> Recording | None:
+    if recording is None:
+        return None
+    shown = {key: redact(recording[key], os.environ) for key in ("message", "traceback")
+             if isinstance(recording.get(key), str)}  # fmt: skip
+    return {**recording, **shown}

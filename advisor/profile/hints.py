@@ -1,0 +1,66 @@
+"""Why a script fails under the profiler and nowhere else, told from a word of its error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.profile.missing_data import fed_hint, missing_data_hint
+
+_EXTENSION = (
+    " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"
+    " it use torch's own operators."
+)
+_DOWNLOADS = (
+    " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
+    " are filled, then profile it again."
+)
+_FULL = (
+    " What it saves goes to the temporary folder while it is profiled: make room there, or name another one"
+    " with the variable TMPDIR."
+)
+# What a script meets under the profiler and nowhere else: a word of its error -> why.
+_HINTS = {
+    **dict.fromkeys(
+        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK"),
+        " Where several processes train together, say how many: --world N.",
+    ),
+    "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
+    "EOFError": " Its standard input is empty while it is profiled: give its answers as arguments.",
+    "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
+    " less data in main memory, or make the data on the GPU.",
+    "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
+    "CUDAGraph": " CUDA graphs cannot be captured without a GPU: switch them off while it is profiled; the"
+    " operators stay the same.",
+    "CUDA_HOME": _EXTENSION,
+    "Error building extension": _EXTENSION,
+    "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
+    " without --sandbox, or have it write below tempfile.gettempdir().",
+    "No space left on device": _FULL,
+    "PytorchStreamWriter failed": _FULL,
+    "OfflineModeIsEnabled": _DOWNLOADS,
+    "couldn't connect to": _DOWNLOADS,
+    "Couldn't reach": _DOWNLOADS,
+    "FileNotFoundError": " Of what it saves while it is profiled, only files of torch.save, safetensors"
+    " and the common libraries can be read back.",
+    "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
+    " needs an __init__.py, or call advisor from that folder's parent.",
+    "device_count": " It sees one GPU while it is profiled: let it accept that, or say --world N.",
+}
+
+
+def hint_of(recording: Mapping[str, Any]) -> str:
+    """What the profiler has to do with the script's error, a sentence after a space; or nothing."""
+    message = recording.get("message", "")
+    refused = recording.get("refused", ())
+    if refused:
+        return f" What it could not download before that: {', '.join(map(repr, refused))}.{_DOWNLOADS}"
+    if recording.get("fed_fake_data"):
+        return fed_hint(message)
+    # The script's own line tells what it asked; its error need not.
+    lines = str(recording.get("traceback", "")).splitlines()
+    asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
+    text = "\n".join([message, *asserted[-1:]])
+    known = next((hint for word, hint in _HINTS.items() if word in text), "")
+    # What is missing may be data, or what the script saved, or what a hub has.
+    return known if known == _DOWNLOADS else missing_data_hint(message) or known

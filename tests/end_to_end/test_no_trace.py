@@ -1,0 +1,132 @@
+"""What a profiled script leaves behind: nothing, also when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InputError, ProfileError
+from advisor.profile import profile
+from tests.end_to_end.profile_scripts import LOOP
+from tests.end_to_end.test_profile import wait_for_end
+
+pytestmark = pytest.mark.torch
+
+SAVES = (
+    LOOP
+    + """
+import os, shutil, tempfile
+best = 0.0
+for epoch, (inputs, labels) in enumerate(loader):
+    train_step(inputs, labels)
+    torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, "last.pt")
+    shutil.copyfile("last.pt", "best.pt")
+    assert os.path.exists("best.pt")
+    checkpoint = torch.load("best.pt", map_location=device)
+    assert checkpoint["epoch"] == epoch
+    model.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(b"left behind")
+"""
+)
+# Neither it nor its worker minds a polite request.
+STUBBORN = """
+import os, signal, subprocess, sys, time
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+worker = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+open("part", "w").write(f"{os.getpid()} {worker.pid}")
+os.rename("part", "pids")
+while True:
+    try:
+        time.sleep(100)
+    except BaseException:
+        pass
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.chdir(home)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    return home
+
+
+def write(folder: Path, code: str) -> Path:
+    script = folder / "train.py"
+    script.write_text(textwrap.dedent(code))
+    return script
+
+
+def test_checkpoints_are_read_back_and_the_owners_stay(folder, tmp_path):
+    (folder / "best.pt").write_text("weeks of work")
+    trace = profile(write(folder, SAVES))
+    assert trace.batch_size == 8
+    assert (folder / "best.pt").read_text() == "weeks of work"
+    assert sorted(path.name for path in folder.iterdir()) == ["best.pt", "train.py"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert any("torch.save" in warning for warning in trace.warnings)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, tmp_path):
+    write(folder, STUBBORN)
+    command = subprocess.Popen(
+        [sys.executable, "-m", "advisor", "profile", "train.py", "--out", "train.trace.json.gz"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+        env=os.environ | {"TMPDIR": str(tmp_path / "tmp")},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (folder / "pids").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    command.send_signal(number)
+    printed = "".join(command.communicate(timeout=20))
+    assert command.returncode == 130
+    assert "Traceback" not in printed
+    for pid in (folder / "pids").read_text().split():
+        wait_for_end(pid)
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert sorted(path.name for path in folder.iterdir()) == ["pids", "train.py"]
+
+
+WRITES = LOOP + "open('notes.txt', 'w')"
+CONNECTS = LOOP + "import socket; socket.create_connection(('192.0.2.1', 80), timeout=20)"
+
+
+def failed_in_sandbox(script: Path) -> str | None:
+    """The error of a run in the sandbox; None where this machine refuses one and says so."""
+    with pytest.raises((InputError, ProfileError)) as failed:
+        profile(script, sandbox=True)
+    return None if "does not let bubblewrap" in str(failed.value) else str(failed.value)
+
+
+def test_in_the_sandbox_nothing_can_be_written(folder):
+    text = failed_in_sandbox(write(folder, WRITES))
+    assert text is None or ("Read-only file system: 'notes.txt'" in text and "without --sandbox" in text)
+    assert [path.name for path in folder.iterdir()] == ["train.py"]
+
+
+def test_in_the_sandbox_there_is_no_network(folder):
+    text = failed_in_sandbox(write(folder, CONNECTS))
+    assert text is None or "Network is unreachable" in text
+
+
+def test_in_the_sandbox_the_trace_is_the_same(folder, tmp_path):
+    if failed_in_sandbox(write(folder, WRITES)) is None:
+        return
+    script = write(folder, SAVES)
+    inside, outside = profile(script, sandbox=True), profile(script)
+    assert (inside.ops, inside.memory) == (outside.ops, outside.memory)
+    assert list((tmp_path / "tmp").iterdir()) == []

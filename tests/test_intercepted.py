@@ -1,0 +1,56 @@
+"""The page on what is intercepted is complete, and names only what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import advisor.profile
+from advisor.profile.environment import ADDED, TEMPORARY
+from advisor.profile.fake import importing
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "what-is-intercepted.md").read_text()
+PATCHES = sorted(
+    path.stem for path in (Path(advisor.profile.__file__).parent / "fake" / "patches").glob("[a-z]*.py")
+)
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_every_patch_is_listed(name: str) -> None:
+    assert f"`{name}`" in PAGE.partition("## Patches of torch")[2]
+
+
+def test_every_listed_patch_exists() -> None:
+    rows = PAGE.partition("|---|---|\n")[2].rpartition("|---|---|\n")[2].splitlines()
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert listed == set(PATCHES)
+
+
+@pytest.mark.parametrize("name", [*ADDED, *TEMPORARY])
+def test_every_variable_is_listed(name: str) -> None:
+    assert f"`{name}`" in PAGE
+
+
+def test_every_listed_variable_is_set() -> None:
+    variables = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", PAGE))
+    assert variables == {*ADDED, *TEMPORARY}
+
+
+@pytest.mark.torch
+def test_every_library_that_is_changed_is_listed() -> None:
+    pytest.importorskip("torch")
+    from advisor.profile.fake.patches import downloads, loggers, saving_libraries
+
+    modules = {*downloads._UPLOADS, *loggers._TRACKERS, *loggers._SUMMARY_WRITERS, *saving_libraries._WRITES}
+    names = {
+        "wandb": "Weights & Biases", "comet_ml": "Comet", "huggingface_hub": "Hugging Face",
+        "transformers": "Hugging Face", "lightning_fabric": "Lightning", "pytorch_lightning": "Lightning",
+        "torch": "TensorBoard",
+    }  # fmt: skip
+    assert importing._finder.actions == {}  # looking at the tables changes nothing here
+    for module in modules:
+        package = module.partition(".")[0]
+        assert names.get(package, package).lower() in PAGE.lower(), package

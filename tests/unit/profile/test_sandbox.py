@@ -1,0 +1,89 @@
+"""The sandbox: its command line, and what a person is told where there can be none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InputError
+from advisor.profile.sandbox import check_sandbox, sandboxed, signalled
+
+
+def bubblewrap(folder: Path, code: str) -> None:
+    """A program of that name that does what ``code`` says."""
+    program = folder / "bwrap"
+    program.write_text("#!/bin/sh\n" + code)
+    program.chmod(0o755)
+
+
+def why_not() -> str | None:
+    """What speaks against a sandbox on this machine."""
+    try:
+        check_sandbox()
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def test_without_bubblewrap_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"not installed: apt install bubblewrap.*Linux only"):
+        check_sandbox()
+
+
+def test_a_kernel_that_refuses_is_named(tmp_path, monkeypatch):
+    bubblewrap(tmp_path, "echo 'bwrap: No permissions to create new namespace' >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match=r"\(bwrap: No permissions to create .*\)\. Allow user namespaces"):
+        check_sandbox()
+
+
+def test_a_bubblewrap_that_does_not_start_is_named(tmp_path, monkeypatch):
+    bubblewrap(tmp_path, "")
+    (tmp_path / "bwrap").write_text("#!/no/such/program\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="bubblewrap does not start"):
+        check_sandbox()
+
+
+def test_one_that_works_passes(tmp_path, monkeypatch):
+    bubblewrap(tmp_path, "exit 0")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check_sandbox()
+
+
+def test_only_the_jobs_folder_can_be_written(tmp_path):
+    command = [str(part) for part in sandboxed(["python", "child.py"], tmp_path)]
+    assert command[0] == "bwrap"
+    assert command[-3:] == ["--", "python", "child.py"]
+    binds = [position for position, part in enumerate(command) if part.endswith("bind")]
+    assert [command[at : at + 3] for at in binds] == [
+        ["--ro-bind", "/", "/"],
+        ["--bind", str(tmp_path), str(tmp_path)],
+    ]
+    assert {"--unshare-net", "--unshare-pid", "--die-with-parent"} < set(command)
+    assert command[command.index("--chdir") + 1] == str(Path.cwd())
+
+
+def test_signals_have_the_number_that_subprocess_gives_them():
+    assert [signalled(code) for code in (None, 0, 5, 128, 137, 143, 200)] == [None, 0, 5, 128, -9, -15, 200]
+
+
+def test_the_real_one_isolates_or_the_error_says_why(tmp_path):
+    if refusal := why_not():
+        assert "bubblewrap" in refusal
+        return
+    (tmp_path / "mine").mkdir()
+    code = f"echo 1 > {tmp_path}/mine/a; echo 1 > {tmp_path}/b; kill -9 $$"
+    shell = shutil.which("sh")
+    ending = subprocess.run(
+        [str(part) for part in sandboxed([shell, "-c", code], tmp_path / "mine")],
+        capture_output=True, text=True, check=False, env=os.environ,
+    )  # fmt: skip
+    assert signalled(ending.returncode) == -9
+    assert "Read-only file system" in ending.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine"]
