@@ -11,7 +11,7 @@ import pytest
 
 from advisor.errors import InputError, ProfileError, UnknownGpuError
 from advisor.gpus import resolve_gpu
-from advisor.profile import attempt
+from advisor.profile import attempt, session
 from advisor.profile.session import PretendedGpu, pretend, profile
 from tests.unit.profile.test_recording import recording
 
