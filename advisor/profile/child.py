@@ -17,7 +17,18 @@ from types import ModuleType
 PAYLOAD = "_gpu_advisor_payload"
 
 
-def _load_payload() -> ModuleType:
+def load_payload(module: str) -> ModuleType:
+    """A module of the payload, under its private package name.
+
+    Raises:
+        ImportError: the payload is not where it was installed, or torch is missing.
+    """
+    if PAYLOAD not in sys.modules:
+        _load_package()
+    return importlib.import_module(f"{PAYLOAD}.{module}")
+
+
+def _load_package() -> None:
     folder = Path(__file__).resolve().parent / "fake"
     spec = importlib.util.spec_from_file_location(
         PAYLOAD, folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -27,7 +38,6 @@ def _load_payload() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[PAYLOAD] = module
     spec.loader.exec_module(module)
-    return module
 
 
 def _yield_to_the_project() -> None:
@@ -53,9 +63,7 @@ def main() -> None:
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
     _yield_to_the_project()
-    _load_payload()
-    runner = importlib.import_module(PAYLOAD + ".run")
-    runner.run(job)
+    load_payload("run").run(job)
 
 
 if __name__ == "__main__":

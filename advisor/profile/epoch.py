@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _GIVE = "give --iterations, or --iterations-per-epoch with --epochs"
+NO_LOADER = "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,7 @@ def epoch_of(recording: Mapping[str, Any]) -> Epoch:
     passes = max(1, recording["num_backward_passes"]) if single else 1
     loading = recording["loading"]
     if loading is None:
-        warning = (
-            "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
-        )
-        return Epoch(accumulation=passes, warnings=(warning,))
+        return Epoch(accumulation=passes, warnings=(NO_LOADER,))
     if loading["fetches"] == 0:
         warning = "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE
         return Epoch(

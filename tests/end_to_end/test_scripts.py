@@ -205,7 +205,7 @@ def test_the_script_believes_it_has_the_gpu_it_is_told(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        ("torch.distributed.init_process_group('gloo')", "torchrun"),
+        ("torch.distributed.get_rank()", "--world N"),
         ("input('name? ')", "standard input"),
         ("open('checkpoint.pt')", "torch.save"),
     ],

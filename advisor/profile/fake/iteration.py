@@ -33,6 +33,11 @@ MOST_SPANS = 6
 class Iterations:
     """Cuts the run into spans and keeps the newest complete one.
 
+    Args:
+        session: of this run.
+        on_span: is told the number of complete spans at the end of each.
+        by_call: steps and backward passes end no span, only `end_call` does.
+
     Attributes:
         num_spans: complete spans so far.
         last: the newest complete span, as it goes into the result.
@@ -40,9 +45,12 @@ class Iterations:
         warnings: what its reader should know of how it was found.
     """
 
-    def __init__(self, session: Session, on_span: Callable[[int], None]) -> None:
+    def __init__(
+        self, session: Session, on_span: Callable[[int], None] = lambda _: None, *, by_call: bool = False
+    ) -> None:
         self._session = session
         self._on_span = on_span
+        self._by_call = by_call
         self._period = Period()
         self._by_hand = ByHand()
         self._models: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -121,6 +129,8 @@ class Iterations:
         if self._period.is_bound_by(optimizer) and not self._holds_training():
             return  # Schedulers are wound forward by steps without gradients.
         ends, moved = self._period.end_step(optimizer)
+        if self._by_call:
+            return
         if moved:
             self.num_spans = self._most_samples = 0
         if ends:
@@ -138,10 +148,14 @@ class Iterations:
         updated = updated and self._seen_backward
         self._seen_backward = True
         recorder.follows_leaves = not self._by_hand.optimizer_exists
-        if self._period.has_begun or not self._by_hand.end_backward(updated=updated):
+        if self._by_call or self._period.has_begun or not self._by_hand.end_backward(updated=updated):
             return
         if self._by_hand.num_spans == 1:
             self.num_spans = self._most_samples = 0
+        self._close_span()
+
+    def end_call(self) -> None:
+        """One call of a function that is profiled by calls has ended."""
         self._close_span()
 
     def _close_span(self) -> None:
@@ -175,7 +189,7 @@ class Iterations:
         return self._period.num_steps >= PATIENCE or not self._period.missing()
 
     def _warnings(self) -> list[str]:
-        warnings = [] if self._period.has_begun else [self._by_hand.warning]
+        warnings = [] if self._period.has_begun or self._by_call else [self._by_hand.warning]
         missing = self._period.missing() if self._period.has_begun else []
         if missing:
             names = ", ".join(sorted({type(optimizer).__name__ for optimizer in missing}))

@@ -24,8 +24,8 @@ def run(job: dict[str, Any]) -> None:
         status, details = _attempt(job)
     except BaseException as error:  # noqa: BLE001 - the parent must learn of our own bugs, too
         details = {"message": repr(error), "traceback": traceback.format_exc(), "internal": True}
-    _write(job, {"status": status, **details})
-    _leave()
+    write_result(job, {"status": status, **details})
+    leave()
 
 
 def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -62,8 +62,8 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "no_cuda", {"message": str(error)}
 
     def finish(span: dict[str, Any]) -> None:
-        status, result = _found(session, iterations, span)
-        _write(job, {"status": status, **result})
+        status, result = found(session, iterations, span)
+        write_result(job, {"status": status, **result})
         session.stopper.stop()
 
     end = End(session, job["timeline"], lambda line: _progress(job, line), finish)
@@ -73,7 +73,7 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     _progress(job, "script started")
     status, details = _run_script(job, session)
     if session.stopper.stopping:
-        _leave()
+        leave()
     return _ended(status, details, session, iterations)
 
 
@@ -94,7 +94,7 @@ def _ended(status: str, details: dict[str, Any], session: Any, iterations: Any) 
     session.warn(
         f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
     )
-    return _found(session, iterations, iterations.last)
+    return found(session, iterations, iterations.last)
 
 
 def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]:
@@ -111,20 +111,20 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
     except SystemExit as error:
         return "ended", {"message": f"it called sys.exit({error.code!r})"}
     except ModuleNotFoundError as error:
-        return "missing_module", {"message": error.name or str(error), **_where(error)}
+        return "missing_module", {"message": error.name or str(error), **where(error)}
     except KeyboardInterrupt:
         return "ended", {"message": "it raised KeyboardInterrupt"}
     except KeyError as error:
         needs_torchrun = session.world.is_asked_by(error)
         status = "needs_torchrun" if needs_torchrun else "crashed"
-        return status, {"message": f"KeyError: {error}", **_where(error)}
+        return status, {"message": f"KeyError: {error}", **where(error)}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
         described = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return "crashed", {"message": described, **_where(error)}
+        return "crashed", {"message": described, **where(error)}
     return "ended", {"message": "it came to its end"}
 
 
-def _where(error: BaseException) -> dict[str, Any]:
+def where(error: BaseException) -> dict[str, Any]:
     """The traceback without our frames and those of runpy and torch."""
     import torch
 
@@ -145,7 +145,8 @@ def _where(error: BaseException) -> dict[str, Any]:
     return {"traceback": "".join(shown.format())}
 
 
-def _found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Status and contents of the result for the iteration that was seen."""
     from .precision import tf32_flags
 
     status = "ok" if span["operators"] else "no_gpu_work"
@@ -164,14 +165,16 @@ def _progress(job: dict[str, Any], line: str) -> None:
         out.write(line + "\n")
 
 
-def _write(job: dict[str, Any], result: dict[str, Any]) -> None:
+def write_result(job: dict[str, Any], result: dict[str, Any]) -> None:
+    """Put the result in its place whole or not at all."""
     target = Path(job["result"])
     temporary = target.with_suffix(".part")
     temporary.write_text(json.dumps({"format_version": FORMAT_VERSION, **result}), encoding="utf-8")
     temporary.replace(target)
 
 
-def _leave() -> None:
+def leave() -> None:
+    """End the process."""
     # Not sys.exit: exit handlers of the script would upload, save or wait.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):

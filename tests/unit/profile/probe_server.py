@@ -24,7 +24,7 @@ def load_payload():
     spec = importlib.util.spec_from_file_location("child", CHILD)
     child = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(child)
-    child._load_payload()
+    child.load_payload("run")
     return child.PAYLOAD
 
 

@@ -1,0 +1,151 @@
+"""``profile_callable``: models in a notebook or a benchmark, without a script.
+
+The function cannot be sent to another interpreter, so this process is forked: the copy gets the fake GPU,
+runs the function and ends; nothing of it is left here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from advisor.errors import InputError, ProfileError
+from advisor.profile.attempt import Job, PretendedGpu
+from advisor.profile.child import load_payload
+from advisor.profile.environment import redact
+from advisor.profile.epoch import NO_LOADER
+from advisor.profile.recording import Recording, read_recording, trace_of
+from advisor.types import Trace
+
+State = TypeVar("State")
+_POLL_S = 0.01
+
+
+@overload
+def profile_callable(
+    step: Callable[[], object],
+    *,
+    setup: None = None,
+    batch_size: int | None = None,
+    gpu: PretendedGpu | None = None,
+    timeout_s: float = 300.0,
+) -> Trace: ...
+
+
+@overload
+def profile_callable(
+    step: Callable[[State], object],
+    *,
+    setup: Callable[[], State],
+    batch_size: int | None = None,
+    gpu: PretendedGpu | None = None,
+    timeout_s: float = 300.0,
+) -> Trace: ...
+
+
+def profile_callable(
+    step: Callable[..., object],
+    *,
+    setup: Callable[[], Any] | None = None,
+    batch_size: int | None = None,
+    gpu: PretendedGpu | None = None,
+    timeout_s: float = 300.0,
+) -> Trace:
+    """The Trace of one call of ``step`` on a GPU that is not there.
+
+    ::
+
+        def build():
+            with torch.device("cuda"):  # takes no memory, however large
+                return GPT2(config), torch.zeros(8, 1024, dtype=torch.long)
+
+        trace = profile_callable(lambda state: state[0](state[1]), setup=build, batch_size=8)
+
+    Args:
+        step: one iteration: training with ``backward`` and an optimizer's step, or inference.
+        setup: called once before; what it returns is given to each call of ``step``.
+        batch_size: samples of one call, for the trace.
+        gpu: which GPU the function believes it has.
+        timeout_s: seconds after which it is stopped.
+
+    Raises:
+        InputError: this system cannot fork, or the interpreter has no torch.
+        ProfileError: the function failed, did nothing on the GPU, or ran into the timeout.
+    """
+    if not hasattr(os, "fork"):
+        raise InputError("profile_callable needs a system that can fork: profile a script instead.")
+    name = getattr(step, "__qualname__", type(step).__name__)
+    with tempfile.TemporaryDirectory(prefix="advisor-profile-") as folder:
+        job = _job(name, gpu, Path(folder))
+        status = _run(lambda: _child(job, step, setup), timeout_s)
+        recording = read_recording(Path(job["result"]))
+    if recording is None or recording["status"] != "ok":
+        raise _failure(name, recording, status, timeout_s)
+    trace = trace_of(recording, name, ())
+    warnings = tuple(warning for warning in trace.warnings if warning != NO_LOADER)
+    return replace(trace, batch_size=batch_size or trace.batch_size, warnings=warnings)
+
+
+def _job(name: str, gpu: PretendedGpu | None, folder: Path) -> dict[str, Any]:
+    job = Job(script=name, arguments=(), backend="fake", gpu=gpu or PretendedGpu())
+    paths = {"result": str(folder / "result.json"), "timeline": str(folder / "timeline.json")}
+    return dict(json.loads(json.dumps(asdict(job)))) | paths
+
+
+def _child(job: dict[str, Any], step: Callable[..., object], setup: Callable[[], object] | None) -> None:
+    payload = load_payload("calls")
+    payload.run(job, step, setup)
+
+
+def _run(child: Callable[[], None], timeout_s: float) -> int | None:
+    """The exit status of a fork that runs ``child``; None if it was killed at the timeout."""
+    pid = os.fork()
+    if pid == 0:
+        # Whatever happens, the copy must not go on with what its parent was about to do.
+        try:
+            os.setsid()
+            child()
+        finally:
+            os._exit(1)
+    deadline = time.monotonic() + timeout_s
+    ended, status = 0, 0
+    try:
+        while not ended and time.monotonic() < deadline:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            time.sleep(0 if ended else _POLL_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        if not ended:
+            os.waitpid(pid, 0)
+    return status if ended else None
+
+
+def _failure(
+    name: str, recording: Recording | None, status: int | None, timeout_s: float
+) -> InputError | ProfileError:
+    if status is None:
+        return ProfileError(f"{name} took more than {timeout_s:g} s and was stopped: allow more (timeout_s).")
+    if recording is None:
+        return ProfileError(f"{name} ended its process (status {status}) before it was profiled.")
+    if recording["status"] == "no_gpu_work":
+        return ProfileError(
+            f"{name} ran nothing on the GPU: build the model and its inputs on the device 'cuda', in `setup`"
+            " or in the function."
+        )
+    message = redact(str(recording["message"]), os.environ)
+    if message.startswith("ModuleNotFoundError: No module named 'torch'"):
+        return InputError("this interpreter has no torch: pip install torch.")
+    hint = ""
+    if "forked subprocess" in message or "fork-based multiprocessing" in message:
+        hint = " A GPU was used before in this process: give models on the CPU, or build them in `setup`."
+    frames = redact(str(recording.get("traceback", "")), os.environ)
+    return ProfileError(f"{name} raised {message}.{hint}\n\n{frames}".rstrip())
