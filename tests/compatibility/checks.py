@@ -63,6 +63,9 @@ def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
         yield f"warns of {row.warning!r}", found, True
     unknown = [warning for warning in trace.warnings if "no shape rule" in warning]
     yield "operators without a shape rule", unknown, []
+    assumed = [warning for warning in trace.warnings if "are assumed" in warning]
+    untold = [warning for warning in assumed if row.warning is None or row.warning not in warning]
+    yield "assumed sizes", untold, []
 
 
 def _full(name: str) -> str:

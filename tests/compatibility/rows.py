@@ -158,6 +158,7 @@ _ONE_GPU = (
     ),
     Row(
         script="fasterrcnn", library="torchvision", batch=2, samples=16, iterations=8,
+        warning="half of a mask is true, half of the boxes overlap",
         # MobileNetV2 has 52 convolutions with batch norm, the proposals need three more; the boxes of each
         # image are thinned out alone; two layers and two predictors judge what is left.
         calls={"torchvision::nms": 2, "torchvision::roi_align": 1, "torchvision::_roi_align_backward": 1,
@@ -224,7 +225,7 @@ _ONE_GPU = (
         calls={"_cudnn_rnn": 1, "_cudnn_rnn_backward": 1, "_pack_padded_sequence": 1, "addmm": 1},
     ),
     Row(
-        script="mixture_of_experts", batch=8, samples=96, iterations=12,
+        script="mixture_of_experts", batch=8, samples=96, iterations=12, warning="half of a mask is true",
         # Two layers of four experts, three products each, and two gates.
         calls={"topk": 2, "nonzero": 8, "index_add_": 8, "mm": 26 + 2 * (26 + 1), "addmm": 1},
     ),
