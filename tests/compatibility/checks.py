@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from advisor.errors import AdvisorError
 from advisor.types import Trace
-from tests.compatibility.rows import Row
+from tests.compatibility.row import Row
 
 _BLOCK_BYTES, _FP32_BYTES = 512, 4
 _PRODUCTS = ("aten::addmm", "aten::mm", "aten::bmm")
@@ -26,7 +26,8 @@ def problems(row: Row, outcome: Trace | AdvisorError) -> list[str]:
 
 
 def _compared(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
-    yield "batch", trace.batch_size, row.batch
+    if not (isinstance(row.batch, range) and trace.batch_size in row.batch):
+        yield "batch", trace.batch_size, row.batch
     yield "samples", trace.samples_per_epoch, row.samples
     yield "iterations", trace.iterations_per_epoch, row.iterations
     yield "accumulation", trace.accumulation, row.accumulation
@@ -41,7 +42,19 @@ def _compared(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
     if row.product_flops is not None:
         found = sum(op.flops * op.count for op in trace.ops if op.name in _PRODUCTS)
         yield "FLOPs of products", found, row.product_flops
+    if row.loading_s is not None:
+        yield f"loads for {row.loading_s} s", (trace.data_loading_s or 0.0) >= row.loading_s, True
+    yield from _communication(row, trace)
     yield from _warnings(row, trace)
+
+
+def _communication(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
+    sent: Counter[str] = Counter()
+    for collective in trace.collectives:
+        sent[collective.kind] += (collective.num_bytes or 0) * collective.count
+    yield "bytes of collectives", dict(sent), row.collectives
+    worlds = {collective.world_size for collective in trace.collectives}
+    yield "world sizes", worlds, {row.world or 1} if row.collectives else set()
 
 
 def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
@@ -50,6 +63,9 @@ def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
         yield f"warns of {row.warning!r}", found, True
     unknown = [warning for warning in trace.warnings if "no shape rule" in warning]
     yield "operators without a shape rule", unknown, []
+    assumed = [warning for warning in trace.warnings if "are assumed" in warning]
+    untold = [warning for warning in assumed if row.warning is None or row.warning not in warning]
+    yield "assumed sizes", untold, []
 
 
 def _full(name: str) -> str:

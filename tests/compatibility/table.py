@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.compatibility.rows import ROWS, Row
+from tests.compatibility.row import Row
+from tests.compatibility.rows import ROWS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -38,7 +39,9 @@ def _each_script_once() -> Iterator[Row]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     path = row.path.relative_to(ROOT).as_posix()
-    script = " ".join((f"[{row.script}](../{path})", *(f"`{argument}`" for argument in row.arguments)))
+    script = " ".join(
+        (f"[{row.script}](../{path})", *(f"`{text}`" for text in (*row.options, *row.arguments)))
+    )
     library = row.library or "torch"
     holds = "yes" if row.fails is None else f"no: {row.fails}"
     return row.docstring()[0], script, f"{library} {pinned_version(library)}", holds, ", ".join(_shown(row))
@@ -55,14 +58,17 @@ def _shown(row: Row) -> Iterator[str]:
         return
     if row.batch is not None:
         accumulated = f" in {row.accumulation} passes" if row.accumulation > 1 else ""
-        yield f"batch {row.batch}{accumulated}"
-        yield f"{row.iterations} iterations an epoch"
+        between = isinstance(row.batch, range)
+        yield f"batch {f'{row.batch[0]} to {row.batch[-1]}' if between else row.batch}{accumulated}"
+    if row.iterations is not None:
+        yield f"{row.iterations:,} iterations an epoch"
     if row.amp is not None:
         yield row.amp
     if row.parameters:
         yield f"{len(row.parameters)} parameters to the byte"
     if row.product_flops is not None:
         yield f"{row.product_flops / 1e6:,.3g} MFLOP of products"
+    yield from (f"{kind} of {sent:,} bytes" for kind, sent in row.collectives.items())
     yield from (f"{count} x `{name.strip('_')}`" for name, count in list(row.calls.items())[:3])
 
 

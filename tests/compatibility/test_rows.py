@@ -2,13 +2,16 @@
 
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from advisor.errors import AdvisorError, ProfileError
 from advisor.profile import profile
+from advisor.profile.fake_data import parse_fake_data
 from tests.compatibility.checks import problems
-from tests.compatibility.rows import ROWS, SCRIPTS, Row
+from tests.compatibility.row import SCRIPTS, Row
+from tests.compatibility.rows import ROWS
 from tests.compatibility.table import PAGE, page, pinned_version
 
 FEWEST_PASSING = 24
@@ -22,18 +25,30 @@ def installed(row):
 
 def outcome_of(row):
     try:
-        return profile(row.path, row.arguments, timeout_s=ROW_TIMEOUT_S)
+        return profile(
+            row.path,
+            row.arguments,
+            timeout_s=ROW_TIMEOUT_S,
+            world_size=row.world,
+            fake_data=parse_fake_data(row.fake_data) if row.fake_data else (),
+            num_samples=row.num_samples,
+        )
     except AdvisorError as error:
         return error
 
 
 @pytest.fixture(scope="session")
-def outcomes(tmp_path_factory):
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("compatibility")
+
+
+@pytest.fixture(scope="session")
+def outcomes(folder):
     """What profiling gave for each row, two at a time in a folder of their own."""
     pytest.importorskip("torch")
     runnable = [row for row in ROWS if installed(row)]
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
-        patch.chdir(tmp_path_factory.mktemp("compatibility"))
+        patch.chdir(folder)
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             patch.delenv(name, raising=False)
         return dict(zip((row.name for row in runnable), pool.map(outcome_of, runnable), strict=True))
@@ -50,6 +65,13 @@ def test_row(row, outcomes):
         assert found == []
     else:
         assert found != [], f"{row.name} holds now: take its `fails` away and write the table anew"
+
+
+@needs_torch
+@pytest.mark.slow
+def test_no_script_leaves_a_file(folder, outcomes):
+    # Of transformers' output_dir and of a CSVLogger's the folders themselves stay, empty.
+    assert [path for path in folder.rglob("*") if not path.is_dir()] == []
 
 
 def test_the_page_is_what_the_rows_say():
@@ -90,10 +112,12 @@ def quickstart(outcomes):
         ({"batch": 63}, "batch: 64 instead of 63"),
         ({"samples": None}, "samples: 1000 instead of None"),
         ({"amp": "float16"}, "amp: None instead of 'float16'"),
+        ({"batch": range(65, 99)}, "batch: 64 instead of range(65, 99)"),
         ({"accumulation": 2}, "accumulation: 1 instead of 2"),
         ({"calls": {"addmm": 4}}, "addmm: 3 instead of 4"),
         ({"parameters": ((512, 784),)}, "parameter bytes: 2679296 instead of 1605632"),
         ({"product_flops": 1}, "FLOPs of products: 205389824 instead of 1"),
+        ({"loading_s": 60.0}, "loads for 60.0 s: False instead of True"),
         ({"warning": "torch.compile"}, "warns of 'torch.compile': False instead of True"),
     ],
 )
@@ -101,6 +125,28 @@ def test_a_trace_that_differs_is_told(quickstart, wrong, said):
     row, trace = quickstart
     fields = {"batch": 64, "samples": 1000, "iterations": 16}
     assert problems(Row(script=row.script, **(fields | wrong)), trace) == [said]
+
+
+@needs_torch
+@pytest.mark.slow
+def test_communication_that_differs_is_told(outcomes):
+    row = next(row for row in ROWS if row.script == "ddp_spawn")
+    wrong = replace(row, world=4, collectives={"all_reduce": 8})
+    assert problems(wrong, outcomes[row.name]) == [
+        "bytes of collectives: {'all_reduce': 33574912} instead of {'all_reduce': 8}",
+        "world sizes: {8} instead of {4}",
+    ]
+    silent = replace(row, collectives={})
+    assert problems(silent, outcomes[row.name]) == [
+        "bytes of collectives: {'all_reduce': 33574912} instead of {}",
+        "world sizes: {8} instead of set()",
+    ]
+
+
+def test_a_row_names_the_flags_it_was_profiled_with():
+    row = Row(script="x", arguments=("--epochs", "2"), world=8, fake_data="13:float32", num_samples=5)
+    assert row.options == ("--world 8", "--fake-data 13:float32", "--samples 5")
+    assert row.name == "x --world 8 --fake-data 13:float32 --samples 5 --epochs 2"
 
 
 def test_a_script_that_cannot_be_profiled_is_told():

@@ -60,6 +60,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.num_reads = 0
         self._keeps_meta = False
         self.unknown_operators: dict[str, str] = {}
+        self.assumptions: dict[str, None] = {}
 
     def for_thread(self) -> HybridMode:
         """The same mode for another thread; each keeps account of entering and leaving."""

@@ -72,21 +72,22 @@ def _like(result: Any, mode: HybridMode) -> Any:
     return tree_map(fake, result)
 
 
-def _num_true(mask: Any, shape: Any) -> int:
+def _num_true(mode: HybridMode, mask: Any, shape: Any) -> int:
     known = values.of(mask)
     if known is not None:
         return int(known.expand(shape).count_nonzero())
+    mode.assumptions["half of a mask is true"] = None
     num_elements: int = shape.numel()
     return max(1, num_elements // 2)
 
 
 def _nonzero(mode: HybridMode, tensor: Any) -> Any:
-    return mode.empty((_num_true(tensor, tensor.shape), tensor.dim()), torch.int64)
+    return mode.empty((_num_true(mode, tensor, tensor.shape), tensor.dim()), torch.int64)
 
 
 def _masked_select(mode: HybridMode, tensor: Any, mask: Any) -> Any:
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
-    return mode.empty((_num_true(mask, shape),), tensor.dtype)
+    return mode.empty((_num_true(mode, mask, shape),), tensor.dtype)
 
 
 def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
@@ -97,11 +98,12 @@ def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
     position = next(number for number, index in enumerate(indices) if index is not None)
     mask = masks[0]
     shape = list(tensor.shape)
-    shape[position : position + mask.dim()] = [_num_true(mask, mask.shape)]
+    shape[position : position + mask.dim()] = [_num_true(mode, mask, mask.shape)]
     return mode.empty(shape, tensor.dtype)
 
 
 def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
+    mode.assumptions["all elements are unique"] = None
     count = tensor.numel()
     return (
         mode.empty((count,), tensor.dtype),
@@ -111,7 +113,7 @@ def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
 
 
 def _nms(mode: HybridMode, boxes: Any, *_: Any) -> Any:
-    # Half of the boxes overlap with a better one.
+    mode.assumptions["half of the boxes overlap with a better one"] = None
     return mode.empty((-(-boxes.shape[0] // 2),), torch.int64)
 
 

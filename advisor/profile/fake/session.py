@@ -68,12 +68,17 @@ class Session:
         self.warnings[message] = None
 
     def all_warnings(self) -> list[str]:
-        """The warnings of patches, of the process group and of operators without fake kernels."""
+        """The warnings of patches, of the process group and of operators whose results are guessed."""
         unknown = [
             f"{name} has no shape rule for fake tensors ({error}); its result's shape comes from"
             " the CPU kernel on zeros"
             for name, error in self.mode.unknown_operators.items()
         ]
+        if self.mode.assumptions:
+            unknown.append(
+                "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
+                + ", ".join(self.mode.assumptions)
+            )
         if self.fake_data is not None:
             unknown.append(self.fake_data.summary())
         return [*self.warnings, *self.world.warnings(), *unknown]

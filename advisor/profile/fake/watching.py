@@ -22,6 +22,7 @@ class WatchingMode(TorchDispatchMode):  # type: ignore[misc]
 
     Attributes:
         unknown_operators: none, since every operator runs.
+        assumptions: none, since all values are known.
         marks_calls: whether each call leaves a mark in a profiler's timeline.
     """
 
@@ -31,6 +32,7 @@ class WatchingMode(TorchDispatchMode):  # type: ignore[misc]
         self.memory = memory
         self.stopper = stopper
         self.unknown_operators: dict[str, str] = {}
+        self.assumptions: dict[str, None] = {}
         self.marks_calls = False
         self._device_type = device_type
 

@@ -1,4 +1,6 @@
-"""Checkpoints: resume, save each epoch, keep the best, reload it (PyTorch's ImageNet example)."""
+"""Checkpoints: resume, save each epoch, keep the best, load it again
+pytorch/examples, imagenet/main.py: save_checkpoint copies the best; the best is read back after each epoch.
+"""
 
 import os
 import shutil
@@ -6,7 +8,6 @@ import shutil
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
-from torch.utils.tensorboard import SummaryWriter
 
 START = "checkpoint.pth.tar"
 
@@ -25,7 +26,6 @@ def main():
     model = model.to(device)
     criterion = nn.CrossEntropyLoss().to(device)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4)
-    writer = SummaryWriter()
     start_epoch, best_loss = 0, float("inf")
     if os.path.isfile(START):  # noqa: PTH113
         checkpoint = torch.load(START, map_location=device)
@@ -43,7 +43,6 @@ def main():
             loss.backward()
             optimizer.step()
             total += loss.item()
-        writer.add_scalar("loss", total, epoch)
         is_best = total < best_loss
         best_loss = min(total, best_loss)
         save_checkpoint(

@@ -1,4 +1,6 @@
-"""CIFAR-10 by torchvision, not downloaded."""
+"""torchvision's CIFAR10, not downloaded
+PyTorch tutorials, "Training a Classifier": download=True, a look at one batch, two loaders.
+"""
 
 import torch
 import torchvision

@@ -1,4 +1,6 @@
-"""A data set of one's own that reads a CSV file, the file not at hand."""
+"""A data set of one's own that reads a CSV file, the file not at hand
+PyTorch tutorials, "Datasets & DataLoaders" (a custom Dataset for your files), with random_split.
+"""
 
 import csv
 

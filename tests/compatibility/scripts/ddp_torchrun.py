@@ -1,4 +1,6 @@
-"""DistributedDataParallel with DistributedSampler under torchrun, as in PyTorch's examples."""
+"""DistributedDataParallel with DistributedSampler under torchrun
+pytorch/examples, distributed/ddp-tutorial-series/multigpu_torchrun.py: the Trainer class and its snapshot.
+"""
 
 import argparse
 import os

@@ -1,4 +1,6 @@
-"""An endless stream of batches, and a count of steps instead of epochs."""
+"""An endless stream of batches, steps counted instead of epochs
+PyTorch's documentation of torch.utils.data: an IterableDataset without a length, next() in the loop.
+"""
 
 import torch
 from torch import nn

@@ -1,4 +1,6 @@
-"""Evaluates a whole validation set before the first step."""
+"""A whole validation before the first step
+pytorch/examples, mnist/main.py: its network, Adadelta and test(), here run before training too.
+"""
 
 import torch
 from torch import nn

@@ -1,4 +1,6 @@
-"""FSDP2 (fully_shard) with mixed precision, as in PyTorch's FSDP2 tutorial."""
+"""FSDP2: fully_shard over a transformer made on meta, clipped gradients
+PyTorch tutorials, "Getting Started with Fully Sharded Data Parallel (FSDP2)": Adam, clip_grad_norm_.
+"""
 
 import argparse
 import os

@@ -1,4 +1,6 @@
-"""A small model on images whose augmentation takes longer than the model."""
+"""A small model that waits for its augmented images
+PyTorch tutorials, "Writing Custom Datasets, DataLoaders and Transforms": four workers transform images.
+"""
 
 import torch
 from torch import nn

@@ -1,4 +1,6 @@
-"""LBFGS with a closure on the image itself, as in PyTorch's neural style transfer tutorial."""
+"""LBFGS on the image itself
+PyTorch tutorials, "Neural Transfer Using PyTorch": a closure that clamps the image, two losses.
+"""
 
 import torch
 from torch import nn

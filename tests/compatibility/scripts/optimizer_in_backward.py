@@ -1,4 +1,6 @@
-"""Optimizer steps fused into the backward pass, as in PyTorch's tutorial."""
+"""Optimizer steps fused into the backward pass
+PyTorch tutorials, "How to save memory by fusing the optimizer step into the backward pass": hooks.
+"""
 
 import torch
 from torch import nn

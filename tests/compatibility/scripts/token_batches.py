@@ -1,4 +1,6 @@
-"""Batches of about as many tokens, a sampler and a collate function of one's own."""
+"""Batches of about as many tokens
+PyTorch's documentation of torch.utils.data: a batch_sampler, and a collate_fn that makes a custom batch type.
+"""
 
 import random
 

@@ -1,4 +1,6 @@
-"""Semi-supervised: a labelled and an unlabelled loader side by side, and a validation loader."""
+"""Semi-supervised: two loaders side by side
+In the manner of Mean Teacher, after no library: zip(itertools.cycle(labelled), unlabelled), one to validate.
+"""
 
 import itertools
 

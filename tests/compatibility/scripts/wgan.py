@@ -1,4 +1,6 @@
-"""Wasserstein GAN with five critic steps for one of the generator, after PyTorch-GAN."""
+"""Wasserstein GAN, five critic steps for one of the generator
+eriklindernoren/PyTorch-GAN, implementations/wgan/wgan.py: RMSprop, clamped weights, torch.cuda.FloatTensor.
+"""
 
 import torch
 from torch import nn

@@ -19,6 +19,7 @@ class Mode:
 
     def __init__(self) -> None:
         self.unknown_operators: dict[str, str] = {}
+        self.assumptions: dict[str, None] = {}
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         return torch.empty(tuple(shape), dtype=dtype, device="meta")
@@ -103,6 +104,27 @@ def test_all_elements_are_unique(mode):
     assert [facts(values), facts(inverse), facts(counts)] == [
         ([15], HALF), ([3, 5], INT64), ([15], INT64),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "assumption"),
+    [
+        ("nonzero", (tensor(8),), "half of a mask is true"),
+        ("masked_select", (tensor(8), tensor(8, dtype=BOOL)), "half of a mask is true"),
+        ("index.Tensor", (tensor(8), [tensor(8, dtype=BOOL)]), "half of a mask is true"),
+        ("_unique2", (tensor(8),), "all elements are unique"),
+    ],
+)
+def test_a_size_that_is_guessed_is_told_once(mode, name, arguments, assumption):
+    for _ in range(2):
+        result(mode, name, *arguments)
+    assert list(mode.assumptions) == [assumption]
+
+
+def test_a_size_that_follows_from_sizes_is_no_assumption(mode):
+    result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
+    result(mode, "sort", tensor(2, 3), -1, False)
+    assert mode.assumptions == {}
 
 
 def test_an_unknown_operator_is_run_on_zeros_and_named_once(mode):

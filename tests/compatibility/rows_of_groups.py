@@ -1,0 +1,68 @@
+"""Rows of distributed scripts, each profiled as one process of its group."""
+
+from __future__ import annotations
+
+from tests.compatibility.row import ADAM, EFFICIENT, FLASH, Row, dense, fp32_bytes, linear_flops
+
+_SPAWN, _TORCHRUN = dense(1024, 4096, 1024), dense(512, 2048, 10)
+_WIDTH, _TOKENS, _LAYERS = 256, 32 * 64, 6
+_LAYER = (
+    *4 * ((_WIDTH,),), *dense(_WIDTH, 3 * _WIDTH), *dense(_WIDTH, _WIDTH), *dense(_WIDTH, 4 * _WIDTH, _WIDTH),
+)  # fmt: skip
+# Embeddings of words and of positions, the last norm, and the output.
+_ROOT = ((1024, _WIDTH), (64, _WIDTH), (_WIDTH,), (_WIDTH,), (1024, _WIDTH))
+_WHOLE = (*_ROOT, *_LAYERS * _LAYER)
+# Layers are gathered for either pass, the root stays; what is gathered has the dtype that it computes in.
+_GATHERED_BYTES = fp32_bytes(*_ROOT, *2 * _LAYERS * _LAYER)
+_FSDP_FLOPS = _LAYERS * (
+    linear_flops(_TOKENS, _WIDTH, 3 * _WIDTH, input_needs_gradient=True)
+    + linear_flops(_TOKENS, _WIDTH, _WIDTH, input_needs_gradient=True)
+    + linear_flops(_TOKENS, _WIDTH, 4 * _WIDTH, _WIDTH, input_needs_gradient=True)
+) + linear_flops(_TOKENS, _WIDTH, 1024, input_needs_gradient=True)
+
+
+def _sharded(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """What one of eight holds: parts of the first dimension."""
+    return tuple((shape[0] // 8, *shape[1:]) for shape in shapes)
+
+
+GROUPS = (
+    Row(
+        script="ddp_spawn", world=8, parameters=_SPAWN, warning="no torch DataLoader",
+        product_flops=linear_flops(20, 1024, 4096, 1024), collectives={"all_reduce": fp32_bytes(*_SPAWN)},
+        calls={"addmm": 2, "mm": 3, "_foreach_add_": 1},
+    ),
+    Row(
+        script="ddp_torchrun", world=8, batch=32, samples=2048, iterations=64, parameters=_TORCHRUN,
+        product_flops=linear_flops(32, 512, 2048, 10),
+        collectives={"all_reduce": fp32_bytes(*_TORCHRUN)}, calls={"addmm": 2, "mm": 3, "_foreach_add_": 1},
+    ),
+    Row(
+        script="ddp_torchrun", batch=32, samples=2048, iterations=64, parameters=_TORCHRUN,
+        product_flops=linear_flops(32, 512, 2048, 10), warning="the only process of its group",
+        collectives={"all_reduce": fp32_bytes(*_TORCHRUN)}, calls={"addmm": 2, "mm": 3, "_foreach_add_": 1},
+    ),
+    # Seven groups: the layers and the root. Clipping reduces the norm of each gradient alone.
+    Row(
+        script="fsdp2", world=8, parameters=_sharded(*_WHOLE), product_flops=_FSDP_FLOPS,
+        collectives={"all_gather": _GATHERED_BYTES, "reduce_scatter": fp32_bytes(*_WHOLE),
+                     "all_reduce": 4 * len(_WHOLE)},
+        calls={"fsdp::all_gather_copy_in": 2 * 6 + 1, "fsdp::chunk_cat": 7, EFFICIENT: 6,
+               EFFICIENT + "_backward": 6, ADAM: 1},
+    ),
+    # BF16 is computed in, which flash attention takes; gradients are still reduced in FP32.
+    Row(
+        script="fsdp2", arguments=("--mixed-precision",), world=8, parameters=_sharded(*_WHOLE),
+        product_flops=_FSDP_FLOPS,
+        collectives={"all_gather": _GATHERED_BYTES // 2, "reduce_scatter": fp32_bytes(*_WHOLE),
+                     "all_reduce": 4 * len(_WHOLE)},
+        calls={"fsdp::all_gather_copy_in": 2 * 6 + 1, "fsdp::chunk_cat": 7, FLASH: 6,
+               FLASH + "_backward": 6, ADAM: 1},
+    ),
+    # A quarter of the inner width each; the second layer's bias is whole. Its output is summed.
+    Row(
+        script="tensor_parallel", world=4, parameters=(*dense(512, 512), (512, 512), (512,)),
+        product_flops=linear_flops(20, 512, 512, 512), collectives={"all_reduce": fp32_bytes((20, 512))},
+        calls={"addmm": 2, "mm": 3, ADAM: 1}, warning="no torch DataLoader",
+    ),
+)  # fmt: skip
