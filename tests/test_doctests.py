@@ -11,7 +11,7 @@ import pytest
 import advisor
 import recommender
 
-NEEDS_TORCH = "advisor.profile.fake"
+NEEDS_TORCH = "advisor.profile.payload"
 MODULES = sorted(
     module.name
     for package in (advisor, recommender)

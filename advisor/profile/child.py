@@ -29,7 +29,7 @@ def load_payload(module: str) -> ModuleType:
 
 
 def _load_package() -> None:
-    folder = Path(__file__).resolve().parent / "fake"
+    folder = Path(__file__).resolve().parent / "payload"
     spec = importlib.util.spec_from_file_location(
         PAYLOAD, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from advisor.profile.kineto_events import DeviceEvent, HostEvent, Recording, read_recording
 
-# As in fake/watching.py, which runs where this package is not importable.
+# As in payload/real/watching.py, which runs where this package is not importable.
 MARK = "advisor#"
 
 

@@ -41,11 +41,12 @@ def pretend_to_have_cuda():
 def main(timeline, target, *samples):
     pretend_to_have_cuda()
     payload = load_payload()
-    session_module, real_gpu, iteration, gpu = (
-        importlib.import_module(f"{payload}.{name}") for name in ("session", "real_gpu", "iteration", "gpu")
+    session_module, measuring, iteration, gpu = (
+        importlib.import_module(f"{payload}.{name}")
+        for name in ("session", "real.measurement", "recording.iteration", "fake.gpu")
     )
     session = session_module.Session(gpu.PretendedGpu.from_job(GPU), "cpu")
-    measurement = real_gpu.Measurement(session, timeline)
+    measurement = measuring.Measurement(session, timeline)
 
     def on_span(count):
         span = iterations.last

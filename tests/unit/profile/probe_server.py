@@ -30,10 +30,10 @@ def load_payload():
 
 def start_session(payload, skip):
     session_module = importlib.import_module(payload + ".session")
-    gpu = importlib.import_module(payload + ".gpu").PretendedGpu.from_job(GPU)
-    world = importlib.import_module(payload + ".world").World(WORLD_SIZE)
+    gpu = importlib.import_module(payload + ".fake.gpu").PretendedGpu.from_job(GPU)
+    world = importlib.import_module(payload + ".fake.world").World(WORLD_SIZE)
     session = session_module.Session(gpu, world=world)
-    importlib.import_module(payload + ".patches").install(session, frozenset(skip))
+    importlib.import_module(payload + ".fake.patches").install(session, frozenset(skip))
     return session
 
 

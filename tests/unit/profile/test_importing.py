@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from advisor.profile.fake import importing
+from advisor.profile.payload import importing
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.fake import loading as module  # noqa: E402 - needs torch
-from advisor.profile.fake.loading import MOST_EVALUATED, Batches, Loading  # noqa: E402
+from advisor.profile.payload.recording import loading as module  # noqa: E402 - needs torch
+from advisor.profile.payload.recording.loading import MOST_EVALUATED, Batches, Loading  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

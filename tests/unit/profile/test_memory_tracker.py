@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.profile.fake.memory import MemoryTracker
+from advisor.profile.payload.recording.memory import MemoryTracker
 
 KIND_BYTES = ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes")
 

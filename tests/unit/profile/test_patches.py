@@ -9,7 +9,7 @@ import pytest
 import advisor.profile
 from tests.unit.profile.probes import PATCH_PROBES
 
-PATCHES = Path(advisor.profile.__file__).parent / "fake" / "patches"
+PATCHES = Path(advisor.profile.__file__).parent / "payload" / "fake" / "patches"
 pytestmark = pytest.mark.torch
 
 
@@ -35,7 +35,7 @@ def test_every_patch_says_why(path):
 
 
 def test_the_order_lists_every_patch():
-    patches = importlib.import_module("advisor.profile.fake.patches")
+    patches = importlib.import_module("advisor.profile.payload.fake.patches")
     assert set(patches.ORDER) == set(PATCH_PROBES)
     with pytest.raises(ValueError, match="no such patches: \\['droput'\\]"):
         patches.install(None, frozenset({"droput"}))

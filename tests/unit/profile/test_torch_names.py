@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.fake import patches, torch_names  # noqa: E402 - needs torch
-from advisor.profile.fake.torch_names import NAMES, MissingNameError, check, version_warning  # noqa: E402
+from advisor.profile.payload import torch_names  # noqa: E402 - needs torch
+from advisor.profile.payload.fake import patches  # noqa: E402 - needs torch
+from advisor.profile.payload.torch_names import NAMES, MissingNameError, check, version_warning  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -37,7 +38,7 @@ def test_a_name_that_a_version_dropped_is_noticed(monkeypatch):
 
 
 def test_users_are_patches_or_modules():
-    modules = {path.stem for path in Path(torch_names.__file__).parent.glob("*.py")}
+    modules = {path.stem for path in Path(torch_names.__file__).parent.rglob("*.py")}
     assert set(NAMES) <= set(patches.ORDER) | modules
 
 

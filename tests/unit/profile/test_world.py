@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from advisor.profile.fake.world import World
+from advisor.profile.payload.fake.world import World
 
 
 @pytest.fixture(autouse=True)

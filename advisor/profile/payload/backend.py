@@ -1,0 +1,95 @@
+"""What the script runs on, and when enough of it was seen."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import torch_names
+from .fake.gpu import PretendedGpu
+
+Tell = Callable[[str], None]
+Finish = Callable[[dict[str, Any]], None]
+
+
+class NoCudaError(Exception):
+    """The job wants a real GPU and torch finds none."""
+
+
+def start_session(job: dict[str, Any]) -> Any:
+    """A session with all patches of its backend in place.
+
+    Raises:
+        NoCudaError: a real GPU is wanted and not there.
+        MissingNameError: this torch lacks a name that a patch builds on.
+    """
+    backend = _chosen(job["backend"])
+    if backend == "fake":
+        from . import lazy_dynamo
+
+        lazy_dynamo.install()
+    torch_names.check()
+    from .fake import patches
+    from .fake.world import World
+    from .recording.precision import watch_autocast
+    from .session import Session
+
+    session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
+    if job.get("fake_data"):
+        session.use_fake_data(**job["fake_data"])
+    patches.install(session, skip=frozenset(job.get("skip_patches", ())))
+    if backend != "fake":
+        watch_autocast(session)
+    unusual = torch_names.version_warning(session.torch_version)
+    if unusual:
+        session.warn(unusual)
+    return session
+
+
+def _chosen(wanted: str) -> str:
+    has_cuda = wanted in ("cuda", "auto") and torch.cuda.is_available()
+    if wanted == "auto":
+        return "cuda" if has_cuda else "fake"
+    if wanted == "cuda" and not has_cuda:
+        why = "is a build without CUDA" if torch.version.cuda is None else "finds no CUDA device"
+        raise NoCudaError(f"torch {torch.__version__} {why}")
+    return wanted
+
+
+def watched(session: Any) -> contextlib.AbstractContextManager[Any]:
+    """The dispatch mode around the whole script; on a real GPU nothing may slow it until it was timed."""
+    return contextlib.nullcontext() if session.backend == "cuda" else session.mode
+
+
+class End:
+    """Says at each iteration whether another one is needed.
+
+    Args:
+        session: of this run.
+        timeline: file for the profiler's export.
+        tell: takes a line of progress.
+        finish: takes the iteration that is the result.
+    """
+
+    def __init__(self, session: Any, timeline: str, tell: Tell, finish: Finish) -> None:
+        from .real.measurement import Measurement
+        from .recording.iteration import SPANS_WANTED
+
+        self._tell = tell
+        self._finish = finish
+        self._measurement = Measurement(session, timeline) if session.backend == "cuda" else None
+        self._wanted = SPANS_WANTED if self._measurement is None else self._measurement.num_spans
+
+    def on_span(self, iterations: Any) -> None:
+        """Called at the end of each span."""
+        measurement = self._measurement
+        self._tell(f"step {iterations.num_spans} of {self._wanted}")
+        if measurement is not None:
+            measurement.end_span(iterations.num_spans, iterations.last)
+            if measurement.result is not None:
+                self._finish({**iterations.last, **measurement.result})
+        elif iterations.is_steady:
+            self._finish(iterations.last)

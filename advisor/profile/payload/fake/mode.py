@@ -1,0 +1,210 @@
+"""The dispatch mode: CPU tensors run for real, whatever touches CUDA is only computed in shape."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..recording.collectives import Collectives
+from ..recording.memory import MemoryTracker
+from ..recording.recorder import Recorder
+from ..stop import Stopper
+from . import rescue, values
+
+aten = torch.ops.aten
+CUDA = torch.device("cuda", 0)
+# In inference mode torch does not take aten::item apart.
+_READS_VALUE = (
+    aten._local_scalar_dense.default, aten.item.default, aten.equal.default, aten.is_nonzero.default,
+)  # fmt: skip
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+
+
+class _CudaFakeMode(FakeTensorMode):  # type: ignore[misc]
+    """FakeTensorMode for a machine without a GPU."""
+
+    # Asks torch.cuda.is_available, which says yes here.
+    avoid_device_init = True
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Keep results of composite kernels on the pretended GPU."""
+        # Composite C++ code passes on the device of its input, which C++ sees as meta.
+        device = kwargs.get("device") if kwargs else None
+        if device is not None and torch.device(device).type == "meta":
+            kwargs = {**kwargs, "device": CUDA}
+        return super().dispatch(func, types, args, kwargs or {})
+
+
+class HybridMode(TorchDispatchMode):  # type: ignore[misc]
+    """Sends each operator to the CPU or to the fake GPU, and tells the recorder and the tracker.
+
+    Attributes:
+        num_reads: how often the script waited for a value from the GPU (``.item()`` and the like).
+    """
+
+    def __init__(
+        self, recorder: Recorder, memory: MemoryTracker, stopper: Stopper, collectives: Collectives
+    ) -> None:
+        super().__init__()
+        self.recorder = recorder
+        self.memory = memory
+        self.stopper = stopper
+        self.collectives = collectives
+        self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
+        self.num_reads = 0
+        self._keeps_meta = False
+        self.unknown_operators: dict[str, str] = {}
+        self.assumptions: dict[str, None] = {}
+
+    def for_thread(self) -> HybridMode:
+        """The same mode for another thread; each keeps account of entering and leaving."""
+        twin = copy.copy(self)
+        TorchDispatchMode.__init__(twin)
+        return twin
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run or pretend to run one operator."""
+        self.stopper.check()
+        kwargs = kwargs or {}
+        if any(desugars_itself(kind) for kind in types):
+            return NotImplemented  # DTensor and the like come back as plain tensors
+        if self.collectives.owns(func):
+            return self.collectives.run(self, func, types, args, kwargs)
+        has_fake = _has_fake(args) or (bool(kwargs) and _has_fake(tuple(kwargs.values())))
+        device = kwargs.get("device")
+        if device is not None:
+            device = torch.device(device)
+            if device.type == "cuda" or (device.type == "meta" and not self._keeps_meta):
+                # Composite C++ code says meta for our CUDA tensors.
+                device = CUDA
+                kwargs = {**kwargs, "device": CUDA}
+        if has_fake:
+            return self._fake(func, types, args, kwargs, device)
+        if device == CUDA:
+            return self._create(func, types, args, kwargs)
+        return _real(func, args, kwargs)
+
+    @contextlib.contextmanager
+    def keep_meta(self) -> Iterator[None]:
+        """The script asks for the meta device itself: its tensors take no memory on the GPU."""
+        before, self._keeps_meta = self._keeps_meta, True
+        try:
+            yield
+        finally:
+            self._keeps_meta = before
+
+    def _create(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func is aten._to_copy.default:
+            return self._to_gpu(args[0], kwargs)
+        return self._compute(func, types, args, kwargs)
+
+    def _to_gpu(self, source: Any, kwargs: Any) -> Any:
+        # The converter of FakeTensorMode would keep a weak reference to the real tensor, and
+        # Module.to could then not swap the parameter: so make a tensor from the shape alone.
+        dtype = kwargs.get("dtype") or source.dtype
+        like = torch.empty_like(source, memory_format=kwargs.get("memory_format"), device="meta")
+        result = self.empty(like.shape, dtype, like.stride())
+        values.remember_copy(result, source)
+        self.recorder.record_copy("advisor::h2d_copy", source, dtype)
+        return result
+
+    def _fake(self, func: Any, types: Any, args: Any, kwargs: Any, device: Any) -> Any:
+        if func in _READS_VALUE:
+            self.num_reads += 1
+            self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
+            computed = values.compute(func, args, kwargs)
+            return _made_up_value(func, args[0]) if computed is None else computed
+        if device is not None and device.type == "cpu":
+            return self._to_cpu(args[0], kwargs)
+        if func is aten.copy_.default and not isinstance(args[0], FakeTensor):
+            self.recorder.record_copy("advisor::d2h_copy", args[1], args[0].dtype)
+            known = values.of(args[1])
+            return args[0] if known is None else args[0].copy_(known)
+        if func is aten.copy_.default and not isinstance(args[1], FakeTensor):
+            self.recorder.record_copy("advisor::h2d_copy", args[1], args[0].dtype)
+            return args[0]
+        return self._compute(func, types, args, kwargs)
+
+    def _to_cpu(self, source: Any, kwargs: Any) -> Any:
+        dtype = kwargs.get("dtype") or source.dtype
+        self.recorder.record_copy("advisor::d2h_copy", source, dtype)
+        known = values.of(source)
+        return torch.zeros(source.shape, dtype=dtype) if known is None else known.to(dtype, copy=True)
+
+    def _compute(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if "generator" in kwargs:
+            # A CPU generator stands in for CUDA's; shapes do not depend on it.
+            kwargs = {**kwargs, "generator": None}
+        shape_rule = rescue.SHAPE_RULES.get(func)
+        try:
+            if shape_rule is not None:
+                result = shape_rule(self, *args)
+            else:
+                result = self.fake_mode.dispatch(func, types, args, kwargs)
+        except rescue.HANDLED as error:
+            result = rescue.result_of(func, args, kwargs, error, self)
+        values.follow(func, args, kwargs, result)
+        self.track(result)
+        self.recorder.record(func, args, kwargs, result)
+        return result
+
+    def track(self, result: Any) -> None:
+        """Count the memory of new tensors."""
+        if isinstance(result, FakeTensor):
+            if result.fake_device.type == "cuda" and result.layout is torch.strided:
+                self.memory.track(result)
+        elif isinstance(result, (list, tuple)):
+            for item in result:
+                self.track(item)
+
+    def empty(self, shape: Any, dtype: Any, stride: Any = None) -> Any:
+        """A new tensor on the pretended GPU."""
+        operator = aten.empty.memory_format if stride is None else aten.empty_strided.default
+        sizes = [list(shape)] if stride is None else [list(shape), list(stride)]
+        result = self.fake_mode.dispatch(operator, (), sizes, {"dtype": dtype, "device": CUDA})
+        self.memory.track(result)
+        return result
+
+
+def desugars_itself(kind: Any) -> bool:
+    """Whether a tensor subclass takes operators apart itself before plain tensors see them."""
+    return (
+        kind not in _PLAIN_TYPES and issubclass(kind, torch.Tensor) and "__torch_dispatch__" in kind.__dict__
+    )
+
+
+def _has_fake(values: Any) -> bool:
+    for value in values:
+        if isinstance(value, FakeTensor):
+            return True
+        if isinstance(value, (list, tuple)) and _has_fake(value):
+            return True
+    return False
+
+
+def _real(func: Any, args: Any, kwargs: Any) -> Any:
+    # Pinned memory needs a CUDA context; an ordinary tensor serves as well here.
+    if func is aten._pin_memory.default:
+        return args[0]
+    if func is aten.is_pinned.default:
+        return False
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    return func(*args, **kwargs)
+
+
+def _made_up_value(func: Any, tensor: Any) -> Any:
+    if func in (aten.equal.default, aten.is_nonzero.default) or tensor.dtype is torch.bool:
+        return False
+    if tensor.dtype.is_complex:
+        return 0.5 + 0j
+    # Neither 0 nor 1: losses are divided by and taken logarithms of.
+    return 0.5 if tensor.dtype.is_floating_point else 0

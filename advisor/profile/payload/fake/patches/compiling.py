@@ -1,0 +1,30 @@
+"""``torch.compile`` gives back what it is given.
+
+Compilation needs real tensors (and a GPU for Triton); under a dispatch mode torch skips it anyway.
+Fusion is therefore not seen, which the trace says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from advisor.profile.payload.session import Session
+
+_WARNING = "torch.compile was ignored: the trace shows the operators before fusion"
+
+
+def install(session: Session) -> None:
+    """Replace ``torch.compile`` and ``Module.compile``."""
+
+    def compile_(model: Any = None, **_: Any) -> Any:
+        session.warn(_WARNING)
+        return model if model is not None else lambda function: function
+
+    def compile_module(module: Any, *_: Any, **__: Any) -> None:  # noqa: ARG001
+        session.warn(_WARNING)
+
+    torch.compile = compile_
+    torch.nn.Module.compile = compile_module

@@ -1,0 +1,64 @@
+"""DataLoader without worker processes and pinned memory (which a real GPU keeps), watched.
+
+Workers of a script that is stopped after three batches only cost time, and pinning needs CUDA. What the
+script asked for is kept: the trace says how many workers it has and how long one batch takes one. An
+evaluation over a whole data set before the first step is ended early, since it would take minutes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from advisor.profile.payload.session import Session
+
+_NEED_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+
+def install(session: Session) -> None:
+    """Wrap construction and iteration."""
+    loader = torch.utils.data.DataLoader
+    create, iterate = loader.__init__, loader.__iter__
+    signature = inspect.signature(create)
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        arguments = signature.bind(self, *args, **kwargs).arguments
+        num_workers = arguments.get("num_workers", 0)
+        arguments.update(num_workers=0, pin_memory=False)
+        for name in _NEED_WORKERS:
+            arguments.pop(name, None)
+        arguments.pop("self")
+        create(self, **arguments)
+        session.loading.register(self, num_workers)
+
+    def passes() -> object:
+        return session.loading.num_spans, session.recorder.num_backward_passes
+
+    def cut(num_given: int, num_batches: int | None) -> None:
+        session.warn(_cut_short(num_given, num_batches))
+
+    def iterate_watched(self: Any) -> Any:
+        session.stopper.check()
+        return session.loading.watch(
+            self,
+            iterate(self),
+            gpu_work=lambda: session.recorder.next_call,
+            backward_passes=passes,
+            cut=cut,
+        )
+
+    loader.__iter__ = iterate_watched
+    if session.backend != "cuda":
+        loader.__init__ = init
+
+
+def _cut_short(num_given: int, num_batches: int | None) -> str:
+    of_all = f" of its {num_batches:,}" if num_batches else ""
+    return (
+        f"an evaluation without gradients was ended after {num_given}{of_all} batches: it is not"
+        " part of a training iteration. If the script trains on what it computed there, give"
+        " --iterations-per-epoch"
+    )

@@ -1,0 +1,63 @@
+"""``torch.save`` writes to a folder that is thrown away, and a CUDA tensor as its shape alone.
+
+A profiled script must not overwrite its owner's checkpoints with made-up weights, but may want to read
+its own ones back. Tensors of the pretended GPU have no values, so saving them takes neither memory nor
+disk; CPU tensors are real and so are saved with their values.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import mmap
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+if TYPE_CHECKING:
+    from advisor.profile.payload.session import Session
+
+
+def install(session: Session) -> None:
+    """Wrap ``torch.save`` and teach pickle what a tensor of the pretended GPU is."""
+    original = torch.save
+
+    @functools.wraps(original)
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        # Without the folder the original says so.
+        if isinstance(f, (str, os.PathLike)) and os.path.isdir(os.path.dirname(os.path.abspath(f))):
+            session.warn("what torch.save wrote was thrown away after profiling")
+            f = session.saved.place(f)
+        original(obj, f, *args, **kwargs)
+
+    def rebuild_tensor(shape: Any, stride: Any, dtype: Any, requires_grad: bool, is_parameter: bool) -> Any:
+        if session.restores_to_gpu:
+            tensor = session.mode.empty(shape, dtype, stride)
+        else:
+            tensor = _untouched_zeros(shape, stride, dtype)
+        if is_parameter:
+            return torch.nn.Parameter(tensor, requires_grad)
+        return tensor.requires_grad_(requires_grad)
+
+    def reduce(tensor: Any, _: Any) -> Any:
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        described = (tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad, is_parameter)
+        return rebuild_tensor, described
+
+    # Pickle finds functions by their names.
+    rebuild_tensor.__qualname__ = rebuild_tensor.__name__
+    globals()[rebuild_tensor.__name__] = rebuild_tensor
+    torch.serialization.add_safe_globals([rebuild_tensor])
+    torch.save = torch.serialization.save = save
+    FakeTensor.__reduce_ex__ = reduce
+
+
+def _untouched_zeros(shape: Any, stride: Any, dtype: Any) -> torch.Tensor:
+    """Zeros that take memory only where they are written: pages of a fresh mapping."""
+    num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    if math.prod(shape) == 0:
+        return torch.empty_strided(shape, stride, dtype=dtype)
+    pages = mmap.mmap(-1, num_elements * dtype.itemsize)
+    return torch.frombuffer(pages, dtype=torch.uint8).view(dtype).as_strided(shape, stride)

@@ -1,0 +1,100 @@
+"""Measures an iteration on a real GPU: first its time, alone; then its kernels, with a profiler beside it.
+
+The profiler slows the host, so the time of the whole iteration comes from CUDA events of spans that
+nobody watches, and from the watched span come kernels only. No privileged counters are needed.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+# cuDNN's search, the allocator and the clocks settle first; loops log or save at iteration 0.
+WARM_UP_SPANS = 4
+TIMED_SPANS = 8
+# The watched span must be a full batch; an epoch's short last one is followed by a full one.
+_WATCHED_SPANS = 3
+
+
+class Measurement:
+    """What is done at the end of which span.
+
+    Attributes:
+        result: what was measured, None until all is.
+    """
+
+    def __init__(self, session: Session, timeline: str) -> None:
+        self._session = session
+        self._timeline = timeline
+        self._events: list[Any] = []
+        self._samples: list[int] = []
+        self._profiler: Any = None
+        self._peak_bytes = 0
+        self.result: dict[str, Any] | None = None
+
+    @property
+    def num_spans(self) -> int:
+        """Spans that are needed if all batches are full."""
+        return WARM_UP_SPANS + TIMED_SPANS + 1
+
+    def end_span(self, count: int, span: dict[str, Any]) -> None:
+        """Go on to what the next span is for."""
+        samples = (span["loading"] or {}).get("samples") or 0
+        if count == WARM_UP_SPANS:
+            torch.cuda.reset_peak_memory_stats()
+            self._mark(samples)
+        elif count <= WARM_UP_SPANS:
+            return
+        elif count <= WARM_UP_SPANS + TIMED_SPANS:
+            self._mark(samples)
+            if count == WARM_UP_SPANS + TIMED_SPANS:
+                self._start_watching()
+        elif samples >= max(self._samples[1:]) or count >= WARM_UP_SPANS + TIMED_SPANS + _WATCHED_SPANS:
+            self._finish(span)
+
+    def _mark(self, samples: int) -> None:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        self._events.append(event)
+        self._samples.append(samples)
+
+    def _start_watching(self) -> None:
+        torch.cuda.synchronize()
+        self._peak_bytes = torch.cuda.max_memory_allocated()
+        activities = torch.profiler.ProfilerActivity
+        self._profiler = torch.profiler.profile(activities=[activities.CPU, activities.CUDA])
+        self._profiler.start()
+        self._session.mode.marks_calls = True
+        self._session.mode.__enter__()
+
+    def _finish(self, span: dict[str, Any]) -> None:
+        self._session.mode.__exit__(None, None, None)
+        torch.cuda.synchronize()
+        self._profiler.stop()
+        self._profiler.export_chrome_trace(self._timeline)
+        self.result = {
+            "iteration_s": self._iteration_s(),
+            "memory": self._memory(span["memory"]),
+            "device_name": torch.cuda.get_device_name(),
+        }
+
+    def _memory(self, owned: dict[str, int]) -> dict[str, int]:
+        """The allocator's peak; activations are what the owned tensors leave of it."""
+        known = owned["parameter_bytes"] + owned["gradient_bytes"] + owned["optimizer_bytes"]
+        return {
+            **owned,
+            "activation_bytes": max(0, self._peak_bytes - known),
+            "peak_bytes": self._peak_bytes,
+        }
+
+    def _iteration_s(self) -> float:
+        """Median of the full timed spans, from the GPU's own clock."""
+        most = max(self._samples[1:])
+        spans = zip(self._events, self._events[1:], self._samples[1:], strict=False)
+        seconds = [begin.elapsed_time(end) * 1e-3 for begin, end, samples in spans if samples == most]
+        return float(statistics.median(seconds))

@@ -1,0 +1,1 @@
+"""What a script does in one iteration: operators, memory, data, communication."""

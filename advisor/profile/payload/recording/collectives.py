@@ -1,0 +1,108 @@
+"""Communication between processes: counted, and answered as if all ranks held what this one holds.
+
+The dispatch mode sees every way to communicate (``dist.all_reduce``, the buckets of DistributedDataParallel,
+the gathers of FSDP2, redistributed DTensors) as one of torch's few collective operators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+if TYPE_CHECKING:
+    from ..fake.mode import HybridMode
+
+_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
+# Each stands in the names of its operators, underscores aside; "reduce" is a part of two others.
+_KINDS = (
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter",
+    "send", "recv",
+)  # fmt: skip
+
+
+class Collectives:
+    """Runs collective operators of the script and counts those of the current span."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int, int], int] = {}
+        self._owned: dict[Any, bool] = {}
+
+    def start_span(self) -> None:
+        """Forget the collectives so far."""
+        self._counts = {}
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One entry for each kind, size and group size, in the order in which each was first seen."""
+        return [
+            {"kind": kind, "num_bytes": num_bytes, "world_size": world_size, "count": count}
+            for (kind, num_bytes, world_size), count in self._counts.items()
+        ]
+
+    def owns(self, func: Any) -> bool:
+        """Whether the operator communicates."""
+        owned = self._owned.get(func)
+        if owned is None:
+            owned = self._owned[func] = func.namespace in _NAMESPACES
+        return owned
+
+    def run(self, mode: HybridMode, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """The operator's result in shape; CPU tensors get what a group of equal ranks would give."""
+        tensors = _tensors((args, kwargs))
+        is_real = not any(tensor.device.type == "cuda" for tensor in tensors)
+        if func.namespace == "c10d":
+            if is_real:
+                func(*args, **kwargs)
+            result = _done(func, args[0])
+        elif is_real:
+            result = func(*args, **kwargs)
+        else:
+            result = mode.fake_mode.dispatch(func, types, args, kwargs)
+            mode.track(result)
+        self._count(func, args, kwargs, [*tensors, *_tensors(result)])
+        return result
+
+    def _count(self, func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> None:
+        kind = _kind(func)
+        if kind is None:
+            return
+        # A gather's output and a scatter's input hold the whole, the other side one rank's share.
+        given = (*args, *kwargs.values())
+        largest = max((_num_bytes(value) for value in given), default=0)
+        largest = max(largest, _num_bytes(tensors[len(_tensors((args, kwargs))) :]))
+        key = (kind, largest, _group_size(func, args, kwargs))
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+
+def _kind(func: Any) -> str | None:
+    name = func._schema.name.rpartition("::")[2].replace("_", "")
+    return next((kind for kind in _KINDS if kind.replace("_", "") in name), None)
+
+
+def _done(func: Any, output: Any) -> Any:
+    """What a c10d operator returns: its outputs and a finished Work, whose future holds them."""
+    if not func._schema.returns:
+        return None
+    # FakeWork's future holds nothing, which DistributedDataParallel and its hooks refuse.
+    future: Any = torch.futures.Future()
+    future.set_result(list(output) if isinstance(output, (list, tuple)) else [output])
+    work = torch._C._distributed_c10d._create_work_from_future(future).boxed()
+    return work if len(func._schema.returns) == 1 else (output, work)
+
+
+def _group_size(func: Any, args: Any, kwargs: Any) -> int:
+    distributed = torch._C._distributed_c10d
+    names = [argument.name for argument in func._schema.arguments]
+    named = {**dict(zip(names, args, strict=False)), **kwargs}
+    if "process_group" in named:
+        return int(distributed.ProcessGroup.unbox(named["process_group"]).size())
+    return int(distributed._resolve_process_group(named["group_name"]).size())
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _num_bytes(value: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value))

@@ -1,0 +1,250 @@
+"""Where an iteration begins and ends, told from the optimizers' steps.
+
+One iteration is the span between two steps of an optimizer: with gradient accumulation it holds several
+forward and backward passes, with a GAN the other network's steps too. `period` says which optimizer it
+is, `by_hand` what ends an iteration where there is none.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from .by_hand import ByHand, watch_backward
+from .period import PATIENCE, Period, parameters
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+# The first span holds the set-up, the second what loops log at iteration 0; the third is steady, unless
+# it ends an epoch with fewer samples than the others. Where batches differ in size we stop looking.
+SPANS_WANTED = 3
+MOST_SPANS = 6
+
+
+class Iterations:
+    """Cuts the run into spans and keeps the newest complete one.
+
+    Args:
+        session: of this run.
+        on_span: is told the number of complete spans at the end of each.
+        by_call: steps and backward passes end no span, only `end_call` does.
+
+    Attributes:
+        num_spans: complete spans so far.
+        last: the newest complete span, as it goes into the result.
+        is_steady: it is past the start and holds as many samples as any span so far.
+        warnings: what its reader should know of how it was found.
+    """
+
+    def __init__(
+        self, session: Session, on_span: Callable[[int], None] = lambda _: None, *, by_call: bool = False
+    ) -> None:
+        self._session = session
+        self._on_span = on_span
+        self._by_call = by_call
+        self._period = Period()
+        self._by_hand = ByHand()
+        self._models: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._depth = 0
+        self._step_depth = 0
+        self._num_backward_calls = 0
+        self._seen_backward = False
+        self._num_evaluations = 0
+        self.num_spans = 0
+        self.last: dict[str, Any] | None = None
+        self.is_steady = False
+        self.warnings: list[str] = []
+        self._most_samples = 0
+
+    def install(self) -> None:
+        """Hook into every optimizer and module of the process, and into the autograd engine."""
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+        modules = torch.nn.modules.module
+        modules.register_module_forward_pre_hook(self._enter_module)
+        modules.register_module_forward_hook(self._leave_module, always_call=True)
+        watch_backward(self._session.stopper.check, self._after_backward)
+        make = torch.optim.Optimizer.__init__
+
+        @functools.wraps(make)
+        def make_and_tell(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            make(optimizer, *args, **kwargs)
+            self._optimizer_made(optimizer)
+
+        torch.optim.Optimizer.__init__ = make_and_tell
+
+    def _optimizer_made(self, optimizer: Any) -> None:
+        self._period.optimizers[id(optimizer)] = optimizer
+        self._by_hand.optimizer_exists = True
+        self._session.recorder.follows_leaves = False
+        self._session.recorder.written_leaves.clear()
+
+    def _before_step(
+        self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        session = self._session
+        session.stopper.check()
+        if not self._period.has_begun:
+            # What looked like updates by hand was preparation.
+            self.num_spans = self._most_samples = 0
+        self._period.begin_step(optimizer)
+        self._step_depth += 1
+        session.recorder.begin_step()
+        self._tag_gradients(parameters(optimizer))
+        return (
+            tuple(self._evaluated_as_forward(value) for value in args),
+            {name: self._evaluated_as_forward(value) for name, value in kwargs.items()},
+        )
+
+    def _evaluated_as_forward(self, value: Any) -> Any:
+        """A closure as the optimizer gets it: what it runs is no work of the optimizer."""
+        if not callable(value) or isinstance(value, (type, torch.nn.Module)):
+            return value
+
+        @functools.wraps(value, updated=())
+        def evaluate(*args: Any, **kwargs: Any) -> Any:
+            recorder = self._session.recorder
+            self._num_evaluations += 1
+            recorder.phase = "forward"
+            try:
+                return value(*args, **kwargs)
+            finally:
+                recorder.begin_step()
+
+        return evaluate
+
+    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
+        self._step_depth -= 1
+        if self._step_depth <= 0:
+            self._session.recorder.phase = "forward"
+        if self._period.is_bound_by(optimizer) and not self._holds_training():
+            return  # Schedulers are wound forward by steps without gradients.
+        ends, moved = self._period.end_step(optimizer)
+        if self._by_call:
+            return
+        if moved:
+            self.num_spans = self._most_samples = 0
+        if ends:
+            self._close_span()
+
+    def _holds_training(self) -> bool:
+        return self._num_backward_calls > 0 or self._session.recorder.has_forward_work()
+
+    def _after_backward(self) -> None:
+        self._num_backward_calls += 1
+        self._tag_owned()
+        recorder = self._session.recorder
+        updated, recorder.wrote_weights = recorder.wrote_weights, False
+        # Before the first backward pass weights are written to because they are initialised.
+        updated = updated and self._seen_backward
+        self._seen_backward = True
+        recorder.follows_leaves = not self._by_hand.optimizer_exists
+        if self._by_call or self._period.has_begun or not self._by_hand.end_backward(updated=updated):
+            return
+        if self._by_hand.num_spans == 1:
+            self.num_spans = self._most_samples = 0
+        self._close_span()
+
+    def end_call(self) -> None:
+        """One call of a function that is profiled by calls has ended."""
+        self._close_span()
+
+    def _close_span(self) -> None:
+        session = self._session
+        self._tag_owned()
+        self.num_spans += 1
+        self.last = {
+            "operators": session.recorder.operators(),
+            "calls": session.recorder.calls(),
+            # Every evaluation of a closure has a backward pass, over the same samples.
+            "num_backward_passes": session.recorder.num_backward_passes // max(1, self._num_evaluations),
+            "memory": session.memory.usage(),
+            "collectives": session.collectives.entries(),
+            "loading": session.loading.usage(),
+            "amp_dtype": session.amp_dtype,
+            "num_optimizers": self._period.num_in_span,
+        }
+        self.warnings = self._warnings()
+        self.is_steady = self._seems_steady()
+        self.start_span()
+        self._on_span(self.num_spans)
+
+    def _seems_steady(self) -> bool:
+        samples = ((self.last or {})["loading"] or {}).get("samples") or 0
+        self._most_samples = max(self._most_samples, samples)
+        is_full = samples == self._most_samples or self.num_spans >= MOST_SPANS
+        if not is_full or self.num_spans < SPANS_WANTED:
+            return False
+        if not self._period.has_begun:
+            return self._by_hand.is_certain(SPANS_WANTED)
+        return self._period.num_steps >= PATIENCE or not self._period.missing()
+
+    def _warnings(self) -> list[str]:
+        warnings = [] if self._period.has_begun or self._by_call else [self._by_hand.warning]
+        missing = self._period.missing() if self._period.has_begun else []
+        if missing:
+            names = ", ".join(sorted({type(optimizer).__name__ for optimizer in missing}))
+            warnings.append(
+                f"an optimizer ({names}) made no step while another made {self._period.num_steps}: the"
+                " recorded iteration is without it"
+            )
+        if self._num_evaluations > 1:
+            warnings.append(
+                f"the optimizer evaluated the model {self._num_evaluations} times in the recorded"
+                " iteration; how often it does so depends on values, which are made up here"
+            )
+        return warnings
+
+    def start_span(self) -> None:
+        """Forget what belongs to the span before."""
+        session = self._session
+        session.recorder.start_span()
+        session.memory.start_span()
+        session.collectives.start_span()
+        session.loading.start_span()
+        session.amp_dtype = None
+        self._period.start_span()
+        self._num_backward_calls = self._num_evaluations = 0
+
+    def _tag_owned(self) -> None:
+        for optimizer in list(self._period.optimizers.values()):
+            self._tag_weights(parameters(optimizer))
+            for state in optimizer.state.values():
+                for value in state.values() if isinstance(state, dict) else ():
+                    _tag(self._session, value, "optimizer")
+        # Frozen parameters belong to no optimizer.
+        for model in list(self._models.values()):
+            self._tag_weights(model.parameters())
+        self._tag_weights(self._session.recorder.written_leaves.values())
+
+    def _tag_weights(self, tensors: Any) -> None:
+        for tensor in tensors:
+            _tag(self._session, tensor, "parameter")
+            _tag(self._session, tensor.grad, "gradient")
+
+    def _tag_gradients(self, tensors: Any) -> None:
+        for tensor in tensors:
+            _tag(self._session, tensor.grad, "gradient")
+
+    def _enter_module(self, module: Any, args: Any) -> None:  # noqa: ARG002
+        if self._depth == 0:
+            self._models[id(module)] = module
+        self._depth += 1
+
+    def _leave_module(self, module: Any, args: Any, result: Any) -> None:  # noqa: ARG002
+        self._depth = max(0, self._depth - 1)
+
+
+def _tag(session: Session, value: Any, kind: str) -> None:
+    is_there = isinstance(value, torch.Tensor) and value.device.type == session.device_type
+    if is_there and value.layout is torch.strided:
+        session.memory.tag(value, kind)

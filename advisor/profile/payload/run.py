@@ -1,0 +1,182 @@
+"""Runs the script as ``__main__`` under the fake GPU and writes what was seen."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import runpy
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+FORMAT_VERSION = 1
+
+
+def run(job: dict[str, Any]) -> None:
+    """Profile the job's script, write its result file, and leave the process."""
+    status = "crashed"
+    details: dict[str, Any] = {}
+    try:
+        status, details = _attempt(job)
+    except BaseException as error:  # noqa: BLE001 - the parent must learn of our own bugs, too
+        details = {"message": repr(error), "traceback": traceback.format_exc(), "internal": True}
+    write_result(job, {"status": status, **details})
+    leave()
+
+
+def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    script = Path(job["script"])
+    try:
+        compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return "not_python", {"message": str(error)}
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            return "no_torch", {"message": str(error)}
+        return "broken_torch", {"message": str(error)}
+    except Exception as error:  # noqa: BLE001 - a broken installation can raise anything
+        return "broken_torch", {"message": f"{type(error).__name__}: {error}"}
+    if not hasattr(torch, "accelerator"):
+        return "old_torch", {"message": str(torch.__version__)}
+    from .torch_names import MissingNameError
+
+    try:
+        return _profile(job)
+    except MissingNameError as error:
+        return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
+
+
+def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    from .backend import End, NoCudaError, start_session
+    from .recording.iteration import Iterations
+
+    try:
+        session = start_session(job)
+    except NoCudaError as error:
+        return "no_cuda", {"message": str(error)}
+
+    def finish(span: dict[str, Any]) -> None:
+        status, result = found(session, iterations, span)
+        write_result(job, {"status": status, **result})
+        session.stopper.stop()
+
+    end = End(session, job["timeline"], lambda line: _progress(job, line), finish)
+    iterations = Iterations(session, lambda _: end.on_span(iterations))
+    iterations.install()
+    iterations.start_span()
+    _progress(job, "script started")
+    status, details = _run_script(job, session)
+    if session.stopper.stopping:
+        leave()
+    return _ended(status, details, session, iterations)
+
+
+def _ended(status: str, details: dict[str, Any], session: Any, iterations: Any) -> tuple[str, dict[str, Any]]:
+    """What remains of a script that came to its end before enough was seen."""
+    details = {
+        **details,
+        "backend": session.backend,
+        "num_spans": iterations.num_spans,
+        "fed_fake_data": session.fake_data is not None,
+        "refused": list(session.refused),
+    }
+    if status != "ended":
+        return status, details
+    if iterations.last is None or session.backend == "cuda":
+        return "no_iteration", details
+    first = ", set-up work included" if iterations.num_spans == 1 else ""
+    session.warn(
+        f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
+    )
+    return found(session, iterations, iterations.last)
+
+
+def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]:
+    from . import entry
+    from .backend import watched
+    from .stop import StopProfiling
+
+    try:
+        sys.argv[:] = [job["script"], *job["arguments"]]
+        with watched(session):
+            entry.start(job["script"], Path(job["script"]).read_bytes())
+    except StopProfiling:
+        return "ended", {}
+    except SystemExit as error:
+        return "ended", {"message": f"it called sys.exit({error.code!r})"}
+    except ModuleNotFoundError as error:
+        return "missing_module", {"message": error.name or str(error), **where(error)}
+    except KeyboardInterrupt:
+        return "ended", {"message": "it raised KeyboardInterrupt"}
+    except KeyError as error:
+        needs_torchrun = session.world.is_asked_by(error)
+        status = "needs_torchrun" if needs_torchrun else "crashed"
+        return status, {"message": f"KeyError: {error}", **where(error)}
+    except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
+        described = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return "crashed", {"message": described, **where(error)}
+    return "ended", {"message": "it came to its end"}
+
+
+def where(error: BaseException) -> dict[str, Any]:
+    """The traceback without our frames and those of runpy and torch."""
+    import torch
+
+    hidden = (
+        str(Path(__file__).parent),
+        str(Path(torch.__file__).parent),
+        "<frozen",
+        runpy.__file__,
+        threading.__file__,
+    )
+    shown = traceback.TracebackException.from_exception(error)
+    pending: list[Any] = [shown]
+    while pending:
+        part = pending.pop()
+        frames = [frame for frame in part.stack if not frame.filename.startswith(hidden)]
+        part.stack = traceback.StackSummary.from_list(frames)
+        pending += [other for other in (part.__cause__, part.__context__) if other is not None]
+    return {"traceback": "".join(shown.format())}
+
+
+def found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Status and contents of the result for the iteration that was seen."""
+    from .recording.precision import tf32_flags
+
+    status = "ok" if span["operators"] else "no_gpu_work"
+    return status, {
+        **span,
+        "backend": session.backend,
+        "versions": {"torch": session.torch_version, "python": platform.python_version()},
+        "precision": tf32_flags(),
+        "warnings": [*session.all_warnings(), *iterations.warnings],
+        "world_size": session.world.used,
+    }
+
+
+def _progress(job: dict[str, Any], line: str) -> None:
+    with Path(job["progress"]).open("a", encoding="utf-8") as out:
+        out.write(line + "\n")
+
+
+def write_result(job: dict[str, Any], result: dict[str, Any]) -> None:
+    """Put the result in its place whole or not at all."""
+    target = Path(job["result"])
+    temporary = target.with_suffix(".part")
+    temporary.write_text(json.dumps({"format_version": FORMAT_VERSION, **result}), encoding="utf-8")
+    temporary.replace(target)
+
+
+def leave() -> None:
+    """End the process."""
+    # Not sys.exit: exit handlers of the script would upload, save or wait.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0)

@@ -1,0 +1,90 @@
+"""All parts of one profiling run; every patch gets it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .fake.fake_data import FakeData
+from .fake.gpu import PretendedGpu
+from .fake.mode import HybridMode
+from .fake.saved_files import SavedFiles
+from .fake.world import World
+from .real.watching import WatchingMode
+from .recording.collectives import Collectives
+from .recording.loading import Loading
+from .recording.memory import MemoryTracker
+from .recording.recorder import Recorder
+from .stop import Stopper
+
+
+class Session:
+    """One run of the script.
+
+    Attributes:
+        backend: ``fake``, ``cpu`` or ``cuda``.
+        device_type: where the operators that count run; ``cuda`` for the fake backend, too.
+        amp_dtype: what autocast cast to in the current span, None if it did not.
+        fake_data: what takes the place of the script's data, None for its own.
+        warnings: what the user should know about this run, in order, each once.
+        refused: what was not downloaded, in order.
+        saved: where the script's checkpoints go instead of their place.
+        restores_to_gpu: whether what was saved on the GPU is loaded to it; ``torch.load`` may say no.
+    """
+
+    def __init__(self, gpu: PretendedGpu, backend: str = "fake", world: World | None = None) -> None:
+        self.gpu = gpu
+        self.backend = backend
+        self.device_type = "cpu" if backend == "cpu" else "cuda"
+        self.world = world or World()
+        self.torch_version = str(torch.__version__)
+        self.memory = MemoryTracker()
+        self.recorder = Recorder(self.memory, self.device_type)
+        self.loading = Loading(backend)
+        self.collectives = Collectives()
+        self.stopper = Stopper()
+        self.mode: HybridMode | WatchingMode
+        if backend == "fake":
+            self.mode = HybridMode(self.recorder, self.memory, self.stopper, self.collectives)
+        else:
+            self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
+        self.amp_dtype: str | None = None
+        self.autocast_library: Any = None
+        self.torchvision_library: Any = None
+        self.fake_data: FakeData | None = None
+        self.warnings: dict[str, None] = {}
+        self.refused: dict[str, None] = {}
+        self.saved = SavedFiles()
+        self.restores_to_gpu = True
+
+    def use_fake_data(self, fields: list[dict[str, Any]], num_samples: int | None) -> None:
+        """Feed samples of these fields; how long they take to make says nothing of the script's data."""
+        self.loading.is_timed = False
+        self.fake_data = FakeData(fields, num_samples, self.warn, self.loading.forget_lengths)
+
+    def warn(self, message: str) -> None:
+        """Keep a warning for the trace."""
+        self.warnings[message] = None
+
+    def all_warnings(self) -> list[str]:
+        """The warnings of patches, of the process group and of operators whose results are guessed."""
+        unknown = [
+            f"{name} has no shape rule for fake tensors ({error}); its result's shape comes from"
+            " the CPU kernel on zeros"
+            for name, error in self.mode.unknown_operators.items()
+        ]
+        if self.mode.assumptions:
+            unknown.append(
+                "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
+                + ", ".join(self.mode.assumptions)
+            )
+        if self.fake_data is not None:
+            unknown.append(self.fake_data.summary())
+        return [*self.warnings, *self.world.warnings(), *unknown]
+
+    def is_fake(self, value: Any) -> bool:
+        """Whether the value is a tensor on the pretended GPU."""
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        return isinstance(value, FakeTensor)
