@@ -1,0 +1,1 @@
+"""Predicted iteration times beside measured ones: ``python -m benchmarks.accuracy --end-to-end FILE``."""
