@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from advisor.types import Job, Option
 from recommender.pareto import Point, knee
 
+NEGLIGIBLE_SAVING = 0.05
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
@@ -21,19 +23,32 @@ class Nearest:
 def choose(frontier: Sequence[Option]) -> tuple[Option, str] | None:
     """The option to take and the rule that chose it; None for an empty frontier.
 
-    The knee of the frontier gives the best value. A frontier without one (fewer than four options, or a
-    straight line) is judged by the least product of time and cost.
+    What is hardly faster than something cheaper is left out. The knee of the rest gives the best value. A
+    frontier without one (fewer than four options, or a straight line) is judged by the least product of
+    time and cost.
     """
     if not frontier:
         return None
     if len(frontier) == 1:
         return frontier[0], "the only one that nothing feasible beats in time and cost"
+    frontier = _worth_their_price(frontier)
+    if len(frontier) == 1:
+        return frontier[0], "the cheapest: what is faster saves less than 5 % of the time"
     points = _positive([(o.time_s.p50, o.cost_usd.p50) for o in frontier])
     best = knee(points)
     if best is not None:
         return frontier[best], "the best value: from here speed gets dear, and savings slow"
     least = min(range(len(points)), key=lambda i: (points[i][0] * points[i][1], points[i][0]))
     return frontier[least], "the best value: the least time x cost"
+
+
+def _worth_their_price(frontier: Sequence[Option]) -> list[Option]:
+    """Without options that save less than 5 % of the time of a cheaper one: intervals are wider than that."""
+    kept: list[Option] = []
+    for option in sorted(frontier, key=lambda o: (o.cost_usd.p50, o.time_s.p50)):
+        if not kept or option.time_s.p50 <= (1 - NEGLIGIBLE_SAVING) * kept[-1].time_s.p50:
+            kept.append(option)
+    return kept
 
 
 def _positive(points: Sequence[Point]) -> list[Point]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from advisor.errors import InputError
+from advisor.profile.backends import visible_devices
 from advisor.profile.environment import child_environment, redact
 from advisor.profile.failures import failure
 from advisor.profile.launch import Ending, Progress, run_child
@@ -81,8 +82,9 @@ def record(
         status = None if recording is None else recording["status"]
         if recording is not None and status == "ok":
             return recording, timeline
-        if status == "needs_torchrun":
-            return record(replace(job, world_size=1), [interpreter], limits, progress)
+        if status == "needs_torchrun" and job.backend in ("auto", "fake"):
+            alone = replace(job, world_size=1, backend="fake")
+            return record(alone, [interpreter], limits, progress)
         if status == "no_torch" and position + 1 < len(interpreters):
             continue
         raise failure(
@@ -108,7 +110,7 @@ def _attempt(
         command: list[str | Path] = [interpreter, _CHILD, job_path]
         ending = run_child(
             sandboxed(command, folder) if limits.sandbox else command,
-            environment=child_environment(os.environ, temporary, hides_gpus=job.backend == "cpu"),
+            environment=child_environment(os.environ, temporary) | visible_devices(job.backend, os.environ),
             log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
             timeout_s=limits.timeout_s,
@@ -117,7 +119,7 @@ def _attempt(
         recording = read_recording(Path(paths["result"]))
         if recording is None and shutil.disk_usage(folder).free < _ROOM_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-        was_measured = recording is not None and "iteration_s" in recording
+        was_measured = recording is not None and recording["status"] == "ok" and "iteration_s" in recording
         timeline = read_timeline(Path(paths["timeline"])) if was_measured else None
     returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
     shown = Ending(returncode=returncode, log=redact(ending.log, os.environ))

@@ -36,6 +36,18 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
             )
 
 
+def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable that says which GPUs the script sees: one where it is measured, none on the CPU.
+
+    >>> visible_devices("cuda", {"CUDA_VISIBLE_DEVICES": "3,1"})
+    {'CUDA_VISIBLE_DEVICES': '3'}
+    """
+    if backend == "fake":
+        return {}
+    first = environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
+    return {"CUDA_VISIBLE_DEVICES": "" if backend == "cpu" else first}
+
+
 def why_busy(device: Device) -> str | None:
     """In words what others do on the GPU; None if it is free, or nobody knows."""
     if device.utilization is not None and device.utilization > BUSY_UTILIZATION:

@@ -74,20 +74,17 @@ def is_secret(name: str) -> bool:
     return ends or upper.startswith(SCRUBBED_PREFIXES) or upper in SCRUBBED_NAMES
 
 
-def child_environment(
-    environment: Mapping[str, str], temporary: Path, *, hides_gpus: bool = False
-) -> dict[str, str]:
+def child_environment(environment: Mapping[str, str], temporary: Path) -> dict[str, str]:
     """The environment without secrets, with what keeps a profiled script from uploading.
 
     Args:
         environment: the user's.
         temporary: folder of the script's temporary files, which is removed after it.
-        hides_gpus: the script is to see no GPU.
     """
     kept = {name: value for name, value in environment.items() if not is_secret(name)}
     # Builds of extensions that are cut off leave a lock behind, on which the next one waits for ever.
     folders = dict.fromkeys((*TEMPORARY, "TORCH_EXTENSIONS_DIR"), str(temporary))
-    return kept | ADDED | folders | ({"CUDA_VISIBLE_DEVICES": ""} if hides_gpus else {})
+    return kept | ADDED | folders
 
 
 def redact(text: str, environment: Mapping[str, str]) -> str:

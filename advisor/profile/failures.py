@@ -47,7 +47,9 @@ def failure(
             f"profiling {script!r} failed inside advisor: {message}. Please report this with the"
             " following." + _traceback(recording)
         )
-    return ProfileError(
+    # On the GPU of this machine more can go wrong than without it.
+    kind = GpuUnusableError if recording.get("backend") == "cuda" else ProfileError
+    return kind(
         f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
         f" or pass the arguments it needs after `--`.{hint_of(recording)}{_traceback(recording)}"
     )

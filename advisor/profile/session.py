@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from advisor.errors import GpuUnusableError, InputError
+from advisor.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.gpus import resolve_gpu
 from advisor.profile.attempt import Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
@@ -103,12 +103,17 @@ def profile(
         if backend != "auto":
             raise
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
-        return replace(trace, warnings=(f"profiled without the GPU: {error}", *trace.warnings))
+        reason = str(error).partition("\n")[0]
+        return replace(trace, warnings=(f"profiled without the GPU: {reason}", *trace.warnings))
 
 
 def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:
     recording, timeline = record(job, interpreters, limits, progress)
-    return trace_of(recording, job.script, redact_arguments(job.arguments, os.environ), timeline)
+    arguments = redact_arguments(job.arguments, os.environ)
+    try:
+        return trace_of(recording, job.script, arguments, timeline)
+    except UnknownGpuError as error:
+        raise GpuUnusableError(f"{error} Profile without it: --backend fake.") from error
 
 
 def _fed(fields: Sequence[FakeField], num_samples: int | None) -> Mapping[str, object] | None:

@@ -74,6 +74,40 @@ def test_the_setting_counts_and_the_flag_wins(shell):
     assert trace_of(shell.run("profile", "train.py", "--backend", "fake", "--json"))["backend"] == "fake"
 
 
+WHOLE_LOOP_IN_AUTOCAST = (
+    TRAINING.replace(
+        """while True:
+    with torch.autocast(device, dtype=torch.bfloat16):
+        loss""",
+        """torch.autocast(device, dtype=torch.bfloat16).__enter__()
+while True:
+        loss""",
+    )
+    .replace("    optimizer", "        optimizer")
+    .replace("    loss.b", "        loss.b")
+)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "fake"])
+def test_autocast_around_the_whole_loop(shell, backend):
+    shell.write("loop.py", WHOLE_LOOP_IN_AUTOCAST)
+    assert (
+        trace_of(shell.run("profile", "loop.py", "--backend", backend, "--json"))["amp_dtype"] == "bfloat16"
+    )
+
+
+CHECKPOINTS = """
+torch.save(model.state_dict(), "w.pt")
+model.load_state_dict(torch.load("w.pt", map_location=device))
+"""
+
+
+def test_checkpoints_on_a_real_device(shell):
+    shell.write("resume.py", TRAINING.replace("while True", CHECKPOINTS + "while True"))
+    assert trace_of(shell.run("profile", "resume.py", "--backend", "cpu", "--json"))["backend"] == "cpu"
+    assert not (shell.folder / "w.pt").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [

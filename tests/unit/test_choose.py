@@ -62,3 +62,20 @@ def test_an_unknown_cost_does_not_win_whatever_it_takes() -> None:
 
 def test_all_free_is_the_fastest() -> None:
     assert taken(("A", 1, None), ("B", 2, None)) == "A"
+
+
+def test_a_third_of_a_second_in_five_minutes_is_not_worth_four_times_the_price() -> None:
+    start = 300 / 3600
+    assert taken(("4 P4", start, 0.0331), ("T4", start * 1.001, 0.0081)) == "T4"
+
+
+def test_five_per_cent_are_worth_something() -> None:
+    points = (("A", 0.94, 2.0), ("B", 1.0, 1.99), ("C", 50, 1.98))
+    assert taken(*points) == "A"
+    assert taken(("A", 0.96, 2.0), *points[1:]) == "B"
+
+
+def test_small_savings_add_up() -> None:
+    steps = [(f"{i}", 1.0 * 0.97**i, 1.0 + 0.01 * i) for i in range(12)]
+    # Each is hardly faster than the one before it, the last is a third faster than the first.
+    assert taken(*steps) != "0"

@@ -68,27 +68,25 @@ class End:
     """Says at each iteration whether another one is needed.
 
     Args:
-        session: of this run.
-        timeline: file for the profiler's export.
+        measurement: on a real GPU.
         tell: takes a line of progress.
         finish: takes the iteration that is the result.
     """
 
-    def __init__(self, session: Any, timeline: str, tell: Tell, finish: Finish) -> None:
-        from .real.measurement import Measurement
+    def __init__(self, measurement: Any, tell: Tell, finish: Finish) -> None:
         from .recording.iteration import SPANS_WANTED
 
         self._tell = tell
         self._finish = finish
-        self._measurement = Measurement(session, timeline) if session.backend == "cuda" else None
-        self._wanted = SPANS_WANTED if self._measurement is None else self._measurement.num_spans
+        self._measurement = measurement
+        self._wanted = SPANS_WANTED if measurement is None else measurement.num_spans
 
     def on_span(self, iterations: Any) -> None:
         """Called at the end of each span."""
         measurement = self._measurement
         self._tell(f"step {iterations.num_spans} of {self._wanted}")
         if measurement is not None:
-            measurement.end_span(iterations.num_spans, iterations.last)
+            measurement.end_span(iterations.num_spans, iterations.last, is_steady=iterations.is_steady)
             if measurement.result is not None:
                 self._finish({**iterations.last, **measurement.result})
         elif iterations.is_steady:

@@ -54,6 +54,7 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from .backend import End, NoCudaError, start_session
+    from .real.measurement import Measurement
     from .recording.iteration import Iterations
 
     try:
@@ -66,8 +67,11 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         write_result(job, {"status": status, **result})
         session.stopper.stop()
 
-    end = End(session, job["timeline"], lambda line: _progress(job, line), finish)
     iterations = Iterations(session, lambda _: end.on_span(iterations))
+    measurement = None
+    if session.backend == "cuda":
+        measurement = Measurement(session, job["timeline"], iterations.watch_modules)
+    end = End(measurement, lambda line: _progress(job, line), finish)
     iterations.install()
     iterations.start_span()
     _progress(job, "script started")

@@ -26,6 +26,7 @@ class Session:
         backend: ``fake``, ``cpu`` or ``cuda``.
         device_type: where the operators that count run; ``cuda`` for the fake backend, too.
         amp_dtype: what autocast cast to in the current span, None if it did not.
+        autocast_dtype: what it casts to now, on a real device; it may have been entered spans ago.
         fake_data: what takes the place of the script's data, None for its own.
         warnings: what the user should know about this run, in order, each once.
         refused: what was not downloaded, in order.
@@ -50,6 +51,7 @@ class Session:
         else:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
+        self.autocast_dtype: str | None = None
         self.autocast_library: Any = None
         self.torchvision_library: Any = None
         self.fake_data: FakeData | None = None
@@ -82,6 +84,11 @@ class Session:
         if self.fake_data is not None:
             unknown.append(self.fake_data.summary())
         return [*self.warnings, *self.world.warnings(), *unknown]
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the run may be slowed: on a real GPU not before it was timed."""
+        return self.backend != "cuda" or self.mode.marks_calls
 
     def is_fake(self, value: Any) -> bool:
         """Whether the value is a tensor on the pretended GPU."""

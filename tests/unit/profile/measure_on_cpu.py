@@ -17,7 +17,7 @@ SPAN_S = 0.5
 
 
 class Event:
-    """Each event is half a second after the one before, of a short batch a tenth."""
+    """An iteration of 64 samples takes half a second, one of others in proportion."""
 
     now_ms = 0.0
 
@@ -46,13 +46,13 @@ def main(timeline, target, *samples):
         for name in ("session", "real.measurement", "recording.iteration", "fake.gpu")
     )
     session = session_module.Session(gpu.PretendedGpu.from_job(GPU), "cpu")
-    measurement = measuring.Measurement(session, timeline)
+    measurement = measuring.Measurement(session, timeline, lambda: None)
 
     def on_span(count):
         span = iterations.last
         span["loading"] = {"samples": int(samples[count - 1])}
-        Event.now_ms += 1e3 * SPAN_S if span["loading"]["samples"] == 64 else 1e2 * SPAN_S
-        measurement.end_span(count, span)
+        Event.now_ms += 1e3 * SPAN_S * span["loading"]["samples"] / 64
+        measurement.end_span(count, span, is_steady=iterations.is_steady)
         watched.append(session.mode.marks_calls)
 
     iterations, watched = iteration.Iterations(session, on_span), []

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.devices import Device
 from advisor.errors import GpuUnusableError, InputError
-from advisor.profile.backends import BACKENDS, check_backend, why_busy
+from advisor.profile.backends import BACKENDS, check_backend, visible_devices, why_busy
 
 FREE = "NVIDIA A10G, 23028, 300, 2"
 BUSY = "NVIDIA A10G, 23028, 300, 83"
@@ -67,3 +67,19 @@ def test_what_the_driver_does_not_say_is_not_busy():
     assert why_busy(Device(name="GPU", memory_bytes=None, used_bytes=10**12, utilization=0.15)) is None
     assert why_busy(Device(name="GPU", memory_bytes=1000, used_bytes=200, utilization=0.0)) is None
     assert why_busy(Device(name="GPU", memory_bytes=1000, used_bytes=201, utilization=0.0)) is not None
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "expected"),
+    [
+        ("cpu", "0,1", {"CUDA_VISIBLE_DEVICES": ""}),
+        ("fake", "0,1", {}),
+        ("cuda", "2,1", {"CUDA_VISIBLE_DEVICES": "2"}),
+        ("auto", "GPU-8932f937,1", {"CUDA_VISIBLE_DEVICES": "GPU-8932f937"}),
+        ("auto", None, {"CUDA_VISIBLE_DEVICES": "0"}),
+        ("cuda", "", {"CUDA_VISIBLE_DEVICES": ""}),
+    ],
+)
+def test_where_it_is_measured_the_script_sees_one_gpu(backend, given, expected):
+    environment = {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
+    assert visible_devices(backend, environment) == expected

@@ -218,11 +218,14 @@ def test_what_works_without_the_gpu_says_so(found, words):
     assert str(error).endswith("--backend fake.")
 
 
+def test_any_fault_on_the_gpu_may_be_the_gpus():
+    assert type(explain(status="crashed", backend="cuda", message="ValueError: x")) is GpuUnusableError
+
+
 @pytest.mark.parametrize(
     "found",
     [
         {"status": "crashed", "backend": "fake", "message": "CUDA out of memory"},
-        {"status": "crashed", "backend": "cuda", "message": "ValueError: x"},
         {"status": "no_iteration", "backend": "fake", "num_spans": 0},
     ],
 )

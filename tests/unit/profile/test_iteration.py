@@ -68,6 +68,9 @@ class Run:
         self.stopper = SimpleNamespace(check=self._check)
         self.amp_dtype: str | None = None
         self.device_type = "cuda"
+        self.backend = "fake"
+        self.is_watched = True
+        self.autocast_dtype: str | None = None
         self.told: list[int] = []
         self.iterations = Iterations(self, self.told.append)  # type: ignore[arg-type]
         self.iterations.start_span()

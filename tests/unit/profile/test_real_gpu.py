@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,14 +39,26 @@ def uneven(tmp_path_factory):
     return measure(tmp_path_factory.mktemp("uneven"), [64] * 9 + [7] + [64] * 2 + [7] + [64] * 5)
 
 
+@pytest.fixture(scope="module")
+def skipping(tmp_path_factory):
+    # The eighth span holds two batches, since a GradScaler skipped the first one's step.
+    return measure(tmp_path_factory.mktemp("skipping"), [64] * 7 + [128] + [64] * 8)
+
+
 def test_nothing_is_watched_before_the_time_is_known(even):
     result, _ = even
-    assert result["watched"] == [False] * (WARM_UP + TIMED - 1) + [True] * 2
+    assert result["watched"] == [False] * (WARM_UP + TIMED - 1) + [True, False]
 
 
-def test_the_time_of_a_full_iteration(even, uneven):
-    for result, _ in (even, uneven):
+def test_the_time_of_a_full_iteration(even, uneven, skipping):
+    for result, _ in (even, uneven, skipping):
         assert result["iteration_s"] == pytest.approx(0.5)
+
+
+def test_a_step_that_a_scaler_skipped_is_not_what_the_others_are_held_against(skipping):
+    result, _ = skipping
+    assert result["loading"]["samples"] == 64
+    assert len(result["watched"]) == WARM_UP + TIMED + 1
 
 
 def test_a_short_last_batch_is_not_the_one_that_is_taken(uneven):
@@ -96,3 +109,92 @@ def pretended_launches(events):
         ),
         device_name=None,
     )  # fmt: skip
+
+
+# --- What ends a measurement before its time -------------------------------------------------------
+
+
+class Mode:
+    """A dispatch mode that counts entering and leaving."""
+
+    marks_calls = False
+
+    def __init__(self):
+        self.depth = 0
+
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, *_):
+        self.depth -= 1
+
+
+class Profiler:
+    def __init__(self, **_):
+        self.is_running = False
+
+    def start(self):
+        self.is_running = True
+
+    def stop(self):
+        self.is_running = False
+
+    def export_chrome_trace(self, path):
+        Path(path).write_text("{}")
+
+
+@pytest.fixture
+def measurement(monkeypatch, tmp_path):
+    torch = pytest.importorskip("torch")
+    from advisor.profile.payload.real.measurement import Measurement
+
+    class Event:
+        def __init__(self, **_):
+            pass
+
+        def record(self):
+            pass
+
+        def elapsed_time(self, _):
+            return 100.0
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 10)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "GPU")
+    monkeypatch.setattr(torch.profiler, "profile", Profiler)
+    session = SimpleNamespace(mode=Mode())
+    watched = []
+    return Measurement(session, str(tmp_path / "t.json"), lambda: watched.append(1)), session, watched
+
+
+SPAN = {"loading": None, "memory": dict.fromkeys(("parameter_bytes", "gradient_bytes", "optimizer_bytes"), 1)}
+
+
+def end_spans(measurement, counts, is_steady=True):
+    for count in counts:
+        measurement.end_span(count, SPAN, is_steady=is_steady)
+
+
+def test_timing_waits_until_it_is_certain_what_an_iteration_is(measurement):
+    measured, session, watched = measurement
+    end_spans(measured, range(1, 40), is_steady=False)
+    assert not watched
+    end_spans(measured, range(40, 40 + TIMED + 2))
+    assert watched == [1]
+    assert measured.result["iteration_s"] == pytest.approx(0.1)
+    assert session.mode.depth == 0
+
+
+@pytest.mark.parametrize("spans_before", range(1, WARM_UP + TIMED + 1))
+def test_an_iteration_that_is_cut_anew_is_timed_anew(measurement, spans_before):
+    measured, session, _ = measurement
+    end_spans(measured, range(1, spans_before + 1))
+    # A network that steps more rarely turns up, and counting begins again.
+    end_spans(measured, range(1, WARM_UP + TIMED + 1))
+    assert measured.result is None
+    assert (session.mode.depth, session.mode.marks_calls) == (1, True)
+    end_spans(measured, [WARM_UP + TIMED + 1])
+    assert measured.result["memory"]["activation_bytes"] == 7
+    assert (session.mode.depth, session.mode.marks_calls) == (0, False)

@@ -7,6 +7,7 @@ nobody watches, and from the watched span come kernels only. No privileged count
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,20 +18,29 @@ if TYPE_CHECKING:
 # cuDNN's search, the allocator and the clocks settle first; loops log or save at iteration 0.
 WARM_UP_SPANS = 4
 TIMED_SPANS = 8
-# The watched span must be a full batch; an epoch's short last one is followed by a full one.
+# A span like most others is wanted; an epoch's short last one is followed by a full one.
 _WATCHED_SPANS = 3
+_NO_TASK = -1
 
 
 class Measurement:
     """What is done at the end of which span.
 
+    Args:
+        session: of this run.
+        timeline: file for the profiler's export.
+        watch: is called when watching begins.
+
     Attributes:
         result: what was measured, None until all is.
     """
 
-    def __init__(self, session: Session, timeline: str) -> None:
+    def __init__(self, session: Session, timeline: str, watch: Callable[[], None]) -> None:
         self._session = session
         self._timeline = timeline
+        self._watch = watch
+        self._last_count = 0
+        self._num_watched = 0
         self._events: list[Any] = []
         self._samples: list[int] = []
         self._profiler: Any = None
@@ -39,23 +49,32 @@ class Measurement:
 
     @property
     def num_spans(self) -> int:
-        """Spans that are needed if all batches are full."""
+        """Spans that are needed if all are alike."""
         return WARM_UP_SPANS + TIMED_SPANS + 1
 
-    def end_span(self, count: int, span: dict[str, Any]) -> None:
+    def end_span(self, count: int, span: dict[str, Any], *, is_steady: bool) -> None:
         """Go on to what the next span is for."""
         samples = (span["loading"] or {}).get("samples") or 0
-        if count == WARM_UP_SPANS:
+        if count != self._last_count + 1:
+            self._restart()
+        self._last_count = count
+        if self._profiler is not None:
+            self._num_watched += 1
+            if samples == self._usual_samples() or self._num_watched == _WATCHED_SPANS:
+                self._finish(span)
+        elif self._events:
+            self._mark(samples)
+            if len(self._events) > TIMED_SPANS:
+                self._start_watching()
+        elif count >= WARM_UP_SPANS and is_steady:
             torch.cuda.reset_peak_memory_stats()
             self._mark(samples)
-        elif count <= WARM_UP_SPANS:
-            return
-        elif count <= WARM_UP_SPANS + TIMED_SPANS:
-            self._mark(samples)
-            if count == WARM_UP_SPANS + TIMED_SPANS:
-                self._start_watching()
-        elif samples >= max(self._samples[1:]) or count >= WARM_UP_SPANS + TIMED_SPANS + _WATCHED_SPANS:
-            self._finish(span)
+
+    def _restart(self) -> None:
+        """Another optimizer turned out to bound the iteration: what was timed is a part of it."""
+        if self._profiler is not None:
+            self._stop_watching()
+        self._events, self._samples, self._num_watched = [], [], 0
 
     def _mark(self, samples: int) -> None:
         event = torch.cuda.Event(enable_timing=True)
@@ -64,19 +83,29 @@ class Measurement:
         self._samples.append(samples)
 
     def _start_watching(self) -> None:
+        if torch._C._current_graph_task_id() != _NO_TASK:
+            raise RuntimeError(
+                "the optimizer steps inside the backward pass, which cannot be watched on a GPU"
+            )
         torch.cuda.synchronize()
         self._peak_bytes = torch.cuda.max_memory_allocated()
         activities = torch.profiler.ProfilerActivity
         self._profiler = torch.profiler.profile(activities=[activities.CPU, activities.CUDA])
         self._profiler.start()
+        self._watch()
         self._session.mode.marks_calls = True
         self._session.mode.__enter__()
 
-    def _finish(self, span: dict[str, Any]) -> None:
+    def _stop_watching(self) -> None:
         self._session.mode.__exit__(None, None, None)
+        self._session.mode.marks_calls = False
         torch.cuda.synchronize()
         self._profiler.stop()
         self._profiler.export_chrome_trace(self._timeline)
+        self._profiler = None
+
+    def _finish(self, span: dict[str, Any]) -> None:
+        self._stop_watching()
         self.result = {
             "iteration_s": self._iteration_s(),
             "memory": self._memory(span["memory"]),
@@ -92,9 +121,13 @@ class Measurement:
             "peak_bytes": self._peak_bytes,
         }
 
+    def _usual_samples(self) -> int:
+        """Of most timed spans: a step that a GradScaler skips makes one of twice as many."""
+        return statistics.mode(self._samples[1:])
+
     def _iteration_s(self) -> float:
-        """Median of the full timed spans, from the GPU's own clock."""
-        most = max(self._samples[1:])
+        """Median of the timed spans that hold as many samples as most, from the GPU's own clock."""
+        usual = self._usual_samples()
         spans = zip(self._events, self._events[1:], self._samples[1:], strict=False)
-        seconds = [begin.elapsed_time(end) * 1e-3 for begin, end, samples in spans if samples == most]
+        seconds = [begin.elapsed_time(end) * 1e-3 for begin, end, samples in spans if samples == usual]
         return float(statistics.median(seconds))

@@ -44,19 +44,21 @@ class WatchingMode(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if any(desugars_itself(kind) for kind in types):
             return NotImplemented
-        result = self._run(func, args, kwargs)
+        # Before it runs, since the backward pass of a GPU has a thread of its own.
+        call = self.recorder.number()
+        result = self._run(func, args, kwargs, call)
         self._track(result)
         crossing = self._crossing(func, args, result)
         if crossing is not None:
-            self.recorder.record_copy(*crossing)
+            self.recorder.record_copy(*crossing, call=call)
         elif self._concerns(result) or self._concerns(args) or self._concerns(tuple(kwargs.values())):
-            self.recorder.record(func, args, kwargs, result)
+            self.recorder.record(func, args, kwargs, result, call=call)
         return result
 
-    def _run(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _run(self, func: Any, args: Any, kwargs: dict[str, Any], call: int) -> Any:
         if not self.marks_calls:
             return func(*args, **kwargs)
-        with torch.autograd.profiler.record_function(f"{MARK}{self.recorder.next_call}"):
+        with torch.autograd.profiler.record_function(f"{MARK}{call}"):
             return func(*args, **kwargs)
 
     def _track(self, result: Any) -> None:
@@ -76,8 +78,10 @@ class WatchingMode(TorchDispatchMode):  # type: ignore[misc]
         """Name, source and target dtype of a copy between host and GPU."""
         if self._device_type == "cpu":
             return None
-        if func is aten._local_scalar_dense.default:
-            return "advisor::d2h_copy", args[0], args[0].dtype
+        if func in (aten._local_scalar_dense.default, aten.item.default):
+            # Optimizers count their steps on the CPU.
+            is_there = args[0].device.type == self._device_type
+            return ("advisor::d2h_copy", args[0], args[0].dtype) if is_there else None
         if func is aten._to_copy.default:
             source, target = args[0], result
         elif func is aten.copy_.default:

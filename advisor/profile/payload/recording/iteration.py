@@ -69,9 +69,8 @@ class Iterations:
         """Hook into every optimizer and module of the process, and into the autograd engine."""
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
-        modules = torch.nn.modules.module
-        modules.register_module_forward_pre_hook(self._enter_module)
-        modules.register_module_forward_hook(self._leave_module, always_call=True)
+        if self._session.backend != "cuda":
+            self.watch_modules()
         watch_backward(self._session.stopper.check, self._after_backward)
         make = torch.optim.Optimizer.__init__
 
@@ -81,6 +80,12 @@ class Iterations:
             self._optimizer_made(optimizer)
 
         torch.optim.Optimizer.__init__ = make_and_tell
+
+    def watch_modules(self) -> None:
+        """Hook into every module: what torch.compile compiles with such hooks is slower."""
+        modules = torch.nn.modules.module
+        modules.register_module_forward_pre_hook(self._enter_module)
+        modules.register_module_forward_hook(self._leave_module, always_call=True)
 
     def _optimizer_made(self, optimizer: Any) -> None:
         self._period.optimizers[id(optimizer)] = optimizer
@@ -148,7 +153,9 @@ class Iterations:
         updated = updated and self._seen_backward
         self._seen_backward = True
         recorder.follows_leaves = not self._by_hand.optimizer_exists
-        if self._by_call or self._period.has_begun or not self._by_hand.end_backward(updated=updated):
+        # Updates by hand are seen by the dispatch mode alone, which a real GPU has at the end only.
+        is_told = self._by_call or self._period.has_begun or self._session.backend == "cuda"
+        if is_told or not self._by_hand.end_backward(updated=updated):
             return
         if self._by_hand.num_spans == 1:
             self.num_spans = self._most_samples = 0
@@ -211,11 +218,13 @@ class Iterations:
         session.memory.start_span()
         session.collectives.start_span()
         session.loading.start_span()
-        session.amp_dtype = None
+        session.amp_dtype = session.autocast_dtype
         self._period.start_span()
         self._num_backward_calls = self._num_evaluations = 0
 
     def _tag_owned(self) -> None:
+        if not self._session.is_watched:
+            return
         for optimizer in list(self._period.optimizers.values()):
             self._tag_weights(parameters(optimizer))
             for state in optimizer.state.values():
@@ -232,6 +241,8 @@ class Iterations:
             _tag(self._session, tensor.grad, "gradient")
 
     def _tag_gradients(self, tensors: Any) -> None:
+        if not self._session.is_watched:
+            return
         for tensor in tensors:
             _tag(self._session, tensor.grad, "gradient")
 

@@ -1,4 +1,4 @@
-"""Notes what autocast casts to on a real device, where torch's own kernels do the casting."""
+"""Which shortcuts a script takes: what autocast casts to on a real device, and where TF32 is allowed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,26 @@ if TYPE_CHECKING:
 
 
 def watch_autocast(session: Session) -> None:
-    """Wrap the entry of ``torch.autocast``."""
+    """Wrap entry and exit of ``torch.autocast``: on a real device torch's own kernels do the casting."""
     autocast = torch.amp.autocast_mode.autocast
-    enter = autocast.__enter__
+    enter, leave = autocast.__enter__, autocast.__exit__
+    in_force: list[str | None] = [None]
 
     def enter_watched(context: Any) -> Any:
-        if context._enabled and context.device == session.device_type:
-            session.amp_dtype = str(context.fast_dtype).rpartition(".")[2]
+        if context.device == session.device_type:
+            dtype = str(context.fast_dtype).rpartition(".")[2] if context._enabled else None
+            in_force.append(dtype)
+            session.autocast_dtype = dtype
+            session.amp_dtype = session.amp_dtype or dtype
         return enter(context)
 
-    autocast.__enter__ = enter_watched
+    def leave_watched(context: Any, *error: Any) -> Any:
+        if context.device == session.device_type and len(in_force) > 1:
+            in_force.pop()
+            session.autocast_dtype = in_force[-1]
+        return leave(context, *error)
+
+    autocast.__enter__, autocast.__exit__ = enter_watched, leave_watched
 
 
 def tf32_flags() -> dict[str, bool]:

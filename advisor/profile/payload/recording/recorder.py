@@ -61,7 +61,12 @@ class Recorder:
         """How often the autograd engine ran in this span."""
         return len(self._backward_passes)
 
-    def record(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def number(self) -> int:
+        """A number for a call that is about to run."""
+        self.next_call += 1
+        return self.next_call - 1
+
+    def record(self, func: Any, args: Any, kwargs: Any, result: Any, *, call: int | None = None) -> None:
         """Count one call, unless it is a view or an allocation."""
         signature = self._signatures.get(func)
         if signature is None:
@@ -74,13 +79,13 @@ class Recorder:
             phase = self._phase(signature.name)
             if phase == "forward" and self._updates_by_hand(signature, args):
                 phase = "optimizer"
-            self._count(signature.name, phase, inputs, outputs, attributes)
+            self._count(signature.name, phase, inputs, outputs, attributes, call)
 
-    def record_copy(self, name: str, tensor: Any, dtype: Any) -> None:
+    def record_copy(self, name: str, tensor: Any, dtype: Any, *, call: int | None = None) -> None:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
-        self._count(name, self._phase(name), [source], [copied], [])
+        self._count(name, self._phase(name), [source], [copied], [], call)
 
     def operators(self) -> list[dict[str, Any]]:
         """The span's operators in the order in which each was first seen."""
@@ -126,10 +131,10 @@ class Recorder:
         inputs: list[TensorKey],
         outputs: list[TensorKey],
         attributes: AttributeList,
+        call: int | None,
     ) -> None:
         key = (name, phase, tuple(inputs), tuple(outputs), tuple(attributes))
-        self._calls.setdefault(key, []).append(self.next_call)
-        self.next_call += 1
+        self._calls.setdefault(key, []).append(self.number() if call is None else call)
 
     def _phase(self, name: str) -> str:
         task = torch._C._current_graph_task_id()

@@ -24,12 +24,11 @@ ORDER = (
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.
 _NO_TRACE = (
-    "saving", "restoring", "saved_paths", "saving_libraries", "safetensors_files", "distributed_checkpoint",
-    "loggers", "downloads",
+    "saving", "restoring", "saved_paths", "saving_libraries", "safetensors_files", "loggers", "downloads",
 )  # fmt: skip
 ON_REAL_DEVICE = {
     "cpu": ("compiling", "fake_data", "data_loader", *_NO_TRACE),
-    "cuda": ("fake_data", "data_loader", *_NO_TRACE),
+    "cuda": ("compiling", "fake_data", "data_loader", *_NO_TRACE),
 }
 
 

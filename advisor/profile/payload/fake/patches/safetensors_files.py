@@ -29,7 +29,8 @@ _NAMES = {
 def install(session: Session) -> None:
     """Watch for safetensors."""
     when_imported("safetensors", functools.partial(_patch_reader, session))
-    when_imported("safetensors.torch", functools.partial(_patch_torch, session))
+    patch = _patch_torch if session.backend == "fake" else _redirect
+    when_imported("safetensors.torch", functools.partial(patch, session))
 
 
 def _patch_reader(session: Session, module: Any) -> None:
@@ -40,6 +41,21 @@ def _patch_reader(session: Session, module: Any) -> None:
         return original(session.saved.find(filename) or filename, *args, **kwargs)
 
     module.safe_open = safe_open
+
+
+def _redirect(session: Session, module: Any) -> None:
+    """Where tensors have values, the library itself writes, elsewhere."""
+    for name in ("save_file", "save_model"):
+        setattr(module, name, _elsewhere(session, getattr(module, name)))
+
+
+def _elsewhere(session: Session, original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def save(tensors: Any, filename: Any, *args: Any, **kwargs: Any) -> None:
+        session.warn("what safetensors saved was thrown away after profiling")
+        original(tensors, session.saved.place(filename), *args, **kwargs)
+
+    return save
 
 
 def _patch_torch(session: Session, module: Any) -> None:

@@ -51,7 +51,8 @@ def install(session: Session) -> None:
     globals()[rebuild_tensor.__name__] = rebuild_tensor
     torch.serialization.add_safe_globals([rebuild_tensor])
     torch.save = torch.serialization.save = save
-    FakeTensor.__reduce_ex__ = reduce
+    if session.backend == "fake":
+        FakeTensor.__reduce_ex__ = reduce
 
 
 def _untouched_zeros(shape: Any, stride: Any, dtype: Any) -> torch.Tensor:
