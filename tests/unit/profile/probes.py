@@ -3,6 +3,7 @@
 from tests.unit.profile import framework_probes
 from tests.unit.profile.distributed_probes import COLLECTIVE_PROBES, DISTRIBUTED_PROBES
 from tests.unit.profile.file_probes import FILE_PROBES
+from tests.unit.profile.semantics_probes import SEMANTICS_PROBES
 
 PATCH_PROBES = {
     **framework_probes.PATCH_PROBES,
@@ -416,7 +417,7 @@ result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in
 
 def all_groups():
     """What probe_server.py is to run."""
-    whole = OTHER_PROBES | COLLECTIVE_PROBES
+    whole = OTHER_PROBES | COLLECTIVE_PROBES | SEMANTICS_PROBES
     whole |= {"with " + name: code for name, (code, _) in PATCH_PROBES.items()}
     for name, (model, data) in FLOP_MODELS.items():
         whole["flops of " + name] = _COUNTED.format(model=model, data=data)

@@ -95,6 +95,10 @@ class _FakeDataset(Dataset):  # type: ignore[misc]
         """A sample; what the index is does not matter."""
         return self._source.sample(index if isinstance(index, int) else 0)
 
+    def __iter__(self) -> Iterator[Any]:
+        """Each index once: any index has a sample, so that Python would never see the end."""
+        return (self[index] for index in range(len(self)))
+
     def __getattr__(self, name: str) -> Any:
         """Scripts ask the data set of a loader for its classes and the like."""
         if name.startswith("_"):

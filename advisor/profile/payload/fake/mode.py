@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.collectives = collectives
         self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
         self.num_reads = 0
-        self._keeps_meta = False
+        self._meta = threading.local()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
 
@@ -82,7 +83,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         device = kwargs.get("device")
         if device is not None:
             device = torch.device(device)
-            if device.type == "cuda" or (device.type == "meta" and not self._keeps_meta):
+            if device.type == "cuda" or (device.type == "meta" and not self._keeps_meta()):
                 # Composite C++ code says meta for our CUDA tensors.
                 device = CUDA
                 kwargs = {**kwargs, "device": CUDA}
@@ -95,11 +96,15 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
     @contextlib.contextmanager
     def keep_meta(self) -> Iterator[None]:
         """The script asks for the meta device itself: its tensors take no memory on the GPU."""
-        before, self._keeps_meta = self._keeps_meta, True
+        before, self._meta.is_kept = self._keeps_meta(), True
         try:
             yield
         finally:
-            self._keeps_meta = before
+            self._meta.is_kept = before
+
+    def _keeps_meta(self) -> bool:
+        # The modes of all threads share it, and each thread has a value of its own in it.
+        return getattr(self._meta, "is_kept", False)
 
     def _create(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is aten._to_copy.default:
@@ -130,6 +135,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
             return args[0] if known is None else args[0].copy_(known)
         if func is aten.copy_.default and not isinstance(args[1], FakeTensor):
             self.recorder.record_copy("advisor::h2d_copy", args[1], args[0].dtype)
+            values.count_writes(func, args)
             return args[0]
         return self._compute(func, types, args, kwargs)
 
@@ -176,9 +182,9 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
 
 def desugars_itself(kind: Any) -> bool:
     """Whether a tensor subclass takes operators apart itself before plain tensors see them."""
-    return (
-        kind not in _PLAIN_TYPES and issubclass(kind, torch.Tensor) and "__torch_dispatch__" in kind.__dict__
-    )
+    # A subclass may have it from another one.
+    inherits = kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    return kind not in _PLAIN_TYPES and issubclass(kind, torch.Tensor) and inherits
 
 
 def _has_fake(values: Any) -> bool:

@@ -20,6 +20,8 @@ _FROM_SHAPE = {
     "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::scalar_tensor", "aten::zeros",
     "aten::zeros_like",
 }  # fmt: skip
+# Writes to storages by address; one that is freed leaves its count to the next, which does no harm.
+_writes: dict[int, int] = {}
 # Scripts ask whether all is well far more often than whether all is lost.
 _TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
 
@@ -30,14 +32,18 @@ def of(tensor: Any) -> Any:
     if entry is None or tensor.is_inference():
         return None
     value, version = entry
-    # Views share their base's version, so a write through any of them makes all unknown.
-    return value if tensor._version == version else None
+    return value if _version(tensor) == version else None
 
 
 def remember(tensor: Any, value: Any) -> None:
     """Keep the value until the tensor is written to."""
     if _is_small(tensor) and tensor.shape == value.shape and not tensor.is_inference():
-        tensor._advisor_value = (value, tensor._version)
+        tensor._advisor_value = (value, _version(tensor))
+
+
+def _version(tensor: Any) -> tuple[int, int]:
+    """Changes with every write: torch's count knows views, ours lists of tensors and ``.data``, too."""
+    return tensor._version, _writes.get(tensor.untyped_storage()._cdata, 0)
 
 
 def remember_copy(tensor: Any, source: Any) -> None:
@@ -62,11 +68,11 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
     """Find out the values of the operator's result and keep them."""
     name = func._schema.name
     if func._schema.is_mutable:
-        _forget_lists(args)
+        count_writes(func, args)
     tensors = list(_tensors(result))
     if not tensors or not all(_is_small(tensor) for tensor in tensors):
         return
-    if name in _FROM_SHAPE and tensors[0].dtype.is_floating_point:
+    if "empty" in name or (name in _FROM_SHAPE and tensors[0].dtype.is_floating_point):
         return
     computed = compute(func, args, kwargs)
     if computed is not None:
@@ -76,12 +82,14 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
         remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
 
 
-def _forget_lists(args: Any) -> None:
-    """Operators on lists of tensors write to them without counting up their versions."""
-    for argument in args:
-        if isinstance(argument, (list, tuple)):
-            for tensor in _tensors(argument):
-                tensor.__dict__.pop("_advisor_value", None)
+def count_writes(func: Any, args: Any) -> None:
+    """Forget the values of all tensors that the operator writes to, and of their views."""
+    for argument, value in zip(func._schema.arguments, args, strict=False):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            for tensor in _tensors([value]):
+                if tensor.layout is torch.strided:
+                    address = tensor.untyped_storage()._cdata
+                    _writes[address] = _writes.get(address, 0) + 1
 
 
 def _can_follow(func: Any, args: Any) -> bool:

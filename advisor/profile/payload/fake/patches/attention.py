@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .autocast import to_autocast
+
 if TYPE_CHECKING:
     from advisor.profile.payload.session import Session
 
@@ -45,23 +47,19 @@ def install(session: Session) -> None:
                 scale=scale,
                 enable_gqa=enable_gqa,
             )
-        query, key, value = _autocast(query, key, value)
+        query, key, value = to_autocast(query, key, value)
         if enable_gqa:
             key, value = _repeat_heads(query, key), _repeat_heads(query, value)
         if attn_mask is None and _flash_can(session, query, key, value):
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, False, scale=scale
             )[0]
+        if query.dtype is torch.float64 or not torch.backends.cuda.mem_efficient_sdp_enabled():
+            # The plain mathematics, which C++ takes for ours anyway.
+            return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
         return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
     functional.scaled_dot_product_attention = attention
-
-
-def _autocast(*tensors: Any) -> tuple[Any, ...]:
-    if not torch.is_autocast_enabled("cuda"):
-        return tensors
-    dtype = torch.get_autocast_dtype("cuda")
-    return tuple(tensor.to(dtype) for tensor in tensors)
 
 
 def _repeat_heads(query: Any, tensor: Any) -> Any:

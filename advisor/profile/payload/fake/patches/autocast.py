@@ -141,3 +141,11 @@ def _forget_casts_on_exit(casts: _Casts) -> None:
         return result
 
     autocast.__exit__ = leave
+
+
+def to_autocast(*tensors: Any) -> tuple[Any, ...]:
+    """The tensors in the dtype that autocast is on for, for kernels that other patches call."""
+    if not torch.is_autocast_enabled("cuda"):
+        return tensors
+    dtype = torch.get_autocast_dtype("cuda")
+    return tuple(tensor.to(dtype) for tensor in tensors)

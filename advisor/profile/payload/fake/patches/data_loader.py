@@ -7,6 +7,7 @@ evaluation over a whole data set before the first step is ended early, since it 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ def install(session: Session) -> None:
     create, iterate = loader.__init__, loader.__iter__
     signature = inspect.signature(create)
 
+    # Lightning reads the signature to build a loader like it.
+    @functools.wraps(create)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         arguments = signature.bind(self, *args, **kwargs).arguments
         num_workers = arguments.get("num_workers", 0)

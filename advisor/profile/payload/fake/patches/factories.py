@@ -81,7 +81,8 @@ def _by_way_of_cpu(original: Any) -> Any:
         requires_grad = kwargs.pop("requires_grad", False)
         if isinstance(data, torch.Tensor) and data.is_cuda:
             made = data.to(_CUDA, **kwargs)
-            made = made.clone() if original.__name__ == "tensor" else made
+            # torch.tensor copies, and leaves the graph.
+            made = made.detach().clone() if original.__name__ == "tensor" else made
         else:
             made = original(data, *args, device="cpu", **kwargs).to(_CUDA)
         return made.requires_grad_() if requires_grad else made

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .autocast import to_autocast
+
 if TYPE_CHECKING:
     from advisor.profile.payload.session import Session
 
@@ -24,14 +26,14 @@ def install(session: Session) -> None:
     def lstm_cell(data: Any, state: Any, *weights: Any) -> Any:
         if not session.is_fake(data) or None in _biases(weights):
             return lstm(data, state, *weights)
-        (data, hidden, cell), weights = _autocast(data, *state), _autocast(*weights)
+        (data, hidden, cell), weights = to_autocast(data, *state), to_autocast(*weights)
         gates = _gates(data, hidden, weights)
         return aten._thnn_fused_lstm_cell(*gates, cell, *_biases(weights))[:2]
 
     def gru_cell(data: Any, hidden: Any, *weights: Any) -> Any:
         if not session.is_fake(data) or None in _biases(weights):
             return gru(data, hidden, *weights)
-        (data, hidden), weights = _autocast(data, hidden), _autocast(*weights)
+        (data, hidden), weights = to_autocast(data, hidden), to_autocast(*weights)
         return aten._thnn_fused_gru_cell(*_gates(data, hidden, weights), hidden, *_biases(weights))[0]
 
     functions.lstm_cell, functions.gru_cell = lstm_cell, gru_cell
@@ -44,10 +46,3 @@ def _biases(weights: Any) -> list[Any]:
 
 def _gates(data: Any, hidden: Any, weights: Any) -> tuple[Any, Any]:
     return torch.matmul(data, weights[0].t()), torch.matmul(hidden, weights[1].t())
-
-
-def _autocast(*tensors: Any) -> tuple[Any, ...]:
-    if not torch.is_autocast_enabled("cuda"):
-        return tensors
-    dtype = torch.get_autocast_dtype("cuda")
-    return tuple(tensor.to(dtype) for tensor in tensors)

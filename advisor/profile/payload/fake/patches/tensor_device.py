@@ -53,11 +53,16 @@ def _with_plain_target(session: Session, args: Any, kwargs: Any) -> tuple[Any, A
 
 
 def _is_there(tensor: Any, args: Any, kwargs: Any) -> bool:
-    if kwargs.get("copy") or kwargs.get("memory_format") not in (None, torch.preserve_format):
+    # By position non_blocking comes before copy, whatever comes before them.
+    flags = [value for value in args if isinstance(value, bool)]
+    if kwargs.get("copy") or any(flags[1:]):
         return False
-    if any(value is True for value in args[-1:]) and len(args) > 3:
+    if kwargs.get("memory_format") not in (None, torch.preserve_format):
         return False
     values = [*args, *kwargs.values()]
     devices = [torch.device(v) for v in values if isinstance(v, (str, torch.device))]
     dtypes = [value for value in values if isinstance(value, torch.dtype)]
+    others = [value for value in values if isinstance(value, torch.Tensor)]
+    devices += [other.device for other in others]
+    dtypes += [other.dtype for other in others]
     return all(device.type == "cuda" for device in devices) and all(dtype is tensor.dtype for dtype in dtypes)

@@ -1,0 +1,76 @@
+"""What scripts may rely on: torch's semantics hold on the pretended GPU; answers are in test_semantics.py."""
+
+SEMANTICS_PROBES = {
+    "copies are copies": """
+source = torch.zeros(3, device="cuda", requires_grad=True)
+made = torch.tensor(source * 2)
+back, there = source.detach().to(torch.zeros(1)), source.detach().to(torch.zeros(1, device="cuda"))
+result = [made.requires_grad, torch.as_tensor(source) is source, str(back.device), str(there.device),
+          source.to(torch.float32, False, True) is source, source.to(torch.float32, False, False) is source,
+          source.to("cuda", torch.float32, True, True) is source, source.to(torch.zeros(1).double()).dtype
+          is torch.float64]
+""",
+    "values after writes": """
+counts = torch.tensor([1, 2, 3]).cuda()
+known = counts.sum().item()
+counts.data.mul_(2)
+through_data = counts.sum().item()
+other = torch.tensor([1, 2, 3]).cuda()
+view = other[1:]
+torch._foreach_mul_([view], 2)
+through_list = other.sum().item()
+third = torch.tensor([4, 5]).cuda()
+third.data.copy_(torch.tensor([7, 7]))
+result = [known, through_data, through_list, torch.empty_like(third).sum().item(), third.sum().item()]
+""",
+    "inherited dispatch": """
+from torch.utils._pytree import tree_map
+class Outer(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+    def __init__(self, inner):
+        self.inner = inner
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        strip = lambda value: value.inner if isinstance(value, Outer) else value
+        wrap = lambda value: cls(value) if isinstance(value, torch.Tensor) else value
+        return tree_map(wrap, func(*tree_map(strip, args), **tree_map(strip, kwargs or {})))
+class Inherited(Outer):
+    pass
+session.recorder.start_span()
+for kind in (Outer, Inherited):
+    torch.mm(kind(torch.zeros(4, 4, device="cuda")), kind(torch.zeros(4, 4, device="cuda")))
+result = sum(e["count"] for e in session.recorder.operators() if e["name"] == "aten::mm")
+""",
+    "meta in a thread": """
+import threading
+found = []
+def work():
+    found.append(torch.empty(3, device="meta").device.type)
+    found.append(torch.empty(3, device="cuda").device.type)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+result = found
+""",
+    "attention by choice": """
+from torch.nn.attention import SDPBackend, sdpa_kernel
+def kernels(dtype, *backends):
+    session.recorder.start_span()
+    query = torch.zeros(2, 4, 16, 8, device="cuda", dtype=dtype)
+    if backends:
+        with sdpa_kernel(list(backends)):
+            F.scaled_dot_product_attention(query, query, query)
+    else:
+        F.scaled_dot_product_attention(query, query, query)
+    return sorted(name.removeprefix("aten::_scaled_dot_product_") for name in ops() if "attention" in name)
+result = [kernels(torch.float32), kernels(torch.float16), kernels(torch.float64),
+          kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION)]
+""",
+    "loader signature": """
+import inspect
+names = list(inspect.signature(torch.utils.data.DataLoader.__init__).parameters)
+result = names[:4]
+""",
+}

@@ -1,0 +1,33 @@
+"""Torch's semantics on the pretended GPU, where a shortcut of ours once changed them."""
+
+import pytest
+
+pytestmark = pytest.mark.torch
+FLASH, EFFICIENT = "flash_attention", "efficient_attention"
+
+
+def test_what_copies_and_what_does_not(probe):
+    assert probe("copies are copies") == [False, True, "cpu", "cuda:0", False, True, False, True]
+
+
+def test_values_are_forgotten_by_every_way_to_write(probe):
+    known, through_data, through_list, of_empty, through_copy = probe("values after writes")
+    assert known == 6
+    # Made up, as any unknown integer.
+    assert (through_data, through_list, of_empty, through_copy) == (0, 0, 0, 0)
+
+
+def test_a_subclass_may_inherit_how_it_takes_operators_apart(probe):
+    assert probe("inherited dispatch") == 2
+
+
+def test_a_thread_may_ask_for_the_meta_device(probe):
+    assert probe("meta in a thread") == ["meta", "cuda"]
+
+
+def test_the_kernel_that_the_script_chose(probe):
+    assert probe("attention by choice") == [[EFFICIENT], [FLASH], [], [], [EFFICIENT]]
+
+
+def test_libraries_can_read_what_a_loader_takes(probe):
+    assert probe("loader signature") == ["self", "dataset", "batch_size", "shuffle"]
