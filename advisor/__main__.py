@@ -29,9 +29,11 @@ def main() -> None:
         sys.stdout.flush()
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        # What typer makes of Ctrl-C; it says nothing.
+        if end.code == INTERRUPTED:
+            print("interrupted: there is no result", file=sys.stderr)
+        raise
     except OSError as error:
         # Python would complain again when it flushes what is left at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

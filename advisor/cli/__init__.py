@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli import config, doctor, gpus, predict, prices, profile, recommend
+from advisor.cli.common import ScriptCommand
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
@@ -36,9 +37,9 @@ def _root(
     pass
 
 
-app.command("recommend")(recommend.recommend)
-app.command("profile")(profile.profile)
-app.command("predict")(predict.predict)
+app.command("recommend", cls=ScriptCommand)(recommend.recommend)
+app.command("profile", cls=ScriptCommand)(profile.profile)
+app.command("predict", cls=ScriptCommand)(predict.predict)
 app.command("gpus")(gpus.gpus)
 app.command("prices")(prices.prices)
 app.command("doctor")(doctor.doctor)

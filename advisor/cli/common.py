@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from advisor.report.rows import Format
 from advisor.types import Market
@@ -96,6 +97,28 @@ MarketOption = Annotated[
 MaxAgeOption = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Refuse older prices, such as 30d.")
 ]
+
+
+class ScriptCommand(TyperCommand):
+    """A command that takes a script: an unknown option is most likely the script's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, and say where options of the script belong."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as raised:
+            # Which package the class comes from depends on typer's version.
+            if type(raised).__name__ == "NoSuchOption":
+                error: Any = raised
+                error.message = f"{error.format_message()}. {_script_hint(error.option_name)}"
+                error.possibilities = None
+            raise
+
+
+def _script_hint(option: str) -> str:
+    if option == "-m":
+        return "Give the path of the module's file, such as pkg/train.py: relative imports work."
+    return f"Arguments of the script follow `--`, such as: train.py -- {option} ..."
 
 
 def chosen_format(output: Format, as_json: bool) -> Format:

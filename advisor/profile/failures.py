@@ -39,7 +39,8 @@ def failure(
     if status == "missing_module":
         return ProfileError(_missing_module(script, message, python) + _traceback(recording))
     if status == "no_iteration":
-        return ProfileError(_no_iteration(script, message) + _log_tail(log))
+        num_processes = recording.get("num_processes", 0)
+        return ProfileError(_no_iteration(script, message, num_processes) + _log_tail(log))
     if status == "no_gpu_work":
         return ProfileError(_no_gpu_work(script))
     if recording.get("internal"):
@@ -146,7 +147,14 @@ def _missing_module(script: str, name: str, python: str) -> str:
     return text
 
 
-def _no_iteration(script: str, message: str) -> str:
+def _no_iteration(script: str, message: str, num_processes: int) -> str:
+    if num_processes:
+        return (
+            f"{script!r} made no step of a torch optimizer in its own process, but started {num_processes} of"
+            " multiprocessing.Process, which are not profiled. Let it train in the main process: call the"
+            " training function there, or use torch.multiprocessing.spawn, which runs rank 0 in place"
+            " (--world N says how many ranks there are)."
+        )
     return (
         f"{script!r} made no step of a torch optimizer: {message}. A training script is needed whose"
         " loop calls optimizer.step(); pass the arguments that make it train after `--`."
@@ -155,6 +163,10 @@ def _no_iteration(script: str, message: str) -> str:
 
 def _traceback(recording: Mapping[str, Any]) -> str:
     text = recording.get("traceback")
+    error = recording.get("message", "").partition(": ")[2].strip()
+    # Its last lines repeat an error that names one address for each attempt.
+    if text and recording.get("refused") and error and text.rstrip().endswith(error):
+        text = text.rstrip().removesuffix(error).rpartition("\n")[0]
     return f"\n\n{text.rstrip()}" if text else ""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from advisor.profile.fake_data import EXAMPLE
 from advisor.profile.missing_data import fed_hint, missing_data_hint
 
 _EXTENSION = (
@@ -54,7 +55,7 @@ def hint_of(recording: Mapping[str, Any]) -> str:
     message = recording.get("message", "")
     refused = recording.get("refused", ())
     if refused:
-        return f" What it could not download before that: {', '.join(map(repr, refused))}.{_DOWNLOADS}"
+        return _refused_hint(message, refused, is_fed=bool(recording.get("fed_fake_data")))
     if recording.get("fed_fake_data"):
         return fed_hint(message)
     # The script's own line tells what it asked; its error need not.
@@ -64,3 +65,11 @@ def hint_of(recording: Mapping[str, Any]) -> str:
     known = next((hint for word, hint in _HINTS.items() if word in text), "")
     # What is missing may be data, or what the script saved, or what a hub has.
     return known if known == _DOWNLOADS else missing_data_hint(message) or known
+
+
+def _refused_hint(message: str, refused: Iterable[str], *, is_fed: bool) -> str:
+    # The error itself may name them, and once is enough.
+    unsaid = [name for name in refused if name not in message]
+    named = f" What it could not download before that: {', '.join(map(repr, unsaid))}." if unsaid else ""
+    fed = f" For a torch data set, samples of its form can stand in: --fake-data {EXAMPLE}."
+    return named + _DOWNLOADS + ("" if is_fed else fed)

@@ -19,6 +19,12 @@ from advisor.profile.recording import trace_of
 from advisor.profile.sandbox import check_sandbox
 from advisor.types import Trace
 
+# Some of them run as Python without an error, and do nothing.
+_NO_SCRIPTS = (
+    ".bin", ".cfg", ".ckpt", ".csv", ".gz", ".h5", ".html", ".ini", ".json", ".jsonl", ".log", ".md", ".npy",
+    ".npz", ".onnx", ".parquet", ".pkl", ".pt", ".pth", ".rst", ".safetensors", ".sh", ".tar", ".toml",
+    ".tsv", ".txt", ".xml", ".yaml", ".yml", ".zip",
+)  # fmt: skip
 DEFAULT_TIMEOUT_S = 300.0
 
 
@@ -135,6 +141,10 @@ def _check_script(script: Path) -> None:
         raise InputError(
             f"{str(script)!r} is a notebook, not a script: convert it first with"
             " jupyter nbconvert --to script."
+        )
+    if script.suffix.lower() in _NO_SCRIPTS:
+        raise InputError(
+            f"{str(script)!r} is not a Python script by its name: give the .py file that starts the training."
         )
     if not os.access(script, os.R_OK):
         raise InputError(f"cannot read {str(script)!r}: check its permissions.")

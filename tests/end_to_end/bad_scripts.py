@@ -15,6 +15,8 @@ raise RuntimeError("the second batch is rotten")
     "latin-1 unsaid": ("name = 'caf\xe9'\n" + LOOP + TRAIN).encode("latin-1"),
     "never trains": "print('nothing here')",
     "empty": "",
+    "trains in another process": "import torch.multiprocessing as mp\n"
+    "def work(): pass\nprocess = mp.Process(target=work)\nprocess.start()\nprocess.join()\n",
     "swallows everything, never steps": LOOP
     + """
 while True:

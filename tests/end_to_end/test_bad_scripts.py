@@ -25,6 +25,7 @@ SAID = {
     "latin-1 unsaid": (2, "is not a Python script", "utf-8"),
     "never trains": (1, "made no step", "nothing here"),
     "empty": (1, "made no step", "came to its end"),
+    "trains in another process": (1, "multiprocessing.Process", "main process"),
     "swallows everything, never steps": (1, "within 6 s", "--timeout"),
     "asks": (1, "EOFError", "standard input is empty"),
     "imports what is missing": (1, "imports 'surely_not_installed'", "--python"),

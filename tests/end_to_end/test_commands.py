@@ -35,6 +35,28 @@ def test_unknown_command(shell: Shell) -> None:
     assert_plain_error(shell.run("recomend"), 2, "recomend")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("train.py", "--lr", "0.1"), ("No such option: --lr", "train.py -- --lr")),
+        (("train.py", "--fake-dat", "3"), ("--fake-data", "follow `--`")),
+        (("-m", "pkg.train"), ("pkg/train.py", "relative imports")),
+    ],
+)
+@pytest.mark.parametrize("command", ["profile", "predict", "recommend"])
+def test_options_of_the_script_have_a_place(
+    shell: Shell, command: str, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_plain_error(shell.run(command, *arguments), 2, *words)
+
+
+@pytest.mark.parametrize("name", ["train.csv", "notes.TXT", "model.pt", "run.sh"])
+def test_data_is_not_run_as_a_script(shell: Shell, name: str) -> None:
+    shell.write(name, "1, 2\n")
+    for command in ("profile", "predict"):
+        assert_plain_error(shell.run(command, name), 2, name, "not a Python script", ".py file")
+
+
 def test_completion_can_be_shown(shell: Shell) -> None:
     answer = shell.run("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "complete" in answer.out

@@ -80,6 +80,34 @@ def test_checkpoints_are_read_back_and_the_owners_stay(folder, tmp_path):
     assert any("torch.save" in warning for warning in trace.warnings)
 
 
+ROTATES = (
+    LOOP
+    + """
+import glob, os
+os.makedirs("steps", exist_ok=True)
+for step, (inputs, labels) in enumerate(loader, 100):
+    train_step(inputs, labels)
+    torch.save(model.state_dict(), f"steps/{step}.tmp")
+    os.replace(f"steps/{step}.tmp", f"steps/{step}.pt")
+    open(f"steps/{step}.txt", "w").close()
+    for old in sorted(glob.glob("steps/*.pt"))[:-3]:
+        os.remove(old)
+    os.remove(f"steps/{step}.txt")
+    assert len(os.listdir("steps")) == 3 and os.path.exists(f"steps/{step}.pt")
+"""
+)
+
+
+def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
+    (folder / "steps").mkdir()
+    names = [f"{step:03}.pt" for step in range(90, 96)]
+    for name in names:
+        (folder / "steps" / name).write_text("weeks of work")
+    trace = profile(write(folder, ROTATES))
+    assert sorted(path.name for path in (folder / "steps").iterdir()) == names
+    assert any("were kept" in warning for warning in trace.warnings)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, tmp_path):
     write(folder, STUBBORN)
@@ -95,6 +123,7 @@ def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, t
     printed = "".join(command.communicate(timeout=20))
     assert command.returncode == 130
     assert "Traceback" not in printed
+    assert printed.strip() == "interrupted: there is no result"
     for pid in (folder / "pids").read_text().split():
         wait_for_end(pid)
     assert list((tmp_path / "tmp").iterdir()) == []

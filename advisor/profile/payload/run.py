@@ -89,6 +89,7 @@ def _ended(status: str, details: dict[str, Any], session: Any, iterations: Any) 
         "num_spans": iterations.num_spans,
         "fed_fake_data": session.fake_data is not None,
         "refused": list(session.refused),
+        "num_processes": session.num_processes,
     }
     if status != "ended":
         return status, details

@@ -30,6 +30,7 @@ class Session:
         fake_data: what takes the place of the script's data, None for its own.
         warnings: what the user should know about this run, in order, each once.
         refused: what was not downloaded, in order.
+        num_processes: how many the script started by multiprocessing.Process.
         saved: where the script's checkpoints go instead of their place.
         restores_to_gpu: whether what was saved on the GPU is loaded to it; ``torch.load`` may say no.
     """
@@ -57,6 +58,7 @@ class Session:
         self.fake_data: FakeData | None = None
         self.warnings: dict[str, None] = {}
         self.refused: dict[str, None] = {}
+        self.num_processes = 0
         self.saved = SavedFiles()
         self.restores_to_gpu = True
 

@@ -15,6 +15,7 @@ def package(name, code):
 def written():
     return sorted(entry.name for entry in real_scandir(folder) if entry.name != "packages")
 real_scandir = getattr(os.scandir, "__wrapped__", os.scandir)
+real_open = getattr(open, "__wrapped__", open)
 """
 _WRITER = """
 class SummaryWriter:
@@ -73,6 +74,48 @@ result = [epoch, pathlib.Path("best.pt").exists(), os.path.getsize("best.pt") > 
           [name for name in sorted(os.listdir()) if name.endswith("pt")], written()]
 """,
         [1, True, True, False, ["best.pt", "renamed.pt"], True, ["best.pt", "renamed.pt"], []],
+    ),
+    "removed_paths": (
+        _FOLDER
+        + """
+import glob
+def put(name):
+    pathlib.Path(name).parent.mkdir(exist_ok=True)
+    pathlib.Path(name).write_text(name)
+for name in ("a.pt", "b.pt", "c.pt", "d.pt", "e.pt", "old/f.pt", "runs/log.csv"):
+    put(name)
+session.saved._made.clear()  # from here on these are the owner's
+def seen():
+    return sorted(glob.glob("**/*.*", recursive=True, root_dir=folder))
+put("own.pt")
+os.remove("own.pt")
+os.remove("a.pt")
+pathlib.Path("b.pt").unlink()
+put("new.pt")
+os.replace("new.pt", "c.pt")
+os.rename("d.pt", "moved.pt")
+os.rename("old", "older")
+shutil.rmtree("runs")
+os.makedirs("runs")
+put("b.pt-2")
+with open("b.pt", "w") as file:
+    file.write("again")
+torch.save({}, "e.pt")
+os.remove("e.pt")
+torch.save({}, "moved.pt")  # not through a link
+names = ("a.pt", "b.pt", "c.pt", "moved.pt", "older/f.pt", "runs/log.csv", "runs")
+result = [
+    [name for name in seen() if not name.startswith("packages")],
+    [os.path.exists(name) for name in names],
+    pathlib.Path("b.pt").read_text(), pathlib.Path("c.pt").read_text(),
+    written(), [(real_open(folder / name).read()) for name in ("a.pt", "b.pt", "c.pt", "d.pt", "e.pt")],
+    sorted(entry.name for entry in real_scandir(folder / "runs"))]
+""",
+        [["b.pt", "b.pt-2", "c.pt", "moved.pt", "older/f.pt"],
+         [False, True, True, True, True, False, True],
+         "again", "new.pt",
+         ["a.pt", "b.pt", "b.pt-2", "c.pt", "d.pt", "e.pt", "old", "runs"],
+         ["a.pt", "b.pt", "c.pt", "d.pt", "e.pt"], ["log.csv"]],
     ),
     "saving_libraries": (
         _FOLDER

@@ -400,6 +400,18 @@ device.cpu()
 value = device[0].item()
 result = [[[e["name"], e["count"]] for e in session.recorder.operators()], value, session.mode.num_reads]
 """,
+    "large copies to main memory": """
+import resource
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak_bytes()
+whole = [torch.zeros(2**28, 4, device="cuda").cpu(),
+         torch.empty(2**29, 4, device="cuda", dtype=torch.bfloat16).to("cpu")]
+values = [whole[0][5, 2].item(), whole[1][2**28].sum().item(), bool(whole[0][:1000].any())]
+whole[0][0, 1] = 3
+result = [values, whole[0][0].tolist(), [str(t.dtype) for t in whole], list(whole[1].shape),
+          whole[0].is_contiguous(), (peak_bytes() - before) < 200e6]
+""",
     "values": """
 tensor = torch.zeros(3, device="cuda")
 result = [bool((tensor > 0).all()), tensor.argmax().item(), float(tensor.sum()),

@@ -252,3 +252,35 @@ def test_what_was_not_downloaded_is_named():
     text = str(explain("crashed", message="OSError: no such model", refused=["bert-base", "imdb"]))
     assert "could not download before that: 'bert-base', 'imdb'" in text
     assert "run it once by itself" in text
+
+
+MNIST = (
+    "RuntimeError: Error downloading x.gz:\nTried https://a.example/, got:\n"
+    "advisor refused to download 'https://a.example/x.gz'"
+)
+
+
+def test_what_the_error_names_is_not_named_again():
+    frames = f'  File "train.py", line 9\n    MNIST("data", download=True)\n{MNIST}\n'
+    text = str(explain("crashed", message=MNIST, traceback=frames, refused=["https://a.example/x.gz", "y"]))
+    assert text.count("https://a.example/x.gz") == 1
+    assert "before that: 'y'." in text
+    assert text.count("run it once by itself") == 1
+    assert text.endswith("download=True)")
+
+
+def test_a_refused_download_may_be_a_data_set_that_samples_can_stand_in_for():
+    assert "--fake-data 3x224x224" in str(explain("crashed", message=MNIST, refused=["x"]))
+    assert "--fake-data" not in str(explain("crashed", message=MNIST, refused=["x"], fed_fake_data=True))
+
+
+def test_processes_of_the_script_are_told_where_nothing_else_trains():
+    text = str(explain("no_iteration", message="it came to its end", num_processes=2))
+    for words in (
+        "started 2 of multiprocessing.Process",
+        "main process",
+        "torch.multiprocessing.spawn",
+        "--world N",
+    ):
+        assert words in text
+    assert "Process" not in str(explain("no_iteration", message="it came to its end", num_processes=0))

@@ -35,6 +35,14 @@ def test_phases(probe):
     assert phases["aten::_foreach_add_"] == "optimizer"
 
 
+def test_large_copies_to_main_memory_take_room_only_where_written(probe):
+    read, written, dtypes, shape, is_contiguous, is_small = probe("large copies to main memory")
+    assert read == [0.0, 0.0, False]
+    assert written == [0.0, 3.0, 0.0, 0.0]
+    assert dtypes == ["torch.float32", "torch.bfloat16"]
+    assert (shape, is_contiguous, is_small) == ([2**29, 4], True, True)
+
+
 def test_copies_between_host_and_device(probe):
     copies, value, num_reads = probe("copies")
     assert sum(count for name, count in copies if name == "advisor::h2d_copy") == 2

@@ -17,6 +17,7 @@ from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
 from ..stop import Stopper
 from . import rescue, values
+from .untouched import untouched_zeros
 
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
@@ -143,7 +144,10 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         dtype = kwargs.get("dtype") or source.dtype
         self.recorder.record_copy("advisor::d2h_copy", source, dtype)
         known = values.of(source)
-        return torch.zeros(source.shape, dtype=dtype) if known is None else known.to(dtype, copy=True)
+        if known is not None:
+            return known.to(dtype, copy=True)
+        # A whole model may come, of which nothing is looked at.
+        return untouched_zeros(source.shape, torch.empty(source.shape, device="meta").stride(), dtype)
 
     def _compute(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if "generator" in kwargs:

@@ -17,14 +17,15 @@ ORDER = (
     "conversion", "autocast", "scaler", "dropout", "attention", "batch_norm", "rnn", "rnn_cells",
     "optimizers", "initialisation", "compiling", "fake_data", "data_loader", "data_parallel",
     "process_group", "object_collectives", "spawning", "distributed_data_parallel", "fully_sharded",
-    "dtensor", "storage", "saving", "restoring", "saved_paths", "saving_libraries", "safetensors_files",
-    "distributed_checkpoint", "loggers", "downloads", "threads", "legacy_types", "torchvision_ops",
-    "transformers_tracing",
+    "dtensor", "storage", "saving", "restoring", "saved_paths", "removed_paths", "saving_libraries",
+    "safetensors_files", "distributed_checkpoint", "loggers", "downloads", "threads", "legacy_types",
+    "torchvision_ops", "transformers_tracing",
 )  # fmt: skip
 
 # On a device that is really there: what keeps the script from leaving a trace, and what watches its data.
 _NO_TRACE = (
-    "saving", "restoring", "saved_paths", "saving_libraries", "safetensors_files", "loggers", "downloads",
+    "saving", "restoring", "saved_paths", "removed_paths", "saving_libraries", "safetensors_files",
+    "loggers", "downloads",
 )  # fmt: skip
 ON_REAL_DEVICE = {
     "cpu": ("compiling", "fake_data", "data_loader", *_NO_TRACE),

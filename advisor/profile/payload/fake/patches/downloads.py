@@ -43,10 +43,7 @@ class DownloadRefusedError(URLError):
         super().__init__(what)
 
     def __str__(self) -> str:
-        return (
-            f"advisor refused to download {self.reason!r}: nothing is downloaded while profiling."
-            " Run the script once by itself so that its caches are filled, then profile it again."
-        )
+        return f"advisor refused to download {self.reason!r}"
 
 
 class MissingWeights(dict[str, Any]):

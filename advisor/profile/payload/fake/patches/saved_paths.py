@@ -1,8 +1,8 @@
 """The functions that look at files see what the script saved in this run.
 
-Scripts ask whether their checkpoint exists, copy the best one, rename a temporary one, and delete old
-ones. For files that `saving` put elsewhere the standard library's functions are sent there; of all
-other files they know nothing new.
+Scripts ask whether their checkpoint exists, copy the best one and list the folder. For files that
+`saving` put elsewhere the standard library's functions are sent there, and what `removed_paths` hid is
+not there; of all other files they know nothing new.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from advisor.profile.payload.session import Session
 
-_ONE_PATH = ("stat", "lstat", "access", "chmod", "utime", "remove", "unlink", "listxattr", "getxattr",
-             "setxattr")  # fmt: skip
-_TWO_PATHS = ("rename", "replace", "link", "symlink")
+_ONE_PATH = ("stat", "lstat", "access", "chmod", "utime", "listxattr", "getxattr", "setxattr")
+_TWO_PATHS = ("link", "symlink")
 
 
 def install(session: Session) -> None:
@@ -39,6 +38,8 @@ def install(session: Session) -> None:
 def _reading(session: Session, original: Any) -> Any:
     @functools.wraps(original)
     def function(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("dir_fd") is not None:
+            return original(path, *args, **kwargs)
         return original(session.saved.find(path) or path, *args, **kwargs)
 
     return function
@@ -59,24 +60,33 @@ def _copying(session: Session, original: Any) -> Any:
 def _listing(session: Session, original: Any) -> Any:
     @functools.wraps(original)
     def listdir(path: Any = ".") -> list[Any]:
-        folder = session.saved.folder(path)
+        folder, stand_in = session.saved.folder(path), session.saved.find(path)
         if folder is None:
-            return list(original(path))
-        real = original(path) if session.saved.find(path) is None else []
+            return _left(session, path, original(stand_in or path))
+        real = _left(session, path, original(path)) if stand_in is None else []
         return list(dict.fromkeys([*real, *original(folder)]))
 
     return listdir
 
 
+def _left(session: Session, folder: Any, names: list[Any]) -> list[Any]:
+    """Without what the script removed; a folder may be given as the number of an open file."""
+    if isinstance(folder, int):
+        return names
+    return [name for name in names if not session.saved.is_gone(os.path.join(folder, name))]
+
+
 def _scanning(session: Session, original: Any) -> Any:
     @functools.wraps(original)
     def scandir(path: Any = ".") -> Any:
-        folder = session.saved.folder(path)
-        if folder is None:
-            return original(path)
-        real = original(path) if session.saved.find(path) is None else ()
-        entries = {entry.name: entry for entry in original(folder)}
-        return _Entries(iter((entries | {entry.name: entry for entry in real}).values()))
+        folder, stand_in = session.saved.folder(path), session.saved.find(path)
+        if folder is None and not session.saved.hides_any:
+            return original(stand_in or path)
+        real = original(path) if stand_in is None else ()
+        shown = {entry.name: entry for entry in real if not session.saved.is_gone(entry.path)}
+        # A path that is gone raises here.
+        other = original(folder or stand_in) if folder or stand_in else ()
+        return _Entries(iter(({entry.name: entry for entry in other} | shown).values()))
 
     return scandir
 
@@ -106,8 +116,16 @@ class _Entries:
 def _opening(session: Session, original: Any) -> Any:
     @functools.wraps(original)
     def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        # What the script writes by itself is its own affair.
-        stand_in = session.saved.find(file) if not set(mode) & set("wax+") else None
-        return original(stand_in or file, mode, *args, **kwargs)
+        stand_in = session.saved.find(file)
+        if not set(mode) & set("wax+"):
+            return original(stand_in or file, mode, *args, **kwargs)
+        if stand_in is not None:
+            return original(session.saved.place(file), mode, *args, **kwargs)
+        # What the script writes by itself is its own affair, and so is removing it.
+        is_new = isinstance(file, (str, bytes, os.PathLike)) and not session.saved.is_real(file)
+        opened = original(file, mode, *args, **kwargs)
+        if is_new:
+            session.saved.note_made(file)
+        return opened
 
     return open_

@@ -8,13 +8,13 @@ disk; CPU tensors are real and so are saved with their values.
 from __future__ import annotations
 
 import functools
-import math
-import mmap
 import os
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+
+from ..untouched import untouched_zeros
 
 if TYPE_CHECKING:
     from advisor.profile.payload.session import Session
@@ -36,7 +36,7 @@ def install(session: Session) -> None:
         if session.restores_to_gpu:
             tensor = session.mode.empty(shape, dtype, stride)
         else:
-            tensor = _untouched_zeros(shape, stride, dtype)
+            tensor = untouched_zeros(shape, stride, dtype)
         if is_parameter:
             return torch.nn.Parameter(tensor, requires_grad)
         return tensor.requires_grad_(requires_grad)
@@ -53,12 +53,3 @@ def install(session: Session) -> None:
     torch.save = torch.serialization.save = save
     if session.backend == "fake":
         FakeTensor.__reduce_ex__ = reduce
-
-
-def _untouched_zeros(shape: Any, stride: Any, dtype: Any) -> torch.Tensor:
-    """Zeros that take memory only where they are written: pages of a fresh mapping."""
-    num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
-    if math.prod(shape) == 0:
-        return torch.empty_strided(shape, stride, dtype=dtype)
-    pages = mmap.mmap(-1, num_elements * dtype.itemsize)
-    return torch.frombuffer(pages, dtype=torch.uint8).view(dtype).as_strided(shape, stride)

@@ -1,11 +1,14 @@
 """``torch.multiprocessing.spawn`` runs rank 0 in this process and starts no other.
 
 A fresh process would know nothing of the pretended GPU, and what rank 0 does says what all of them do.
-The script's function makes the process group and says there how many ranks it has.
+The script's function makes the process group and says there how many ranks it has. Other processes of
+the script are started as they are, and counted: where they train, its own one does nothing.
 """
 
 from __future__ import annotations
 
+import functools
+import multiprocessing.process
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -26,8 +29,9 @@ class _Finished:
         return True
 
 
-def install(session: Session) -> None:  # noqa: ARG001
-    """Replace ``spawn`` and ``start_processes``."""
+def install(session: Session) -> None:
+    """Replace ``spawn`` and ``start_processes``; count what ``Process.start`` starts."""
+    _count_processes(session)
 
     def spawn(
         fn: Callable[..., Any], args: Any = (), nprocs: int = 1, join: bool = True, *_: Any, **__: Any
@@ -41,3 +45,15 @@ def install(session: Session) -> None:  # noqa: ARG001
     # The function hides the module of the same name.
     module: Any = sys.modules["torch.multiprocessing.spawn"]
     module.spawn = module.start_processes = spawn
+
+
+def _count_processes(session: Session) -> None:
+    process: Any = multiprocessing.process.BaseProcess
+    original = process.start
+
+    @functools.wraps(original)
+    def start(self: Any) -> None:
+        session.num_processes += 1
+        original(self)
+
+    process.start = start
