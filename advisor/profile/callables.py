@@ -20,7 +20,6 @@ from typing import Any, TypeVar, overload
 from advisor.errors import InputError, ProfileError
 from advisor.profile.attempt import Job, PretendedGpu
 from advisor.profile.child import load_payload
-from advisor.profile.environment import redact
 from advisor.profile.epoch import NO_LOADER
 from advisor.profile.recording import Recording, read_recording, trace_of
 from advisor.types import Trace
@@ -141,11 +140,11 @@ def _failure(
             f"{name} ran nothing on the GPU: build the model and its inputs on the device 'cuda', in `setup`"
             " or in the function."
         )
-    message = redact(str(recording["message"]), os.environ)
+    message = str(recording["message"])
     if message.startswith("ModuleNotFoundError: No module named 'torch'"):
         return InputError("this interpreter has no torch: pip install torch.")
     hint = ""
     if "forked subprocess" in message or "fork-based multiprocessing" in message:
         hint = " A GPU was used before in this process: give models on the CPU, or build them in `setup`."
-    frames = redact(str(recording.get("traceback", "")), os.environ)
+    frames = str(recording.get("traceback", ""))
     return ProfileError(f"{name} raised {message}.{hint}\n\n{frames}".rstrip())
