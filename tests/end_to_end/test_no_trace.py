@@ -80,8 +80,10 @@ def test_checkpoints_are_read_back_and_the_owners_stay(folder, tmp_path):
     assert any("torch.save" in warning for warning in trace.warnings)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, tmp_path):
+@pytest.mark.parametrize(
+    "numbers", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGHUP, signal.SIGTERM]]
+)
+def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, tmp_path):
     write(folder, STUBBORN)
     command = subprocess.Popen(
         [sys.executable, "-m", "advisor", "profile", "train.py", "--out", "train.trace.json.gz"],
@@ -91,7 +93,8 @@ def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, t
     deadline = time.monotonic() + 60
     while not (folder / "pids").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    command.send_signal(number)
+    for number in numbers:
+        command.send_signal(number)
     printed = "".join(command.communicate(timeout=20))
     assert command.returncode == 130
     assert "Traceback" not in printed
