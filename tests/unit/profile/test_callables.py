@@ -19,6 +19,7 @@ from advisor.types import Phase  # noqa: E402
 from tests.end_to_end.test_profile import wait_for_end  # noqa: E402
 
 pytestmark = pytest.mark.torch
+ROOT = str(Path(__file__).parents[3])
 WIDTH = 512
 PARAMETER_BYTES = 4 * (WIDTH * WIDTH + WIDTH)
 
@@ -122,7 +123,7 @@ def python(code, tmp_path):
     text = "import torch, time, os\nfrom advisor.profile import profile_callable\n" + code
     return subprocess.Popen(
         [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
-        env=os.environ | {"PYTHONUNBUFFERED": "", "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(Path(__file__).parents[3])},
+        env=os.environ | {"PYTHONUNBUFFERED": "", "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": ROOT},
     )  # fmt: skip
 
 
