@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from types import FrameType
 
 from advisor.errors import AdvisorError
 
@@ -12,7 +14,21 @@ INTERRUPTED = 130
 
 
 def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001
+    # A closed terminal or a service manager sends both, and the second would cut the cleaning up short.
+    _handle(_go_on)
     raise KeyboardInterrupt
+
+
+def _go_on(number: int, frame: object) -> None:
+    pass
+
+
+def _handle(action: Callable[[int, FrameType | None], None]) -> None:
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # nohup has us started with SIGHUP ignored.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, action)
 
 
 def main() -> None:
@@ -20,9 +36,7 @@ def main() -> None:
     from advisor.cli import app
 
     # Whoever ends us politely wants what Ctrl-C does: nothing running and no file behind.
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _interrupt)
+    _handle(_interrupt)
     try:
         app(standalone_mode=True)
     except AdvisorError as error:

@@ -123,7 +123,7 @@ def _attempt(
         timeline = read_timeline(Path(paths["timeline"])) if was_measured else None
     returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
     shown = Ending(returncode=returncode, log=redact(ending.log, os.environ))
-    return _without_secrets(recording), timeline, shown
+    return recording, timeline, shown
 
 
 @contextlib.contextmanager
@@ -139,11 +139,3 @@ def _job_folder() -> Iterator[Path]:
             f"cannot use the temporary folder: {error}. Make room there, or name another one with the"
             " variable TMPDIR."
         ) from error
-
-
-def _without_secrets(recording: Recording | None) -> Recording | None:
-    if recording is None:
-        return None
-    shown = {key: redact(recording[key], os.environ) for key in ("message", "traceback")
-             if isinstance(recording.get(key), str)}  # fmt: skip
-    return {**recording, **shown}

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,8 +20,8 @@ from typing import Any, TypeVar, overload
 
 from advisor.errors import InputError, ProfileError
 from advisor.profile.attempt import Job, PretendedGpu
-from advisor.profile.child import load_payload
-from advisor.profile.environment import redact
+from advisor.profile.child import die_with_the_parent, load_payload
+from advisor.profile.environment import TEMPORARY
 from advisor.profile.epoch import NO_LOADER
 from advisor.profile.recording import Recording, read_recording, trace_of
 from advisor.types import Trace
@@ -83,7 +84,7 @@ def profile_callable(
     if not hasattr(os, "fork"):
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)
-    with tempfile.TemporaryDirectory(prefix="advisor-profile-") as folder:
+    with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as folder:
         job = _job(name, gpu, Path(folder))
         status = _run(lambda: _child(job, step, setup), timeout_s)
         recording = read_recording(Path(job["result"]))
@@ -101,18 +102,29 @@ def _job(name: str, gpu: PretendedGpu | None, folder: Path) -> dict[str, Any]:
 
 
 def _child(job: dict[str, Any], step: Callable[..., object], setup: Callable[[], object] | None) -> None:
+    # What the function saves goes with the job, as in a script's environment.
+    folder = Path(job["result"]).with_name("tmp")
+    folder.mkdir()
+    tempfile.tempdir = str(folder)
+    os.environ.update(dict.fromkeys(TEMPORARY, tempfile.tempdir))
     payload = load_payload("calls")
     payload.run(job, step, setup)
 
 
 def _run(child: Callable[[], None], timeout_s: float) -> int | None:
     """The exit status of a fork that runs ``child``; None if it was killed at the timeout."""
+    # The copy would print what is buffered once more.
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         # Whatever happens, the copy must not go on with what its parent was about to do.
         try:
             os.setsid()
-            child()
+            die_with_the_parent()
+            if os.getppid() == parent:
+                child()
         finally:
             os._exit(1)
     deadline = time.monotonic() + timeout_s
@@ -141,11 +153,11 @@ def _failure(
             f"{name} ran nothing on the GPU: build the model and its inputs on the device 'cuda', in `setup`"
             " or in the function."
         )
-    message = redact(str(recording["message"]), os.environ)
+    message = str(recording["message"])
     if message.startswith("ModuleNotFoundError: No module named 'torch'"):
         return InputError("this interpreter has no torch: pip install torch.")
     hint = ""
     if "forked subprocess" in message or "fork-based multiprocessing" in message:
         hint = " A GPU was used before in this process: give models on the CPU, or build them in `setup`."
-    frames = redact(str(recording.get("traceback", "")), os.environ)
+    frames = str(recording.get("traceback", ""))
     return ProfileError(f"{name} raised {message}.{hint}\n\n{frames}".rstrip())

@@ -48,7 +48,7 @@ def _yield_to_the_project() -> None:
         sys.meta_path.append(finder)
 
 
-def _die_with_the_parent() -> None:
+def die_with_the_parent() -> None:
     """Linux ends us when whoever started us is killed; elsewhere the timeout has to do."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
@@ -57,7 +57,7 @@ def _die_with_the_parent() -> None:
 
 def main() -> None:
     """Run the job whose file is the only argument; never returns."""
-    _die_with_the_parent()
+    die_with_the_parent()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     # Python put the folder of this file first; the user's modules must be found, not ours.
     own = Path(__file__).resolve().parent

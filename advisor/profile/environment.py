@@ -49,6 +49,11 @@ ADDED = {
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 # Repetitions are bounded: a script may print one line of many kilobytes.
+# Who logs in, and the query: signatures and keys have many names there.
+_URL = re.compile(
+    r"""(?P<scheme>\b[a-z][a-z0-9+.-]{0,16}://)(?P<user>[^\s/?#@"'<>]+@)?(?P<place>[^\s?"'<>]*)(?P<query>\?[^\s"'<>]+)?""",
+    re.IGNORECASE,
+)
 _SECRET_SHAPES = re.compile(
     r"""
     (?P<assigned>\b[\w-]{0,64}(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]{0,64}
@@ -56,7 +61,6 @@ _SECRET_SHAPES = re.compile(
     | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS key ids
     | \b(?:hf|ghp|gho|ghs|glpat|xox[abp]|sk)[_-][A-Za-z0-9_-]{16,}
     | \bAIza[\w-]{35}
-    | (?P<url>\b[a-z][a-z0-9+.-]{0,16}://[^\s/:@]+:)[^\s/@]+(?=@)   # user:password@host
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
@@ -96,7 +100,7 @@ def redact(text: str, environment: Mapping[str, str]) -> str:
     for name, value in environment.items():
         if is_secret(name) and len(value) >= 8:
             text = text.replace(value, "***")
-    return _SECRET_SHAPES.sub(_hide, text)
+    return _SECRET_SHAPES.sub(_hide, _URL.sub(_hide_in_url, text))
 
 
 def redact_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -123,4 +127,9 @@ def _is_secret_flag(argument: str) -> bool:
 
 
 def _hide(match: re.Match[str]) -> str:
-    return (match["assigned"] or match["url"] or "") + "***"
+    return (match["assigned"] or "") + "***"
+
+
+def _hide_in_url(match: re.Match[str]) -> str:
+    user, query = "***@" if match["user"] else "", "?***" if match["query"] else ""
+    return match["scheme"] + user + match["place"] + query

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from advisor.errors import ProfileError
 from advisor.gpus import resolve_gpu
 from advisor.profile.costs import cost_of
+from advisor.profile.environment import redact
 from advisor.profile.epoch import epoch_of
 from advisor.profile.launches import kernels_of, merged
 from advisor.profile.timeline import Timeline
@@ -25,11 +27,12 @@ from advisor.types import (
 )
 
 FORMAT_VERSION = 1
+_FOR_PEOPLE = ("message", "traceback", "warnings", "refused")
 Recording = Mapping[str, Any]
 
 
 def read_recording(path: Path) -> Recording | None:
-    """What the child wrote; None if it wrote nothing.
+    """What the child wrote, without secrets in what a person reads; None if it wrote nothing.
 
     Raises:
         ProfileError: the file is not a recording of this version.
@@ -46,7 +49,13 @@ def read_recording(path: Path) -> Recording | None:
         raise ProfileError(
             "the profiling process and this advisor are of different versions: install gpu-advisor anew."
         )
-    return dict(recording)
+    return {**recording, **{key: _shown(recording[key]) for key in _FOR_PEOPLE if key in recording}}
+
+
+def _shown(words: str | Sequence[str]) -> str | list[str]:
+    if isinstance(words, str):
+        return redact(words, os.environ)
+    return [redact(text, os.environ) for text in words]
 
 
 def trace_of(

@@ -10,9 +10,20 @@ from pathlib import Path
 from advisor.errors import InputError
 
 _PROGRAM = "bwrap"
+# What --dev leaves out of /dev and CUDA needs.
+_GPU_DEVICES = (
+    *(f"/dev/nvidia{number}" for number in range(16)), "/dev/nvidiactl", "/dev/nvidia-uvm",
+    "/dev/nvidia-uvm-tools", "/dev/nvidia-caps",
+)  # fmt: skip
+# Below /run are the sockets of docker and other daemons, which would write for the script; these are not.
+_FILES_IN_RUN = ("/run/media", "/run/current-system", "/run/opengl-driver")
 _ISOLATED = (
-    "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-net", "--unshare-pid",
-    "--unshare-ipc", "--die-with-parent",
+    "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run",
+    *(part for path in _GPU_DEVICES for part in ("--dev-bind-try", path, path)),
+    *(part for path in _FILES_IN_RUN for part in ("--ro-bind-try", path, path)),
+    "--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent",
+    # Started by root, bubblewrap keeps root's capabilities, and with them a mount can be made writable again.
+    "--cap-drop", "ALL",
 )  # fmt: skip
 _TRIAL_S = 20.0
 

@@ -108,8 +108,10 @@ def test_old_checkpoints_of_the_owner_are_not_rotated_away(folder):
     assert any("were kept" in warning for warning in trace.warnings)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, tmp_path):
+@pytest.mark.parametrize(
+    "numbers", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGHUP, signal.SIGTERM]]
+)
+def test_interrupted_the_command_leaves_no_process_and_no_file(numbers, folder, tmp_path):
     write(folder, STUBBORN)
     command = subprocess.Popen(
         [sys.executable, "-m", "advisor", "profile", "train.py", "--out", "train.trace.json.gz"],
@@ -119,7 +121,8 @@ def test_interrupted_the_command_leaves_no_process_and_no_file(number, folder, t
     deadline = time.monotonic() + 60
     while not (folder / "pids").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    command.send_signal(number)
+    for number in numbers:
+        command.send_signal(number)
     printed = "".join(command.communicate(timeout=20))
     assert command.returncode == 130
     assert "Traceback" not in printed

@@ -164,6 +164,27 @@ parts = [torch.zeros(2) for _ in range(2)]
 dist.all_gather(parts, torch.tensor([1.0, 2.0]))
 result = [[part.tolist() for part in parts], session.collectives.entries()]
 """,
+    "values of collectives": _GROUP
+    + """
+result = []
+for device in ("cpu", "cuda"):
+    seven = torch.tensor([7]).to(device)
+    parts = [torch.zeros_like(seven) for _ in range(4)]
+    whole = torch.zeros(4, dtype=torch.long).to(device)
+    views = list(torch.zeros(4, 1, dtype=torch.long).to(device))
+    dist.all_gather(parts, seven)
+    dist.all_gather_into_tensor(whole, seven)
+    dist.all_gather(views, seven)
+    total, largest, product = (torch.tensor([7]).to(device) for _ in range(3))
+    dist.all_reduce(total)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    dist.broadcast(seven, src=0)
+    if device == "cuda":
+        dist.all_reduce(product, op=dist.ReduceOp.PRODUCT)
+        dist.all_reduce(whole[:2], op=dist.ReduceOp.PRODUCT)
+    result.append([torch.cat(parts).tolist(), whole.tolist(), torch.cat(views).tolist(),
+                   total.item(), largest.item(), seven.item(), product.item()])
+""",
     "operators beside collectives": _GROUP
     + """
 tensor = torch.zeros(8, device="cuda")

@@ -1,8 +1,12 @@
 """One call of a function is one iteration, in a fork that leaves nothing behind."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +16,10 @@ from torch import nn  # noqa: E402 - needs torch
 from advisor.errors import InputError, ProfileError  # noqa: E402
 from advisor.profile import PretendedGpu, profile_callable  # noqa: E402
 from advisor.types import Phase  # noqa: E402
+from tests.end_to_end.test_profile import wait_for_end  # noqa: E402
 
 pytestmark = pytest.mark.torch
+ROOT = str(Path(__file__).parents[3])
 WIDTH = 512
 PARAMETER_BYTES = 4 * (WIDTH * WIDTH + WIDTH)
 
@@ -109,6 +115,47 @@ def test_nothing_of_the_copy_is_left_here():
     assert before == (torch.cuda.is_available(), torch.save, os.getpid(), torch.get_num_threads())
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def python(code, tmp_path):
+    """A program of its own, whose output nobody has buffered or captured."""
+    (tmp_path / "tmp").mkdir()
+    text = "import torch, time, os\nfrom advisor.profile import profile_callable\n" + code
+    return subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONUNBUFFERED": "", "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": ROOT},
+    )  # fmt: skip
+
+
+def test_what_was_printed_before_is_printed_once(tmp_path):
+    code = "print('before')\nprofile_callable(lambda: torch.zeros(3, device='cuda') + 1)\nprint('after')"
+    out, _ = python(code, tmp_path).communicate(timeout=60)
+    assert out.splitlines() == ["before", "after"]
+
+
+def test_what_the_function_saves_goes_with_it(tmp_path):
+    code = """
+import tempfile
+def step():
+    torch.save(torch.zeros(3, device="cuda") + 1, "model.pt")
+    tempfile.NamedTemporaryFile(delete=False)
+profile_callable(step)
+"""
+    process = python(code, tmp_path)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert [path.name for path in tmp_path.rglob("*")] == ["tmp"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_the_copy_ends_with_its_parent(number, tmp_path):
+    process = python("profile_callable(lambda: (print(os.getpid(), flush=True), time.sleep(100)))", tmp_path)
+    with process:
+        copy = process.stdout.readline().strip()
+        process.send_signal(number)
+        assert process.wait(timeout=20) == -number
+    wait_for_end(copy)
 
 
 def fails():

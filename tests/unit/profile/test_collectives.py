@@ -39,6 +39,14 @@ def test_tensors_on_the_cpu_are_those_of_equal_ranks(probe):
     assert entries == [entry("all_gather", 16, world_size=2)]
 
 
+def test_values_are_those_of_equal_ranks_on_either_device(probe):
+    cpu, cuda = probe("values of collectives")
+    sevens = [7] * 4
+    assert cpu == [sevens, sevens, sevens, 28, 7, 7, 7]
+    # A product is not computed: neither it nor what shares its memory may keep its old value.
+    assert cuda == [sevens, [0] * 4, sevens, 28, 7, 7, 0]
+
+
 def test_what_communicates_is_no_operator(probe):
     assert not [name for name in probe("operators beside collectives") if "c10d" in name]
 

@@ -63,6 +63,8 @@ def test_temporary_files_go_with_the_job():
         ("key AKIAIOSFODNN7EXAMPLE was refused", "AKIAIOSFODNN7EXAMPLE"),
         ("hf_abcdefghijklmnopqrstuv", "hf_abcdefghijklmnopqrstuv"),
         ("postgresql://user:s3cret@host/db", "s3cret"),
+        ("'https://ghp-like-name@host/repo.git'", "ghp-like-name"),
+        ("no https://host/w.pt?X-Amz-Signature=abc123&X-Amz-Date=2 in the cache", "abc123"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----", "abc"),
         ("value of the variable: 0123456789", "0123456789"),
     ],
@@ -73,13 +75,20 @@ def test_secrets_are_hidden(text, hidden):
     assert "***" in shown
 
 
+def test_of_an_address_the_place_stays():
+    text = "not downloaded: 'https://bob:hunter22secret@host:8080/a/w.pt?Signature=abc', kept"
+    assert redact(text, {}) == "not downloaded: 'https://***@host:8080/a/w.pt?***', kept"
+    plain = "see https://host/a@b/w.pt#part, s3://bucket/key, or mail me@host?"
+    assert redact(plain, {}) == plain
+
+
 def test_ordinary_output_stays():
     text = 'epoch 3 loss 0.5: tokens per second 1200, File "train.py", line 3'
     assert redact(text, {"HOME": "/home/someone", "A_TOKEN": "3"}) == text
 
 
 @pytest.mark.parametrize(
-    "line", ["x" * 65536, "a-" * 32768, "a.b" * 20000, "token" * 13000, "http://" * 9000]
+    "line", ["x" * 65536, "a-" * 32768, "a.b" * 20000, "token" * 13000, "http://" * 9000, "a://x@?" * 9000]
 )
 def test_a_long_line_is_searched_in_no_time(line):
     begin = time.perf_counter()

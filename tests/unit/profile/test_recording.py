@@ -131,6 +131,18 @@ def test_operators_that_cannot_be_costed_are_named_once():
     assert sum("mine::conv" in warning for warning in warnings) == 1
 
 
+@pytest.mark.parametrize("key", ["message", "traceback", "warnings", "refused"])
+def test_no_secret_reaches_a_person(key, tmp_path):
+    text = "kept weights of https://bob:hunter22@host/w.pt?X-Amz-Signature=abc123"
+    words = [text, text] if key in ("warnings", "refused") else text
+    document = {"format_version": FORMAT_VERSION, key: words}
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    shown = str(read_recording(tmp_path / "result.json")[key])
+    assert "https://***@host/w.pt?***" in shown
+    assert "hunter22" not in shown
+    assert "abc123" not in shown
+
+
 def test_nothing_recorded(tmp_path):
     assert read_recording(tmp_path / "result.json") is None
 

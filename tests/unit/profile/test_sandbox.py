@@ -60,7 +60,7 @@ def test_only_the_jobs_folder_can_be_written(tmp_path):
     command = [str(part) for part in sandboxed(["python", "child.py"], tmp_path)]
     assert command[0] == "bwrap"
     assert command[-3:] == ["--", "python", "child.py"]
-    binds = [position for position, part in enumerate(command) if part.endswith("bind")]
+    binds = [position for position, part in enumerate(command) if part in ("--bind", "--ro-bind")]
     assert [command[at : at + 3] for at in binds] == [
         ["--ro-bind", "/", "/"],
         ["--bind", str(tmp_path), str(tmp_path)],
@@ -69,21 +69,54 @@ def test_only_the_jobs_folder_can_be_written(tmp_path):
     assert command[command.index("--chdir") + 1] == str(Path.cwd())
 
 
+def test_cuda_finds_its_devices(tmp_path):
+    command = [str(part) for part in sandboxed(["python"], tmp_path)]
+    # bubblewrap's --dev makes an empty /dev, so what comes before it would be covered.
+    after = command[command.index("--dev") :]
+    for device in ("nvidia0", "nvidia7", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"):
+        at = after.index(f"/dev/{device}")
+        assert after[at - 1 : at + 2] == ["--dev-bind-try", f"/dev/{device}", f"/dev/{device}"]
+
+
 def test_signals_have_the_number_that_subprocess_gives_them():
     assert [signalled(code) for code in (None, 0, 5, 128, 137, 143, 200)] == [None, 0, 5, 128, -9, -15, 200]
 
 
-def test_the_real_one_isolates_or_the_error_says_why(tmp_path):
+def in_the_real_one(folder: Path, code: str) -> subprocess.CompletedProcess[str] | None:
+    """A shell in the sandbox; None where this machine refuses one and says so."""
     if refusal := why_not():
         assert "bubblewrap" in refusal
-        return
-    (tmp_path / "mine").mkdir()
-    code = f"echo 1 > {tmp_path}/mine/a; echo 1 > {tmp_path}/b; kill -9 $$"
-    shell = shutil.which("sh")
-    ending = subprocess.run(
-        [str(part) for part in sandboxed([shell, "-c", code], tmp_path / "mine")],
+        return None
+    return subprocess.run(
+        [str(part) for part in sandboxed([shutil.which("sh"), "-c", code], folder)],
         capture_output=True, text=True, check=False, env=os.environ,
     )  # fmt: skip
-    assert signalled(ending.returncode) == -9
-    assert "Read-only file system" in ending.stderr
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine"]
+
+
+@pytest.mark.parametrize("begin", ["", "unshare --user --map-root-user --mount "])
+def test_root_cannot_make_a_mount_writable_again(begin, tmp_path):
+    (tmp_path / "mine").mkdir()
+    code = f"mount -o remount,bind,rw / ; echo 1 > {tmp_path}/b"
+    ending = in_the_real_one(tmp_path / "mine", f"{begin}sh -c '{code}'")
+    assert ending is None or ending.returncode != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_nobody_has_a_capability(tmp_path):
+    ending = in_the_real_one(tmp_path, "grep CapEff /proc/self/status")
+    assert ending is None or int(ending.stdout.split()[1], 16) == 0
+
+
+def test_daemons_cannot_be_reached_by_their_sockets(tmp_path):
+    ending = in_the_real_one(tmp_path, "find /run /var/run/ -type s -o -type f")
+    assert ending is None or ending.stdout == ""
+
+
+def test_the_real_one_isolates_or_the_error_says_why(tmp_path):
+    (tmp_path / "mine").mkdir()
+    code = f"echo 1 > {tmp_path}/mine/a; echo 1 > {tmp_path}/b; kill -9 $$"
+    ending = in_the_real_one(tmp_path / "mine", code)
+    if ending is not None:
+        assert signalled(ending.returncode) == -9
+        assert "Read-only file system" in ending.stderr
+        assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "mine"]

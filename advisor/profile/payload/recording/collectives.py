@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from ..fake import equal_ranks
+
 if TYPE_CHECKING:
     from ..fake.mode import HybridMode
 
@@ -48,15 +50,16 @@ class Collectives:
         return owned
 
     def run(self, mode: HybridMode, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """The operator's result in shape; CPU tensors get what a group of equal ranks would give."""
+        """The operator's result in shape; known values become what a group of equal ranks would give."""
         tensors = _tensors((args, kwargs))
         is_real = not any(tensor.device.type == "cuda" for tensor in tensors)
         if func.namespace == "c10d":
-            if is_real:
-                func(*args, **kwargs)
+            act = equal_ranks.run if is_real else equal_ranks.follow
+            act(func, args, kwargs, _group_size(func, args, kwargs))
             result = _done(func, args[0])
         elif is_real:
-            result = func(*args, **kwargs)
+            num_ranks = 1 if _kind(func) is None else _group_size(func, args, kwargs)
+            result = equal_ranks.run(func, args, kwargs, num_ranks)
         else:
             result = mode.fake_mode.dispatch(func, types, args, kwargs)
             mode.track(result)

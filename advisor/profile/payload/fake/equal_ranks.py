@@ -1,0 +1,69 @@
+"""Values of what collectives write: those of a group in which each rank holds what this one holds.
+
+Torch's fake group copies what is gathered and leaves what is reduced, and tells nobody that it wrote: no
+version of a tensor counts up. Sizes and counts go this way, so wrong ones lead to wrong shapes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_leaves, tree_map
+
+from . import values
+
+# ReduceOp.AVG, MIN and MAX of equal values are those values.
+_SUM = 0
+_NAMES = {"sum": _SUM, "avg": 1, "min": 3, "max": 4}
+_COMPUTED = (None, *_NAMES.values())
+
+
+def run(func: Any, args: Any, kwargs: Any, num_ranks: int) -> Any:
+    """The operator on CPU tensors."""
+    result = func(*args, **kwargs)
+    written = args[0] if func.namespace == "c10d" else result
+    if _operation(func, args, kwargs) == _SUM:
+        for tensor in _tensors(written):
+            if tensor.dtype is not torch.bool:
+                tensor.data.mul_(num_ranks)
+    return result
+
+
+def follow(func: Any, args: Any, kwargs: Any, num_ranks: int) -> None:
+    """Keep the values that a ``c10d`` operator gives its outputs where they are known, forget the others."""
+    computed = None
+    is_known = all(values.of(tensor) is not None for tensor in _tensors(args))
+    if is_known and _operation(func, args, kwargs) in _COMPUTED:
+        on_cpu = tree_map(lambda leaf: values.of(leaf).clone() if _is_fake(leaf) else leaf, args)
+        with contextlib.suppress(Exception):
+            run(func, on_cpu, kwargs, num_ranks)
+            computed = _tensors(on_cpu[0])
+    written = _tensors(args[0])
+    # Views share the count; of what has no known value it must stay, since autograd compares it.
+    known = [tensor for tensor in written if any(values.of(part) is not None for part in _family(tensor))]
+    torch.autograd.graph.increment_version(known)
+    for tensor, value in zip(written, computed or (), strict=False):
+        values.remember(tensor, value)
+
+
+def _family(tensor: Any) -> list[Any]:
+    return [tensor] if tensor._base is None else [tensor, tensor._base]
+
+
+def _operation(func: Any, args: Any, kwargs: Any) -> int | None:
+    names = [argument.name for argument in func._schema.arguments]
+    operation = {**dict(zip(names, args, strict=False)), **kwargs}.get("reduce_op")
+    if isinstance(operation, str):
+        return _NAMES.get(operation.lower(), -1)
+    return None if operation is None else int(operation.op())
+
+
+def _is_fake(leaf: Any) -> bool:
+    return isinstance(leaf, FakeTensor)
+
+
+def _tensors(nested: Any) -> list[Any]:
+    return [leaf for leaf in tree_leaves(nested) if isinstance(leaf, torch.Tensor)]
