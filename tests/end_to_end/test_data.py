@@ -76,6 +76,37 @@ def test_an_endless_stream_has_no_epoch_and_names_the_flag(outcomes):
 def test_of_two_loaders_the_one_that_ends_makes_the_epoch(outcomes):
     trace = outcomes["two_loaders"]
     assert (trace.batch_size, trace.iterations_per_epoch, trace.accumulation) == (56, 160, 1)
+    assert told(trace, "beside it 50 batches")
+
+
+RESTARTED = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+big = DataLoader(TensorDataset(torch.rand(2560, 8)), 256)
+small = DataLoader(TensorDataset(torch.rand(160, 8)), 32)
+model = torch.nn.Linear(8, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+inner = iter(small)
+for (a,) in big:
+    try:
+        (b,) = next(inner)
+    except StopIteration:
+        inner = iter(small)
+        (b,) = next(inner)
+    loss = model(a.cuda()).sum() + model(b.cuda()).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_of_two_loaders_the_outer_loops_makes_the_epoch(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(RESTARTED)
+    trace = profile(tmp_path / "train.py")
+    assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 2560, 10)
+    assert told(trace, "beside it 5 batches. --iterations-per-epoch says otherwise")
 
 
 def test_fake_samples_stand_in_for_a_missing_file(outcomes):

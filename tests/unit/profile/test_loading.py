@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,13 +121,12 @@ def test_workers_are_those_that_the_script_asked_for(found, num_workers):
     assert found.usage()["num_workers"] == num_workers
 
 
-def test_the_loader_that_gave_the_last_batch_counts_alone(found):
+def test_an_inner_loop_that_came_to_its_end_does_not_count(found):
     train, check = Loader([samples(4)] * 3), Loader([samples(1)], sampler=range(5))
-    take(found, check)
-    take(found, train)
-    assert (found.usage()["fetches"], found.usage()["samples"], found.usage()["num_samples"]) == (3, 12, 10)
-    take(found, check)
-    assert (found.usage()["fetches"], found.usage()["samples"], found.usage()["num_samples"]) == (2, 2, 5)
+    for _ in range(2):
+        list(found.watch(check, iter(check.batches)))
+        take(found, train)
+        assert (found.usage()["samples"] % 12, found.usage()["num_samples"]) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_an_evaluation_does_not_feed_the_training(found):
     assert found.usage()["samples"] == 12
 
 
-@pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 9)])
+@pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 1)])
 def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers, expected):
     labelled, unlabelled, check = (Loader([samples(4)]) for _ in range(3))
     for loader in (labelled, unlabelled):
@@ -277,6 +277,92 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers,
     with torch.no_grad():
         take(found, check)
     assert found.usage()["seconds"] == expected
+
+
+# --- Several loaders -------------------------------------------------------------------------------
+
+
+def endless(found: Loading, loader: Loader) -> Any:
+    while True:
+        yield from found.watch(loader, iter(loader.batches))
+
+
+def fresh(found: Loading, loader: Loader) -> Any:
+    return found.watch(loader, iter(loader.batches))
+
+
+def restarted(found: Loading, big: Loader, small: Loader) -> Any:
+    inner = fresh(found, small)
+    for _ in fresh(found, big):
+        try:
+            next(inner)
+        except StopIteration:
+            inner = fresh(found, small)
+            next(inner)
+        yield
+
+
+def renewed(found: Loading, big: Loader, small: Loader) -> Any:
+    batches = fresh(found, big)
+    while True:
+        next(fresh(found, small))
+        next(batches)
+        yield
+
+
+def endless_inside(found: Loading, big: Loader, small: Loader) -> Any:
+    inner = endless(found, small)
+    for _ in fresh(found, big):
+        next(inner)
+        yield
+
+
+def zipped_with_a_cycle(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(fresh(found, big), itertools.cycle(fresh(found, small)), strict=False)
+
+
+def a_cycle_zipped(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(itertools.cycle(fresh(found, small)), fresh(found, big), strict=False)
+
+
+def zipped_with_a_generator(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(endless(found, small), fresh(found, big), strict=False)
+
+
+def zipped(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(fresh(found, big), fresh(found, small), strict=False)
+
+
+def small_outside(found: Loading, big: Loader, small: Loader) -> Any:
+    return endless_inside(found, small, big)
+
+
+@pytest.mark.parametrize(
+    ("loop", "batch", "rivals"),
+    [
+        (restarted, 8, [5]),
+        (renewed, 8, []),
+        (endless_inside, 8, [5]),
+        (zipped_with_a_cycle, 8, [5]),
+        (a_cycle_zipped, 8, [5]),
+        (zipped_with_a_generator, 8, [5]),
+        (zipped, 2, [30]),
+        (small_outside, 2, [30]),
+    ],
+)
+def test_of_several_loaders_the_one_that_drives_the_loop_counts(found, loop, batch, rivals):
+    iterations = loop(found, Loader([samples(8)] * 30), Loader([samples(2)] * 5))
+    for _ in range(4):
+        found.start_span()
+        next(iterations)
+    usage = found.usage()
+    assert (usage["samples"], usage["rivals"]) == (batch, rivals)
+    assert usage["num_batches"] == {8: 30, 2: 5}[batch]
+
+
+def test_loaders_of_one_length_leave_nothing_to_guess(found):
+    next(zipped(found, Loader([samples(8)] * 5), Loader([samples(2)] * 5)))
+    assert found.usage()["rivals"] == []
 
 
 # --- Time ------------------------------------------------------------------------------------------
