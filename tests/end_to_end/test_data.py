@@ -1,5 +1,6 @@
 """Scripts whose data is missing, slow, endless or of many sizes, profiled as their owners would."""
 
+import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -130,3 +131,35 @@ def test_a_missing_file_is_named_and_fake_data_proposed(outcomes):
     message = str(outcomes["csv_dataset_missing without fake data"])
     assert "'houses.csv' is not here" in message
     assert "--fake-data" in message
+
+
+TORCHVISION = """
+import sys
+
+import torch
+from torchvision import datasets
+
+for name in sys.argv[1].split(","):
+    arguments = {"EMNIST": {"split": "digits"}}.get(name, {})
+    data = getattr(datasets, name)("nowhere", download=True, **arguments)
+    assert data[0][0].shape == (1, 28, 28) and data.classes == [str(n) for n in range(10)], name
+    assert data.class_to_idx["9"] == 9, name
+model = torch.nn.Linear(784, 10).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x, y in torch.utils.data.DataLoader(data, 64, shuffle=True):
+    loss = torch.nn.functional.cross_entropy(model(x.cuda().flatten(1)), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_torchvisions_data_sets_can_be_faked(tmp_path):
+    pytest.importorskip("torch")
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("needs torchvision: pip install 'gpu-advisor[frameworks]'")
+    (tmp_path / "train.py").write_text(TORCHVISION)
+    names = "CIFAR10,CIFAR100,SVHN,STL10,EMNIST,QMNIST,KMNIST,FashionMNIST,MNIST"
+    trace = profile(tmp_path / "train.py", [names], fake_data=parse_fake_data("1x28x28:float32,10:class"))
+    assert (trace.samples_per_epoch, trace.iterations_per_epoch) == (60_000, 938)
+    assert sum(told(trace, f"data set {name} could not be made") for name in names.split(",")) == 9
