@@ -163,3 +163,35 @@ def test_torchvisions_data_sets_can_be_faked(tmp_path):
     trace = profile(tmp_path / "train.py", [names], fake_data=parse_fake_data("1x28x28:float32,10:class"))
     assert (trace.samples_per_epoch, trace.iterations_per_epoch) == (60_000, 938)
     assert sum(told(trace, f"data set {name} could not be made") for name in names.split(",")) == 9
+
+
+WORKERS = """
+import numpy, torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+class Stream(IterableDataset):
+    def __len__(self):
+        return 640
+
+    def __iter__(self):
+        worker = get_worker_info()
+        return iter(self.data[worker.id :: worker.num_workers])
+
+def prepare(worker_id):
+    numpy.random.seed(torch.initial_seed() % 2**32)
+    get_worker_info().dataset.data = torch.rand(640, 8)
+
+model = torch.nn.Linear(8, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x in DataLoader(Stream(), 32, num_workers=4, worker_init_fn=prepare, persistent_workers=True):
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_worker_functions_find_a_worker(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(WORKERS)
+    trace = profile(tmp_path / "train.py")
+    assert (trace.batch_size, trace.num_workers, trace.iterations_per_epoch) == (32, 4, 20)

@@ -32,6 +32,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.nn.modules.module:register_module_forward_pre_hook",
         "torch.nn.modules.module:register_module_forward_hook",
     ),
+    "worker": (
+        "torch.utils.data._utils.worker:WorkerInfo",
+        "torch.utils.data._utils.worker:_worker_info",
+    ),
     "subclass": ("torch:Tensor._make_subclass",),
     "factories": (
         "torch.utils._device:_device_constructors",

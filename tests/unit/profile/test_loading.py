@@ -124,7 +124,7 @@ def test_workers_are_those_that_the_script_asked_for(found, num_workers):
 def test_an_inner_loop_that_came_to_its_end_does_not_count(found):
     train, check = Loader([samples(4)] * 3), Loader([samples(1)], sampler=range(5))
     for _ in range(2):
-        list(found.watch(check, iter(check.batches)))
+        list(fresh(found, check))
         take(found, train)
         assert (found.usage()["samples"] % 12, found.usage()["num_samples"]) == (0, 10)
 
@@ -284,11 +284,11 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers,
 
 def endless(found: Loading, loader: Loader) -> Any:
     while True:
-        yield from found.watch(loader, iter(loader.batches))
+        yield from fresh(found, loader)
 
 
 def fresh(found: Loading, loader: Loader) -> Any:
-    return found.watch(loader, iter(loader.batches))
+    return found.watch(loader, lambda one: iter(one.batches))
 
 
 def restarted(found: Loading, big: Loader, small: Loader) -> Any:
@@ -394,7 +394,7 @@ def conditions(found: Loading, num_workers: int, work: Any = lambda: 0) -> Spyin
     loader = real(data, batch_size=1)
     found.register(loader, num_workers)
     with AnyMode():
-        run(found, loader, gpu_work=work)
+        list(found.watch(loader, iter, gpu_work=work))
         assert torch._C._len_torch_dispatch_stack() == 1
     return data
 
@@ -422,6 +422,59 @@ def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(found):
         assert set(conditions(found, 0).threads) == {2}
     finally:
         torch.set_num_threads(before)
+
+
+# --- Workers that are not there --------------------------------------------------------------------
+
+
+def know(worker_id: int) -> None:
+    """A ``worker_init_fn`` that leaves a random generator where the data set finds it."""
+    torch.set_num_threads(1)
+    torch.utils.data.get_worker_info().first = worker_id + 40
+
+
+class Knowing(torch.utils.data.Dataset):
+    """Its items are what its worker knows."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        worker = torch.utils.data.get_worker_info()
+        return (worker.id, worker.num_workers, worker.first + index, worker.dataset is self)
+
+
+class Sharded(torch.utils.data.IterableDataset):
+    """Every worker its share, told when the iterator is made."""
+
+    def __iter__(self) -> Any:
+        worker = torch.utils.data.get_worker_info()
+        return iter(range(worker.id, 6, worker.num_workers))
+
+
+def test_the_only_worker_is_begun_and_known(found):
+    loader = real(Knowing(), batch_size=None, worker_init_fn=know)
+    found.register(loader, 4)
+    before = torch.get_num_threads()
+    for _ in range(2):
+        assert list(found.watch(loader, iter)) == [[0, 1, 40, True], [0, 1, 41, True]]
+        assert torch.utils.data.get_worker_info() is None
+        assert torch.get_num_threads() == before
+
+
+def test_the_only_worker_has_all_shards(found):
+    loader = real(Sharded(), batch_size=None)
+    found.register(loader, 2)
+    assert list(found.watch(loader, iter)) == list(range(6))
+
+
+def test_without_workers_there_is_none_to_begin(found):
+    def fail(worker_id: int) -> None:
+        raise AssertionError(worker_id)
+
+    loader = real([1, 2], batch_size=None, worker_init_fn=fail)
+    found.register(loader, 0)
+    assert list(found.watch(loader, iter)) == [1, 2]
 
 
 # --- Evaluations before the first step -------------------------------------------------------------
@@ -498,7 +551,7 @@ def test_a_real_distributed_sampler(found, drop_last):
     data = torch.utils.data.TensorDataset(samples(103))
     sampler = torch.utils.data.DistributedSampler(data, num_replicas=4, rank=0, drop_last=drop_last)
     loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler)
-    list(found.watch(loader, iter(loader)))
+    list(found.watch(loader, iter))
     usage = found.usage()
     assert (len(loader), usage["num_batches"], usage["num_samples"]) == (4, 16, 103)
     assert usage["samples"] == len(sampler)

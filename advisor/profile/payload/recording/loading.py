@@ -14,6 +14,7 @@ from torch.utils import _python_dispatch
 from .driving import Place, driving, lasting, place_of_caller
 from .extent import batches_of_epoch, leading_dimension, length, samples_of_epoch
 from .stopwatch import Stopwatch
+from .worker import Worker
 
 # An evaluation that no backward pass follows tells nothing new after this many batches.
 MOST_EVALUATED = 10
@@ -125,9 +126,15 @@ class Loading:
             use.may_leave_mode = True if self._backend == "cpu" else None
         return self._uses[id(loader)]
 
-    def watch(self, loader: Any, batches: Iterator[Any], **hooks: Any) -> Batches:
+    def watch(self, loader: Any, iterate: Callable[[Any], Iterator[Any]], **hooks: Any) -> Batches:
         """The loader's batches, counted and timed; the hooks are those of Batches."""
-        return Batches(self, loader, batches, **hooks)
+        has_workers = getattr(loader, "num_workers", None)
+        if has_workers or not self.use_of(loader).num_workers:
+            return Batches(self, loader, iterate(loader), **hooks)
+        worker = Worker(loader)
+        worker.begin()
+        with worker.at_work():  # iterable data may share itself out here
+            return Batches(self, loader, iterate(loader), worker=worker, **hooks)
 
     def took(self, use: LoaderUse) -> None:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
@@ -174,6 +181,7 @@ class Batches:
         loading: counts the batches.
         loader: whose batches they are.
         batches: the loader's own iterator.
+        worker: where the script asked for workers and has none.
         gpu_work: how many operators the GPU has got so far.
         backward_passes: anything that changes when a backward pass runs.
         cut: told how many batches it got and would have got, where an evaluation is ended early.
@@ -185,11 +193,13 @@ class Batches:
         loader: Any,
         batches: Iterator[Any],
         *,
+        worker: Worker | None = None,
         gpu_work: Callable[[], int] = lambda: 0,
         backward_passes: Callable[[], object] | None = None,
         cut: Callable[[int, int | None], None] = lambda *_: None,
     ) -> None:
         self._loading, self._loader, self._batches = loading, loader, batches
+        self._worker = worker
         self._use = loading.use_of(loader)
         self._use.begin(self)
         self._gpu_work, self._backward_passes, self._cut = gpu_work, backward_passes, cut
@@ -218,7 +228,7 @@ class Batches:
             self._use.has_ended = True
             raise StopIteration
         use, work = self._use, self._gpu_work()
-        with _as_a_worker(use):
+        with self._as_a_worker():
             watch = Stopwatch()
             try:
                 batch = next(self._batches)
@@ -233,6 +243,16 @@ class Batches:
         self._num_given += 1
         self._loading.took(use)
         return batch
+
+    @contextlib.contextmanager
+    def _as_a_worker(self) -> Iterator[None]:
+        """Without our dispatch mode, which slows every CPU operator, and as the worker that is asked for."""
+        with contextlib.ExitStack() as stack:
+            if self._use.may_leave_mode:
+                stack.enter_context(_python_dispatch._disable_current_modes())
+            if self._worker is not None:
+                stack.enter_context(self._worker.at_work())
+            yield
 
     def _is_idle_evaluation(self) -> bool:
         if self._backward_passes is None or torch.is_grad_enabled() or self._num_given < MOST_EVALUATED:
@@ -263,15 +283,3 @@ def _count_indices(batches: Any) -> list[int]:
 
     batches._next_index = counted
     return drawn
-
-
-@contextlib.contextmanager
-def _as_a_worker(use: LoaderUse) -> Iterator[None]:
-    """Without our dispatch mode, which slows every CPU operator; one thread, as a worker process has."""
-    with contextlib.ExitStack() as stack:
-        if use.may_leave_mode:
-            stack.enter_context(_python_dispatch._disable_current_modes())
-        if use.num_workers:
-            stack.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-        yield
