@@ -46,7 +46,8 @@ def epoch_of(recording: Mapping[str, Any]) -> Epoch:
         )
     iterations, warnings = _iterations(loading)
     return Epoch(
-        accumulation=loading["fetches"],
+        # Batches of a critic's several steps are not accumulated.
+        accumulation=max(1, loading["fetches"] // max(1, recording["most_steps"])),
         batch_size=loading["samples"],
         samples_per_epoch=loading["num_samples"],
         iterations_per_epoch=iterations,

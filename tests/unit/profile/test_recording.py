@@ -34,6 +34,7 @@ def recording(**changes):
         ],
         "num_backward_passes": 1,
         "num_optimizers": 1,
+        "most_steps": 1,
         "memory": {
             "parameter_bytes": 1,
             "gradient_bytes": 2,
@@ -82,6 +83,15 @@ def test_accumulation_makes_iterations_longer_and_fewer():
     loading = LOADING | {"fetches": 4, "samples": 256}
     trace = trace_of(recording(loading=loading, num_backward_passes=4), "train.py", [])
     assert (trace.batch_size, trace.accumulation, trace.iterations_per_epoch) == (256, 4, 5005)
+
+
+@pytest.mark.parametrize(
+    ("fetches", "most_steps", "accumulation"), [(5, 5, 1), (10, 5, 2), (1, 5, 1), (4, 0, 4)]
+)
+def test_batches_of_a_critics_steps_are_not_accumulated(fetches, most_steps, accumulation):
+    loading = LOADING | {"fetches": fetches, "samples": 64 * fetches}
+    trace = trace_of(recording(loading=loading, num_optimizers=2, most_steps=most_steps), "train.py", [])
+    assert (trace.accumulation, trace.batch_size) == (accumulation, 64 * fetches)
 
 
 def test_a_guess_which_loader_drives_is_told():
