@@ -43,6 +43,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.overrides:_get_current_function_mode_stack",
     ),
     "conversion": ("torch._C:TensorBase.data",),
+    "lazy_modules": (
+        "torch.nn.parameter:UninitializedTensorMixin.materialize",
+        "torch.nn.modules.lazy:LazyModuleMixin",
+    ),
     "autocast": (
         "torch._C:DispatchKeySet",
         "torch._C:DispatchKey.AutocastCUDA",
