@@ -46,13 +46,14 @@ def epoch_of(recording: Mapping[str, Any]) -> Epoch:
         )
     iterations, warnings = _iterations(loading)
     return Epoch(
-        accumulation=loading["fetches"],
+        # Batches of a critic's several steps are not accumulated.
+        accumulation=max(1, loading["fetches"] // max(1, recording["most_steps"])),
         batch_size=loading["samples"],
         samples_per_epoch=loading["num_samples"],
         iterations_per_epoch=iterations,
         seconds=loading["seconds"],
         num_workers=loading["num_workers"],
-        warnings=(*warnings, *_batch_warnings(loading)),
+        warnings=(*warnings, *_rival_warnings(loading), *_batch_warnings(loading)),
     )
 
 
@@ -69,6 +70,23 @@ def _iterations(loading: Mapping[str, Any]) -> tuple[int | None, list[str]]:
         " count as an epoch; --iterations-per-epoch says otherwise"
     )
     return per_epoch, [warning]
+
+
+def _rival_warnings(loading: Mapping[str, Any]) -> list[str]:
+    if not loading["rivals"]:
+        return []
+    others = ", ".join(_batches(count) for count in loading["rivals"])
+    warning = (
+        f"{1 + len(loading['rivals'])} DataLoaders feed an iteration: the one with"
+        f" {_batches(loading['num_batches'])}"
+        f" is taken to drive the loop, so that its end is an epoch's and its batches are counted; beside it"
+        f" {others}. --iterations-per-epoch says otherwise"
+    )
+    return [warning]
+
+
+def _batches(count: int | None) -> str:
+    return "batches without end" if count is None else f"{count:,} batches"
 
 
 def _batch_warnings(loading: Mapping[str, Any]) -> list[str]:

@@ -79,7 +79,7 @@ _ONE_GPU = (
     ),
     # Each critic step: generator forward, critic for real and for fake; at the end once through both.
     Row(
-        script="wgan", batch=5 * 64, samples=60_000, iterations=188, accumulation=5,
+        script="wgan", batch=5 * 64, samples=60_000, iterations=188,
         parameters=(*dense(100, 128, 256), (256,), (256,), *dense(256, 784), *dense(784, 512, 256, 1)),
         product_flops=5 * 2 * linear_flops(64, 784, 512, 256, 1)
         + 5 * 2 * 64 * (100 * 128 + 128 * 256 + 256 * 784)

@@ -1,5 +1,6 @@
 """Scripts whose data is missing, slow, endless or of many sizes, profiled as their owners would."""
 
+import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -76,6 +77,37 @@ def test_an_endless_stream_has_no_epoch_and_names_the_flag(outcomes):
 def test_of_two_loaders_the_one_that_ends_makes_the_epoch(outcomes):
     trace = outcomes["two_loaders"]
     assert (trace.batch_size, trace.iterations_per_epoch, trace.accumulation) == (56, 160, 1)
+    assert told(trace, "beside it 50 batches")
+
+
+RESTARTED = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+big = DataLoader(TensorDataset(torch.rand(2560, 8)), 256)
+small = DataLoader(TensorDataset(torch.rand(160, 8)), 32)
+model = torch.nn.Linear(8, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+inner = iter(small)
+for (a,) in big:
+    try:
+        (b,) = next(inner)
+    except StopIteration:
+        inner = iter(small)
+        (b,) = next(inner)
+    loss = model(a.cuda()).sum() + model(b.cuda()).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_of_two_loaders_the_outer_loops_makes_the_epoch(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(RESTARTED)
+    trace = profile(tmp_path / "train.py")
+    assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 2560, 10)
+    assert told(trace, "beside it 5 batches. --iterations-per-epoch says otherwise")
 
 
 def test_fake_samples_stand_in_for_a_missing_file(outcomes):
@@ -99,3 +131,67 @@ def test_a_missing_file_is_named_and_fake_data_proposed(outcomes):
     message = str(outcomes["csv_dataset_missing without fake data"])
     assert "'houses.csv' is not here" in message
     assert "--fake-data" in message
+
+
+TORCHVISION = """
+import sys
+
+import torch
+from torchvision import datasets
+
+for name in sys.argv[1].split(","):
+    arguments = {"EMNIST": {"split": "digits"}}.get(name, {})
+    data = getattr(datasets, name)("nowhere", download=True, **arguments)
+    assert data[0][0].shape == (1, 28, 28) and data.classes == [str(n) for n in range(10)], name
+    assert data.class_to_idx["9"] == 9, name
+model = torch.nn.Linear(784, 10).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x, y in torch.utils.data.DataLoader(data, 64, shuffle=True):
+    loss = torch.nn.functional.cross_entropy(model(x.cuda().flatten(1)), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_torchvisions_data_sets_can_be_faked(tmp_path):
+    pytest.importorskip("torch")
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("needs torchvision: pip install 'gpu-advisor[frameworks]'")
+    (tmp_path / "train.py").write_text(TORCHVISION)
+    names = "CIFAR10,CIFAR100,SVHN,STL10,EMNIST,QMNIST,KMNIST,FashionMNIST,MNIST"
+    trace = profile(tmp_path / "train.py", [names], fake_data=parse_fake_data("1x28x28:float32,10:class"))
+    assert (trace.samples_per_epoch, trace.iterations_per_epoch) == (60_000, 938)
+    assert sum(told(trace, f"data set {name} could not be made") for name in names.split(",")) == 9
+
+
+WORKERS = """
+import numpy, torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+class Stream(IterableDataset):
+    def __len__(self):
+        return 640
+
+    def __iter__(self):
+        worker = get_worker_info()
+        return iter(self.data[worker.id :: worker.num_workers])
+
+def prepare(worker_id):
+    numpy.random.seed(torch.initial_seed() % 2**32)
+    get_worker_info().dataset.data = torch.rand(640, 8)
+
+model = torch.nn.Linear(8, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x in DataLoader(Stream(), 32, num_workers=4, worker_init_fn=prepare, persistent_workers=True):
+    optimizer.zero_grad()
+    model(x.cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_worker_functions_find_a_worker(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(WORKERS)
+    trace = profile(tmp_path / "train.py")
+    assert (trace.batch_size, trace.num_workers, trace.iterations_per_epoch) == (32, 4, 20)

@@ -32,6 +32,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.nn.modules.module:register_module_forward_pre_hook",
         "torch.nn.modules.module:register_module_forward_hook",
     ),
+    "worker": (
+        "torch.utils.data._utils.worker:WorkerInfo",
+        "torch.utils.data._utils.worker:_worker_info",
+    ),
     "subclass": ("torch:Tensor._make_subclass",),
     "factories": (
         "torch.utils._device:_device_constructors",
@@ -39,6 +43,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.overrides:_get_current_function_mode_stack",
     ),
     "conversion": ("torch._C:TensorBase.data",),
+    "lazy_modules": (
+        "torch.nn.parameter:UninitializedTensorMixin.materialize",
+        "torch.nn.modules.lazy:LazyModuleMixin",
+    ),
     "autocast": (
         "torch._C:DispatchKeySet",
         "torch._C:DispatchKey.AutocastCUDA",

@@ -31,6 +31,42 @@ result = sorted(name for name in ops() if "attention" in name)
 """,
         ["aten::_scaled_dot_product_flash_attention"],
     ),
+    "lazy_modules": (
+        """
+import copy
+moved = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(3)).to("cuda")
+identity = moved[3].weight
+moved.half()
+moved(torch.zeros(2, 3, 6, 6, device="cuda", dtype=torch.float16)).sum().backward()
+made, whole = nn.LazyLinear(5, device="cuda"), copy.deepcopy(nn.LazyLinear(6).cuda())
+with torch.device("cuda"):
+    inside = nn.LazyLinear(7)
+plain = nn.LazyLinear(8)
+for layer in (made, whole, inside):
+    layer(torch.zeros(1, 2, device="cuda"))
+plain(torch.zeros(1, 2))
+tensors = (*moved.parameters(), moved[1].running_mean, made.weight, whole.weight, inside.bias, plain.weight)
+result = [[list(t.shape), t.device.type] for t in tensors]
+result += [moved[3].weight is identity, type(made).__name__, str(identity.dtype), list(identity.grad.shape)]
+""",
+        [
+            [[4, 3, 3, 3], "cuda"],
+            [[4], "cuda"],
+            [[4], "cuda"],
+            [[4], "cuda"],
+            [[3, 64], "cuda"],
+            [[3], "cuda"],
+            [[4], "cuda"],
+            [[5, 2], "cuda"],
+            [[6, 2], "cuda"],
+            [[7], "cuda"],
+            [[8, 2], "cpu"],
+            True,
+            "Linear",
+            "torch.float16",
+            [3, 64],
+        ],
+    ),
     "rnn_cells": (
         """
 data, state = torch.zeros(2, 4, device="cuda"), torch.zeros(2, 8, device="cuda")

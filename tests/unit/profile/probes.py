@@ -231,14 +231,15 @@ result = [[list(images.shape), labels.tolist()[-1]] for images, labels in batche
     "data_loader": (
         """
 data = torch.utils.data.TensorDataset(torch.zeros(10, 3))
+begun = []
 loader = torch.utils.data.DataLoader(data, 4, num_workers=3, pin_memory=True, prefetch_factor=4,
-                                     persistent_workers=True)
+                                     persistent_workers=True, worker_init_fn=begun.append)
 batches = list(loader)
 usage = session.loading.usage()
 result = [loader.num_workers, len(batches), usage["num_workers"], usage["samples"],
-          usage["num_batches"], usage["num_samples"]]
+          usage["num_batches"], usage["num_samples"], begun]
 """,
-        [0, 3, 3, 10, 3, 10],
+        [0, 3, 3, 10, 3, 10, [0]],
     ),
     "data_parallel": (
         """

@@ -154,3 +154,46 @@ def test_torchvisions_data_sets_have_the_lengths_their_authors_publish(fake, arg
 def test_a_name_alone_is_not_torchvision(fake):
     mine = type("CIFAR10", (Broken,), {"__module__": "mine"})
     assert len(stood_in(fake(field("float32", 2)), mine)) == STAND_IN_LENGTH
+
+
+class Named(Broken):
+    """As torchvision's MNIST names its classes."""
+
+    classes = ("zero", "one")
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        return {name: index for index, name in enumerate(self.classes)}
+
+
+def test_classes_that_are_a_property(fake):
+    data = stood_in(fake(field("float32", 2), field("class", 3)), Named)
+    assert (data.classes, data.class_to_idx) == (["0", "1", "2"], {"0": 0, "1": 1, "2": 2})
+    assert stood_in(fake(field("float32", 2)), Named).class_to_idx == {"zero": 0, "one": 1}
+
+
+def test_classes_that_the_constructor_named_before_it_failed(fake):
+    data = broken()
+    data.classes = ["cat", "dog"]
+    fake(field("float32", 2), field("class", 3)).stand_in(data, OSError(), Broken.__init__, (), {})
+    assert data.classes == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "expected"),
+    [
+        ("EMNIST", {"split": "letters"}, 124_800),
+        ("EMNIST", {"split": "letters", "train": False}, 20_800),
+        ("QMNIST", {"train": False}, 60_000),
+        ("QMNIST", {"what": "nist"}, 402_953),
+        ("SVHN", {"split": "extra"}, 531_131),
+        ("STL10", {"split": "test"}, 8_000),
+        ("STL10", {"split": "unlabeled"}, 100_000),
+        # One of torchvision's that derives from MNIST and whose length is unknown.
+        ("OtherMNIST", {}, STAND_IN_LENGTH),
+    ],
+)
+def test_lengths_by_split(fake, name, kwargs, expected):
+    module = {"__module__": "torchvision.datasets.mnist"}
+    published = type(name, (type("MNIST", (Broken,), module),), module)
+    assert len(stood_in(fake(field("float32", 2)), published, **kwargs)) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,13 +121,12 @@ def test_workers_are_those_that_the_script_asked_for(found, num_workers):
     assert found.usage()["num_workers"] == num_workers
 
 
-def test_the_loader_that_gave_the_last_batch_counts_alone(found):
+def test_an_inner_loop_that_came_to_its_end_does_not_count(found):
     train, check = Loader([samples(4)] * 3), Loader([samples(1)], sampler=range(5))
-    take(found, check)
-    take(found, train)
-    assert (found.usage()["fetches"], found.usage()["samples"], found.usage()["num_samples"]) == (3, 12, 10)
-    take(found, check)
-    assert (found.usage()["fetches"], found.usage()["samples"], found.usage()["num_samples"]) == (2, 2, 5)
+    for _ in range(2):
+        list(fresh(found, check))
+        take(found, train)
+        assert (found.usage()["samples"] % 12, found.usage()["num_samples"]) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_an_evaluation_does_not_feed_the_training(found):
     assert found.usage()["samples"] == 12
 
 
-@pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 9)])
+@pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 1)])
 def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers, expected):
     labelled, unlabelled, check = (Loader([samples(4)]) for _ in range(3))
     for loader in (labelled, unlabelled):
@@ -277,6 +277,92 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers,
     with torch.no_grad():
         take(found, check)
     assert found.usage()["seconds"] == expected
+
+
+# --- Several loaders -------------------------------------------------------------------------------
+
+
+def endless(found: Loading, loader: Loader) -> Any:
+    while True:
+        yield from fresh(found, loader)
+
+
+def fresh(found: Loading, loader: Loader) -> Any:
+    return found.watch(loader, lambda one: iter(one.batches))
+
+
+def restarted(found: Loading, big: Loader, small: Loader) -> Any:
+    inner = fresh(found, small)
+    for _ in fresh(found, big):
+        try:
+            next(inner)
+        except StopIteration:
+            inner = fresh(found, small)
+            next(inner)
+        yield
+
+
+def renewed(found: Loading, big: Loader, small: Loader) -> Any:
+    batches = fresh(found, big)
+    while True:
+        next(fresh(found, small))
+        next(batches)
+        yield
+
+
+def endless_inside(found: Loading, big: Loader, small: Loader) -> Any:
+    inner = endless(found, small)
+    for _ in fresh(found, big):
+        next(inner)
+        yield
+
+
+def zipped_with_a_cycle(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(fresh(found, big), itertools.cycle(fresh(found, small)), strict=False)
+
+
+def a_cycle_zipped(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(itertools.cycle(fresh(found, small)), fresh(found, big), strict=False)
+
+
+def zipped_with_a_generator(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(endless(found, small), fresh(found, big), strict=False)
+
+
+def zipped(found: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(fresh(found, big), fresh(found, small), strict=False)
+
+
+def small_outside(found: Loading, big: Loader, small: Loader) -> Any:
+    return endless_inside(found, small, big)
+
+
+@pytest.mark.parametrize(
+    ("loop", "batch", "rivals"),
+    [
+        (restarted, 8, [5]),
+        (renewed, 8, []),
+        (endless_inside, 8, [5]),
+        (zipped_with_a_cycle, 8, [5]),
+        (a_cycle_zipped, 8, [5]),
+        (zipped_with_a_generator, 8, [5]),
+        (zipped, 2, [30]),
+        (small_outside, 2, [30]),
+    ],
+)
+def test_of_several_loaders_the_one_that_drives_the_loop_counts(found, loop, batch, rivals):
+    iterations = loop(found, Loader([samples(8)] * 30), Loader([samples(2)] * 5))
+    for _ in range(4):
+        found.start_span()
+        next(iterations)
+    usage = found.usage()
+    assert (usage["samples"], usage["rivals"]) == (batch, rivals)
+    assert usage["num_batches"] == {8: 30, 2: 5}[batch]
+
+
+def test_loaders_of_one_length_leave_nothing_to_guess(found):
+    next(zipped(found, Loader([samples(8)] * 5), Loader([samples(2)] * 5)))
+    assert found.usage()["rivals"] == []
 
 
 # --- Time ------------------------------------------------------------------------------------------
@@ -308,7 +394,7 @@ def conditions(found: Loading, num_workers: int, work: Any = lambda: 0) -> Spyin
     loader = real(data, batch_size=1)
     found.register(loader, num_workers)
     with AnyMode():
-        run(found, loader, gpu_work=work)
+        list(found.watch(loader, iter, gpu_work=work))
         assert torch._C._len_torch_dispatch_stack() == 1
     return data
 
@@ -336,6 +422,59 @@ def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(found):
         assert set(conditions(found, 0).threads) == {2}
     finally:
         torch.set_num_threads(before)
+
+
+# --- Workers that are not there --------------------------------------------------------------------
+
+
+def know(worker_id: int) -> None:
+    """A ``worker_init_fn`` that leaves a random generator where the data set finds it."""
+    torch.set_num_threads(1)
+    torch.utils.data.get_worker_info().first = worker_id + 40
+
+
+class Knowing(torch.utils.data.Dataset):
+    """Its items are what its worker knows."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        worker = torch.utils.data.get_worker_info()
+        return (worker.id, worker.num_workers, worker.first + index, worker.dataset is self)
+
+
+class Sharded(torch.utils.data.IterableDataset):
+    """Every worker its share, told when the iterator is made."""
+
+    def __iter__(self) -> Any:
+        worker = torch.utils.data.get_worker_info()
+        return iter(range(worker.id, 6, worker.num_workers))
+
+
+def test_the_only_worker_is_begun_and_known(found):
+    loader = real(Knowing(), batch_size=None, worker_init_fn=know)
+    found.register(loader, 4)
+    before = torch.get_num_threads()
+    for _ in range(2):
+        assert list(found.watch(loader, iter)) == [[0, 1, 40, True], [0, 1, 41, True]]
+        assert torch.utils.data.get_worker_info() is None
+        assert torch.get_num_threads() == before
+
+
+def test_the_only_worker_has_all_shards(found):
+    loader = real(Sharded(), batch_size=None)
+    found.register(loader, 2)
+    assert list(found.watch(loader, iter)) == list(range(6))
+
+
+def test_without_workers_there_is_none_to_begin(found):
+    def fail(worker_id: int) -> None:
+        raise AssertionError(worker_id)
+
+    loader = real([1, 2], batch_size=None, worker_init_fn=fail)
+    found.register(loader, 0)
+    assert list(found.watch(loader, iter)) == [1, 2]
 
 
 # --- Evaluations before the first step -------------------------------------------------------------
@@ -412,7 +551,7 @@ def test_a_real_distributed_sampler(found, drop_last):
     data = torch.utils.data.TensorDataset(samples(103))
     sampler = torch.utils.data.DistributedSampler(data, num_replicas=4, rank=0, drop_last=drop_last)
     loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler)
-    list(found.watch(loader, iter(loader)))
+    list(found.watch(loader, iter))
     usage = found.usage()
     assert (len(loader), usage["num_batches"], usage["num_samples"]) == (4, 16, 103)
     assert usage["samples"] == len(sampler)

@@ -91,6 +91,17 @@ def test_missing_are_those_with_weights_of_their_own():
     assert period.num_in_span == 0
 
 
+def test_the_steps_of_the_busiest():
+    period, critic, generator = Period(), optimizer(), optimizer()
+    assert period.most_steps == 0
+    for one in (critic, generator, critic, critic):
+        period.begin_step(one)
+        period.end_step(one)
+    assert period.most_steps == 3
+    period.start_span()
+    assert period.most_steps == 0
+
+
 def test_frozen_weights_need_no_step():
     period, frozen = Period(), optimizer(weight(requires_grad=False))
     period.optimizers[id(frozen)] = frozen

@@ -13,7 +13,7 @@ from advisor.types import Collective, Phase
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {
     "fetches": 1, "samples": 64, "seconds": 0.5, "num_workers": 8, "batch_size": 64,
-    "num_batches": 20019, "num_samples": 1281167, "batch_sizes": [64, 64], "is_dynamic": False,
+    "num_batches": 20019, "num_samples": 1281167, "batch_sizes": [64, 64], "is_dynamic": False, "rivals": [],
 }  # fmt: skip
 
 
@@ -34,6 +34,7 @@ def recording(**changes):
         ],
         "num_backward_passes": 1,
         "num_optimizers": 1,
+        "most_steps": 1,
         "memory": {
             "parameter_bytes": 1,
             "gradient_bytes": 2,
@@ -82,6 +83,24 @@ def test_accumulation_makes_iterations_longer_and_fewer():
     loading = LOADING | {"fetches": 4, "samples": 256}
     trace = trace_of(recording(loading=loading, num_backward_passes=4), "train.py", [])
     assert (trace.batch_size, trace.accumulation, trace.iterations_per_epoch) == (256, 4, 5005)
+
+
+@pytest.mark.parametrize(
+    ("fetches", "most_steps", "accumulation"), [(5, 5, 1), (10, 5, 2), (1, 5, 1), (4, 0, 4)]
+)
+def test_batches_of_a_critics_steps_are_not_accumulated(fetches, most_steps, accumulation):
+    loading = LOADING | {"fetches": fetches, "samples": 64 * fetches}
+    trace = trace_of(recording(loading=loading, num_optimizers=2, most_steps=most_steps), "train.py", [])
+    assert (trace.accumulation, trace.batch_size) == (accumulation, 64 * fetches)
+
+
+def test_a_guess_which_loader_drives_is_told():
+    loading = LOADING | {"num_batches": 100, "rivals": [5, None]}
+    warning = trace_of(recording(loading=loading), "train.py", []).warnings[-1]
+    assert "3 DataLoaders" in warning
+    assert "the one with 100 batches" in warning
+    assert "5 batches, batches without end" in warning
+    assert "--iterations-per-epoch" in warning
 
 
 @pytest.mark.parametrize(("num_optimizers", "accumulation"), [(1, 3), (2, 1)])

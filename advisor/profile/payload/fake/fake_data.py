@@ -9,13 +9,20 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset, IterableDataset
 
+_CLASS_NAMES = ("classes", "class_to_idx")
 # For a data set that is missing and whose length nobody knows: it makes samplers work, and is not told.
 STAND_IN_LENGTH = 1_000_000
-# Training and test samples of torchvision's data sets, as their authors publish them.
+# Training and test samples of torchvision's data sets, as their authors publish them; some by their split.
 _TORCHVISION_LENGTHS = {
     "CIFAR10": (50_000, 10_000), "CIFAR100": (50_000, 10_000), "FashionMNIST": (60_000, 10_000),
     "Food101": (75_750, 25_250), "ImageNet": (1_281_167, 50_000), "KMNIST": (60_000, 10_000),
-    "MNIST": (60_000, 10_000), "SVHN": (73_257, 26_032),
+    "MNIST": (60_000, 10_000), "SVHN": (73_257, 26_032), "SVHN extra": (531_131,) * 2,
+    "EMNIST byclass": (697_932, 116_323), "EMNIST bymerge": (697_932, 116_323),
+    "EMNIST balanced": (112_800, 18_800), "EMNIST letters": (124_800, 20_800),
+    "EMNIST digits": (240_000, 40_000), "EMNIST mnist": (60_000, 10_000),
+    "QMNIST": (60_000, 60_000), "QMNIST test10k": (10_000,) * 2, "QMNIST test50k": (50_000,) * 2,
+    "QMNIST nist": (402_953,) * 2, "STL10": (5_000, 8_000), "STL10 unlabeled": (100_000,) * 2,
+    "STL10 train+unlabeled": (105_000,) * 2,
 }  # fmt: skip
 
 
@@ -74,11 +81,18 @@ class FakeData:
                 " --iterations-per-epoch"
             )
         self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {told}")
-        data.__class__ = _missing(cls, self, length or STAND_IN_LENGTH)
+        names = self._class_names()
+        data.__class__ = _missing(cls, self, length or STAND_IN_LENGTH, names)
+        # What the constructor came to before it failed are not the fake samples' classes.
+        for name in names:
+            vars(data).pop(name, None)
+
+    def _class_names(self) -> dict[str, Any]:
         classes = next((field["shape"][0] for field in self._fields if field["kind"] == "class"), None)
-        if classes is not None:
-            names = [str(number) for number in range(classes)]
-            data.classes, data.class_to_idx = names, {name: i for i, name in enumerate(names)}
+        if classes is None:
+            return {}
+        names = [str(number) for number in range(classes)]
+        return dict(zip(_CLASS_NAMES, (names, {name: i for i, name in enumerate(names)}), strict=True))
 
 
 class _FakeDataset(Dataset):  # type: ignore[misc]
@@ -131,7 +145,7 @@ def _length_or_infinity(data: Any) -> float:
         return float("inf")
 
 
-def _missing(cls: type, source: FakeData, length: int) -> type:
+def _missing(cls: type, source: FakeData, length: int, names: dict[str, Any]) -> type:
     def getitem(self: Any, index: Any) -> Any:  # noqa: ARG001
         return source.sample(index if isinstance(index, int) else 0)
 
@@ -139,8 +153,9 @@ def _missing(cls: type, source: FakeData, length: int) -> type:
         return (source.sample(index) for index in range(length))
 
     methods = {"__len__": lambda self: length, "__getitem__": getitem, "__iter__": iterate}  # noqa: ARG005
-    # A subclass, so that isinstance and the class's own methods go on to work.
-    return type(cls.__name__, (cls,), {**methods, "__module__": cls.__module__})
+    # A subclass, so that isinstance and the class's own methods go on to work. The names of classes are its
+    # attributes, not the instance's: of MNIST and its kin `class_to_idx` is a property.
+    return type(cls.__name__, (cls,), {**methods, **names, "__module__": cls.__module__})
 
 
 def _value(field: dict[str, Any], index: int) -> Any:
@@ -150,11 +165,16 @@ def _value(field: dict[str, Any], index: int) -> Any:
 
 
 def _published_length(cls: type, arguments: dict[str, Any]) -> int | None:
-    for base in cls.__mro__:
-        if base.__module__.startswith("torchvision.") and base.__name__ in _TORCHVISION_LENGTHS:
-            is_training = arguments.get("train", True) and arguments.get("split", "train") == "train"
-            return _TORCHVISION_LENGTHS[base.__name__][0 if is_training else 1]
-    return None
+    base = next((base for base in cls.__mro__ if base.__module__.startswith("torchvision.")), None)
+    if base is None:
+        return None
+    split = arguments.get("split") or arguments.get("what")
+    of_split = _TORCHVISION_LENGTHS.get(f"{base.__name__} {split}")
+    lengths = of_split or _TORCHVISION_LENGTHS.get(base.__name__)
+    if lengths is None:
+        return None
+    is_training = arguments.get("train", True) and (of_split is not None or split in (None, "train"))
+    return lengths[0 if is_training else 1]
 
 
 def _arguments(create: Any, args: Any, kwargs: Any) -> dict[str, Any]:
@@ -163,7 +183,7 @@ def _arguments(create: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         return dict(kwargs)
     bound.apply_defaults()
-    return dict(bound.arguments)
+    return {**bound.arguments, **kwargs}  # those that the constructor only passes on, too
 
 
 def _short(error: Exception) -> str:

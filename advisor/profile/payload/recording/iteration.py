@@ -179,6 +179,7 @@ class Iterations:
             "loading": session.loading.usage(),
             "amp_dtype": session.amp_dtype,
             "num_optimizers": self._period.num_in_span,
+            "most_steps": self._period.most_steps,
         }
         self.warnings = self._warnings()
         self.is_steady = self._seems_steady()

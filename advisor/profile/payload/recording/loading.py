@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils import _python_dispatch
 
+from .driving import Place, driving, lasting, place_of_caller
 from .extent import batches_of_epoch, leading_dimension, length, samples_of_epoch
 from .stopwatch import Stopwatch
+from .worker import Worker
 
 # An evaluation that no backward pass follows tells nothing new after this many batches.
 MOST_EVALUATED = 10
@@ -24,13 +27,17 @@ class LoaderUse:
         num_workers: how many the script asked for.
         may_leave_mode: its batches are made without the GPU; None as long as none was made.
         trains: its last batch was taken where gradients are recorded.
+        has_ended: its newest iterator came to its end.
+        place: where the script asked for the span's first batch.
     """
 
     def __init__(self, loader: Any, num_workers: int | None) -> None:
         self.loader = loader
         self.num_workers = num_workers
         self.may_leave_mode: bool | None = None
-        self.trains = False
+        self.trains = self.has_ended = False
+        self.batches: Callable[[], Batches | None] = lambda: None
+        self._num_iterators = 0
         self._times_s: list[float] = []
         self._sizes: list[int] = []
         self.start_span()
@@ -38,6 +45,18 @@ class LoaderUse:
     def start_span(self) -> None:
         """Forget the batches so far, not what they taught."""
         self._fetches, self._samples = 0, 0
+        self.place: Place = ()
+
+    def begin(self, batches: Batches) -> None:
+        """The script makes an iterator."""
+        self._num_iterators += 1
+        self.has_ended = False
+        self.batches = weakref.ref(batches)
+
+    @property
+    def is_renewed(self) -> bool:
+        """No iterator gave more than one batch, as with ``next(iter(loader))``."""
+        return 1 < self._num_iterators >= len(self._times_s)
 
     def add(self, num_samples: int | None, time_s: float) -> None:
         """Count one batch."""
@@ -63,6 +82,7 @@ class LoaderUse:
             "num_samples": num_samples,
             "batch_sizes": [min(self._sizes), max(self._sizes)] if self._sizes else None,
             "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
+            "rivals": [],
         }
 
     def seconds(self) -> float:
@@ -85,10 +105,12 @@ class Loading:
         self._knows_lengths = True
         self._uses: dict[int, LoaderUse] = {}
         self._feeding: LoaderUse | None = None
+        self._drawn: list[LoaderUse] = []  # in this span, where gradients are recorded, in order
 
     def start_span(self) -> None:
         """Forget the batches so far."""
         self.num_spans += 1
+        self._drawn = []
         for use in self._uses.values():
             use.start_span()
 
@@ -104,31 +126,48 @@ class Loading:
             use.may_leave_mode = True if self._backend == "cpu" else None
         return self._uses[id(loader)]
 
-    def watch(self, loader: Any, batches: Iterator[Any], **hooks: Any) -> Batches:
+    def watch(self, loader: Any, iterate: Callable[[Any], Iterator[Any]], **hooks: Any) -> Batches:
         """The loader's batches, counted and timed; the hooks are those of Batches."""
-        return Batches(self, loader, batches, **hooks)
+        has_workers = getattr(loader, "num_workers", None)
+        if has_workers or not self.use_of(loader).num_workers:
+            return Batches(self, loader, iterate(loader), **hooks)
+        worker = Worker(loader)
+        worker.begin()
+        with worker.at_work():  # iterable data may share itself out here
+            return Batches(self, loader, iterate(loader), worker=worker, **hooks)
 
     def took(self, use: LoaderUse) -> None:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
         use.trains = torch.is_grad_enabled()
+        if use.trains and use not in self._drawn:
+            self._drawn.append(use)
         if self._feeding is None or use.trains:
             self._feeding = use
 
     def usage(self) -> dict[str, Any] | None:
-        """The loader that feeds the training: batches, samples and seconds; None without one."""
+        """The loader that drives the training: batches, samples and seconds; None without one."""
         if self._feeding is None:
             return None
-        usage = self._feeding.usage()
-        if not self._feeding.num_workers:
-            # Loaders read side by side, such as labelled and unlabelled samples, take turns.
-            beside = (use for use in self._uses.values() if use is not self._feeding and not use.num_workers)
-            usage["seconds"] += sum(use.seconds() for use in beside if use.trains)
-        # With real workers the script's process only waits, which is not how long loading takes.
-        if not self.is_timed or (self._backend == "cuda" and self._feeding.num_workers):
-            usage["seconds"] = None
+        candidates = lasting(self._drawn) or [self._feeding]
+        use = driving(candidates)
+        usage = use.usage()
+        usage["seconds"] = self._seconds(use)
+        others = [other.usage()["num_batches"] for other in candidates if other is not use]
+        # Of loaders that are equally long any may drive.
+        usage["rivals"] = others if any(other != usage["num_batches"] for other in others) else []
         if not self._knows_lengths:
-            usage["num_batches"] = usage["num_samples"] = None
+            usage.update(num_batches=None, num_samples=None, rivals=[])
         return usage
+
+    def _seconds(self, use: LoaderUse) -> float | None:
+        # With real workers the script's process only waits, which is not how long loading takes.
+        if not self.is_timed or (self._backend == "cuda" and use.num_workers):
+            return None
+        if use.num_workers:
+            return use.seconds()
+        # Loaders read side by side, such as labelled and unlabelled samples, take turns.
+        beside = (other for other in self._uses.values() if other is not use and not other.num_workers)
+        return use.seconds() + sum(other.seconds() for other in beside if other.trains)
 
     def forget_lengths(self) -> None:
         """Some data set's length is made up: report none."""
@@ -142,6 +181,7 @@ class Batches:
         loading: counts the batches.
         loader: whose batches they are.
         batches: the loader's own iterator.
+        worker: where the script asked for workers and has none.
         gpu_work: how many operators the GPU has got so far.
         backward_passes: anything that changes when a backward pass runs.
         cut: told how many batches it got and would have got, where an evaluation is ended early.
@@ -153,12 +193,15 @@ class Batches:
         loader: Any,
         batches: Iterator[Any],
         *,
+        worker: Worker | None = None,
         gpu_work: Callable[[], int] = lambda: 0,
         backward_passes: Callable[[], object] | None = None,
         cut: Callable[[int, int | None], None] = lambda *_: None,
     ) -> None:
         self._loading, self._loader, self._batches = loading, loader, batches
+        self._worker = worker
         self._use = loading.use_of(loader)
+        self._use.begin(self)
         self._gpu_work, self._backward_passes, self._cut = gpu_work, backward_passes, cut
         self._passes_before = backward_passes() if backward_passes else None
         self._num_given = 0
@@ -182,18 +225,34 @@ class Batches:
         """The next batch, timed and counted."""
         if self._is_idle_evaluation():
             self._cut(self._num_given, length(self._loader))
+            self._use.has_ended = True
             raise StopIteration
         use, work = self._use, self._gpu_work()
-        with _as_a_worker(use):
+        with self._as_a_worker():
             watch = Stopwatch()
-            batch = next(self._batches)
+            try:
+                batch = next(self._batches)
+            except StopIteration:
+                use.has_ended = True
+                raise
             time_s = watch.elapsed_s()
         if use.may_leave_mode is None:
             use.may_leave_mode = self._gpu_work() == work and torch.get_default_device().type == "cpu"
+        use.place = use.place or place_of_caller()
         use.add(self._size(batch), time_s)
         self._num_given += 1
         self._loading.took(use)
         return batch
+
+    @contextlib.contextmanager
+    def _as_a_worker(self) -> Iterator[None]:
+        """Without our dispatch mode, which slows every CPU operator, and as the worker that is asked for."""
+        with contextlib.ExitStack() as stack:
+            if self._use.may_leave_mode:
+                stack.enter_context(_python_dispatch._disable_current_modes())
+            if self._worker is not None:
+                stack.enter_context(self._worker.at_work())
+            yield
 
     def _is_idle_evaluation(self) -> bool:
         if self._backward_passes is None or torch.is_grad_enabled() or self._num_given < MOST_EVALUATED:
@@ -224,15 +283,3 @@ def _count_indices(batches: Any) -> list[int]:
 
     batches._next_index = counted
     return drawn
-
-
-@contextlib.contextmanager
-def _as_a_worker(use: LoaderUse) -> Iterator[None]:
-    """Without our dispatch mode, which slows every CPU operator; one thread, as a worker process has."""
-    with contextlib.ExitStack() as stack:
-        if use.may_leave_mode:
-            stack.enter_context(_python_dispatch._disable_current_modes())
-        if use.num_workers:
-            stack.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from typing import Any
 
 # A Wasserstein GAN's critic steps 5 times, at times 10, before the generator steps once.
@@ -22,7 +23,7 @@ class Period:
         self.num_steps = 0
         self._bound: int | None = None
         self._last_step: dict[int, int] = {}
-        self._in_span: set[int] = set()
+        self._in_span: Counter[int] = Counter()
 
     @property
     def has_begun(self) -> bool:
@@ -42,7 +43,7 @@ class Period:
     def end_step(self, optimizer: Any) -> tuple[bool, bool]:
         """Whether this step ends an iteration, and whether another optimizer than before bounds it."""
         key = id(optimizer)
-        self._in_span.add(key)
+        self._in_span[key] += 1
         moved = key != self._bound and self.num_steps - self._last_step.get(key, 0) > 1
         if moved:
             self._bound, self.num_steps = key, 0
@@ -67,9 +68,14 @@ class Period:
         """How many optimizers stepped in this span."""
         return len(self._in_span)
 
+    @property
+    def most_steps(self) -> int:
+        """The steps in this span of the optimizer that stepped most often in it."""
+        return max(self._in_span.values(), default=0)
+
     def start_span(self) -> None:
         """Begin a new iteration."""
-        self._in_span = set()
+        self._in_span = Counter()
 
 
 def parameters(optimizer: Any) -> list[Any]:

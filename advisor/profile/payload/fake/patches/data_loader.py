@@ -1,8 +1,9 @@
 """DataLoader without worker processes and pinned memory (which a real GPU keeps), watched.
 
 Workers of a script that is stopped after three batches only cost time, and pinning needs CUDA. What the
-script asked for is kept: the trace says how many workers it has and how long one batch takes one. An
-evaluation over a whole data set before the first step is ended early, since it would take minutes.
+script asked for is kept: the trace says how many workers it has and how long one batch takes one, and
+``worker_init_fn`` and the data set find themselves in the only worker of one. An evaluation over a whole
+data set before the first step is ended early, since it would take minutes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def install(session: Session) -> None:
         session.stopper.check()
         return session.loading.watch(
             self,
-            iterate(self),
+            iterate,
             gpu_work=lambda: session.recorder.next_call,
             backward_passes=passes,
             cut=cut,
