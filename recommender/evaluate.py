@@ -60,7 +60,7 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
 
 
 def _why_unknown(trace: Trace) -> str:
-    if trace.backend != "fake":
+    if trace.backend == "kineto":
         return "a profile does not tell"
     return "it uses no torch DataLoader" if trace.num_workers is None else "its data has no length"
 

@@ -99,6 +99,10 @@ MaxAgeOption = Annotated[
 ]
 
 
+# Settings of these names may be there for scripts; as flags they are meant for this one.
+_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout")
+
+
 class ScriptCommand(TyperCommand):
     """A command that takes a script: an unknown option is most likely the script's."""
 
@@ -169,7 +173,7 @@ def load_trace(
     """The Trace in a file, of a profiler's export, or of a script that is profiled now.
 
     Raises:
-        InputError: nothing there, or arguments, fake data or a world for a saved trace.
+        InputError: nothing there, or options of profiling for a saved trace.
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
@@ -185,8 +189,10 @@ def load_trace(
         raise InputError(
             f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
         )
-    if config.origins.get("profile.fake_data") == "flag":
-        raise InputError(f"{str(source)!r} holds a profile: --fake-data is for a script to profile.")
+    for name in _FOR_SCRIPTS:
+        if config.origins.get(f"profile.{name}") == "flag":
+            flag = "--" + name.replace("_", "-")
+            raise InputError(f"{str(source)!r} holds a profile: {flag} is for a script to profile.")
     if trace_io.is_trace(source):
         return trace_io.read_trace(source)
     from advisor.profile.kineto import read_kineto

@@ -49,7 +49,7 @@ def read_recording(path: Path) -> Recording | None:
         raise ProfileError(
             "the profiling process and this advisor are of different versions: install gpu-advisor anew."
         )
-    return {**recording, **{key: _shown(recording[key]) for key in _FOR_PEOPLE if key in recording}}
+    return {**recording, **{key: _shown(recording[key]) for key in _FOR_PEOPLE if recording.get(key)}}
 
 
 def _shown(words: str | Sequence[str]) -> str | list[str]:

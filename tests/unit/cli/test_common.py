@@ -235,12 +235,16 @@ def test_a_real_device_cannot_be_called_another(tmp_path, profiled):
     assert not profiled
 
 
-def test_a_saved_trace_takes_no_fake_data_from_a_flag_and_does_not_mind_a_setting(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [("backend", "--backend"), ("fake_data", "--fake-data"), ("samples", "--samples"),
+     ("sandbox", "--sandbox"), ("python", "--python"), ("timeout", "--timeout")],
+)  # fmt: skip
+def test_a_saved_trace_takes_no_flag_of_profiling_and_does_not_mind_a_setting(name, flag, tmp_path):
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)
-    settings = Settings(profile={"fake_data": "3:int64"})
-    flag = Config(settings=settings, origins={"profile.fake_data": "flag"}, warnings=())
-    with pytest.raises(InputError, match="--fake-data is for a script"):
-        load_trace(path, None, flag)
-    setting = Config(settings=settings, origins={"profile.fake_data": "a file"}, warnings=())
+    given = Config(settings=Settings(), origins={f"profile.{name}": "flag"}, warnings=())
+    with pytest.raises(InputError, match=f"{flag} is for a script"):
+        load_trace(path, None, given)
+    setting = Config(settings=Settings(), origins={f"profile.{name}": "a file"}, warnings=())
     assert load_trace(path, None, setting) == make_trace()

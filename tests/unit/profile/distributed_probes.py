@@ -10,12 +10,12 @@ half = dist.new_group([0, 1], backend="gloo")
 other = dist.new_group([2, 3])
 tensor = torch.ones(3)
 dist.all_reduce(tensor)
-result = [dist.get_rank(), dist.get_world_size(), dist.get_backend(), half.size(), tensor.tolist(),
-          other is dist.GroupMember.NON_GROUP_MEMBER, os.environ["LOCAL_WORLD_SIZE"]]
+result = [dist.get_rank(), dist.get_world_size(), dist.get_backend(), dist.get_backend(half), half.size(),
+          tensor.tolist(), other is dist.GroupMember.NON_GROUP_MEMBER, os.environ["LOCAL_WORLD_SIZE"]]
 dist.barrier()
 dist.destroy_process_group()
 """,
-        [0, 4, "nccl", 2, [1.0, 1.0, 1.0], True, "4"],
+        [0, 4, "nccl", "gloo", 2, [4.0, 4.0, 4.0], True, "4"],
     ),
     "object_collectives": (
         """

@@ -399,7 +399,7 @@ device.copy_(host)
 host.copy_(device)
 device.cpu()
 value = device[0].item()
-result = [[[e["name"], e["count"]] for e in session.recorder.operators()], value, session.mode.num_reads]
+result = [[[e["name"], e["count"]] for e in session.recorder.operators()], value]
 """,
     "large copies to main memory": """
 import resource

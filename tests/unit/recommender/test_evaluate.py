@@ -392,6 +392,8 @@ def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
     ("changes", "reason"),
     [
         ({"backend": "kineto"}, "a profile does not tell"),
+        ({"backend": "cuda", "num_workers": None}, "it uses no torch DataLoader"),
+        ({"backend": "cpu", "num_workers": 0}, "its data has no length"),
         ({"num_workers": None}, "no torch DataLoader"),
         ({}, "its data has no length"),
     ],

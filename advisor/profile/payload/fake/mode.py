@@ -44,11 +44,7 @@ class _CudaFakeMode(FakeTensorMode):  # type: ignore[misc]
 
 
 class HybridMode(TorchDispatchMode):  # type: ignore[misc]
-    """Sends each operator to the CPU or to the fake GPU, and tells the recorder and the tracker.
-
-    Attributes:
-        num_reads: how often the script waited for a value from the GPU (``.item()`` and the like).
-    """
+    """Sends each operator to the CPU or to the fake GPU, and tells the recorder and the tracker."""
 
     def __init__(
         self, recorder: Recorder, memory: MemoryTracker, stopper: Stopper, collectives: Collectives
@@ -59,7 +55,6 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.stopper = stopper
         self.collectives = collectives
         self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
-        self.num_reads = 0
         self._meta = threading.local()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
@@ -124,7 +119,6 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
 
     def _fake(self, func: Any, types: Any, args: Any, kwargs: Any, device: Any) -> Any:
         if func in _READS_VALUE:
-            self.num_reads += 1
             self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
             computed = values.compute(func, args, kwargs)
             return _made_up_value(func, args[0]) if computed is None else computed

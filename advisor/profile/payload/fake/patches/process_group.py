@@ -28,6 +28,7 @@ def install(session: Session) -> None:
     originals["backend"] = dist.get_backend
     signature = inspect.signature(originals["init"])
     names: list[str] = []
+    backends: dict[Any, str] = {}
 
     def init_process_group(*args: Any, **kwargs: Any) -> None:
         from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -44,13 +45,16 @@ def install(session: Session) -> None:
     # Of the positional arguments the fourth is the backend; options and device are NCCL's.
     def new_process_group(*args: Any, **kwargs: Any) -> Any:
         kwargs.update(backend_options=None, device_id=None)
-        return originals["new"](*args[:3], "fake", *args[4:6], **kwargs)
+        made = originals["new"](*args[:3], "fake", *args[4:6], **kwargs)
+        if args[3] not in ("fake", None):
+            backends[made[0]] = str(args[3]).lower()
+        return made
 
     for module in (dist, distributed_c10d, device_mesh):
         module.init_process_group = init_process_group
     distributed_c10d._new_process_group_helper = new_process_group
     # Scripts choose by it; that ours is fake is not theirs to know.
     dist.get_backend = distributed_c10d.get_backend = lambda group=None: (
-        originals["backend"](group) and names[0]
+        originals["backend"](group) and backends.get(group, names[0])
     )
     dist.is_nccl_available = distributed_c10d.is_nccl_available = lambda: True
