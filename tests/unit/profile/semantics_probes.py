@@ -68,6 +68,12 @@ def kernels(dtype, *backends):
 result = [kernels(torch.float32), kernels(torch.float16), kernels(torch.float64),
           kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION)]
 """,
+    "empty batches": """
+def collate(samples):
+    return torch.empty(len(samples), 3, device="cuda")
+loader = torch.utils.data.DataLoader(range(6), 2, collate_fn=collate)
+result = [str(batch.device) for batch in loader]
+""",
     "loader signature": """
 import inspect
 names = list(inspect.signature(torch.utils.data.DataLoader.__init__).parameters)

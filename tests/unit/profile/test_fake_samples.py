@@ -89,6 +89,11 @@ def test_a_data_set_keeps_its_length_and_what_else_it_knows(fake):
         _ = replaced._private
 
 
+def test_a_loop_over_a_data_set_ends(fake):
+    replaced = fake(field("class", 4)).instead_of(torch.utils.data.TensorDataset(torch.zeros(6, 2)))
+    assert [value for value, _ in zip(replaced, range(100), strict=False)] == [0, 1, 2, 3, 0, 1]
+
+
 def test_a_stream_without_length_has_no_end(fake):
     replaced = fake(field("class", 4)).instead_of(Stream())
     assert [value for value, _ in zip(replaced, range(6), strict=False)] == [0, 1, 2, 3, 0, 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from typing import Any
 
 import pytest
@@ -219,3 +221,24 @@ def test_a_storage_made_while_nobody_watched_counts_from_then_on(tracker):
     tracker.tag(parameter, "parameter")
     usage = tracker.usage()
     assert (usage["parameter_bytes"], usage["peak_bytes"], usage["activation_bytes"]) == (512, 512, 0)
+
+
+@pytest.mark.parametrize("count", [MemoryTracker.start_span, MemoryTracker.usage])
+def test_storages_may_end_while_they_are_counted(tracker, count):
+    tensors = [tracked(tracker, 512) for _ in range(500)]
+    tracker.start_span()
+    instructions = itertools.count()
+
+    def end_some(frame: Any, *_: Any) -> Any:
+        frame.f_trace_opcodes = True
+        if next(instructions) % 20 == 0:
+            tensors.pop()
+        return end_some
+
+    before = sys.gettrace()
+    sys.settrace(end_some)
+    try:
+        count(tracker)
+    finally:
+        sys.settrace(before)
+    assert len(tensors) < 500

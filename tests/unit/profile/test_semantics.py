@@ -31,3 +31,7 @@ def test_the_kernel_that_the_script_chose(probe):
 
 def test_libraries_can_read_what_a_loader_takes(probe):
     assert probe("loader signature") == ["self", "dataset", "batch_size", "shuffle"]
+
+
+def test_a_collate_function_may_take_memory_without_any_work(probe):
+    assert probe("empty batches") == ["cuda:0"] * 3

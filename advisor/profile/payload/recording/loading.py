@@ -182,7 +182,7 @@ class Batches:
         loader: whose batches they are.
         batches: the loader's own iterator.
         worker: where the script asked for workers and has none.
-        gpu_work: how many operators the GPU has got so far.
+        gpu_work: anything that changes when the GPU gets work or memory.
         backward_passes: anything that changes when a backward pass runs.
         cut: told how many batches it got and would have got, where an evaluation is ended early.
     """
@@ -194,7 +194,7 @@ class Batches:
         batches: Iterator[Any],
         *,
         worker: Worker | None = None,
-        gpu_work: Callable[[], int] = lambda: 0,
+        gpu_work: Callable[[], object] = lambda: 0,
         backward_passes: Callable[[], object] | None = None,
         cut: Callable[[int, int | None], None] = lambda *_: None,
     ) -> None:

@@ -17,13 +17,18 @@ class MemoryTracker:
     Each storage gets a serial number. A span (one iteration) keeps the storages alive at its start and
     what happened since, so that the moment of the peak can be looked at afterwards, when optimizers
     have told which storages hold parameters, gradients and state.
+
+    Attributes:
+        current_bytes: of all storages alive.
+        peak_bytes: the most that were ever alive at once.
+        num_storages: how many were counted, and the serial number of the next.
     """
 
     def __init__(self) -> None:
         self.current_bytes = 0
         self.peak_bytes = 0
         self._live: dict[int, tuple[int, int, Any]] = {}
-        self._next_serial = 0
+        self.num_storages = 0
         self._kinds: dict[int, str] = {}
         self._span_start: dict[int, int] = {}
         self._span_events: list[tuple[int, int]] = []
@@ -35,8 +40,8 @@ class MemoryTracker:
         if address in self._live:
             return
         blocks = -(-storage.nbytes() // _BLOCK_BYTES)
-        serial, num_bytes = self._next_serial, blocks * _BLOCK_BYTES
-        self._next_serial += 1
+        serial, num_bytes = self.num_storages, blocks * _BLOCK_BYTES
+        self.num_storages += 1
         reference = weakref.ref(storage, functools.partial(self._free, address))
         self._live[address] = (serial, num_bytes, reference)
         self._change(serial, num_bytes)
@@ -58,11 +63,11 @@ class MemoryTracker:
         serial, num_bytes, reference = entry
         self._change(serial, -num_bytes)
         blocks = -(-storage.nbytes() // _BLOCK_BYTES)
-        self._live[storage._cdata] = (self._next_serial, blocks * _BLOCK_BYTES, reference)
+        self._live[storage._cdata] = (self.num_storages, blocks * _BLOCK_BYTES, reference)
         if serial in self._kinds:
-            self._kinds[self._next_serial] = self._kinds[serial]
-        self._change(self._next_serial, blocks * _BLOCK_BYTES)
-        self._next_serial += 1
+            self._kinds[self.num_storages] = self._kinds[serial]
+        self._change(self.num_storages, blocks * _BLOCK_BYTES)
+        self.num_storages += 1
 
     def tag(self, tensor: Any, kind: str) -> None:
         """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``.
@@ -84,7 +89,7 @@ class MemoryTracker:
 
     def start_span(self) -> None:
         """Begin a new iteration."""
-        self._span_start = {serial: size for serial, size, _ in self._live.values()}
+        self._span_start = {serial: size for serial, size, _ in self._alive()}
         self._span_events = []
         live = self._span_start
         self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
@@ -98,7 +103,7 @@ class MemoryTracker:
         at_peak = self._alive_at_peak()
         ever = dict(self._span_start)
         ever.update((serial, size) for serial, size in self._span_events if size > 0)
-        still = {serial for serial, _, _ in self._live.values()}
+        still = {serial for serial, _, _ in self._alive()}
         known = sum(size for serial, size in at_peak.items() if serial in self._kinds)
         total = sum(at_peak.values())
         sums = {"parameter": 0, "gradient": 0, "optimizer": 0}
@@ -113,6 +118,10 @@ class MemoryTracker:
             "activation_bytes": total - known,
             "peak_bytes": total,
         }
+
+    def _alive(self) -> list[tuple[int, int, Any]]:
+        # A copy: a storage may end at any time, in another thread or by the garbage collector.
+        return list(self._live.values())
 
     def _alive_at_peak(self) -> dict[int, int]:
         total = best = sum(self._span_start.values())
