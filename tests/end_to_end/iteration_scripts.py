@@ -227,6 +227,18 @@ while True:
     optimizer.step(lambda: loss_of().backward())
 """,
     "only backward passes": MODEL + "for _ in range(10): loss_of().backward()",
+    "rolls out before its updates": MODEL
+    + """
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+while True:
+    for _ in range(40):
+        with torch.no_grad():
+            model(inputs)
+    for _ in range(16):
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+""",
     "evaluates 300 times": MODEL
     + """
 with torch.no_grad():

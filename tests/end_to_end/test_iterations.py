@@ -30,6 +30,7 @@ PASSES = {
     "SAM in two calls": (2, 2),
     "SAM with a closure": (2, 1),
     "only backward passes": (1, 1),
+    "rolls out before its updates": (1, 1),
     "evaluates 300 times": (1, 1),
 }
 SAID = {
@@ -40,6 +41,7 @@ SAID = {
     "a class of its own": "an update of the weights between them",
     "LBFGS": "evaluated the model 2 times",
     "one optimizer idles": "an optimizer (Adam) made no step while another made 32",
+    "rolls out before its updates": "40 forward passes without gradients ran before the optimizer's first",
     "only backward passes": "no update of weights was seen",
 }
 

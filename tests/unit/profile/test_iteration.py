@@ -33,6 +33,8 @@ class Part:
         self.wrote_weights = self.follows_leaves = False
         self.written_leaves: dict[int, Any] = {}
         self.works = True
+        self.next_call = 0
+        self.is_evaluating = False
 
     def begin_step(self) -> None:
         self.phase = "optimizer"

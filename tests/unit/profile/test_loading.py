@@ -494,6 +494,17 @@ def test_a_long_evaluation_is_ended_early_and_told(found):
     assert evaluate(found, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
 
 
+def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(found):
+    seen = []
+    with torch.no_grad():
+        batches = fresh(found, Loader([samples(4)] * 2))
+        seen += [found.is_evaluating for _ in batches] + [found.is_evaluating]
+        next(fresh(found, Loader([samples(4)] * 2)))
+    seen.append(found.is_evaluating)
+    take(found, Loader([samples(4)]))
+    assert [*seen, found.is_evaluating] == [True, True, False, True, False]
+
+
 def test_a_short_evaluation_comes_to_its_own_end(found):
     assert evaluate(found, MOST_EVALUATED) == (MOST_EVALUATED, [])
 

@@ -20,6 +20,7 @@ from torch.optim.optimizer import (
 
 from .by_hand import ByHand, watch_backward
 from .period import PATIENCE, Period, parameters
+from .rollouts import Rollouts
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -53,8 +54,10 @@ class Iterations:
         self._by_call = by_call
         self._period = Period()
         self._by_hand = ByHand()
+        self._rollouts = Rollouts()
         self._models: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._depth = 0
+        self._first_call = 0
         self._step_depth = 0
         self._num_backward_calls = 0
         self._seen_backward = False
@@ -90,6 +93,7 @@ class Iterations:
     def _optimizer_made(self, optimizer: Any) -> None:
         self._period.optimizers[id(optimizer)] = optimizer
         self._by_hand.optimizer_exists = True
+        self._rollouts.start_span()
         self._session.recorder.follows_leaves = False
         self._session.recorder.written_leaves.clear()
 
@@ -210,7 +214,8 @@ class Iterations:
                 f"the optimizer evaluated the model {self._num_evaluations} times in the recorded"
                 " iteration; how often it does so depends on values, which are made up here"
             )
-        return warnings
+        lacking = self._rollouts.end_span() if self._period.has_begun else None
+        return warnings if lacking is None else [*warnings, lacking]
 
     def start_span(self) -> None:
         """Forget what belongs to the span before."""
@@ -221,6 +226,7 @@ class Iterations:
         session.loading.start_span()
         session.amp_dtype = session.autocast_dtype
         self._period.start_span()
+        self._rollouts.start_span()
         self._num_backward_calls = self._num_evaluations = 0
 
     def _tag_owned(self) -> None:
@@ -250,10 +256,16 @@ class Iterations:
     def _enter_module(self, module: Any, args: Any) -> None:  # noqa: ARG002
         if self._depth == 0:
             self._models[id(module)] = module
+            self._first_call = self._session.recorder.next_call
         self._depth += 1
 
     def _leave_module(self, module: Any, args: Any, result: Any) -> None:  # noqa: ARG002
         self._depth = max(0, self._depth - 1)
+        session = self._session
+        if self._depth > 0 or torch.is_grad_enabled() or session.loading.is_evaluating:
+            return
+        if session.recorder.next_call > self._first_call:
+            self._rollouts.add()
 
 
 def _tag(session: Session, value: Any, kind: str) -> None:

@@ -96,11 +96,13 @@ class Loading:
     Attributes:
         num_spans: how many were started.
         is_timed: the batches are the script's own, so their time means something.
+        is_evaluating: the newest batch was taken where no gradients are recorded, and others may follow.
     """
 
     def __init__(self, backend: str = "fake") -> None:
         self.num_spans = 0
         self.is_timed = True
+        self.is_evaluating = False
         self._backend = backend
         self._knows_lengths = True
         self._uses: dict[int, LoaderUse] = {}
@@ -139,10 +141,16 @@ class Loading:
     def took(self, use: LoaderUse) -> None:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
         use.trains = torch.is_grad_enabled()
+        self.is_evaluating = not use.trains
         if use.trains and use not in self._drawn:
             self._drawn.append(use)
         if self._feeding is None or use.trains:
             self._feeding = use
+
+    def ended(self, use: LoaderUse) -> None:
+        """A loader's newest iterator gives no more."""
+        use.has_ended = True
+        self.is_evaluating = False
 
     def usage(self) -> dict[str, Any] | None:
         """The loader that drives the training: batches, samples and seconds; None without one."""
@@ -225,7 +233,7 @@ class Batches:
         """The next batch, timed and counted."""
         if self._is_idle_evaluation():
             self._cut(self._num_given, length(self._loader))
-            self._use.has_ended = True
+            self._loading.ended(self._use)
             raise StopIteration
         use, work = self._use, self._gpu_work()
         with self._as_a_worker():
@@ -233,7 +241,7 @@ class Batches:
             try:
                 batch = next(self._batches)
             except StopIteration:
-                use.has_ended = True
+                self._loading.ended(use)
                 raise
             time_s = watch.elapsed_s()
         if use.may_leave_mode is None:
