@@ -157,6 +157,7 @@ def _trace(document: dict[str, Any]) -> Trace:
         warnings=tuple(document["warnings"]),
         # Files written before scripts of several processes could be profiled have none.
         world_size=document.get("world_size"),
+        is_sharded=bool(document.get("is_sharded", False)),
         **{name: document[name] for name in simple},
     )
 

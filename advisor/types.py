@@ -225,6 +225,7 @@ class Trace:
         data_loading_s: seconds of CPU work to load one iteration's samples in one process.
         num_workers: data-loading processes the script asks for.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
+        is_sharded: the traced process was seen to hold a part of each of some parameters.
     """
 
     schema_version: int
@@ -246,6 +247,7 @@ class Trace:
     collectives: tuple[Collective, ...]
     warnings: tuple[str, ...]
     world_size: int | None = None
+    is_sharded: bool = False
 
 
 # --- What it would take elsewhere ------------------------------------------------------------------

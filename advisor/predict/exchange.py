@@ -39,6 +39,8 @@ def sharded_over(trace: Trace) -> int | None:
     """Ranks that share the traced model, None where each holds all of it."""
     if trace.world_size in (None, 1):
         return None
+    if trace.is_sharded:
+        return trace.world_size
     if any(c.kind == "reduce_scatter" and c.world_size != 1 for c in trace.collectives):
         return trace.world_size
     all_gradients = trace.memory.gradient_bytes or 0

@@ -98,6 +98,7 @@ def trace_of(
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
         warnings=(*recording["warnings"], *loading.warnings, *warnings),
         world_size=recording["world_size"],
+        is_sharded=recording["is_sharded"],
     )
 
 

@@ -98,6 +98,10 @@ def test_a_share_is_predicted_for_its_own_world_alone(traces):
     assert any("--world 1" in text for text in one.assumptions)
 
 
+def test_who_holds_a_part_of_the_model(traces):
+    assert {name for name, trace in traces.items() if trace.is_sharded} == {"fsdp2", "tensor parallel"}
+
+
 @pytest.fixture
 def shell(tmp_path):
     return Shell(folder=tmp_path)

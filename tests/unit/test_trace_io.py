@@ -59,7 +59,10 @@ OPS = st.builds(
 @given(st.lists(OPS, min_size=1, max_size=5))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
     collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
-    trace = make_trace(ops=tuple(ops), collectives=(collective,), warnings=("a",), world_size=8)
+    collectives = (collective,)
+    trace = make_trace(
+        ops=tuple(ops), collectives=collectives, warnings=("a",), world_size=8, is_sharded=True
+    )
     path = tmp_path_factory.mktemp("traces") / "t.json.gz"
     write_trace(trace, path)
     assert read_trace(path) == trace
@@ -68,7 +71,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
 def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
     write_trace(make_trace(), tmp_path / "t.json")
     document = json.loads((tmp_path / "t.json").read_text())
-    del document["world_size"]
+    del document["world_size"], document["is_sharded"]
     (tmp_path / "t.json").write_text(json.dumps(document))
     assert read_trace(tmp_path / "t.json") == make_trace()
 

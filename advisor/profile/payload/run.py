@@ -162,6 +162,7 @@ def found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dic
         "precision": tf32_flags(),
         "warnings": [*session.all_warnings(), *iterations.warnings],
         "world_size": session.world.used,
+        "is_sharded": session.world.is_sharded,
     }
 
 

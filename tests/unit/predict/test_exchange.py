@@ -61,6 +61,13 @@ def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(
     assert sharded_over(trace_of(*collectives)) == world
 
 
+def test_activations_of_tensor_parallel_ranks_are_no_gradients() -> None:
+    # They all-reduce more bytes than all gradients have, and each holds a part of the model all the same.
+    trace = trace_of(collective("all_reduce", 10**12))
+    assert sharded_over(trace) is None
+    assert sharded_over(replace(trace, is_sharded=True)) == 8
+
+
 @pytest.mark.parametrize("world_size", [None, 1])
 def test_one_process_shares_with_nobody(world_size: int | None) -> None:
     alone = (collective("reduce_scatter", 10**8, 1), collective("all_reduce", 4, 1))

@@ -49,6 +49,7 @@ def recording(**changes):
         "warnings": ["careful"],
         "collectives": [],
         "world_size": None,
+        "is_sharded": False,
     }
     return whole | changes
 

@@ -21,12 +21,14 @@ class World:
     Attributes:
         asked: ``--world``; None if the user said nothing.
         used: processes of the group that the script made; None before.
+        is_sharded: this rank holds a part of some parameter.
         on_group: what to do when it has made one.
     """
 
     def __init__(self, asked: int | None = None) -> None:
         self.asked = asked
         self.used: int | None = None
+        self.is_sharded = False
         self.on_group: list[Callable[[], None]] = []
 
     @property

@@ -246,6 +246,8 @@ class Iterations:
         for tensor in tensors:
             _tag(self._session, tensor, "parameter")
             _tag(self._session, tensor.grad, "gradient")
+            if _holds_a_part(tensor):
+                self._session.world.is_sharded = True
 
     def _tag_gradients(self, tensors: Any) -> None:
         if not self._session.is_watched:
@@ -272,3 +274,9 @@ def _tag(session: Session, value: Any, kind: str) -> None:
     is_there = isinstance(value, torch.Tensor) and value.device.type == session.device_type
     if is_there and value.layout is torch.strided:
         session.memory.tag(value, kind)
+
+
+def _holds_a_part(tensor: Any) -> bool:
+    """Whether it is a DTensor of which the other ranks have other parts."""
+    placements = getattr(tensor, "placements", ())
+    return any(not placement.is_replicate() for placement in placements) and tensor.device_mesh.size() > 1
