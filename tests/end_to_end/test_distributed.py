@@ -1,5 +1,6 @@
 """Scripts of several processes, unmodified, profiled as one of eight and put into predictions."""
 
+import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -124,3 +125,50 @@ def test_nothing_is_recommended_for_another_number_of_ranks(shell, traces):
     both = shell.run("recommend", "fsdp2.json.gz", "--iterations", "1000", "-g", "L4:1,8", "--json").document
     feasible = {option["num_gpus"]: option["feasible"] for option in both["options"]}
     assert feasible == {1: False, 8: True}
+
+
+LIGHTNING_DDP = """
+import lightning as L
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+class Model(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def training_step(self, batch, index):
+        return self.layer(batch[0]).sum()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+loader = DataLoader(TensorDataset(torch.zeros(256, 4)), batch_size=8, shuffle=True, num_workers=2)
+trainer = L.Trainer(max_epochs=5, accelerator="gpu", devices=2, strategy="ddp", logger=False,
+                    enable_checkpointing=False, enable_progress_bar=False)
+trainer.fit(Model(), loader)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="needs lightning")
+def test_a_loader_that_lightning_makes_again_keeps_its_batch_size(shell):
+    shell.write("train.py", LIGHTNING_DDP)
+    answer = shell.run("profile", "train.py", "--world", "2", "--backend", "fake", "--json")
+    trace = answer.document["trace"]
+    # An epoch's batches are those of both ranks.
+    assert [trace[name] for name in ("batch_size", "iterations_per_epoch", "num_workers")] == [8, 32, 2]
+
+
+ANOTHER_TORCH = """
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import _sharding_prop
+
+del _sharding_prop.detect_fake_mode
+dist.init_process_group("nccl")
+init_device_mesh("cuda", (2,))
+"""
+
+
+def test_what_a_mesh_lacks_in_this_torch_is_told(shell):
+    shell.write("train.py", ANOTHER_TORCH)
+    answer = shell.run("profile", "train.py", "--world", "2", "--backend", "fake")
+    assert_plain_error(answer, 2, "torch.distributed.tensor._sharding_prop.detect_fake_mode", "'dtensor'")

@@ -31,7 +31,7 @@ def start_session(job: dict[str, Any]) -> Any:
         from . import lazy_dynamo
 
         lazy_dynamo.install()
-    torch_names.check()
+    torch_names.check_all()
     from .fake import patches
     from .fake.world import World
     from .recording.precision import watch_autocast

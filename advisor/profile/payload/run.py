@@ -106,6 +106,7 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
     from . import entry
     from .backend import watched
     from .stop import StopProfiling
+    from .torch_names import MissingNameError
 
     try:
         sys.argv[:] = [job["script"], *job["arguments"]]
@@ -113,6 +114,8 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
             entry.start(job["script"], Path(job["script"]).read_bytes())
     except StopProfiling:
         return "ended", {}
+    except MissingNameError:
+        raise  # a patch's, not the script's
     except SystemExit as error:
         return "ended", {"message": f"it called sys.exit({error.code!r})"}
     except ModuleNotFoundError as error:

@@ -10,13 +10,16 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-# By user: a patch of `patches`, or a module beside this one.
+# By user: a patch of `patches`, or a module of this package.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "mode": (
         "torch._subclasses.fake_tensor:FakeTensor",
         "torch._subclasses.fake_tensor:FakeTensorMode.dispatch",
         "torch._subclasses.fake_tensor:FakeTensorMode.avoid_device_init",
         "torch.utils._python_dispatch:TorchDispatchMode",
+        "torch:ops.aten._local_scalar_dense",
+        "torch:ops.aten._pin_memory",
+        "torch:ops.aten._to_copy",
     ),
     "rescue": (
         "torch._subclasses.fake_tensor:DataDependentOutputException",
@@ -24,6 +27,23 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch._subclasses.fake_tensor:UnsupportedFakeTensorException",
         "torch._subclasses.fake_tensor:UnsupportedOperatorException",
         "torch.utils._pytree:tree_map",
+        "torch:ops.aten._cudnn_rnn",
+        "torch:ops.aten._cudnn_rnn_backward",
+        "torch:ops.aten._pack_padded_sequence",
+        "torch:ops.aten._pack_padded_sequence_backward",
+        "torch:ops.aten._thnn_fused_gru_cell",
+        "torch:ops.aten._thnn_fused_gru_cell_backward",
+    ),
+    "values": (
+        "torch._C:FunctionSchema.is_mutable",
+        "torch._C:Argument.alias_info",
+        "torch._C:_AliasInfo.is_write",
+    ),
+    "signature": ("torch._C:FunctionSchema.arguments", "torch._C:FunctionSchema.returns"),
+    "memory": ("torch:UntypedStorage._cdata",),
+    "loading": (
+        "torch.utils._python_dispatch:_disable_current_modes",
+        "torch.utils.data.dataloader:_BaseDataLoaderIter._next_index",
     ),
     "recorder": ("torch._C:_current_graph_task_id",),
     "iteration": (
@@ -41,8 +61,16 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._device:_device_constructors",
         "torch.utils._device:DeviceContext",
         "torch.overrides:_get_current_function_mode_stack",
+        "torch.jit._builtins:_find_builtin",
+        "torch.jit._builtins:_register_builtin",
     ),
-    "conversion": ("torch._C:TensorBase.data",),
+    "conversion": ("torch._C:TensorBase.data", "torch._C:_nn._parse_to"),
+    "device": ("torch.cuda:_is_compiled", "torch.cuda:_lazy_init"),
+    "accelerator": ("torch._C:_get_accelerator",),
+    "attention": (
+        "torch:ops.aten._scaled_dot_product_efficient_attention",
+        "torch:ops.aten._scaled_dot_product_flash_attention",
+    ),
     "lazy_modules": (
         "torch.nn.parameter:UninitializedTensorMixin.materialize",
         "torch.nn.modules.lazy:LazyModuleMixin",
@@ -58,7 +86,32 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._foreach_utils:_foreach_supported_types",
         "torch._C:_group_tensors_by_device_and_dtype",
     ),
-    "rnn": ("torch.nn.modules.rnn:_VF",),
+    "rnn": ("torch.nn.modules.rnn:_VF", "torch:_cudnn_rnn"),
+    "rnn_cells": ("torch:ops.aten._thnn_fused_gru_cell", "torch:ops.aten._thnn_fused_lstm_cell"),
+    "restoring": ("torch._utils:_rebuild_tensor",),
+    "downloads": ("torch.nn.modules.module:_IncompatibleKeys",),
+}
+# Where torch was built with process groups.
+GROUP_NAMES: Mapping[str, tuple[str, ...]] = {
+    "collectives": (
+        "torch.utils._pytree:tree_leaves",
+        "torch._C:_distributed_c10d._create_work_from_future",
+        "torch._C:_distributed_c10d._resolve_process_group",
+        "torch._C:_distributed_c10d.ProcessGroup.unbox",
+    ),
+    "process_group": (
+        "torch.distributed.distributed_c10d:_new_process_group_helper",
+        "torch.testing._internal.distributed.fake_pg:FakeStore",
+    ),
+    "distributed_data_parallel": ("torch.nn.parallel.distributed:_verify_param_shape_across_processes",),
+}
+# Looked up when the script makes a mesh, since torch.distributed.tensor takes long to import.
+MESH_NAMES: Mapping[str, tuple[str, ...]] = {
+    "dtensor": (
+        "torch.distributed.tensor:_sharding_prop.ShardingPropagator",
+        "torch.distributed.tensor:_sharding_prop.detect_fake_mode",
+        "torch.distributed.tensor:DTensor._local_tensor",
+    ),
 }
 
 TESTED = (2, 13)
@@ -70,8 +123,21 @@ class MissingNameError(Exception):
     """This torch lacks a name that we build on."""
 
 
-def check(names: Mapping[str, tuple[str, ...]] = NAMES) -> None:
-    """Look all names up.
+def check_all() -> None:
+    """Look up what this torch must have, but for the names of meshes.
+
+    Raises:
+        MissingNameError: torch lacks one.
+    """
+    import torch
+
+    check(NAMES)
+    if torch.distributed.is_available():
+        check(GROUP_NAMES)
+
+
+def check(names: Mapping[str, tuple[str, ...]]) -> None:
+    """Look these names up.
 
     Raises:
         MissingNameError: torch lacks one; the message names it and who needs it.

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 _NEED_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 
+class _NoWorkers(int):
+    """Zero workers in place of those asked for: a loader made from this one's attributes asks for as many."""
+
+    asked: int
+
+    def __new__(cls, asked: int) -> Any:
+        zero = super().__new__(cls, 0)
+        zero.asked = asked
+        return zero
+
+
 def install(session: Session) -> None:
     """Wrap construction and iteration."""
     loader = torch.utils.data.DataLoader
@@ -31,7 +42,8 @@ def install(session: Session) -> None:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         arguments = signature.bind(self, *args, **kwargs).arguments
         num_workers = arguments.get("num_workers", 0)
-        arguments.update(num_workers=0, pin_memory=False)
+        num_workers = getattr(num_workers, "asked", num_workers)
+        arguments.update(num_workers=_NoWorkers(num_workers), pin_memory=False)
         for name in _NEED_WORKERS:
             arguments.pop(name, None)
         arguments.pop("self")

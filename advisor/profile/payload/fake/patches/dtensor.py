@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ... import torch_names
+
 if TYPE_CHECKING:
     from advisor.profile.payload.session import Session
 
@@ -34,6 +36,7 @@ def install(session: Session) -> None:
 
 
 def _change_class(session: Session) -> None:
+    torch_names.check(torch_names.MESH_NAMES)
     from torch.distributed.tensor import DTensor, _sharding_prop
 
     DTensor.device = property(lambda tensor: tensor._local_tensor.device)
