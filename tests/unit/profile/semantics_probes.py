@@ -66,13 +66,31 @@ def kernels(dtype, *backends):
         F.scaled_dot_product_attention(query, query, query)
     return sorted(name.removeprefix("aten::_scaled_dot_product_") for name in ops() if "attention" in name)
 result = [kernels(torch.float32), kernels(torch.float16), kernels(torch.float64),
-          kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION)]
+          kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION),
+          kernels(torch.float16, SDPBackend.CUDNN_ATTENTION)]
 """,
     "empty batches": """
 def collate(samples):
     return torch.empty(len(samples), 3, device="cuda")
 loader = torch.utils.data.DataLoader(range(6), 2, collate_fn=collate)
 result = [str(batch.device) for batch in loader]
+""",
+    "values after stranger writes": """
+made = torch.tensor([6, 2]).cuda()
+torch.ones(2, 2).to_sparse().to("cuda").mul_(2)
+by_out, moved = made.clone(), made.clone()
+torch.add(made, 1, out=by_out.data)
+moved.data = made * nn.Parameter(torch.ones(2).cuda()).long()
+with torch.inference_mode():
+    there = made.clone()
+    inferred = [there[0].item(), there.add_(1)[0].item()]
+result = [by_out[0].item(), moved[0].item(), inferred, made[0].item()]
+""",
+    "workers of a loader made again": """
+data = torch.utils.data.TensorDataset(torch.zeros(8, 3))
+first = torch.utils.data.DataLoader(data, 4, num_workers=3)
+next(iter(torch.utils.data.DataLoader(data, 2, num_workers=first.num_workers)))
+result = [first.num_workers, session.loading.usage()["num_workers"]]
 """,
     "loader signature": """
 import inspect

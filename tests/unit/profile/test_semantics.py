@@ -17,6 +17,11 @@ def test_values_are_forgotten_by_every_way_to_write(probe):
     assert (through_data, through_list, of_empty, through_copy) == (0, 0, 0, 0)
 
 
+def test_values_are_forgotten_where_torch_counts_no_version(probe):
+    by_out, moved, inferred, untouched = probe("values after stranger writes")
+    assert (by_out, moved, inferred, untouched) == (0, 0, [6, 0], 6)
+
+
 def test_a_subclass_may_inherit_how_it_takes_operators_apart(probe):
     assert probe("inherited dispatch") == 2
 
@@ -26,11 +31,15 @@ def test_a_thread_may_ask_for_the_meta_device(probe):
 
 
 def test_the_kernel_that_the_script_chose(probe):
-    assert probe("attention by choice") == [[EFFICIENT], [FLASH], [], [], [EFFICIENT]]
+    assert probe("attention by choice") == [[EFFICIENT], [FLASH], [], [], [EFFICIENT], [EFFICIENT]]
 
 
 def test_libraries_can_read_what_a_loader_takes(probe):
     assert probe("loader signature") == ["self", "dataset", "batch_size", "shuffle"]
+
+
+def test_a_loader_made_of_another_ones_attributes_keeps_the_workers(probe):
+    assert probe("workers of a loader made again") == [0, 3]
 
 
 def test_a_collate_function_may_take_memory_without_any_work(probe):

@@ -1,7 +1,7 @@
 """Values of what collectives write: those of a group in which each rank holds what this one holds.
 
-Torch's fake group copies what is gathered and leaves what is reduced, and tells nobody that it wrote: no
-version of a tensor counts up. Sizes and counts go this way, so wrong ones lead to wrong shapes.
+Torch's fake group copies what is gathered and leaves what is reduced, and tells nobody that it
+wrote. Sizes and counts go this way, so wrong ones lead to wrong shapes.
 """
 
 from __future__ import annotations
@@ -42,15 +42,9 @@ def follow(func: Any, args: Any, kwargs: Any, num_ranks: int) -> None:
             run(func, on_cpu, kwargs, num_ranks)
             computed = _tensors(on_cpu[0])
     written = _tensors(args[0])
-    # Views share the count; of what has no known value it must stay, since autograd compares it.
-    known = [tensor for tensor in written if any(values.of(part) is not None for part in _family(tensor))]
-    torch.autograd.graph.increment_version(known)
+    values.forget(written)
     for tensor, value in zip(written, computed or (), strict=False):
         values.remember(tensor, value)
-
-
-def _family(tensor: Any) -> list[Any]:
-    return [tensor] if tensor._base is None else [tensor, tensor._base]
 
 
 def _operation(func: Any, args: Any, kwargs: Any) -> int | None:

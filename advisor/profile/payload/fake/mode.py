@@ -130,7 +130,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
             return args[0] if known is None else args[0].copy_(known)
         if func is aten.copy_.default and not isinstance(args[1], FakeTensor):
             self.recorder.record_copy("advisor::h2d_copy", args[1], args[0].dtype)
-            values.count_writes(func, args)
+            values.forget_written(func, args, kwargs)
             return args[0]
         return self._compute(func, types, args, kwargs)
 

@@ -20,8 +20,6 @@ _FROM_SHAPE = {
     "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::scalar_tensor", "aten::zeros",
     "aten::zeros_like",
 }  # fmt: skip
-# Writes to storages by address; one that is freed leaves its count to the next, which does no harm.
-_writes: dict[int, int] = {}
 # Scripts ask whether all is well far more often than whether all is lost.
 _TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
 
@@ -29,21 +27,29 @@ _TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
 def of(tensor: Any) -> Any:
     """The tensor's value as a CPU tensor, None if it is not known (any more)."""
     entry = getattr(tensor, "_advisor_value", None)
-    if entry is None or tensor.is_inference():
+    if entry is None:
         return None
-    value, version = entry
-    return value if _version(tensor) == version else None
+    value, content = entry
+    return value if _content(tensor) is content else None
 
 
 def remember(tensor: Any, value: Any) -> None:
     """Keep the value until the tensor is written to."""
-    if _is_small(tensor) and tensor.shape == value.shape and not tensor.is_inference():
-        tensor._advisor_value = (value, _version(tensor))
+    if _is_small(tensor) and tensor.shape == value.shape:
+        tensor._advisor_value = (value, _content(tensor))
 
 
-def _version(tensor: Any) -> tuple[int, int]:
-    """Changes with every write: torch's count knows views, ours lists of tensors and ``.data``, too."""
-    return tensor._version, _writes.get(tensor.untyped_storage()._cdata, 0)
+def _content(tensor: Any) -> object:
+    """Stands for what the storage holds: another object after each write.
+
+    Torch's own versions miss writes: ``.data`` has a version of its own, operators on lists and collectives
+    count none up, and tensors of inference mode have none.
+    """
+    storage = tensor.untyped_storage()
+    if not hasattr(storage, "_advisor_content"):
+        storage._advisor_content = object()
+    content: object = storage._advisor_content
+    return content
 
 
 def remember_copy(tensor: Any, source: Any) -> None:
@@ -68,7 +74,7 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
     """Find out the values of the operator's result and keep them."""
     name = func._schema.name
     if func._schema.is_mutable:
-        count_writes(func, args)
+        forget_written(func, args, kwargs)
     tensors = list(_tensors(result))
     if not tensors or not all(_is_small(tensor) for tensor in tensors):
         return
@@ -82,14 +88,18 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
         remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
 
 
-def count_writes(func: Any, args: Any) -> None:
-    """Forget the values of all tensors that the operator writes to, and of their views."""
-    for argument, value in zip(func._schema.arguments, args, strict=False):
+def forget_written(func: Any, args: Any, kwargs: Any) -> None:
+    """Forget the values of all tensors that the operator writes to."""
+    for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            for tensor in _tensors([value]):
-                if tensor.layout is torch.strided:
-                    address = tensor.untyped_storage()._cdata
-                    _writes[address] = _writes.get(address, 0) + 1
+            forget(args[position] if position < len(args) else kwargs.get(argument.name))
+
+
+def forget(written: Any) -> None:
+    """Forget the values of these tensors and of all that share their storages."""
+    for tensor in _tensors(written):
+        if isinstance(tensor, FakeTensor) and tensor.layout is torch.strided:
+            tensor.untyped_storage()._advisor_content = object()
 
 
 def _can_follow(func: Any, args: Any) -> bool:

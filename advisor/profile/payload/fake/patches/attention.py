@@ -54,10 +54,10 @@ def install(session: Session) -> None:
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, False, scale=scale
             )[0]
-        if query.dtype is torch.float64 or not torch.backends.cuda.mem_efficient_sdp_enabled():
-            # The plain mathematics, which C++ takes for ours anyway.
-            return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
-        return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        if _efficient_can(query):
+            return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        # The plain mathematics, which C++ takes for ours anyway.
+        return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
     functional.scaled_dot_product_attention = attention
 
@@ -77,6 +77,14 @@ def _flash_can(session: Session, query: Any, key: Any, value: Any) -> bool:
         and head <= 256
         and head % 8 == 0
     )
+
+
+def _efficient_can(query: Any) -> bool:
+    if query.dtype is torch.float64:
+        return False
+    # Without the mathematics as well, another fused kernel is wanted (cuDNN's, or flash's with padded
+    # heads), which takes as much memory as this one.
+    return torch.backends.cuda.mem_efficient_sdp_enabled() or not torch.backends.cuda.math_sdp_enabled()
 
 
 def _efficient(

@@ -148,4 +148,4 @@ def to_autocast(*tensors: Any) -> tuple[Any, ...]:
     if not torch.is_autocast_enabled("cuda"):
         return tensors
     dtype = torch.get_autocast_dtype("cuda")
-    return tuple(tensor.to(dtype) for tensor in tensors)
+    return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)

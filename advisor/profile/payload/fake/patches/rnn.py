@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .autocast import to_autocast
+
 if TYPE_CHECKING:
     from advisor.profile.payload.session import Session
 
@@ -55,11 +57,7 @@ def _call(
     data: Any, weights: list[Any], per_layer: int, state: Any, cell: Any, kind: int, layers: int,
     batch_first: bool, dropout: float, train: bool, bidirectional: bool, sizes: list[int],
 ) -> Any:  # fmt: skip
-    if torch.is_autocast_enabled("cuda"):
-        dtype = torch.get_autocast_dtype("cuda")
-        data, state = data.to(dtype), state.to(dtype)
-        cell = None if cell is None else cell.to(dtype)
-        weights = [weight.to(dtype) for weight in weights]
+    data, state, cell, *weights = to_autocast(data, state, cell, *weights)
     # On CUDA the weights are views of one flat buffer, so this one takes no memory.
     buffer = torch.empty(0, dtype=data.dtype, device=data.device)
     hidden_size = (state if cell is None else cell).shape[-1]
