@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from advisor.profile.attempt import PretendedGpu
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, PretendedGpu
 from advisor.profile.callables import profile_callable
-from advisor.profile.session import DEFAULT_TIMEOUT_S, pretend, profile
+from advisor.profile.session import pretend, profile
 
 __all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "pretend", "profile", "profile_callable"]

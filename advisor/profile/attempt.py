@@ -25,7 +25,9 @@ from advisor.profile.timeline import Timeline, read_timeline
 _UNUSABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
 # A result needs no more.
 _ROOM_BYTES = 2**20
+DEFAULT_TIMEOUT_S = 300.0
 _CHILD = Path(__file__).with_name("child.py")
+TEMPORARY_NAME = "tmp"
 _FILES = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
 
 
@@ -101,16 +103,15 @@ def record(
 def _attempt(
     job: Job, interpreter: Path, limits: Limits, progress: Progress | None
 ) -> tuple[Recording | None, Timeline | None, Ending]:
-    with _job_folder() as folder:
-        temporary = folder / "tmp"
-        temporary.mkdir()
+    with job_folder() as folder:
         paths = {key: str(folder / file) for key, file in _FILES.items()}
         job_path = folder / "job.json"
         job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
         command: list[str | Path] = [interpreter, _CHILD, job_path]
         ending = run_child(
             sandboxed(command, folder) if limits.sandbox else command,
-            environment=child_environment(os.environ, temporary) | visible_devices(job.backend, os.environ),
+            environment=child_environment(os.environ, folder / TEMPORARY_NAME)
+            | visible_devices(job.backend, os.environ),
             log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
             timeout_s=limits.timeout_s,
@@ -127,11 +128,17 @@ def _attempt(
 
 
 @contextlib.contextmanager
-def _job_folder() -> Iterator[Path]:
-    """A folder for everything of one run, removed after it."""
+def job_folder() -> Iterator[Path]:
+    """A folder for everything of one run, removed after it, with one for temporary files of the script.
+
+    Raises:
+        InputError: there is no room, or no temporary folder that can be used.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as name:
-            yield Path(name)
+            folder = Path(name)
+            (folder / TEMPORARY_NAME).mkdir()
+            yield folder
     except OSError as error:
         if error.errno not in _UNUSABLE:
             raise

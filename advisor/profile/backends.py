@@ -26,7 +26,9 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
     if backend in ("fake", "cpu"):
         return
     devices = detect_devices()
-    index = _first_visible(environment)
+    # Names such as GPU-8932f937 are left to CUDA.
+    first = _first_visible(environment)
+    index = int(first) if first.isdigit() else 0
     if index < len(devices):
         reason = why_busy(devices[index])
         if reason is not None:
@@ -44,8 +46,7 @@ def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, s
     """
     if backend == "fake":
         return {}
-    first = environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()
-    return {"CUDA_VISIBLE_DEVICES": "" if backend == "cpu" else first}
+    return {"CUDA_VISIBLE_DEVICES": "" if backend == "cpu" else _first_visible(environment)}
 
 
 def why_busy(device: Device) -> str | None:
@@ -60,7 +61,6 @@ def why_busy(device: Device) -> str | None:
     return f"others use {used} of the {total} of the {device.name}"
 
 
-def _first_visible(environment: Mapping[str, str]) -> int:
-    """nvidia-smi's index of CUDA's device 0 (names such as GPU-8932f937 are left to CUDA)."""
-    first = environment.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
-    return int(first) if first.isdigit() else 0
+def _first_visible(environment: Mapping[str, str]) -> str:
+    """What CUDA takes for its device 0: nvidia-smi's index, or a name; empty where all are hidden."""
+    return environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()

@@ -7,7 +7,6 @@ runs the function and ends; nothing of it is left here.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from advisor.errors import InputError, ProfileError
-from advisor.profile.attempt import Job, PretendedGpu
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder
 from advisor.profile.child import die_with_the_parent, load_payload
 from advisor.profile.environment import TEMPORARY
 from advisor.profile.epoch import NO_LOADER
@@ -37,7 +36,7 @@ def profile_callable(
     setup: None = None,
     batch_size: int | None = None,
     gpu: PretendedGpu | None = None,
-    timeout_s: float = 300.0,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace: ...
 
 
@@ -48,7 +47,7 @@ def profile_callable(
     setup: Callable[[], State],
     batch_size: int | None = None,
     gpu: PretendedGpu | None = None,
-    timeout_s: float = 300.0,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace: ...
 
 
@@ -58,7 +57,7 @@ def profile_callable(
     setup: Callable[[], Any] | None = None,
     batch_size: int | None = None,
     gpu: PretendedGpu | None = None,
-    timeout_s: float = 300.0,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace:
     """The Trace of one call of ``step`` on a GPU that is not there.
 
@@ -84,8 +83,8 @@ def profile_callable(
     if not hasattr(os, "fork"):
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)
-    with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as folder:
-        job = _job(name, gpu, Path(folder))
+    with job_folder() as folder:
+        job = _job(name, gpu, folder)
         status = _run(lambda: _child(job, step, setup), timeout_s)
         recording = read_recording(Path(job["result"]))
     if recording is None or recording["status"] != "ok":
@@ -98,17 +97,14 @@ def profile_callable(
 def _job(name: str, gpu: PretendedGpu | None, folder: Path) -> dict[str, Any]:
     job = Job(script=name, arguments=(), backend="fake", gpu=gpu or PretendedGpu())
     paths = {"result": str(folder / "result.json"), "timeline": str(folder / "timeline.json")}
-    return dict(json.loads(json.dumps(asdict(job)))) | paths
+    return asdict(job) | paths
 
 
 def _child(job: dict[str, Any], step: Callable[..., object], setup: Callable[[], object] | None) -> None:
     # What the function saves goes with the job, as in a script's environment.
-    folder = Path(job["result"]).with_name("tmp")
-    folder.mkdir()
-    tempfile.tempdir = str(folder)
+    tempfile.tempdir = str(Path(job["result"]).with_name(TEMPORARY_NAME))
     os.environ.update(dict.fromkeys(TEMPORARY, tempfile.tempdir))
-    payload = load_payload("calls")
-    payload.run(job, step, setup)
+    load_payload("calls").run(job, step, setup)
 
 
 def _run(child: Callable[[], None], timeout_s: float) -> int | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from advisor.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.gpus import resolve_gpu
-from advisor.profile.attempt import Job, Limits, PretendedGpu, record
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
 from advisor.profile.environment import redact_arguments
 from advisor.profile.fake_data import FakeField
@@ -25,7 +25,6 @@ _NO_SCRIPTS = (
     ".npz", ".onnx", ".parquet", ".pkl", ".pt", ".pth", ".rst", ".safetensors", ".sh", ".tar", ".toml",
     ".tsv", ".txt", ".xml", ".yaml", ".yml", ".zip",
 )  # fmt: skip
-DEFAULT_TIMEOUT_S = 300.0
 
 
 def pretend(name: str) -> PretendedGpu:

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
+from .fake.collectives import Collectives
 from .fake.fake_data import FakeData
 from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .fake.saved_files import SavedFiles
 from .fake.world import World
 from .real.watching import WatchingMode
-from .recording.collectives import Collectives
 from .recording.loading import Loading
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder

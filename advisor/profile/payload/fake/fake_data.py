@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils.data import Dataset, IterableDataset
+
+from ..recording.extent import length
 
 _CLASS_NAMES = ("classes", "class_to_idx")
 # For a data set that is missing and whose length nobody knows: it makes samplers work, and is not told.
@@ -71,9 +74,9 @@ class FakeData:
     def stand_in(self, data: Any, error: Exception, create: Any, args: Any, kwargs: Any) -> None:
         """Turn an instance whose constructor failed on these arguments into a data set of fake samples."""
         cls = type(data)
-        length = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
-        if length is not None:
-            told = f"{length:,} fake samples take its place"
+        num_samples = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
+        if num_samples is not None:
+            told = f"{num_samples:,} fake samples take its place"
         else:
             self._forget_lengths()
             told = (
@@ -82,7 +85,7 @@ class FakeData:
             )
         self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {told}")
         names = self._class_names()
-        data.__class__ = _missing(cls, self, length or STAND_IN_LENGTH, names)
+        data.__class__ = _missing(cls, self, num_samples or STAND_IN_LENGTH, names)
         # What the constructor came to before it failed are not the fake samples' classes.
         for name in names:
             vars(data).pop(name, None)
@@ -132,17 +135,9 @@ class _FakeStream(IterableDataset):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Any]:
         """Samples."""
-        index = 0
-        while index < _length_or_infinity(self._replaced):
-            yield self._source.sample(index)
-            index += 1
-
-
-def _length_or_infinity(data: Any) -> float:
-    try:
-        return len(data)
-    except (TypeError, NotImplementedError):
-        return float("inf")
+        num_samples = length(self._replaced)
+        indices = itertools.count() if num_samples is None else range(num_samples)
+        return (self._source.sample(index) for index in indices)
 
 
 def _missing(cls: type, source: FakeData, length: int, names: dict[str, Any]) -> type:

@@ -12,11 +12,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..recording.collectives import Collectives
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
 from ..stop import Stopper
 from . import rescue, values
+from .collectives import Collectives
 from .untouched import untouched_zeros
 
 aten = torch.ops.aten

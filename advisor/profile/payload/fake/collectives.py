@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ..fake import equal_ranks
+from . import equal_ranks
 
 if TYPE_CHECKING:
-    from ..fake.mode import HybridMode
+    from .mode import HybridMode
 
 _NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 # Each stands in the names of its operators, underscores aside; "reduce" is a part of two others.
