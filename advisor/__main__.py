@@ -46,7 +46,7 @@ def main() -> None:
     except SystemExit as end:
         # What typer makes of Ctrl-C; it says nothing.
         if end.code == INTERRUPTED:
-            print("interrupted: there is no result", file=sys.stderr)
+            print("interrupted", file=sys.stderr)
         raise
     except OSError as error:
         # Python would complain again when it flushes what is left at exit.

@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 
 QUERY = "name,memory.total,memory.used,utilization.gpu"
+STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"
 TIMEOUT_S = 10.0
 MIB = 2**20
 
@@ -21,17 +22,50 @@ class Device:
     utilization: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceState:
+    """What a card's times depend on besides its model; None where nvidia-smi does not say."""
+
+    driver: str | None
+    sm_clock_hz: float | None
+    max_sm_clock_hz: float | None
+    power_limit_w: float | None
+
+
 def detect_devices() -> tuple[Device, ...]:
     """All cards of this machine; empty without a driver or when it does not answer."""
+    return parse_devices(_ask(QUERY))
+
+
+def device_state(which: str) -> DeviceState:
+    """Driver, clocks and power limit of one card; all None without a driver.
+
+    Args:
+        which: its index or its name (``GPU-8932f937``), as in ``CUDA_VISIBLE_DEVICES``.
+    """
+    fields = [field.strip() for field in _ask(STATE_QUERY, f"--id={which}").strip().split(",")]
+    if len(fields) != len(STATE_QUERY.split(",")):
+        return DeviceState(driver=None, sm_clock_hz=None, max_sm_clock_hz=None, power_limit_w=None)
+    clock_mhz, max_clock_mhz, power_limit_w = map(_number, fields[1:])
+    return DeviceState(
+        driver=fields[0],
+        sm_clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
+        max_sm_clock_hz=None if max_clock_mhz is None else max_clock_mhz * 1e6,
+        power_limit_w=power_limit_w,
+    )
+
+
+def _ask(query: str, *options: str) -> str:
+    """What nvidia-smi answers; nothing where it is missing or fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
-        return ()
-    command = [program, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"]
+        return ""
+    command = [program, f"--query-gpu={query}", "--format=csv,noheader,nounits", *options]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
-        return ()
-    return parse_devices(answer.stdout)
+        return ""
+    return answer.stdout
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:

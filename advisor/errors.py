@@ -7,10 +7,12 @@
     │   ├── ConfigError          2  a setting, a YAML file
     │   ├── PolicyError          2  a policy file that cannot be read
     │   ├── TraceError           2  a trace file: truncated, foreign, too new
+    │   ├── RecordingError       2  a recording of kernels: the same, or of another device
     │   └── UnknownGpuError      2  no GPU of that name
     │       └── AmbiguousGpuError 2 a family where one GPU is needed
     ├── ProfileError             1  the script did not yield an iteration
-    │   └── GpuUnusableError     1  this machine's GPU is missing, busy or too small
+    │   ├── GpuUnusableError     1  this machine's GPU is missing, busy or too small
+    │   └── CalibrationError     1  measured kernels make no sense beside the data sheet
     ├── UnsupportedOpError       1  an operator nothing can predict
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
@@ -52,6 +54,10 @@ class TraceError(InputError):
     """A trace file is missing, truncated, foreign or from a newer version."""
 
 
+class RecordingError(InputError):
+    """A recording of kernels is missing, damaged, foreign, too new or of another device."""
+
+
 class UnknownGpuError(InputError):
     """No GPU in the catalog has this name."""
 
@@ -66,6 +72,10 @@ class ProfileError(AdvisorError):
 
 class GpuUnusableError(ProfileError):
     """This machine's GPU is missing, busy or too small to profile on; without it, it may work."""
+
+
+class CalibrationError(ProfileError):
+    """What was measured cannot be true of this GPU, or is too little to fit anything."""
 
 
 class UnsupportedOpError(AdvisorError):

@@ -53,9 +53,7 @@ def read_trace(path: Path) -> Trace:
         TraceError: missing, truncated, not a trace, or from a newer version.
     """
     try:
-        raw = path.read_bytes()
-        body = _decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        document = json.loads(body)
+        document = json.loads(unzipped(path.read_bytes()))
     except FileNotFoundError as error:
         raise TraceError(f"no trace at {str(path)!r}: make one with advisor profile.") from error
     except OSError as error:
@@ -82,7 +80,16 @@ def is_trace(path: Path) -> bool:
     return FORMAT.encode() in start
 
 
-def _decompress(raw: bytes) -> bytes:
+def unzipped(raw: bytes) -> bytes:
+    """The contents of a file that may be gzipped.
+
+    Raises:
+        EOFError: it is cut off.
+        ValueError: it is larger than 2 GiB.
+        zlib.error: it is damaged.
+    """
+    if raw[:2] != b"\x1f\x8b":
+        return raw
     # A bound keeps a gzip bomb from taking the machine's memory.
     engine = zlib.decompressobj(wbits=31)
     body = engine.decompress(raw, _MAX_JSON_BYTES)
@@ -122,17 +129,26 @@ def _check(trace: Trace) -> None:
     if not trace.ops:
         raise ValueError("no operators")
     for op in trace.ops:
-        counts = {"flops": op.flops, "bytes": op.bytes, "count": op.count}
-        counts |= {f"a size of {op.name}": size for tensor in op.inputs for size in tensor.shape}
-        for kernel in op.kernels:
-            counts["smallest of grid and block"] = min(*kernel.grid, *kernel.block) - 1
-        for name, value in counts.items():
-            _check_number(f"{name} of {op.name}", value, int)
-        _check_number(f"measured_s of {op.name}", op.measured_s, float)
+        check_op(op)
     for name, value in asdict(trace.memory).items():
         _check_number(name, value, int)
     for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch", "world_size"):
         _check_number(name, getattr(trace, name), int)
+
+
+def check_op(op: Op) -> None:
+    """Types and ranges of an operator that arithmetic relies on.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    counts = {"flops": op.flops, "bytes": op.bytes, "count": op.count}
+    counts |= {f"a size of {op.name}": size for tensor in op.inputs for size in tensor.shape}
+    for kernel in op.kernels:
+        counts["smallest of grid and block"] = min(*kernel.grid, *kernel.block) - 1
+    for name, value in counts.items():
+        _check_number(f"{name} of {op.name}", value, int)
+    _check_number(f"measured_s of {op.name}", op.measured_s, float)
 
 
 def _check_number(name: str, value: object, kind: type[int] | type[float]) -> None:
@@ -151,7 +167,7 @@ def _trace(document: dict[str, Any]) -> Trace:
         arguments=tuple(document["arguments"]),
         versions=dict(document["versions"]),
         precision=Precision(**document["precision"]),
-        ops=tuple(_op(entry) for entry in document["ops"]),
+        ops=tuple(op_from_json(entry) for entry in document["ops"]),
         memory=MemoryUse(**document["memory"]),
         collectives=tuple(Collective(**entry) for entry in document["collectives"]),
         warnings=tuple(document["warnings"]),
@@ -162,7 +178,8 @@ def _trace(document: dict[str, Any]) -> Trace:
     )
 
 
-def _op(entry: dict[str, Any]) -> Op:
+def op_from_json(entry: Mapping[str, Any]) -> Op:
+    """An operator from its JSON object, which is ``dataclasses.asdict`` of it."""
     return Op(
         name=entry["name"],
         phase=Phase(entry["phase"]),

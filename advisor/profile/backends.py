@@ -25,17 +25,21 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
         raise InputError(f"unknown profiling backend {backend!r}: choose one of {', '.join(BACKENDS)}.")
     if backend in ("fake", "cpu"):
         return
+    reason = why_first_is_busy(environment)
+    if reason is not None:
+        raise GpuUnusableError(
+            f"{reason}. Wait until it is free, choose another with CUDA_VISIBLE_DEVICES, or profile"
+            " without it: --backend fake."
+        )
+
+
+def why_first_is_busy(environment: Mapping[str, str]) -> str | None:
+    """In words what others do on the GPU that a script would get; None if it is free, or nobody knows."""
     devices = detect_devices()
     # Names such as GPU-8932f937 are left to CUDA.
-    first = _first_visible(environment)
+    first = first_visible(environment)
     index = int(first) if first.isdigit() else 0
-    if index < len(devices):
-        reason = why_busy(devices[index])
-        if reason is not None:
-            raise GpuUnusableError(
-                f"{reason}. Wait until it is free, choose another with CUDA_VISIBLE_DEVICES, or profile"
-                " without it: --backend fake."
-            )
+    return why_busy(devices[index]) if index < len(devices) else None
 
 
 def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -46,7 +50,7 @@ def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, s
     """
     if backend == "fake":
         return {}
-    return {"CUDA_VISIBLE_DEVICES": "" if backend == "cpu" else _first_visible(environment)}
+    return {"CUDA_VISIBLE_DEVICES": "" if backend == "cpu" else first_visible(environment)}
 
 
 def why_busy(device: Device) -> str | None:
@@ -61,6 +65,6 @@ def why_busy(device: Device) -> str | None:
     return f"others use {used} of the {total} of the {device.name}"
 
 
-def _first_visible(environment: Mapping[str, str]) -> str:
+def first_visible(environment: Mapping[str, str]) -> str:
     """What CUDA takes for its device 0: nvidia-smi's index, or a name; empty where all are hidden."""
     return environment.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0].strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -41,15 +42,26 @@ def run_child(
     progress_path: Path,
     timeout_s: float,
     progress: Progress | None,
+    stall_s: float = math.inf,
 ) -> Ending:
     """Run a command to its end, or kill it and its process group at the timeout.
+
+    Args:
+        command: program and arguments.
+        environment: of the process.
+        log_path: takes what it prints.
+        progress_path: the process appends lines to it, each in one piece.
+        timeout_s: seconds that the whole may take.
+        progress: is told each line.
+        stall_s: seconds that may pass from one line to the next.
 
     Raises:
         InputError: the interpreter cannot be started.
         KeyboardInterrupt: passed on after the process group was killed.
     """
     with _started(command, environment, log_path) as process:
-        returncode = _wait(process, progress_path, timeout_s, progress)
+        lines = _Lines(progress_path, progress)
+        returncode = _wait(process, lines, timeout_s, stall_s)
     return Ending(returncode=returncode, log=_tail(log_path))
 
 
@@ -84,29 +96,36 @@ def _started(
         end_leftovers(mark)
 
 
-def _wait(
-    process: subprocess.Popen[bytes],
-    progress_path: Path,
-    timeout_s: float,
-    progress: Progress | None,
-) -> int | None:
-    deadline = time.monotonic() + timeout_s
-    lines_told = 0
+class _Lines:
+    """Tells the whole lines that were appended to a file since it was last looked at."""
+
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        self._path = path
+        self._progress = progress
+        self._position = 0
+        self.told_at_s = time.monotonic()
+
+    def tell(self) -> None:
+        if self._progress is None or not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            whole = file.read().rpartition(b"\n")[0]
+        if whole:
+            self._position += len(whole) + 1
+            self.told_at_s = time.monotonic()
+        for line in whole.decode("utf-8").splitlines():
+            self._progress(line)
+
+
+def _wait(process: subprocess.Popen[bytes], lines: _Lines, timeout_s: float, stall_s: float) -> int | None:
+    deadline_s = time.monotonic() + timeout_s
     returncode = None
-    while returncode is None and time.monotonic() < deadline:
+    while returncode is None and time.monotonic() < min(deadline_s, lines.told_at_s + stall_s):
         with contextlib.suppress(subprocess.TimeoutExpired):
             returncode = process.wait(timeout=_POLL_S)
-        lines_told = _tell(progress_path, lines_told, progress)
+        lines.tell()
     return returncode
-
-
-def _tell(progress_path: Path, lines_told: int, progress: Progress | None) -> int:
-    if progress is None or not progress_path.exists():
-        return lines_told
-    lines = progress_path.read_text(encoding="utf-8").splitlines()
-    for line in lines[lines_told:]:
-        progress(line)
-    return len(lines)
 
 
 def _tail(log_path: Path) -> str:
