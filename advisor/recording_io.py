@@ -1,0 +1,238 @@
+"""A recording of kernels that were measured on one device: JSON lines, appended to one by one.
+
+The first line is the header, each other one a measurement, a case that was left out, or the time of the
+reference product. A last line without its end is of a process that was killed, and does not count. The
+file may be gzipped once it is whole. docs/methods/measuring.md describes the format.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import RecordingError
+from advisor.files import write_atomically
+from advisor.trace_io import check_op, op_from_json, unzipped
+from advisor.types import Op, Precision
+
+SCHEMA_VERSION = 1
+FORMAT = "advisor-recording"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One operator with its measured time.
+
+    Attributes:
+        case: key of the case of the grid.
+        op: as a trace holds it, with ``measured_s``: median seconds of one call on the device.
+        spread: median absolute deviation of the samples over their median.
+        num_samples: how many there were.
+    """
+
+    case: str
+    op: Op
+    precision: Precision
+    spread: float
+    num_samples: int
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of one call."""
+        assert self.op.measured_s is not None  # noqa: S101 - checked when it was read or made
+        return self.op.measured_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A case that could not be measured, and why in words."""
+
+    case: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The device and the software that a recording is of; None where nobody knows.
+
+    Attributes:
+        backend: ``cuda`` or ``cpu``; times of a CPU say nothing about a GPU.
+        device_name: as torch says it.
+        gpu: its name in the catalog, None if it is not there.
+        versions: of torch, CUDA, cuDNN and the driver.
+        sm_clock_hz: when the recording began.
+        recorded_on: ISO date.
+    """
+
+    backend: str
+    device_name: str
+    gpu: str | None
+    compute_capability: str | None
+    versions: Mapping[str, str | None]
+    sm_clock_hz: float | None
+    max_sm_clock_hz: float | None
+    power_limit_w: float | None
+    recorded_on: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a file holds.
+
+    Attributes:
+        references_s: seconds of the same product, measured now and then: they drift with the clocks.
+    """
+
+    header: Header
+    measurements: tuple[Measurement, ...]
+    skipped: tuple[Skipped, ...]
+    references_s: tuple[float, ...]
+
+    @property
+    def cases(self) -> frozenset[str]:
+        """Keys of all cases that are done with."""
+        return frozenset(m.case for m in self.measurements) | frozenset(s.case for s in self.skipped)
+
+    @property
+    def drift(self) -> float:
+        """How much slower the reference product was at its slowest than at its fastest, 0 for equal."""
+        return max(self.references_s) / min(self.references_s) - 1 if self.references_s else 0.0
+
+
+Entry = Measurement | Skipped | float
+
+
+def start_recording(path: Path, header: Header) -> None:
+    """Write a file that holds the header alone; what was there is replaced.
+
+    Raises:
+        RecordingError: the folder is missing, not writable, or the disk is full.
+    """
+    line = {"format": FORMAT, "schema_version": SCHEMA_VERSION, **asdict(header)}
+    try:
+        write_atomically(path, _line(line))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def append_entry(path: Path, entry: Entry) -> None:
+    """Add one line to a recording; a number is the time of the reference product in seconds.
+
+    Raises:
+        RecordingError: the file cannot be written, or the disk is full.
+    """
+    line = {"reference_s": entry} if isinstance(entry, float) else asdict(entry)
+    try:
+        with path.open("ab") as out:
+            out.write(_line(line))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def drop_half_line(path: Path) -> None:
+    """Take off what a killed process left after the last whole line, before more is appended.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    try:
+        with path.open("r+b") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a recording of any version up to ours, whole or not.
+
+    Raises:
+        RecordingError: missing, damaged, not a recording, or from a newer version.
+    """
+    try:
+        *lines, _ = unzipped(path.read_bytes()).split(b"\n")
+    except FileNotFoundError as error:
+        raise RecordingError(f"no recording at {str(path)!r}: make one with advisor measure.") from error
+    except OSError as error:
+        raise RecordingError(f"cannot read the recording {str(path)!r}: {error.strerror}.") from error
+    except (EOFError, zlib.error, ValueError) as error:
+        raise RecordingError(f"the recording {str(path)!r} is damaged ({error}): measure again.") from error
+    header = _read_header(lines[0] if lines else b"", path)
+    entries = [_read_entry(line, number, path) for number, line in enumerate(lines[1:], start=2)]
+    return Recording(
+        header=header,
+        measurements=tuple(entry for entry in entries if isinstance(entry, Measurement)),
+        skipped=tuple(entry for entry in entries if isinstance(entry, Skipped)),
+        references_s=tuple(entry for entry in entries if isinstance(entry, float)),
+    )
+
+
+def _line(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+def _unwritable(path: Path, error: OSError) -> RecordingError:
+    return RecordingError(
+        f"cannot write the recording to {str(path)!r}: {error.strerror}. What is in it is kept: make room"
+        " and repeat the command, or choose another place with --out."
+    )
+
+
+def _read_header(line: bytes, path: Path) -> Header:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise RecordingError(
+            f'{str(path)!r} is not a recording of advisor measure (expected "format": {FORMAT!r} in its'
+            " first line): choose another file."
+        )
+    version = document.get("schema_version")
+    if not isinstance(version, int) or version < 1:
+        raise RecordingError(f"the recording {str(path)!r} has no valid schema_version.")
+    if version > SCHEMA_VERSION:
+        raise RecordingError(
+            f"the recording {str(path)!r} has schema version {version}, newer than the {SCHEMA_VERSION} this"
+            " advisor reads: upgrade gpu-advisor or measure again."
+        )
+    try:
+        return Header(**{name: document[name] for name in Header.__dataclass_fields__})
+    except KeyError as error:
+        raise RecordingError(f"the header of the recording {str(path)!r} lacks {error}.") from error
+
+
+def _read_entry(line: bytes, number: int, path: Path) -> Entry:
+    try:
+        return _entry(json.loads(line))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise RecordingError(
+            f"line {number} of the recording {str(path)!r} is damaged ({type(error).__name__}: {error}):"
+            " delete it, and repeat the command that made the file."
+        ) from error
+
+
+def _entry(document: Mapping[str, Any]) -> Entry:
+    if "reference_s" in document:
+        return _positive(document["reference_s"])
+    if "reason" in document:
+        return Skipped(case=document["case"], reason=document["reason"])
+    op = op_from_json(document["op"])
+    check_op(op)
+    _positive(op.measured_s)
+    return Measurement(
+        case=document["case"],
+        op=op,
+        precision=Precision(**document["precision"]),
+        spread=float(document["spread"]),
+        num_samples=document["num_samples"],
+    )
+
+
+def _positive(seconds: object) -> float:
+    if not isinstance(seconds, float | int) or not 0 < seconds < float("inf"):
+        raise ValueError(f"a time of {seconds!r} s")
+    return float(seconds)
