@@ -26,7 +26,7 @@ _UNUSABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT
 # A result needs no more.
 _ROOM_BYTES = 2**20
 DEFAULT_TIMEOUT_S = 300.0
-_CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("child.py")
 TEMPORARY_NAME = "tmp"
 _FILES = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
 
@@ -106,8 +106,8 @@ def _attempt(
     with job_folder() as folder:
         paths = {key: str(folder / file) for key, file in _FILES.items()}
         job_path = folder / "job.json"
-        job_path.write_text(json.dumps({**asdict(job), **paths}), encoding="utf-8")
-        command: list[str | Path] = [interpreter, _CHILD, job_path]
+        job_path.write_text(json.dumps({"module": "run", **asdict(job), **paths}), encoding="utf-8")
+        command: list[str | Path] = [interpreter, CHILD, job_path]
         ending = run_child(
             sandboxed(command, folder) if limits.sandbox else command,
             environment=child_environment(os.environ, folder / TEMPORARY_NAME)

@@ -63,7 +63,7 @@ def main() -> None:
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
     _yield_to_the_project()
-    load_payload("run").run(job)
+    load_payload(job["module"]).run(job)
 
 
 if __name__ == "__main__":

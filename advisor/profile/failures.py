@@ -23,7 +23,7 @@ def failure(
 ) -> AdvisorError:
     """The error for a run without a trace; ``log`` is already free of secrets."""
     if recording is None:
-        return ProfileError(_vanished(script, returncode, timeout_s) + _log_tail(log))
+        return ProfileError(_vanished(script, returncode, timeout_s) + log_tail(log))
     status, message = recording["status"], recording.get("message", "")
     unusable = _gpu_problem(recording, script)
     if unusable is not None:
@@ -32,15 +32,14 @@ def failure(
         return InputError(
             f"{script!r} is not a Python script: {message}. Give the .py file that starts the training."
         )
-    if status in ("no_torch", "old_torch", "broken_torch"):
-        return InputError(_torch_problem(status, message, python))
-    if status == "strange_torch":
-        return InputError(_strange_torch(recording["torch"], message, python))
+    problem = torch_problem(recording, python)
+    if problem is not None:
+        return InputError(problem)
     if status == "missing_module":
         return ProfileError(_missing_module(script, message, python) + _traceback(recording))
     if status == "no_iteration":
         num_processes = recording.get("num_processes", 0)
-        return ProfileError(_no_iteration(script, message, num_processes) + _log_tail(log))
+        return ProfileError(_no_iteration(script, message, num_processes) + log_tail(log))
     if status == "no_gpu_work":
         return ProfileError(_no_gpu_work(script))
     if recording.get("internal"):
@@ -102,7 +101,11 @@ def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:
     )
 
 
-def _torch_problem(status: str, message: str, python: str) -> str:
+def torch_problem(recording: Mapping[str, Any], python: str) -> str | None:
+    """What is wrong with the interpreter's torch, in words; None if nothing is."""
+    status, message = recording["status"], recording.get("message", "")
+    if status == "strange_torch":
+        return _strange_torch(recording["torch"], message, python)
     if status == "no_torch":
         return (
             f"the interpreter {python!r} has no torch. Name the one that you train with (--python"
@@ -113,6 +116,8 @@ def _torch_problem(status: str, message: str, python: str) -> str:
             f"the torch of the interpreter {python!r} cannot be imported: {message}. Repair it, or"
             " name another interpreter with --python PATH."
         )
+    if status != "old_torch":
+        return None
     return (
         f"the interpreter {python!r} has torch {message}, which is too old: 2.6 or newer is needed."
         " Name another one with --python PATH, or upgrade: pip install -U torch."
@@ -170,6 +175,7 @@ def _traceback(recording: Mapping[str, Any]) -> str:
     return f"\n\n{text.rstrip()}" if text else ""
 
 
-def _log_tail(log: str) -> str:
+def log_tail(log: str) -> str:
+    """The last lines that a process printed, as the end of a message."""
     lines = log.strip().splitlines()[-_LOG_LINES:]
     return "\n\nThe script's last output:\n" + "\n".join(lines) if lines else ""

@@ -72,7 +72,7 @@ def trace_of(
     Raises:
         UnknownGpuError: the GPU that it ran on is not in the catalog.
     """
-    ops, warnings = _operators(recording["operators"])
+    ops, warnings = operators_of(recording["operators"])
     if timeline is not None:
         ops = _measured(ops, recording["calls"], timeline)
         warnings += _timeline_warnings(timeline)
@@ -102,7 +102,8 @@ def trace_of(
     )
 
 
-def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], list[str]]:
+def operators_of(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], list[str]]:
+    """Recorded operators with their cost, and warnings of those whose cost is not known."""
     warnings: dict[str, None] = {}
     ops = []
     for entry in entries:
@@ -122,6 +123,7 @@ def _operators(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], li
                 flops=cost.flops,
                 bytes=cost.bytes,
                 count=entry["count"],
+                measured_s=entry.get("measured_s"),
             )
         )
     return tuple(ops), list(warnings)

@@ -50,13 +50,22 @@ def start_session(job: dict[str, Any]) -> Any:
 
 
 def _chosen(wanted: str) -> str:
-    has_cuda = wanted in ("cuda", "auto") and torch.cuda.is_available()
     if wanted == "auto":
-        return "cuda" if has_cuda else "fake"
-    if wanted == "cuda" and not has_cuda:
+        return "cuda" if torch.cuda.is_available() else "fake"
+    if wanted == "cuda":
+        check_cuda()
+    return wanted
+
+
+def check_cuda() -> None:
+    """Find out whether there is a GPU.
+
+    Raises:
+        NoCudaError: says why torch cannot use one.
+    """
+    if not torch.cuda.is_available():
         why = "is a build without CUDA" if torch.version.cuda is None else "finds no CUDA device"
         raise NoCudaError(f"torch {torch.__version__} {why}")
-    return wanted
 
 
 def watched(session: Any) -> contextlib.AbstractContextManager[Any]:

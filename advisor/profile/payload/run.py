@@ -13,6 +13,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from .checking import unusable_torch
+
 FORMAT_VERSION = 1
 
 
@@ -34,21 +36,16 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         return "not_python", {"message": str(error)}
-    try:
-        import torch
-    except ModuleNotFoundError as error:
-        if error.name == "torch":
-            return "no_torch", {"message": str(error)}
-        return "broken_torch", {"message": str(error)}
-    except Exception as error:  # noqa: BLE001 - a broken installation can raise anything
-        return "broken_torch", {"message": f"{type(error).__name__}: {error}"}
-    if not hasattr(torch, "accelerator"):
-        return "old_torch", {"message": str(torch.__version__)}
+    unusable = unusable_torch()
+    if unusable is not None:
+        return unusable
     from .torch_names import MissingNameError
 
     try:
         return _profile(job)
     except MissingNameError as error:
+        import torch
+
         return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
 
 

@@ -45,6 +45,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._python_dispatch:_disable_current_modes",
         "torch.utils.data.dataloader:_BaseDataLoaderIter._next_index",
     ),
+    "clocks": ("torch.cuda:_sleep",),
     "recorder": ("torch._C:_current_graph_task_id",),
     "iteration": (
         "torch.optim.optimizer:register_optimizer_step_pre_hook",

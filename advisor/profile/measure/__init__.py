@@ -1,0 +1,1 @@
+"""Measures kernels one by one on this machine's device."""

@@ -1,0 +1,170 @@
+"""What the measuring process tells, line by line, into the recording's file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.devices import device_state
+from advisor.errors import RecordingError, UnknownGpuError
+from advisor.gpus import resolve_gpu
+from advisor.profile.backends import first_visible
+from advisor.profile.measure.case import Case
+from advisor.profile.recording import operators_of
+from advisor.recording_io import (
+    Entry,
+    Header,
+    Measurement,
+    Skipped,
+    append_entry,
+    drop_half_line,
+    read_recording,
+    start_recording,
+)
+from advisor.types import Precision
+
+
+class Keeper:
+    """The file, and which cases it lacks.
+
+    Args:
+        path: of the recording; one that is there is continued.
+        cases: all that it shall hold.
+        backend: of the device.
+        progress: is told after each case how many are done of how many.
+
+    Attributes:
+        missing: the cases to do, in order.
+        has_device: the process told of its device, so that it can be used in principle.
+
+    Raises:
+        RecordingError: there is something else at ``path``, or a recording of another kind of device.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        cases: Sequence[Case],
+        backend: str,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._path = path
+        self._backend = backend
+        self._progress = progress
+        self._total = len(cases)
+        self._header = _existing(path, backend)
+        done = read_recording(path).cases if self._header else frozenset[str]()
+        self.missing = [case for case in cases if case.key not in done]
+        self.has_device = False
+        self._tell()
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Keep what one line tells.
+
+        Raises:
+            RecordingError: the device is not the recording's, or the file cannot be written.
+        """
+        if "device" in line:
+            self._meet(line["device"])
+        elif "reference_s" in line:
+            append_entry(self._path, float(line["reference_s"]))
+        else:
+            self._done(line["case"], _entry_of(line))
+
+    def give_up_next(self, reason: str) -> None:
+        """Leave out the case that was under way when the process ended."""
+        case = self.missing[0]
+        self._done(case.key, Skipped(case=case.key, reason=reason))
+
+    def _done(self, key: str, entry: Entry) -> None:
+        append_entry(self._path, entry)
+        self.missing = [case for case in self.missing if case.key != key]
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._total - len(self.missing), self._total)
+
+    def _meet(self, device: Mapping[str, Any]) -> None:
+        self.has_device = True
+        header = header_of(device, self._backend)
+        if self._header is None:
+            start_recording(self._path, header)
+            self._header = header
+            return
+        _check_same(self._header, header, self._path)
+        drop_half_line(self._path)
+
+
+def header_of(device: Mapping[str, Any], backend: str) -> Header:
+    """What a recording says of a device that told of itself, and nvidia-smi of it."""
+    state = device_state(first_visible(os.environ) if backend == "cuda" else "")
+    return Header(
+        backend=backend,
+        device_name=device["name"],
+        gpu=_catalog_name(device["name"]) if backend == "cuda" else None,
+        compute_capability=device["compute_capability"],
+        versions={**device["versions"], "driver": state.driver},
+        sm_clock_hz=state.sm_clock_hz,
+        max_sm_clock_hz=state.max_sm_clock_hz,
+        power_limit_w=state.power_limit_w,
+        recorded_on=datetime.now(UTC).date().isoformat(),
+    )
+
+
+def _catalog_name(device_name: str) -> str | None:
+    try:
+        return resolve_gpu(device_name).name
+    except UnknownGpuError:
+        return None
+
+
+def _existing(path: Path, backend: str) -> Header | None:
+    if not path.exists():
+        _check_place(path)
+        return None
+    header = read_recording(path).header
+    if header.backend != backend:
+        raise RecordingError(
+            f"{str(path)!r} is a recording of the backend {header.backend}, not {backend}: choose another"
+            " file with --out."
+        )
+    return header
+
+
+def _check_place(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise RecordingError(f"there is no folder {str(path.parent)!r} for the recording: make it first.")
+    if path.suffix == ".gz":
+        raise RecordingError(
+            f"a recording is written line by line and cannot be zipped meanwhile: name it"
+            f" {str(path.with_suffix(''))!r}, and run gzip afterwards; zipped ones can be read."
+        )
+
+
+def _check_same(kept: Header, found: Header, path: Path) -> None:
+    facts = [("device", kept.device_name, found.device_name)]
+    facts += [(name, kept.versions.get(name), found.versions[name]) for name in ("torch", "cuda", "cudnn")
+              if name in found.versions]  # fmt: skip
+    for name, before, now in facts:
+        if before != now:
+            raise RecordingError(
+                f"{str(path)!r} was recorded with {name} {before}, and this is {name} {now}: times of the two"
+                " do not belong together. Choose another file with --out."
+            )
+
+
+def _entry_of(line: Mapping[str, Any]) -> Entry:
+    if "reason" in line:
+        return Skipped(case=line["case"], reason=line["reason"])
+    (op,), _ = operators_of([{**line["operator"], "measured_s": line["time_s"]}])
+    return Measurement(
+        case=line["case"],
+        op=op,
+        precision=Precision(**line["precision"]),
+        spread=line["spread"],
+        num_samples=line["num_samples"],
+    )

@@ -1,0 +1,130 @@
+"""Measures one case after the other and tells each as soon as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..recording.memory import MemoryTracker
+from ..recording.precision import tf32_flags
+from ..recording.recorder import Recorder
+from .building import COPIES, Build, NoSuchOperatorError, seed
+from .clocks import Clock, HostTooSlowError
+from .sampling import sample
+
+# Between two measurements of the reference product.
+REFERENCE_EVERY = 20
+# Sets of tensors that are used in turn, so that large ones come from memory and not from the cache.
+MOST_SETS = 8
+CACHES_TO_FILL = 4
+_LONGEST_REASON = 200
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class LostDeviceError(Exception):
+    """A kernel failed in a way after which this process can use the device no more."""
+
+
+def measure_all(cases: Sequence[dict[str, Any]], clock: Clock, reference: dict[str, Any], tell: Tell) -> None:
+    """Measure the cases in order, and the reference at the start, now and then, and at the end.
+
+    Raises:
+        LostDeviceError: the case that was told last took the device with it.
+    """
+    seed()
+    for number, case in enumerate(cases):
+        if number % REFERENCE_EVERY == 0:
+            tell({"reference_s": _measured(reference, clock)["time_s"]})
+        tell({"case": case["key"], **_outcome(case, clock)})
+        _check_device(clock)
+    tell({"reference_s": _measured(reference, clock)["time_s"]})
+
+
+def _outcome(case: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """The measurement, or why there is none."""
+    missing = missing_ability(case, clock.device)
+    if missing is not None:
+        return {"reason": missing}
+    try:
+        return _measured(case, clock)
+    except (NoSuchOperatorError, HostTooSlowError) as error:
+        return {"reason": str(error)}
+    except (torch.OutOfMemoryError, MemoryError):
+        return {"reason": "out of memory"}
+    except NotImplementedError:
+        return {"reason": f"{case['call']['operator']} does not run on {clock.device}"}
+    except Exception as error:  # noqa: BLE001 - kernels refuse sizes, dtypes and devices in all ways
+        return {"reason": _first_line(error)}
+    finally:
+        _release(clock)
+
+
+def missing_ability(case: dict[str, Any], device: str) -> str | None:
+    """What the device lacks for the case, in words; None if it has all."""
+    if case["call"]["operator"] in COPIES:
+        return "a CPU has no link to copy over" if device == "cpu" else None
+    wanted = "TF32" if case["tf32"] else "bfloat16" if case["dtype"] == "bfloat16" else None
+    if wanted is None:
+        return None
+    if device == "cpu":
+        return "a CPU has no TF32" if wanted == "TF32" else None
+    ability = torch.cuda.get_device_capability()
+    return None if ability >= (8, 0) else f"{wanted} needs compute capability 8.0, this GPU has {ability}"
+
+
+def _measured(case: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    torch.set_float32_matmul_precision("high" if case["tf32"] else "highest")
+    torch.backends.cudnn.allow_tf32 = case["tf32"]
+    builds = [Build(case, clock.device)]
+    operator = described(builds[0], case, clock.device)
+    builds += [Build(case, clock.device) for _ in range(num_sets(builds[0].num_bytes, clock) - 1)]
+    found = sample(lambda number: builds[number % len(builds)].run(), clock)
+    return {
+        "operator": operator,
+        "precision": {"amp_dtype": None, **tf32_flags()},
+        "time_s": found.time_s,
+        "spread": found.spread,
+        "num_samples": found.num_samples,
+    }
+
+
+def described(build: Build, case: dict[str, Any], device: str) -> dict[str, Any]:
+    """The operator as it is recorded when a script calls it; calls it once."""
+    recorder = Recorder(MemoryTracker(), device)
+    recorder.phase = case["phase"]
+    result = build.run()
+    name = case["call"]["operator"]
+    if name in COPIES:
+        recorder.record_copy(name, build.args[0], build.args[1].dtype)
+    else:
+        recorder.record(build.operator, build.args, build.kwargs, result)
+    (operator,) = recorder.operators()
+    return operator
+
+
+def num_sets(num_bytes: int, clock: Clock) -> int:
+    """How many sets of tensors fill the cache four times, 8 at most: small ones stay in it, as they do."""
+    wanted = -(-CACHES_TO_FILL * clock.cache_bytes // max(1, num_bytes))
+    return max(1, min(MOST_SETS, wanted))
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    return "out of memory" if "can't allocate memory" in text else text[:_LONGEST_REASON]
+
+
+def _release(clock: Clock) -> None:
+    if clock.device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _check_device(clock: Clock) -> None:
+    if clock.device != "cuda":
+        return
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        raise LostDeviceError(_first_line(error)) from error

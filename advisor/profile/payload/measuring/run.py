@@ -1,0 +1,69 @@
+"""The measuring process: looks at its device, measures, writes one line for each thing it finds."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+from ..checking import unusable_torch
+from ..run import leave, write_result
+
+
+def run(job: dict[str, Any]) -> None:
+    """Measure the job's cases, write its result file, and leave the process."""
+    try:
+        status, details = unusable_torch() or _measure(job)
+    except BaseException as error:  # noqa: BLE001 - the parent must learn of our own bugs, too
+        status, details = "crashed", {"message": repr(error), "traceback": traceback.format_exc()}
+    write_result(job, {"status": status, **details})
+    leave()
+
+
+def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    from .. import torch_names
+    from ..backend import NoCudaError, check_cuda
+    from .cases import LostDeviceError, measure_all
+    from .clocks import clock_of
+
+    try:
+        torch_names.check_all()
+        if job["backend"] == "cuda":
+            check_cuda()
+        with Path(job["progress"]).open("a", encoding="utf-8") as out:
+
+            def tell(line: dict[str, Any]) -> None:
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+
+            tell({"device": _device(job["backend"])})
+            measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
+    except NoCudaError as error:
+        return "no_cuda", {"message": str(error)}
+    except torch_names.MissingNameError as error:
+        import torch
+
+        return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
+    except LostDeviceError as error:
+        return "lost_device", {"message": str(error)}
+    return "ok", {}
+
+
+def _device(backend: str) -> dict[str, Any]:
+    """Name, compute capability and versions."""
+    import platform
+
+    import torch
+
+    versions = {"torch": str(torch.__version__), "python": platform.python_version()}
+    if backend == "cpu":
+        name = platform.processor() or platform.machine()
+        return {"name": name, "compute_capability": None, "versions": versions}
+    cudnn = torch.backends.cudnn.version()
+    major, minor = torch.cuda.get_device_capability()
+    return {
+        "name": torch.cuda.get_device_name(),
+        "compute_capability": f"{major}.{minor}",
+        "versions": {**versions, "cuda": torch.version.cuda, "cudnn": None if cudnn is None else str(cudnn)},
+    }
