@@ -37,7 +37,7 @@ class Keeper:
         progress: is told after each case how many are done of how many.
 
     Attributes:
-        missing: the cases to do, in order.
+        missing: the cases to do by their keys, in order.
         has_device: the process told of its device, so that it can be used in principle.
 
     Raises:
@@ -57,7 +57,9 @@ class Keeper:
         self._total = len(cases)
         self._header = _existing(path, backend)
         done = read_recording(path).cases if self._header else frozenset[str]()
-        self.missing = [case for case in cases if case.key not in done]
+        self.missing = {case.key: case for case in cases}
+        for key in done & self.missing.keys():
+            del self.missing[key]
         self.has_device = False
         self._tell()
 
@@ -76,12 +78,12 @@ class Keeper:
 
     def give_up_next(self, reason: str) -> None:
         """Leave out the case that was under way when the process ended."""
-        case = self.missing[0]
-        self._done(case.key, Skipped(case=case.key, reason=reason))
+        key = next(iter(self.missing))
+        self._done(key, Skipped(case=key, reason=reason))
 
     def _done(self, key: str, entry: Entry) -> None:
         append_entry(self._path, entry)
-        self.missing = [case for case in self.missing if case.key != key]
+        self.missing.pop(key, None)
         self._tell()
 
     def _tell(self) -> None:
@@ -146,7 +148,7 @@ def _check_place(path: Path) -> None:
 
 
 def _check_same(kept: Header, found: Header, path: Path) -> None:
-    facts = [("device", kept.device_name, found.device_name)]
+    facts: list[tuple[str, str | None, str | None]] = [("device", kept.device_name, found.device_name)]
     facts += [(name, kept.versions.get(name), found.versions[name]) for name in ("torch", "cuda", "cudnn")
               if name in found.versions]  # fmt: skip
     for name, before, now in facts:

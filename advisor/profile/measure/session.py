@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import GpuUnusableError, InputError, ProfileError, RecordingError
+from advisor.errors import GpuUnusableError, InputError, ProfileError
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, job_folder
 from advisor.profile.backends import visible_devices, why_first_is_busy
 from advisor.profile.environment import child_environment, redact
@@ -109,8 +109,8 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Mapping[str, 
         job = {
             "module": "measuring.run",
             "backend": backend,
-            "cases": [_described(case) for case in keeper.missing],
-            "reference": _described(reference(backend)),
+            "cases": [_described(key, case) for key, case in keeper.missing.items()],
+            "reference": _described("reference", reference(backend)),
             "progress": str(progress_path),
             "result": str(result_path),
         }
@@ -130,8 +130,8 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Mapping[str, 
     return result, Ending(returncode=ending.returncode, log=redact(ending.log, os.environ))
 
 
-def _described(case: Case) -> dict[str, Any]:
-    return {"key": case.key, **asdict(case)}
+def _described(key: str, case: Case) -> dict[str, Any]:
+    return {"key": key, **asdict(case)}
 
 
 def reference(backend: str) -> Case:
@@ -169,6 +169,3 @@ def _failure(
     return ProfileError(
         f"measuring failed inside advisor: {message}. Please report this.\n\n{result.get('traceback', '')}"
     )
-
-
-__all__ = ["BACKENDS", "RecordingError", "check_device", "measure", "reference"]
