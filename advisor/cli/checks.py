@@ -18,7 +18,7 @@ TIMEOUT_S = 30.0
 
 def run_checks() -> list[Check]:
     """All checks, in the order of the way through the house."""
-    checks = (_python, _settings, _native, _catalog, _prices, _torch, _gpu)
+    checks = (_python, _settings, _native, _catalog, _prices, _torch, _gpu, _calibration)
     return [_guarded(check) for check in checks]
 
 
@@ -109,3 +109,21 @@ def _gpu() -> Check:
         detail = f"not in the catalog, so left out: {', '.join(unknown)}"
         return Check(name="gpu", state="note", detail=detail)
     return Check(name="gpu", state="ok", detail=", ".join(resolve_gpu(d.name).name for d in devices))
+
+
+def _calibration() -> Check:
+    from advisor.devices import detect_devices
+    from advisor.gpus import is_known, resolve_gpu
+    from advisor.predict.calibration_files import read_calibration
+
+    names = {device.name for device in detect_devices() if is_known(device.name)}
+    gpus = sorted(resolve_gpu(name).name for name in names)
+    if not gpus:
+        return Check(name="calibration", state="ok", detail="no GPU of the catalog here to calibrate")
+    tables = {gpu: read_calibration(gpu) for gpu in gpus}
+    missing = [gpu for gpu, table in tables.items() if table is None]
+    if missing:
+        detail = f"none for {', '.join(missing)}: advisor calibrate takes about a minute"
+        return Check(name="calibration", state="note", detail=detail)
+    sources = [f"{gpu} {table['source']}" for gpu, table in tables.items() if table is not None]
+    return Check(name="calibration", state="ok", detail="; ".join(sources))

@@ -1,19 +1,32 @@
 """Fits what a GPU reaches of its data sheet to measured kernels; medians, so a few wild rows do no harm.
 
+From many kernels, by the slope of time over work (``fit_bandwidth_fraction``, ``fit_compute_fraction``), or
+from a few, by how much slower they are than predicted (``fit_offset``), whatever the predictor.
+
 The model is the roofline's: ``time = overhead + max(FLOPs / (f * peak), bytes / (b * bandwidth))``.
 ``b`` comes from streaming kernels, ``f`` from products and convolutions that are bound by compute.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.errors import CalibrationError
+from advisor.recording_io import Measurement
+from advisor.types import Op, Precision
+
 _STREAMING_MIN_BYTES = 64e6
 _COMPUTE_MIN_S = 3e-4
 _FEWEST = 20
+# Winograd lets convolutions pass their peak, by less than this.
+_MOST_FRACTION = 2.0
+PredictS = Callable[[Op, Precision], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +86,55 @@ def fit_compute_fraction(
         raise ValueError(f"{int(bound.sum())} compute-bound kernels, {_FEWEST} needed")
     overhead_s = kernels.time_s.min()
     return float(np.median(compute_s[bound] / np.maximum(kernels.time_s[bound] - overhead_s, 1e-9)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedConstant:
+    """One constant before and after.
+
+    Attributes:
+        name: such as ``gemm_fraction.bf16``.
+        spread: median absolute deviation of the kernels' logarithmic offsets; 0.1 is about 10 %.
+    """
+
+    name: str
+    before: float
+    after: float
+    num_kernels: int
+    spread: float
+
+
+def fit_offset(
+    name: str, before: float, kernels: Sequence[Measurement], predict_s: PredictS, launch_s: float
+) -> FittedConstant:
+    """The constant with which the median kernel takes as long as predicted.
+
+    With ``offset = median(log(measured - launch) - log(predicted - launch))``, the time of a kernel beyond
+    its launch being inversely proportional to the constant: ``after = before * exp(-offset)``.
+
+    Args:
+        name: of the constant.
+        before: its value behind ``predict_s``.
+        kernels: measured ones that this constant binds.
+        predict_s: seconds of one call as predicted with ``before``.
+        launch_s: seconds of a launch, which no constant changes.
+
+    Raises:
+        CalibrationError: no kernel takes longer than a launch, or the result is no fraction.
+    """
+    offsets = [
+        math.log(kernel.time_s - launch_s) - math.log(predicted_s - launch_s)
+        for kernel in kernels
+        if (predicted_s := predict_s(kernel.op, kernel.precision)) > launch_s and kernel.time_s > launch_s
+    ]
+    if not offsets:
+        raise CalibrationError(f"no kernel for {name} takes longer than its launch: nothing can be fitted.")
+    offset = statistics.median(offsets)
+    after = before * math.exp(-offset)
+    if not 0 < after <= _MOST_FRACTION:
+        raise CalibrationError(
+            f"{name} would become {after:.3g}, which is no fraction of a data sheet (0 to"
+            f" {_MOST_FRACTION:g}): is this the GPU that its name says, and was it free?"
+        )
+    spread = statistics.median(abs(value - offset) for value in offsets)
+    return FittedConstant(name=name, before=before, after=after, num_kernels=len(offsets), spread=spread)

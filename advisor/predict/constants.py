@@ -1,4 +1,4 @@
-"""What a GPU reaches of its data sheet: fitted on it, else its architecture's median, else assumed."""
+"""What a GPU reaches of its data sheet: measured on it, else its architecture's median, else assumed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.errors import CatalogError
 from advisor.gpus import catalog_path, load_gpus
+from advisor.predict.calibration_files import CALIBRATED, read_calibration
 from advisor.types import FittedConstants, GpuSpec
 
 Table = Mapping[str, Any]
@@ -27,11 +28,11 @@ def _tables() -> Table:
 def constants_for(gpu: GpuSpec) -> FittedConstants:
     """The constants of one GPU, each with where it comes from.
 
-    Per constant the first that exists counts: fitted on this GPU; the median over the fitted GPUs of
-    its architecture; the assumption for its architecture; the assumption for all.
+    Per constant the first that exists counts: calibrated on this machine; fitted on this GPU; the median
+    over the fitted GPUs of its architecture; the assumption for its architecture; the assumption for all.
 
     Raises:
-        CatalogError: ``fitted.toml`` is missing or broken.
+        CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
     """
     values: dict[str, float] = {}
     origin: dict[str, str] = {}
@@ -39,7 +40,9 @@ def constants_for(gpu: GpuSpec) -> FittedConstants:
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
-    measured = frozenset(name for name, source in origin.items() if source == _MEASURED)
+    measured = frozenset(
+        name for name, source in origin.items() if source == _MEASURED or source.startswith(CALIBRATED)
+    )
     return FittedConstants(
         streaming_fraction=values["streaming_fraction"],
         reduction_fraction=values["reduction_fraction"],
@@ -64,7 +67,9 @@ def _layers(gpu: GpuSpec) -> list[tuple[str, Table]]:
     names = sorted({name for table in relatives for name in table})
     median = {name: statistics.median(t[name] for t in relatives if name in t) for name in names}
     assumed = tables["assumed"]
+    calibrated = read_calibration(gpu.name)
     return [
+        *([(str(calibrated["source"]), calibrated)] if calibrated else []),
         (_MEASURED, fitted.get(gpu.name, {})),
         (f"median of the measured {gpu.architecture} GPUs", median),
         (f"assumed for {gpu.architecture}", assumed.get(gpu.architecture, {})),

@@ -35,11 +35,17 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
 
 def why_first_is_busy(environment: Mapping[str, str]) -> str | None:
     """In words what others do on the GPU that a script would get; None if it is free, or nobody knows."""
+    device = first_device(environment)
+    return None if device is None else why_busy(device)
+
+
+def first_device(environment: Mapping[str, str]) -> Device | None:
+    """The GPU that a script would get, as nvidia-smi tells; None where it tells nothing."""
     devices = detect_devices()
     # Names such as GPU-8932f937 are left to CUDA.
     first = first_visible(environment)
     index = int(first) if first.isdigit() else 0
-    return why_busy(devices[index]) if index < len(devices) else None
+    return devices[index] if index < len(devices) else None
 
 
 def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -21,7 +21,6 @@ from advisor.profile.measure.keeping import Keeper
 from advisor.profile.recording import read_recording as read_result
 from advisor.recording_io import Recording, read_recording
 
-BACKENDS = ("cuda", "cpu")
 # No case takes as long; a device that hangs does.
 STALL_S = 600.0
 # So often may a kernel take its process with it.
@@ -51,13 +50,13 @@ def measure(
         progress: is told how far it is.
 
     Raises:
-        InputError: no such backend or interpreter, or no torch in it.
+        InputError: no such interpreter, or no torch in it.
         RecordingError: the file is another's, of another device, or cannot be written.
         GpuUnusableError: there is no GPU, or others work on it.
         ProfileError: the measuring process failed.
         KeyboardInterrupt: passed on; what was measured is in the file.
     """
-    check_device(backend)
+    _check_free(backend)
     keeper = Keeper(path, cases, backend, progress)
     losses = 0
     interpreters = candidates(python, os.environ)
@@ -76,15 +75,7 @@ def measure(
     return read_recording(path)
 
 
-def check_device(backend: str) -> None:
-    """Refuse a device that cannot be measured, before anything is started.
-
-    Raises:
-        InputError: no such backend.
-        GpuUnusableError: others work on the GPU.
-    """
-    if backend not in BACKENDS:
-        raise InputError(f"kernels are measured on one of {', '.join(BACKENDS)}, not on {backend!r}.")
+def _check_free(backend: str) -> None:
     reason = why_first_is_busy(os.environ) if backend == "cuda" else None
     if reason is not None:
         raise GpuUnusableError(

@@ -1,0 +1,142 @@
+"""A recording of kernels of one GPU -> that GPU's constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from advisor.errors import CalibrationError, RecordingError
+from advisor.gpus import resolve_gpu
+from advisor.predict.calibrate import FittedConstant, fit_offset
+from advisor.predict.constants import constants_for
+from advisor.predict.families import Family, family_of
+from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
+from advisor.recording_io import Header, Measurement, Recording
+from advisor.types import FittedConstants, GpuSpec, Op, Precision
+
+# Smaller kernels leave a part of the GPU empty, which no constant describes.
+_LEAST_S = 25 * KERNEL_FLOOR_S
+# Which constant is whose: kernels that are bound by another family's roof do not count.
+_KIND = {
+    Family.GEMM: "gemm_fraction",
+    Family.CONV: "conv_fraction",
+    Family.NORM: "reduction_fraction",
+    Family.ELEMENTWISE: "streaming_fraction",
+}
+_WIDE = 0.25
+MOST_DRIFT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Fitted constants of one GPU.
+
+    Attributes:
+        source: date and versions, in words.
+    """
+
+    gpu: str
+    source: str
+    constants: tuple[FittedConstant, ...]
+    warnings: tuple[str, ...]
+
+
+def calibrate(recording: Recording) -> Calibration:
+    """Fit every constant for which the recording holds kernels.
+
+    Raises:
+        RecordingError: it was not made on a GPU of the catalog.
+        CalibrationError: it holds no kernel that is large enough, or a result is no fraction.
+    """
+    gpu = resolve_gpu(calibrated_gpu(recording.header))
+    before = constants_for(gpu)
+
+    def predict_s(op: Op, precision: Precision) -> float:
+        return op_time(op, gpu, before, precision).time_s
+
+    values = _values(before)
+    fitted = tuple(
+        fit_offset(name, values[name], kernels, predict_s, KERNEL_FLOOR_S)
+        for name, kernels in sorted(_by_constant(recording, gpu, before).items())
+    )
+    if not fitted:
+        raise CalibrationError(
+            "the recording holds no matrix product, convolution, normalisation or element-wise operator that"
+            " takes 50 microseconds or more: advisor calibrate without --from measures what is needed."
+        )
+    return Calibration(
+        gpu=gpu.name,
+        source=_source(recording.header),
+        constants=fitted,
+        warnings=(*drift_warnings(recording), *_spread_warnings(fitted)),
+    )
+
+
+def calibrated_gpu(header: Header) -> str:
+    """The catalog's name of the GPU that a recording is of.
+
+    Raises:
+        RecordingError: it is of no GPU, or of one that the catalog lacks.
+    """
+    if header.backend != "cuda":
+        raise RecordingError(
+            f"the recording is of the backend {header.backend}: only kernels of a GPU (--backend cuda) tell a"
+            " GPU's constants."
+        )
+    if header.gpu is None:
+        raise RecordingError(why_unknown(header.device_name))
+    return header.gpu
+
+
+def why_unknown(device_name: str) -> str:
+    """In words what to do about a GPU that is not in the catalog."""
+    return (
+        f"{device_name!r} is not in the catalog, so there is no data sheet to calibrate against. Add an"
+        " entry with its rates and its source to catalogs/gpus.toml (catalogs/README.md), and repeat;"
+        " advisor measure records its kernels without one."
+    )
+
+
+def drift_warnings(recording: Recording) -> list[str]:
+    """Whether the clocks changed while it was recorded."""
+    if recording.drift <= MOST_DRIFT:
+        return []
+    return [
+        f"the same product took up to {recording.drift:.0%} longer at times: the clocks changed (heat, a"
+        " power limit) or others used the device; kernels measured then are too slow"
+    ]
+
+
+def _by_constant(
+    recording: Recording, gpu: GpuSpec, constants: FittedConstants
+) -> Mapping[str, list[Measurement]]:
+    found: dict[str, list[Measurement]] = {}
+    for kernel in recording.measurements:
+        name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+        kind = _KIND.get(family_of(kernel.op))
+        if kernel.time_s >= _LEAST_S and name.partition(".")[0] == kind:
+            found.setdefault(name, []).append(kernel)
+    return found
+
+
+def _values(constants: FittedConstants) -> dict[str, float]:
+    return {
+        "streaming_fraction": constants.streaming_fraction,
+        "reduction_fraction": constants.reduction_fraction,
+        **{f"gemm_fraction.{rate}": value for rate, value in constants.gemm_fraction.items()},
+        **{f"conv_fraction.{rate}": value for rate, value in constants.conv_fraction.items()},
+    }
+
+
+def _source(header: Header) -> str:
+    parts = [f"{name} {header.versions[name]}" for name in ("driver", "torch") if header.versions.get(name)]
+    return ", ".join([header.recorded_on, *parts])
+
+
+def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> list[str]:
+    return [
+        f"{constant.name}: the {constant.num_kernels} kernels differ by {constant.spread:.0%} from each other"
+        " in how far predictions are off; the constant is a compromise"
+        for constant in fitted
+        if constant.spread > _WIDE
+    ]

@@ -1,0 +1,83 @@
+"""Constants that were calibrated on this machine: one TOML file a GPU in the user's data folder."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.errors import CalibrationError, CatalogError
+from advisor.files import write_atomically
+
+# How the source of every calibration begins.
+CALIBRATED = "calibrated on this machine"
+_MOST_FRACTION = 2.0
+
+
+def calibration_path(gpu: str) -> Path:
+    """Where the calibration of a GPU of the catalog is, or would be."""
+    import platformdirs
+
+    return platformdirs.user_data_path("advisor") / "calibrations" / f"{gpu}.toml"
+
+
+def read_calibration(gpu: str) -> Mapping[str, Any] | None:
+    """The table of a GPU, with its source; None if there is no calibration.
+
+    Raises:
+        CatalogError: the file is broken, or holds what is no fraction.
+    """
+    path = calibration_path(gpu)
+    if not path.is_file():
+        return None
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check(table)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
+        raise CatalogError(
+            f"the calibration {str(path)!r} cannot be used: {error}. Delete it, and run advisor calibrate"
+            " again."
+        ) from error
+    return table
+
+
+def write_calibration(gpu: str, source: str, constants: Mapping[str, float]) -> Path:
+    """Write the file of a GPU, in place of an older one.
+
+    Args:
+        gpu: name in the catalog.
+        source: when and with what it was calibrated, for the estimate's assumptions.
+        constants: by dotted name, such as ``gemm_fraction.bf16``.
+
+    Raises:
+        CalibrationError: the folder cannot be written, or the disk is full.
+    """
+    path = calibration_path(gpu)
+    lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
+    lines += [f'source = "{_plain(f"{CALIBRATED}, {source}")}"']
+    lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, "\n".join([*lines, ""]).encode())
+    except OSError as error:
+        raise CalibrationError(
+            f"cannot write the calibration to {str(path)!r}: {error.strerror}. Make room, or choose another"
+            " folder with the variable XDG_DATA_HOME."
+        ) from error
+    return path
+
+
+def _plain(text: str) -> str:
+    """The text without what would end a string of TOML."""
+    return "".join(letter for letter in text if letter.isprintable() and letter not in '"\\')
+
+
+def _check(table: Mapping[str, Any]) -> None:
+    if not str(table.get("source", "")).startswith(CALIBRATED):
+        raise ValueError(f"its source does not begin with {CALIBRATED!r}")
+    for name, value in table.items():
+        for fraction in value.values() if isinstance(value, Mapping) else [value]:
+            is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+            if name != "source" and not (is_number and 0 < fraction <= _MOST_FRACTION):
+                raise ValueError(f"{name} is {fraction!r}")

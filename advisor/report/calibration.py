@@ -1,0 +1,25 @@
+"""The constants of a GPU before and after it was calibrated."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from advisor.predict.calibration import Calibration
+from advisor.report.rows import Format, print_rows, to_json
+
+_COLUMNS = ("Constant", "Before", "After", "Kernels", "Spread")
+
+
+def print_calibration(calibration: Calibration, path: Path, output: Format) -> None:
+    """Constants to stdout."""
+    if output is Format.JSON:
+        print(to_json({"calibration": {"path": str(path), **asdict(calibration)}}))
+        return
+    rows = [
+        [fit.name, f"{fit.before:.3f}", f"{fit.after:.3f}", str(fit.num_kernels), f"{fit.spread:.1%}"]
+        for fit in calibration.constants
+    ]
+    print_rows(_COLUMNS, rows, output, right=frozenset(_COLUMNS[1:]))
+    if output is Format.TABLE:
+        print(f"{calibration.gpu}: written to {path}")

@@ -1,0 +1,66 @@
+"""What a recording of kernels holds, in short."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from advisor.predict.families import family_of
+from advisor.recording_io import Measurement, Recording
+from advisor.report.rows import Format, print_rows, to_json
+
+_COLUMNS = ("Family", "Kernels", "Shortest", "Longest", "Median spread")
+
+
+def print_recording(recording: Recording, path: Path, output: Format) -> None:
+    """A summary by family to stdout."""
+    families = by_family(recording)
+    if output is Format.JSON:
+        body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
+        skipped = dict(reasons(recording))
+        print(to_json({"recording": body, "families": families, "skipped": skipped}))
+        return
+    rows = [
+        [
+            family,
+            f"{facts['kernels']:,}",
+            _microseconds(facts["shortest_s"]),
+            _microseconds(facts["longest_s"]),
+            f"{facts['median_spread']:.1%}",
+        ]
+        for family, facts in families.items()
+    ]
+    print_rows(_COLUMNS, rows, output, right=frozenset(_COLUMNS[1:]))
+
+
+def by_family(recording: Recording) -> Mapping[str, Mapping[str, float]]:
+    """Number, extremes and median spread of the kernels of each family, the largest family first."""
+    groups: dict[str, list[Measurement]] = {}
+    for kernel in recording.measurements:
+        groups.setdefault(family_of(kernel.op), []).append(kernel)
+    return {
+        str(family): {
+            "kernels": len(kernels),
+            "shortest_s": min(kernel.time_s for kernel in kernels),
+            "longest_s": max(kernel.time_s for kernel in kernels),
+            "median_spread": statistics.median(kernel.spread for kernel in kernels),
+        }
+        for family, kernels in sorted(groups.items(), key=lambda item: -len(item[1]))
+    }
+
+
+def reasons(recording: Recording) -> list[tuple[str, int]]:
+    """Why cases were left out, the most frequent reason first."""
+    return Counter(entry.reason for entry in recording.skipped).most_common()
+
+
+def skipped_lines(recording: Recording) -> list[str]:
+    """The same in words."""
+    return [f"{count} left out: {reason}" for reason, count in reasons(recording)]
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:,.1f} us"
