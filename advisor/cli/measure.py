@@ -38,16 +38,7 @@ OnlyOption = Annotated[
 def measure(
     quick: QuickOption = False,
     full: FullOption = False,
-    only: 
-
-class Backend(StrEnum):
-    """Where kernels are measured."""
-
-    CUDA = "cuda"
-    CPU = "cpu"
-
-
-OnlyOption = None,
+    only: OnlyOption = None,
     out: Annotated[Path, typer.Option(help="The recording; one that was cut short is continued.")] = Path(
         "kernels.jsonl"
     ),

@@ -101,10 +101,8 @@ def drift_warnings(recording: Recording) -> list[str]:
     """Whether the clocks changed while it was recorded."""
     if recording.drift <= MOST_DRIFT:
         return []
-    return [
-        f"the same product took up to {recording.drift:.0%} longer at times: the clocks changed (heat, a"
-        " power limit) or others used the device; kernels measured then are too slow"
-    ]
+    seen = f"the same product took up to {recording.drift:.0%} longer at times: the clocks changed"
+    return [f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"]
 
 
 def _by_constant(

@@ -25,10 +25,19 @@ RATES = (("float32", False), ("float32", True), ("float16", False), ("bfloat16",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How large one call may be: no GPU shall take long, and small ones must hold it."""
+    """How large one call may be: no GPU shall take long, and small ones must hold it.
+
+    Attributes:
+        flops: without tensor cores.
+        num_bytes: of all tensors.
+    """
 
     flops: int
     num_bytes: int
+
+    def most_flops(self, dtype: str, tf32: bool = False) -> int:
+        """FLOPs that a call may do; with tensor cores four times as many take no longer."""
+        return self.flops * (4 if tf32 or dtype in HALF else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

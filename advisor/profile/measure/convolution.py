@@ -68,12 +68,14 @@ class _Convolution:
             side = (self.side - 1) * stride - 2 * padding + size
         return (self.batch, self.out_channels, side, side)
 
-    def fits(self, caps: Caps, dtype: str) -> bool:
+    def fits(self, caps: Caps, dtype: str, tf32: bool) -> bool:
         """Whether forward and backward stay below the caps."""
         positions = self.source if self.filter.is_transposed else self.out
         flops = 2 * self.batch * prod(positions[2:]) * prod(self.weight)
         elements = prod(self.source) + prod(self.out) + prod(self.weight)
-        return 2 * flops <= caps.flops and 2 * elements * item_bytes(dtype) <= caps.num_bytes
+        return (
+            2 * flops <= caps.most_flops(dtype, tf32) and 2 * elements * item_bytes(dtype) <= caps.num_bytes
+        )
 
 
 def convolutions(index: int, caps: Caps) -> Iterator[Case]:
@@ -81,7 +83,7 @@ def convolutions(index: int, caps: Caps) -> Iterator[Case]:
     for dtype, tf32 in RATES:
         draw = Draw(f"conv {dtype} {tf32}", index)
         layout = draw.choice((None, channels_last))
-        found = _drawn(draw, caps, dtype)
+        found = _drawn(draw, caps, dtype, tf32)
         source, weight, out = (
             tensor(shape, dtype, stride=layout(shape) if layout else None)
             for shape in (found.source, found.weight, found.out)
@@ -99,7 +101,7 @@ def _geometry(found: _Convolution) -> tuple[Argument, ...]:
     return [stride] * 2, [padding] * 2, [1, 1], found.filter.is_transposed, [0, 0], found.groups
 
 
-def _drawn(draw: Draw, caps: Caps, dtype: str) -> _Convolution:
+def _drawn(draw: Draw, caps: Caps, dtype: str, tf32: bool) -> _Convolution:
     kind = draw.choice(_FILTERS)
     out_channels = draw.size(16, 1024, 8)
     in_channels = kind.in_channels or (out_channels if kind.is_depthwise else draw.size(16, 1024, 8))
@@ -110,4 +112,4 @@ def _drawn(draw: Draw, caps: Caps, dtype: str) -> _Convolution:
         )
 
     sizes = draw.size(1, 256), draw.size(7, 224)
-    return convolution(*shrunk(sizes, lambda *it: convolution(*it).fits(caps, dtype), least=4))
+    return convolution(*shrunk(sizes, lambda *it: convolution(*it).fits(caps, dtype, tf32), least=4))

@@ -30,7 +30,7 @@ def recurrent_layers(index: int, caps: Caps) -> Iterator[Case]:
     draw = Draw("rnn", index)
     dtype, tf32 = draw.choice(RATES)
     mode, layers = draw.choice((_LSTM, _GRU)), draw.choice((1, 1, 2, 3))
-    steps, batch, width, hidden = _recurrent_sizes(draw, caps, dtype, _GATES[mode], layers)
+    steps, batch, width, hidden = _recurrent_sizes(draw, caps, (dtype, tf32), _GATES[mode], layers)
     data = tensor((steps, batch, width), dtype, name="data")
     state = tensor((layers, batch, hidden), dtype, name="state")
     cell = tensor((layers, batch, hidden), dtype, name="cell") if mode == _LSTM else None
@@ -54,13 +54,18 @@ def recurrent_layers(index: int, caps: Caps) -> Iterator[Case]:
     )  # fmt: skip
 
 
-def _recurrent_sizes(draw: Draw, caps: Caps, dtype: str, gates: int, layers: int) -> tuple[int, ...]:
+def _recurrent_sizes(
+    draw: Draw, caps: Caps, rate: tuple[str, bool], gates: int, layers: int
+) -> tuple[int, ...]:
+    dtype, tf32 = rate
     sizes = draw.size(8, 256), draw.size(8, 256), draw.size(64, 1024, 8), draw.size(64, 1024, 8)
 
     def fits(steps: int, batch: int, width: int, hidden: int) -> bool:
         flops = 2 * layers * steps * batch * gates * hidden * (width + 2 * hidden)
         elements = steps * batch * (width + layers * (gates + 2) * hidden)
-        return 2 * flops <= caps.flops and 2 * elements * item_bytes(dtype) <= caps.num_bytes
+        return (
+            2 * flops <= caps.most_flops(dtype, tf32) and 2 * elements * item_bytes(dtype) <= caps.num_bytes
+        )
 
     return shrunk(sizes, fits)
 
@@ -121,7 +126,10 @@ def _heads(draw: Draw, caps: Caps, dtype: str) -> list[Argument]:
 
     def fits(batch: int, heads: int, steps: int) -> bool:
         flops = 10 * batch * heads * steps**2 * size
-        return flops <= caps.flops and 8 * batch * heads * steps * size * item_bytes(dtype) <= caps.num_bytes
+        return (
+            flops <= caps.most_flops(dtype)
+            and 8 * batch * heads * steps * size * item_bytes(dtype) <= caps.num_bytes
+        )
 
     batch, heads, steps = shrunk(sizes, fits, least=1)
     stride = (steps * heads * size, size, heads * size, 1)
