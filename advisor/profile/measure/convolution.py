@@ -106,10 +106,19 @@ def _drawn(draw: Draw, caps: Caps, dtype: str, tf32: bool) -> _Convolution:
     out_channels = draw.size(16, 1024, 8)
     in_channels = kind.in_channels or (out_channels if kind.is_depthwise else draw.size(16, 1024, 8))
 
-    def convolution(batch: int, side: int) -> _Convolution:
+    def fits(batch: int, side: int, channels: int = max(in_channels, out_channels)) -> bool:
+        return convolution(batch, side, channels).fits(caps, dtype, tf32)
+
+    def convolution(batch: int, side: int, most_channels: int) -> _Convolution:
         return _Convolution(
-            filter=kind, in_channels=in_channels, out_channels=out_channels, batch=batch, side=side
+            filter=kind,
+            in_channels=min(in_channels, most_channels),
+            out_channels=min(out_channels, most_channels),
+            batch=batch,
+            side=side,
         )
 
-    sizes = draw.size(1, 256), draw.size(7, 224)
-    return convolution(*shrunk(sizes, lambda *it: convolution(*it).fits(caps, dtype, tf32), least=4))
+    batch, side = shrunk((draw.size(1, 256), draw.size(7, 224)), fits, least=4)
+    # Caps of a GPU let any channels pass.
+    (channels,) = shrunk((max(in_channels, out_channels),), lambda most: fits(batch, side, most))
+    return convolution(batch, side, channels)

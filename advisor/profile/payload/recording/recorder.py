@@ -144,7 +144,7 @@ class Recorder:
             self._backward_passes.add(task)
             return "backward"
         # Lists of tensors are worked on by optimizers, gradient clipping and gradient scaling alone.
-        if name.startswith(("aten::_foreach", "aten::_amp_", "aten::_fused")):
+        if name.startswith(("aten::_foreach", "aten::_amp_", "aten::_fused_ada", "aten::_fused_sgd")):
             return "optimizer"
         return self.phase
 
