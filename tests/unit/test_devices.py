@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.devices import MIB, detect_devices, parse_devices
+from advisor.devices import MIB, detect_devices, device_state, parse_devices
 from advisor.gpus import resolve_gpu
 
 
@@ -49,3 +49,32 @@ def test_a_broken_driver_means_no_gpu(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect_devices() == ()
+
+
+# --- What times depend on ------------------------------------------------------------------------
+
+
+def test_driver_clocks_and_power_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "580.95.05, 1980, 1980, 700.00"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    state = device_state("3")
+    assert (state.driver, state.sm_clock_hz, state.max_sm_clock_hz) == ("580.95.05", 1.98e9, 1.98e9)
+    assert state.power_limit_w == 700.0
+    assert "--id=3" in (tmp_path / "asked").read_text()
+
+
+def test_what_a_card_does_not_tell_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path, 'echo "580.95, [N/A], 1980, [Not Supported]"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    state = device_state("0")
+    assert (state.sm_clock_hz, state.max_sm_clock_hz, state.power_limit_w) == (None, 1.98e9, None)
+
+
+@pytest.mark.parametrize("body", ["exit 9", "echo nonsense", "echo 'NVIDIA L4, 1, 2'"])
+def test_nothing_is_known_without_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    fake_program(tmp_path, body)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    state = device_state("0")
+    assert {state.driver, state.sm_clock_hz, state.max_sm_clock_hz, state.power_limit_w} == {None}

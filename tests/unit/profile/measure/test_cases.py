@@ -162,7 +162,7 @@ def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):
     lines = []
     with pytest.raises(cases.LostDeviceError):
         measure_all([described(PRODUCT)] * 2, Clock(), described(PRODUCT), lines.append)
-    assert [*lines[-1]][0] == "case"
+    assert "case" in lines[-1]
 
 
 @pytest.mark.parametrize(
