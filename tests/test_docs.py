@@ -42,7 +42,8 @@ def test_links_and_paths_exist(page: Path) -> None:
 
 def test_every_command_and_setting_is_documented() -> None:
     commands = (ROOT / "docs" / "commands.md").read_text()
-    for command in ("recommend", "profile", "predict", "gpus", "prices", "doctor", "init", "config show"):
+    names = ("recommend", "profile", "predict", "gpus", "prices", "measure", "calibrate", "doctor", "init")
+    for command in (*names, "config show"):
         assert f"## advisor {command}\n" in commands
     settings = (ROOT / "docs" / "settings.md").read_text()
     assert all(f"`{name}`" in settings for name in setting_names())

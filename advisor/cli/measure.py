@@ -76,8 +76,9 @@ def measure(
         note(f"{out} was complete already.")
     for line in skipped_lines(recording):
         note(line)
-    warn(drift_warnings(recording))
-    print_recording(recording, out, chosen_format(output, as_json))
+    warnings = drift_warnings(recording)
+    warn(warnings)
+    print_recording(recording, out, warnings, chosen_format(output, as_json))
 
 
 class _Told:

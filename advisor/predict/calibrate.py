@@ -24,8 +24,8 @@ from advisor.types import Op, Precision
 _STREAMING_MIN_BYTES = 64e6
 _COMPUTE_MIN_S = 3e-4
 _FEWEST = 20
-# Winograd lets convolutions pass their peak, by less than this.
-_MOST_FRACTION = 2.0
+# What no GPU stays below; Winograd lets convolutions pass their peak, by less than twice.
+_LEAST_FRACTION, _MOST_FRACTION = 0.01, 2.0
 PredictS = Callable[[Op, Precision], float]
 
 
@@ -131,10 +131,11 @@ def fit_offset(
         raise CalibrationError(f"no kernel for {name} takes longer than its launch: nothing can be fitted.")
     offset = statistics.median(offsets)
     after = before * math.exp(-offset)
-    if not 0 < after <= _MOST_FRACTION:
+    if not _LEAST_FRACTION <= after <= _MOST_FRACTION:
         raise CalibrationError(
-            f"{name} would become {after:.3g}, which is no fraction of a data sheet (0 to"
-            f" {_MOST_FRACTION:g}): is this the GPU that its name says, and was it free?"
+            f"{name} would become {after:.3g}, which is no fraction of a data sheet"
+            f" ({_LEAST_FRACTION:g} to {_MOST_FRACTION:g}): is this the GPU that its name says, and was it"
+            " free?"
         )
     spread = statistics.median(abs(value - offset) for value in offsets)
     return FittedConstant(name=name, before=before, after=after, num_kernels=len(offsets), spread=spread)

@@ -14,7 +14,9 @@ _COLUMNS = ("Constant", "Before", "After", "Kernels", "Spread")
 def print_calibration(calibration: Calibration, path: Path, output: Format) -> None:
     """Constants to stdout."""
     if output is Format.JSON:
-        print(to_json({"calibration": {"path": str(path), **asdict(calibration)}}))
+        facts = asdict(calibration)
+        warnings = facts.pop("warnings")
+        print(to_json({"calibration": {"path": str(path), **facts}, "warnings": warnings}))
         return
     rows = [
         [fit.name, f"{fit.before:.3f}", f"{fit.after:.3f}", str(fit.num_kernels), f"{fit.spread:.1%}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,13 +15,13 @@ from advisor.report.rows import Format, print_rows, to_json
 _COLUMNS = ("Family", "Kernels", "Shortest", "Longest", "Median spread")
 
 
-def print_recording(recording: Recording, path: Path, output: Format) -> None:
+def print_recording(recording: Recording, path: Path, warnings: Sequence[str], output: Format) -> None:
     """A summary by family to stdout."""
     families = by_family(recording)
     if output is Format.JSON:
         body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
-        skipped = dict(reasons(recording))
-        print(to_json({"recording": body, "families": families, "skipped": skipped}))
+        document = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
+        print(to_json({**document, "warnings": warnings}))
         return
     rows = [
         [

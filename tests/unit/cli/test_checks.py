@@ -19,6 +19,7 @@ from advisor.cli import checks
 from advisor.config import Config
 from advisor.errors import CatalogError
 from advisor.gpus import load_gpus
+from advisor.predict.calibration_files import write_calibration
 from advisor.pricing import Offers
 from advisor.settings import Settings
 from tests.builders import make_offer
@@ -178,6 +179,41 @@ def test_gpus_that_the_catalog_lacks_are_a_note(monkeypatch):
     assert "T4" not in found.detail
 
 
+# --- Calibration -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def test_without_a_known_gpu_there_is_nothing_to_calibrate(data_home, monkeypatch):
+    for cards in ((), ("Voodoo 5",)):
+        with_cards(monkeypatch, *cards)
+        assert (checks._calibration().state, "no GPU" in checks._calibration().detail) == ("ok", True)
+
+
+def test_gpus_without_a_calibration_are_a_note(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4", "NVIDIA L4", "NVIDIA L4")
+    write_calibration("T4", "today", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert found.state == "note"
+    assert found.detail.startswith("none for L4: advisor calibrate")
+
+
+def test_a_calibration_is_told_with_its_source(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4")
+    write_calibration("T4", "2026-11-21", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert (found.state, found.detail) == ("ok", "T4 calibrated on this machine, 2026-11-21")
+
+
+def test_a_broken_calibration_is_told(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4")
+    write_calibration("T4", "today", {"streaming_fraction": 7.0})
+    assert checks._guarded(checks._calibration).state == "broken"
+
+
 # --- All --------------------------------------------------------------------------------------------
 
 
@@ -189,7 +225,8 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
     with_pythons(monkeypatch, ours="2.9")
     with_cards(monkeypatch)
     found = {check.name: check for check in checks.run_checks()}
-    assert list(found) == ["python", "settings", "native", "catalog", "prices", "torch", "gpu"]
+    names = ["python", "settings", "native", "catalog", "prices", "torch", "gpu", "calibration"]
+    assert list(found) == names
     assert (found["prices"].state, found["prices"].detail) == ("broken", "the file is damaged")
     assert [name for name, check in found.items() if check.state == "broken"] == ["prices"]
 

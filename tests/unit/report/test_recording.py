@@ -1,0 +1,95 @@
+"""Recordings and calibrations in each output format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.predict.calibrate import FittedConstant
+from advisor.predict.calibration import Calibration
+from advisor.recording_io import Recording, Skipped
+from advisor.report.calibration import print_calibration
+from advisor.report.recording import by_family, print_recording, reasons, skipped_lines
+from advisor.report.rows import Format
+from tests.recordings import make_header, make_measurement
+
+RECORDING = Recording(
+    header=make_header(),
+    measurements=(
+        make_measurement(time_s=2e-3),
+        make_measurement("aten::bmm", time_s=1e-3),
+        make_measurement("aten::_softmax", time_s=5e-6),
+    ),
+    skipped=(
+        Skipped(case="a", reason="out of memory"),
+        Skipped(case="b", reason="no such thing"),
+        Skipped(case="c", reason="out of memory"),
+    ),
+    references_s=(1.0, 1.1),
+)
+CALIBRATION = Calibration(
+    gpu="L4",
+    source="2026-11-21, driver 580",
+    constants=(
+        FittedConstant(name="gemm_fraction.fp16", before=0.6, after=0.5123, num_kernels=3, spread=0.05),
+    ),
+    warnings=("it was hot",),
+)
+
+
+def test_families_are_counted_largest_first():
+    found = by_family(RECORDING)
+    assert list(found) == ["gemm", "norm and softmax"]
+    assert found["gemm"] == {
+        "kernels": 2, "shortest_s": 1e-3, "longest_s": 2e-3, "median_spread": pytest.approx(0.01)
+    }  # fmt: skip
+
+
+def test_reasons_are_counted_most_frequent_first():
+    assert reasons(RECORDING) == [("out of memory", 2), ("no such thing", 1)]
+    assert skipped_lines(RECORDING) == ["2 left out: out of memory", "1 left out: no such thing"]
+
+
+@pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
+def test_rows_of_a_recording(capsys, output):
+    print_recording(RECORDING, Path("k.jsonl"), [], output)
+    out = capsys.readouterr().out
+    for text in ("Median spread", "gemm", "norm and softmax", "5.0 us", "1.0%"):
+        assert text in out
+
+
+def test_a_recording_as_json(capsys):
+    print_recording(RECORDING, Path("k.jsonl"), ["hot"], Format.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"schema_version", "recording", "families", "skipped", "warnings"}
+    assert document["recording"]["path"] == "k.jsonl"
+    assert document["recording"]["drift"] == pytest.approx(0.1)
+    assert document["skipped"] == {"out of memory": 2, "no such thing": 1}
+    assert document["warnings"] == ["hot"]
+
+
+@pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
+def test_rows_of_a_calibration(capsys, output):
+    print_calibration(CALIBRATION, Path("L4.toml"), output)
+    out = capsys.readouterr().out
+    for text in ("Before", "gemm_fraction.fp16", "0.600", "0.512", "5.0%"):
+        assert text in out
+    assert ("L4: written to L4.toml" in out) == (output is Format.TABLE)
+
+
+def test_a_calibration_as_json(capsys):
+    print_calibration(CALIBRATION, Path("L4.toml"), Format.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert document["calibration"]["constants"][0]["after"] == 0.5123
+    assert document["warnings"] == ["it was hot"]
+    assert "warnings" not in document["calibration"]
+
+
+def test_the_format_is_documented():
+    page = (Path(__file__).parents[3] / "docs" / "methods" / "measuring.md").read_text()
+    for field in make_header().__dataclass_fields__:
+        assert f"`{field}`" in page, field
+    for field in ("case", "op", "precision", "spread", "num_samples", "reason", "reference_s"):
+        assert field in page
