@@ -39,7 +39,7 @@ def measure_all(cases: Sequence[dict[str, Any]], clock: Clock, reference: dict[s
         if number % REFERENCE_EVERY == 0:
             tell({"reference_s": _measured(reference, clock)["time_s"]})
         tell({"case": case["key"], **_outcome(case, clock)})
-        _check_device(clock)
+        _settle(clock)
     tell({"reference_s": _measured(reference, clock)["time_s"]})
 
 
@@ -58,8 +58,6 @@ def _outcome(case: dict[str, Any], clock: Clock) -> dict[str, Any]:
         return {"reason": f"{case['call']['operator']} does not run on {clock.device}"}
     except Exception as error:  # noqa: BLE001 - kernels refuse sizes, dtypes and devices in all ways
         return {"reason": _first_line(error)}
-    finally:
-        _release(clock)
 
 
 def missing_ability(case: dict[str, Any], device: str) -> str | None:
@@ -116,15 +114,16 @@ def _first_line(error: Exception) -> str:
     return "out of memory" if "can't allocate memory" in text else text[:_LONGEST_REASON]
 
 
-def _release(clock: Clock) -> None:
-    if clock.device == "cuda":
-        torch.cuda.empty_cache()
+def _settle(clock: Clock) -> None:
+    """Wait for the device and give its memory back.
 
-
-def _check_device(clock: Clock) -> None:
+    Raises:
+        LostDeviceError: it does not answer any more.
+    """
     if clock.device != "cuda":
         return
     try:
         torch.cuda.synchronize()
+        torch.cuda.empty_cache()
     except RuntimeError as error:
         raise LostDeviceError(_first_line(error)) from error

@@ -155,13 +155,15 @@ def test_every_kind_of_out_of_memory(monkeypatch, error):
 
 
 def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):
-    def lost(_):
-        raise cases.LostDeviceError("CUDA error: an illegal memory access")
+    def lost():
+        raise RuntimeError("CUDA error: an illegal memory access\nCompile with ...")
 
-    monkeypatch.setattr(cases, "_check_device", lost)
-    lines = []
-    with pytest.raises(cases.LostDeviceError):
-        measure_all([described(PRODUCT)] * 2, Clock(), described(PRODUCT), lines.append)
+    monkeypatch.setattr(torch.cuda, "synchronize", lost)
+    monkeypatch.setattr(cases, "_measured", lambda *_: {"time_s": 1e-3})
+    clock, lines = Clock(), []
+    clock.device = "cuda"
+    with pytest.raises(cases.LostDeviceError, match=r"illegal memory access$"):
+        measure_all([described(PRODUCT)] * 2, clock, described(PRODUCT), lines.append)
     assert "case" in lines[-1]
 
 
