@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 # A noisy machine must not fail a law, and CI must not fail by luck; at a desk, new examples each time.
@@ -15,3 +17,11 @@ settings.load_profile("advisor")
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps constants that were calibrated on this machine out of the predictions of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
+        yield

@@ -34,7 +34,11 @@ class Shell:
     def run(self, *arguments: str, timeout_s: float = 120, **environ: str) -> Answer:
         """``advisor ARGUMENTS`` with these variables on top."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("ADVISOR_", "COLUMNS"))}
-        home = {"HOME": str(self.folder), "XDG_CONFIG_HOME": str(self.folder / ".config")}
+        home = {
+            "HOME": str(self.folder),
+            "XDG_CONFIG_HOME": str(self.folder / ".config"),
+            "XDG_DATA_HOME": str(self.folder / ".local/share"),
+        }
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *arguments],
             cwd=self.folder,
