@@ -62,16 +62,10 @@ def measure(
     extent = Extent.QUICK if quick else Extent.FULL if full else Extent.DEFAULT
     families = [word.strip() for word in only.split(",")] if only else []
     cases = grid(extent, only=families, backend=backend)
-    with counting(f"measuring on {backend}") as tell:
-        state = _Told(tell)
-        try:
-            recording = measure(
-                cases, out, backend=backend, python=config.settings.profile.python, progress=state
-            )
-        except KeyboardInterrupt:
-            if state.done:
-                note(f"{state.done} of {state.total} are kept in {out}; the same command goes on there.")
-            raise
+    with counting(f"measuring on {backend}") as tell, _kept_in(out, tell) as state:
+        recording = measure(
+            cases, out, backend=backend, python=config.settings.profile.python, progress=state
+        )
     if state.was_done:
         note(f"{out} was complete already.")
     for line in skipped_lines(recording):
@@ -93,6 +87,18 @@ class _Told:
         self.was_done = done == total and self.total == 0
         self.done, self.total = done, total
         self._tell(done, total)
+
+
+@contextmanager
+def _kept_in(out: Path, tell: Callable[[int, int], None]) -> Iterator[_Told]:
+    """Where the command is interrupted, say what there is."""
+    state = _Told(tell)
+    try:
+        yield state
+    except KeyboardInterrupt:
+        if state.done:
+            note(f"{state.done} of {state.total} are kept in {out}; the same command goes on there.")
+        raise
 
 
 @contextmanager

@@ -77,9 +77,9 @@ class Keeper:
             self._done(line["case"], _entry_of(line))
 
     def give_up_next(self, reason: str) -> None:
-        """Leave out the case that was under way when the process ended."""
-        key = next(iter(self.missing))
-        self._done(key, Skipped(case=key, reason=reason))
+        """Leave out the case that was under way when the process ended, if any was."""
+        for key in list(self.missing)[:1]:
+            self._done(key, Skipped(case=key, reason=reason))
 
     def _done(self, key: str, entry: Entry) -> None:
         append_entry(self._path, entry)

@@ -56,10 +56,13 @@ def measure(
         ProfileError: the measuring process failed.
         KeyboardInterrupt: passed on; what was measured is in the file.
     """
-    _check_free(backend)
     keeper = Keeper(path, cases, backend, progress)
+    if keeper.missing:
+        _check_free(backend)
     losses = 0
     interpreters = candidates(python, os.environ)
+    if not interpreters:
+        raise InputError("no Python interpreter was found: name one that has torch with --python.")
     while keeper.missing:
         result, ending, interpreter = _first_with_torch(interpreters, keeper, backend)
         if result is not None and result["status"] == "ok":
@@ -69,7 +72,7 @@ def measure(
             raise _failure(result, ending, interpreter, path)
         losses += 1
         interpreters = [interpreter]
-        # A case that took the device with it may have been told already.
+        # A case after which the process found the device lost was told already.
         if result is None:
             keeper.give_up_next(_why_lost(ending))
     return read_recording(path)
@@ -87,11 +90,12 @@ def _check_free(backend: str) -> None:
 def _first_with_torch(
     interpreters: Sequence[Path], keeper: Keeper, backend: str
 ) -> tuple[Mapping[str, Any] | None, Ending, Path]:
-    for interpreter in interpreters:
+    *others, last = interpreters
+    for interpreter in others:
         result, ending = _run(interpreter, keeper, backend)
         if result is None or result["status"] != "no_torch":
-            break
-    return result, ending, interpreter
+            return result, ending, interpreter
+    return *_run(last, keeper, backend), last
 
 
 def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Mapping[str, Any] | None, Ending]:

@@ -100,6 +100,12 @@ def test_the_case_that_killed_the_process_is_left_out_and_the_rest_is_measured(p
     assert len(found.measurements) == len(CASES) - 1
 
 
+def test_a_process_that_dies_after_the_last_case_has_done_its_work(play, tmp_path) -> None:
+    found = play("device(); rest(); die()")
+    assert (len(found.measurements), found.skipped) == (len(CASES), ())
+    assert (tmp_path / "runs").read_text() == "1"
+
+
 def test_a_lost_device_gets_a_new_process(play) -> None:
     plot = (
         "device()\nif run == 0:\n    case(reason='CUDA error'); end('lost_device')\nelse: rest(); end('ok')"
@@ -143,6 +149,12 @@ def test_a_process_that_hangs_is_ended(play, monkeypatch) -> None:
 def test_what_keeps_it_from_measuring_is_told(play, plot: str, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         play(plot)
+
+
+def test_no_interpreter_at_all(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(session, "candidates", lambda *_: [])
+    with pytest.raises(InputError, match="no Python interpreter was found"):
+        measure(CASES, tmp_path / "k.jsonl", backend="cpu")
 
 
 def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, monkeypatch) -> None:
@@ -243,6 +255,14 @@ def test_the_header_tells_what_nvidia_smi_knows(play, tmp_path, monkeypatch) -> 
     header = play("device(name='NVIDIA L4'); rest(); end('ok')", backend="cuda").header
     assert (header.gpu, header.versions["driver"]) == ("L4", "580.95")
     assert (header.sm_clock_hz, header.max_sm_clock_hz, header.power_limit_w) == (1.2e9, 2.04e9, 72.0)
+
+
+def test_a_finished_recording_is_read_whoever_uses_the_gpu(play, tmp_path, monkeypatch) -> None:
+    play("device(name='NVIDIA L4'); rest(); end('ok')", backend="cuda")
+    (tmp_path / "nvidia-smi").write_text(BUSY)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert len(play("die()", backend="cuda").measurements) == len(CASES)
 
 
 def test_a_gpu_that_the_catalog_lacks_is_measured_all_the_same(play) -> None:
