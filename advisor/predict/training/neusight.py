@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -94,29 +94,29 @@ def _op(
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pointwise(name: str, operands: int, rows: int, columns: int) -> Op:
     return _op(name, [_tensor(rows, columns)] * operands, _tensor(rows, columns), rows * columns)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _layer_norm(rows: int, columns: int) -> Op:
     inputs = [_tensor(rows, columns), _tensor(columns), _tensor(columns)]
     return _op("aten::native_layer_norm", inputs, _tensor(rows, columns), 5 * rows * columns)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _linear(m: int, n: int, k: int) -> Op:
     weight = TensorSpec(shape=(k, n), dtype="float32", stride=(1, k))
     return _op("aten::addmm", [_tensor(n), _tensor(m, k), weight], _tensor(m, n), 2 * m * n * k)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _bmm(b: int, m: int, n: int, k: int) -> Op:
     return _op("aten::bmm", [_tensor(b, m, k), _tensor(b, k, n)], _tensor(b, m, n), 2 * b * m * n * k)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _convolution(b: int, c_in: int, c_out: int, kernel: int, size: int, stride: int, padding: int) -> Op:
     out = (size + 2 * padding - kernel) // stride + 1
     return _op(

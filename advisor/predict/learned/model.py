@@ -1,0 +1,101 @@
+"""Operator times by learned efficiency: the data sheet's rates, and what a network says is lost of them.
+
+    t = launch + F / P * exp(c) + B / D * exp(m)
+
+for F FLOPs and B bytes on a GPU of peak P and bandwidth D. The penalties c and m come from the call's shape
+(``shapes``) and the kind of board: its power limit and its compute capability. Rates, SMs and clocks are no
+inputs of the network, so a GPU with more of them is never slower, and more work is never faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.predict.learned.network import Network
+from advisor.predict.learned.shapes import CONV, FAMILIES, GEMM, shape_of
+from advisor.types import GpuSpec, Op
+
+Floats = NDArray[np.float64]
+# One member's opinion of a kernel stays within a factor of 50 of the roofline, whatever its weights.
+_MOST = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """The calls of one family: what does not depend on the GPU.
+
+    Attributes:
+        index: where they stand among the operators asked for, [N].
+        features: [N, F] without the board's.
+        flops: [N]; zero for families that stream through memory.
+        num_bytes: [N].
+    """
+
+    family: str
+    index: NDArray[np.int64]
+    features: NDArray[np.float32]
+    flops: Floats
+    num_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedTimes:
+    """Seconds of calls without their launch, [N], and the log-normal sigma of each, [N]."""
+
+    time_s: Floats
+    sigma: Floats
+
+
+def board_features(gpu: GpuSpec) -> tuple[float, float]:
+    """Log of the power limit in watts, and the compute capability as a number."""
+    return math.log(gpu.tdp_w), float(gpu.compute_capability)
+
+
+def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
+    """The calls that a network knows, by family; others are left out."""
+    members: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+    for i, op in enumerate(ops):
+        shape = shape_of(op)
+        if shape is not None:
+            members.setdefault(shape.family, []).append((i, shape.values))
+    return tuple(
+        Calls(
+            family=family,
+            index=np.array([i for i, _ in members[family]]),
+            features=np.array([values for _, values in members[family]], np.float32),
+            flops=np.array([float(ops[i].flops) if family in (GEMM, CONV) else 0.0 for i, _ in members[family]]),
+            num_bytes=np.array([float(ops[i].bytes) for i, _ in members[family]]),
+        )
+        for family in FAMILIES
+        if family in members
+    )
+
+
+def kernel_times(
+    network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float
+) -> LearnedTimes:
+    """Seconds of each call on ``gpu``.
+
+    Args:
+        network: of the calls' family.
+        calls: N calls.
+        gpu: the destination.
+        peak_flops_per_s: the data sheet's rate each call runs at, [N] or one for all.
+    """
+    board = np.broadcast_to(np.array(board_features(gpu), np.float32), (len(calls.index), 2))
+    outputs = network.outputs(np.concatenate([calls.features, board], axis=1)).astype(float)
+    compute, memory = (np.exp(np.clip(outputs[..., i], -_MOST, _MOST)) for i in (0, 1))
+    members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
+    logs = np.log(members_s)
+    residual = np.exp(np.clip(outputs[..., 2], -6.0, 1.0)).mean(axis=0)
+    return LearnedTimes(
+        time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0))
+    )
+
+
+Networks = Mapping[str, Network]

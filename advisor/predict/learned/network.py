@@ -1,0 +1,46 @@
+"""An ensemble of small multilayer perceptrons, evaluated by numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """E members of two hidden layers of H units and SiLU activations; inputs of F features.
+
+    Attributes:
+        low, high: the range of each feature in training, [F]; inputs are cut to it, since outside of it
+            only the roofline knows.
+        mean, scale: what features are normalised by, [F].
+        weights: [E, F, H], [E, H, H] and [E, H, 3].
+        biases: [E, 1, H], [E, 1, H] and [E, 1, 3].
+    """
+
+    low: Array
+    high: Array
+    mean: Array
+    scale: Array
+    weights: tuple[Array, Array, Array]
+    biases: tuple[Array, Array, Array]
+
+    def outputs(self, features: Array) -> Array:
+        """What each member says of each row of ``features`` [N, F]: [E, N, 3]."""
+        values = (np.clip(features, self.low, self.high) - self.mean) / self.scale
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            values = silu(values @ weight + bias)
+        return np.asarray(values @ self.weights[-1] + self.biases[-1])
+
+
+def silu(values: Array) -> Array:
+    """x / (1 + exp(-x)), without overflow.
+
+    >>> silu(np.array([-1000.0, 0.0, 1000.0], np.float32)).tolist()
+    [-0.0, 0.0, 1000.0]
+    """
+    return np.asarray(values * (0.5 + 0.5 * np.tanh(0.5 * values)))

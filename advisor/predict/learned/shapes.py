@@ -1,0 +1,137 @@
+"""An operator call as numbers a network reads: its dimensions, how they fill tiles, how they are aligned.
+
+Only what tells how well a kernel uses a GPU; how much work it is (FLOPs, bytes) stays with the roofline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from advisor.predict.families import base_name
+from advisor.types import Op
+
+GEMM, CONV, NORM, POINTWISE = "gemm", "conv", "norm", "pointwise"
+FAMILIES = (GEMM, CONV, NORM, POINTWISE)
+
+_TILES = (16, 32, 64, 128)
+_PRODUCT_OPERANDS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
+# How many dimensions at the end are normalised together: given by a weight, or one.
+_SOFTMAX = {"_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"}
+_LAYER_NORM = {"native_layer_norm": 1, "native_layer_norm_backward": 4}
+_POINTWISE = {
+    "add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "div", "div_", "pow", "relu", "relu_", "gelu",
+    "gelu_backward", "tanh", "tanh_", "tanh_backward", "sigmoid", "sigmoid_backward", "silu", "silu_", "exp",
+    "silu_backward", "threshold_backward", "neg", "rsqrt", "sqrt", "where", "masked_fill", "masked_fill_",
+    "native_dropout", "native_dropout_backward", "clone", "copy_", "_to_copy", "reciprocal", "leaky_relu",
+    "leaky_relu_", "leaky_relu_backward", "hardtanh", "hardtanh_", "clamp", "clamp_min", "addcmul", "addcdiv",
+    "sin", "cos", "log", "abs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which network an operator belongs to, and what that network is told of it."""
+
+    family: str
+    values: tuple[float, ...]
+
+
+def shape_of(op: Op) -> Shape | None:
+    """The numbers of one call; None for an operator that no network knows, and for empty tensors."""
+    name = base_name(op.name)
+    if not op.bytes or not op.inputs or not all(op.inputs[0].shape):
+        return None
+    if name in _PRODUCT_OPERANDS:
+        return _product(op, _PRODUCT_OPERANDS[name])
+    if name in ("convolution", "convolution_backward"):
+        return _convolution(op, is_backward=name == "convolution_backward")
+    if name in _SOFTMAX or name in _LAYER_NORM:
+        return _norm(op, name)
+    if name in _POINTWISE:
+        return Shape(POINTWISE, (math.log(op.bytes), math.log(1 + _num_tensors(op))))
+    return None
+
+
+def _product(op: Op, first: int) -> Shape | None:
+    left, right = op.inputs[first].shape, op.inputs[first + 1].shape
+    m, k, n = left[-2], left[-1], right[-1]
+    batch = left[0] if len(left) > 2 else 1
+    if not op.flops or min(batch, m, n, k) < 1:
+        return None
+    return Shape(GEMM, _product_values(batch, m, n, k))
+
+
+def _product_values(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:
+    """B products of [M, K] with [K, N]."""
+    return (
+        *(math.log(size) for size in (batch, m, n, k)),
+        -math.log(1 / m + 1 / n + 1 / k),
+        *(_padding(size, tile) for size in (m, n) for tile in _TILES),
+        *(_padding(k, tile) for tile in (4, 16, 32)),
+        *(math.log2(math.gcd(size, 8)) for size in (m, n, k)),
+        *(math.log(batch * _tiles(m, tile) * _tiles(n, tile)) for tile in _TILES[1:]),
+    )
+
+
+def _convolution(op: Op, *, is_backward: bool) -> Shape | None:
+    source, weight = op.inputs[is_backward].shape, op.inputs[is_backward + 1].shape
+    target = op.inputs[0].shape if is_backward else op.outputs[0].shape
+    sizes = [*source, *weight, *target]
+    plain = op.attributes.get("transposed") is False and op.attributes.get("dilation") == (1, 1)
+    if len(source) != 4 or not plain or not op.flops or min(sizes) < 1:
+        return None
+    groups = cast("int", op.attributes.get("groups", 1))
+    m, n, k = source[0] * target[2] * target[3], weight[0] // groups, math.prod(weight[1:])
+    stride = cast("Sequence[int]", op.attributes["stride"])
+    return Shape(
+        CONV,
+        (
+            *(math.log(size) for size in (source[0], source[1], weight[0], target[2] * target[3])),
+            *(math.log(size) for size in (weight[2] * weight[3], stride[0] * stride[1], m, n, k, groups)),
+            *(_padding(size, tile) for size in (m, n, k) for tile in (32, 128)),
+            *(math.log2(math.gcd(size, 8)) for size in (source[1], weight[0])),
+            math.log(_tiles(m, 128) * _tiles(n, 64)),
+            float(weight[2:] == (3, 3) and tuple(stride) == (1, 1)),  # Winograd's case
+            float(weight[2:] == (1, 1)),
+        ),
+    )
+
+
+def _norm(op: Op, name: str) -> Shape | None:
+    shape = op.inputs[0].shape
+    columns = shape[-1] if shape else 1
+    if name in _LAYER_NORM and len(op.inputs) > _LAYER_NORM[name]:
+        columns = math.prod(op.inputs[_LAYER_NORM[name]].shape)
+    rows = math.prod(shape) // max(columns, 1)
+    if not rows or not columns:
+        return None
+    power = 2 ** math.ceil(math.log2(columns))
+    return Shape(
+        NORM,
+        (
+            float(name in _LAYER_NORM),
+            *(math.log(size) for size in (rows, columns)),
+            math.log(power / columns),
+            _padding(columns, 4),
+            _padding(columns, 32),
+            float(columns > 1024),  # beyond, softmax takes a block instead of a warp for each row
+            math.log(rows * columns),
+        ),
+    )
+
+
+def _num_tensors(op: Op) -> int:
+    largest = max(math.prod(tensor.shape) for tensor in (*op.inputs, *op.outputs))
+    return sum(math.prod(tensor.shape) == largest for tensor in (*op.inputs, *op.outputs))
+
+
+def _tiles(size: int, tile: int) -> int:
+    return -(-size // tile)
+
+
+def _padding(size: int, tile: int) -> float:
+    """Log of what a size grows by when it is rounded up to whole tiles."""
+    return math.log(_tiles(size, tile) * tile / size)
