@@ -7,25 +7,23 @@ iteration before, no optimizer; the loss is not timed. Inference is forward alon
 
 from __future__ import annotations
 
+import importlib.util
 import json
-from collections.abc import Callable
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor.errors import InputError, ProfileError
 from advisor.profile import profile_callable
 from advisor.types import Phase, Trace
 
 # What the loss runs forward: it was not timed, its backward pass was.
 _UNTIMED = ("aten::_log_softmax", "aten::nll_loss_forward")
-# Experts of a Switch layer run one after the other, in place of the library's routing.
-_HEADS = {
-    ("bert", "train"): "AutoModelForPreTraining",
-    ("bert", "inf"): "AutoModelForSequenceClassification",
-    ("switch_transformers", "train"): "AutoModelForSeq2SeqLM",
-    ("switch_transformers", "inf"): "AutoModelForSeq2SeqLM",
-}
+_BERT_HEADS = {"train": "AutoModelForPreTraining", "inf": "AutoModelForSequenceClassification"}
+_PROCESSES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +35,52 @@ class Workload:
     seq_len: int
     batch_size: int
 
+    def __str__(self) -> str:
+        return f"{self.model} {self.mode} {self.seq_len} x {self.batch_size}"
 
-@cache
+
+def traces_of(workloads: Iterable[Workload], configs: Path) -> Iterator[tuple[Workload, Trace]]:
+    """Every distinct workload with its trace, as they are done, in two processes.
+
+    Raises:
+        InputError: transformers is not installed, or a configuration is not JSON.
+        ProfileError: a model cannot be built or run.
+    """
+    if importlib.util.find_spec("transformers") is None:
+        raise InputError("models are built by transformers: pip install 'gpu-advisor[frameworks]'.")
+    # Threads of torch do not survive a fork: the workers start afresh, and only what they profile forks.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
+        futures = {pool.submit(trace_of, each, configs): each for each in dict.fromkeys(workloads)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def trace_of(workload: Workload, configs: Path) -> Trace:
     """The workload's operators, profiled without a GPU.
 
     Raises:
-        FileNotFoundError: there is no configuration of the model.
+        InputError: the configuration of the model is missing or not JSON.
         ProfileError: the model cannot be built or run.
     """
-    document = json.loads((configs / f"{workload.model}.json").read_text())
+    path = configs / f"{workload.model}.json"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["model_type"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{str(path)!r} is no Hugging Face configuration ({type(error).__name__}: {error}): it needs to"
+            " be JSON with a 'model_type'."
+        ) from error
     step = _train if workload.mode == "train" else _infer
-    trace = profile_callable(step, setup=_builder(document, workload), batch_size=workload.batch_size)
+    try:
+        trace = profile_callable(step, setup=_builder(document, workload), batch_size=workload.batch_size)
+    except ProfileError as error:
+        reason = str(error).partition("\n\n")[0]
+        raise ProfileError(f"cannot profile {workload} ({path.name}): {reason}") from error
     timed = tuple(op for op in trace.ops if op.phase is not Phase.FORWARD or op.name not in _UNTIMED)
     return replace(trace, ops=timed)
 
@@ -57,22 +89,26 @@ def _builder(document: dict[str, Any], workload: Workload) -> Callable[[], Any]:
     import torch
     import transformers
 
-    kind = document["model_type"]
-    head = getattr(transformers, _HEADS.get((kind, workload.mode), "AutoModelForCausalLM"))
-
     def build() -> Any:
         config = transformers.AutoConfig.for_model(**document)
         with torch.device("cuda"):
             # Some configurations name the dtype of their published weights.
+            head = getattr(transformers, _head(config, workload.mode))
             model = head.from_config(config, attn_implementation="eager", dtype=torch.float32)
             ids = torch.ones(workload.batch_size, workload.seq_len, dtype=torch.int64)
         model.train(workload.mode == "train")
         inputs = {"input_ids": ids}
-        if kind == "switch_transformers":
+        if config.is_encoder_decoder:
             inputs |= {"attention_mask": ids, "decoder_input_ids": ids, "decoder_attention_mask": ids}
         return model, inputs
 
     return build
+
+
+def _head(config: Any, mode: str) -> str:
+    if config.is_encoder_decoder:
+        return "AutoModelForSeq2SeqLM"
+    return _BERT_HEADS[mode] if config.model_type == "bert" else "AutoModelForCausalLM"
 
 
 def _infer(state: Any) -> None:
