@@ -1,0 +1,127 @@
+"""Leave one GPU out: rows and kernels of a GPU, predicted by what was trained without it.
+
+The same again after a calibration: a minute on the new GPU, 20 measured kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from advisor.errors import InputError
+from advisor.gpus import load_gpus, resolve_gpu
+from advisor.predict.knowledge import Knowledge, read_knowledge
+from advisor.predict.training.samples import Samples
+from advisor.types import GpuSpec, Trace
+from benchmarks.accuracy.end_to_end import evaluate
+from benchmarks.accuracy.kernels import kernel_errors
+from benchmarks.accuracy.label_noise import LabelNoise
+from benchmarks.accuracy.models import Workload
+from benchmarks.accuracy.op_predictions import kernel_times
+from benchmarks.accuracy.rows import Measured
+
+Calibrate = Callable[[Knowledge, GpuSpec, Samples], Knowledge]
+# Kinds and how many kernels of them a calibration measures.
+_DRAWN = (
+    (("linear", "bmm"), 8),
+    (("add", "addu", "mul", "mulu", "div", "divu", "pow", "powu", "relu", "gelu", "tanh"), 6),
+    (("softmax", "ln"), 6),
+    (("conv",), 4),
+)
+_CALIBRATION_KERNELS = 20
+_SEED = 0
+
+
+def read_left_out(folder: Path) -> dict[str, dict[str, Knowledge]]:
+    """By name of the GPU that was left out, the members of its group of seeds.
+
+    Args:
+        folder: one folder a GPU, with the files of a knowledge in it or in folders within, one a seed.
+
+    Raises:
+        InputError: there is none.
+        UnknownGpuError: a folder's name is no GPU of the catalog.
+        CatalogError: a folder holds no knowledge.
+    """
+    folders = sorted(path for path in folder.glob("*") if path.is_dir())
+    if not folders:
+        raise InputError(f"no folder named by a GPU in {str(folder)!r}: expected such as A100-PCIE-40GB/.")
+    return {resolve_gpu(path.name).name: read_group(path) for path in folders}
+
+
+def read_group(folder: Path) -> dict[str, Knowledge]:
+    """The knowledge of a folder, or of each folder within, by name.
+
+    Raises:
+        CatalogError: there is none.
+    """
+    within = sorted(path.parent for path in folder.glob("*/fitted.toml"))
+    members = [folder] if (folder / "fitted.toml").is_file() or not within else within
+    return {path.name: read_knowledge(path) for path in members}
+
+
+def drawn(samples: Samples, gpu: str) -> Samples:
+    """20 kernels of a GPU as a calibration would measure them: of each kind among the larger half.
+
+    They are of the training split where it has the kind. Convolutions serve where the rest is not 20.
+    """
+    rng = np.random.default_rng(_SEED)
+    sizes = np.array([op.flops + op.bytes for op in samples.ops])
+    chosen: list[int] = []
+    for kinds, number in _DRAWN:
+        of_kinds = (samples.gpus == gpu) & np.isin(samples.kinds, kinds)
+        in_training = of_kinds & (samples.splits == "train")
+        pool = np.flatnonzero(in_training if in_training.any() else of_kinds)
+        number = min(number, len(pool), _CALIBRATION_KERNELS - len(chosen))
+        if number:
+            larger = pool[sizes[pool] >= np.median(sizes[pool])]
+            chosen += rng.choice(larger, min(number, len(larger)), replace=False).tolist()
+    mask = np.zeros(len(samples.ops), dtype=bool)
+    mask[chosen] = True
+    return samples.where(mask)
+
+
+def leave_one_out(
+    left_out: Mapping[str, Mapping[str, Knowledge]],
+    rows: Sequence[Measured],
+    traces: Mapping[Workload, Trace],
+    noise: Sequence[LabelNoise | None],
+    samples: Samples | None,
+    calibrate: Calibrate | None = None,
+) -> dict[str, Any]:
+    """By GPU: its rows and kernels ``unseen``, and ``calibrated`` where there is a calibration.
+
+    Kernels are scored with the first of the seeds.
+    """
+    found: dict[str, Any] = {}
+    for gpu, members in left_out.items():
+        found[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, samples)}
+        if calibrate is not None and samples is not None:
+            few, spec = drawn(samples, gpu), load_gpus()[gpu]
+            adapted = {name: calibrate(member, spec, few) for name, member in members.items()}
+            found[gpu]["calibrated"] = _scored(gpu, adapted, rows, traces, noise, samples)
+    return found
+
+
+def _scored(
+    gpu: str,
+    members: Mapping[str, Knowledge],
+    rows: Sequence[Measured],
+    traces: Mapping[Workload, Trace],
+    noise: Sequence[LabelNoise | None],
+    samples: Samples | None,
+) -> dict[str, Any]:
+    own = [(row, label) for row, label in zip(rows, noise, strict=True) if row.gpu.name == gpu]
+    scored: dict[str, Any] = {"rows": [], "summary": {}, "kernels": []}
+    if own:
+        scored |= evaluate([row for row, _ in own], traces, members, [label for _, label in own])
+    if samples is not None:
+        first = next(iter(members.values()))
+        of_gpu = samples.where(samples.gpus == gpu)
+        errors = kernel_errors(of_gpu, lambda ops, spec: kernel_times(ops, spec, first))
+        scored["kernels"] = [asdict(error) for error in errors]
+    return scored
