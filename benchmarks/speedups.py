@@ -1,7 +1,8 @@
 """Published speed-ups from V100 to A100 in training, beside predicted ones.
 
-Pairs of rows of NVIDIA's DeepLearningExamples with the same model, batch and precision (FP32 on V100 is TF32 on
-A100), one GPU each. Rows that served to fit an assumed constant (``tools/assumed_constants.toml``) are marked.
+Pairs of rows of NVIDIA's DeepLearningExamples with the same model, batch and precision (FP32 on V100 is TF32
+on A100), one GPU each. Pairs with a row that served to fit an assumed constant are marked
+(``tools/assumed_constants.toml``).
 Printed by ``python -m benchmarks.accuracy --third-party DIR``.
 """
 
@@ -113,8 +114,8 @@ NETWORKS = (
         name="GNMT (LSTM of its size)",
         published="Translation/GNMT",
         build=lambda amp: _example(
-            "train_lstm.py", "--batch-size", "128", "--length", "50", "--layers", "8", "--vocabulary", "32320",
-            amp=amp,
+            "train_lstm.py", "--batch-size", "128", "--length", "50", "--layers", "8",
+            "--vocabulary", "32320", amp=amp,
         ),
     ),
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """Nodes of a ``torch.fx`` graph as operators of a profile, forward and backward.
 
-Modules are told apart by the last part of their names, linear layers by what is left. The tables of embeddings
-are not in the graph; a lookup reads what it returns. Nodes that only make views or compute shapes are none.
+Modules are told apart by the last part of their names, linear layers by what is left. The tables of
+embeddings are not in the graph; a lookup reads what it returns. Nodes that only make views or compute shapes
+are none.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from advisor.types import Op, Phase, TensorSpec
 from benchmarks.accuracy.op_traces import Node, Shape
 
 _NO_WORK = frozenset(
-    "size dim view permute transpose getattr getitem unsqueeze expand eq ne gt finfo split tensor".split()
-)
+    {"size", "dim", "view", "permute", "transpose", "getattr", "getitem", "unsqueeze", "expand", "eq", "ne",
+     "gt", "finfo", "split", "tensor"}
+)  # fmt: skip
 _PRODUCTS = frozenset({"addmm", "matmul", "bmm", "linear"})
 _COPIES = frozenset({"contiguous", "reshape", "to", "type", "type_as", "bool", "long", "float"})
 _NAMES = {

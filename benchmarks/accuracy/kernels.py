@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class KernelErrors:
 
     Attributes:
         kind: the recording's name of the operator, or ``all``.
-        floor_s: seconds added to each prediction; NaN where several floors were.
+        floor_s: seconds added to each prediction; None where kinds with floors of their own are joined.
         bias: median of the signed error, positive where predictions are too slow.
         coverage: the part of the measurements within p10..p90.
     """
@@ -41,7 +41,7 @@ class KernelErrors:
     gpu: str
     split: str
     rows: int
-    floor_s: float
+    floor_s: float | None
     median: float
     mean: float
     p90: float
@@ -78,6 +78,19 @@ def kernel_errors(samples: Samples, kernel_times: KernelTimes) -> list[KernelErr
     return found
 
 
+def mean_of_seeds(members: Sequence[Sequence[KernelErrors]]) -> list[KernelErrors]:
+    """The mean of every figure over errors of the same samples, one list a seed."""
+    return [_mean(group) for group in zip(*members, strict=True)]
+
+
+def _mean(group: Sequence[KernelErrors]) -> KernelErrors:
+    figures = ("median", "mean", "p90", "bias", "coverage")
+    means = {name: statistics.fmean(getattr(errors, name) for errors in group) for name in figures}
+    if group[0].floor_s is not None:
+        means["floor_s"] = statistics.fmean(errors.floor_s or 0.0 for errors in group)
+    return replace(group[0], **means)
+
+
 def _predicted(samples: Samples, gpu: str, kernel_times: KernelTimes) -> _Predicted:
     own = samples.where(samples.gpus == gpu)
     p50_s, sigma = kernel_times(own.ops, load_gpus()[gpu])
@@ -85,7 +98,7 @@ def _predicted(samples: Samples, gpu: str, kernel_times: KernelTimes) -> _Predic
 
 
 def _floor_s(part: _Predicted, kind: str) -> float | None:
-    """A low quantile of what the smallest kernels take beyond their prediction; None without training rows."""
+    """A low quantile of what the smallest kernels take beyond their prediction; None if none trains."""
     chosen = (part.samples.kinds == kind) & (part.samples.splits == "train")
     if not chosen.any():
         return None
@@ -128,7 +141,7 @@ def _errors(
         gpu=gpu,
         split=split,
         rows=len(signed),
-        floor_s=float(floor_s[0]) if kind != ALL else float("nan"),
+        floor_s=float(floor_s[0]) if kind != ALL else None,
         median=float(np.median(np.abs(signed))),
         mean=float(np.abs(signed).mean()),
         p90=float(np.quantile(np.abs(signed), 0.9)),

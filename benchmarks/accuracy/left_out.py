@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from advisor.errors import InputError
-from advisor.gpus import load_gpus, resolve_gpu
-from advisor.predict.knowledge import Knowledge, read_knowledge
+from advisor.gpus import load_gpus
+from advisor.predict.knowledge import Knowledge
 from advisor.predict.training.samples import Samples
 from advisor.types import GpuSpec, Trace
 from benchmarks.accuracy.end_to_end import evaluate
-from benchmarks.accuracy.kernels import kernel_errors
 from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.models import Workload
-from benchmarks.accuracy.op_predictions import kernel_times
+from benchmarks.accuracy.op_predictions import errors_of_seeds
 from benchmarks.accuracy.rows import Measured
 
 Calibrate = Callable[[Knowledge, GpuSpec, Samples], Knowledge]
@@ -34,34 +31,6 @@ _DRAWN = (
 )
 _CALIBRATION_KERNELS = 20
 _SEED = 0
-
-
-def read_left_out(folder: Path) -> dict[str, dict[str, Knowledge]]:
-    """By name of the GPU that was left out, the members of its group of seeds.
-
-    Args:
-        folder: one folder a GPU, with the files of a knowledge in it or in folders within, one a seed.
-
-    Raises:
-        InputError: there is none.
-        UnknownGpuError: a folder's name is no GPU of the catalog.
-        CatalogError: a folder holds no knowledge.
-    """
-    folders = sorted(path for path in folder.glob("*") if path.is_dir())
-    if not folders:
-        raise InputError(f"no folder named by a GPU in {str(folder)!r}: expected such as A100-PCIE-40GB/.")
-    return {resolve_gpu(path.name).name: read_group(path) for path in folders}
-
-
-def read_group(folder: Path) -> dict[str, Knowledge]:
-    """The knowledge of a folder, or of each folder within, by name.
-
-    Raises:
-        CatalogError: there is none.
-    """
-    within = sorted(path.parent for path in folder.glob("*/fitted.toml"))
-    members = [folder] if (folder / "fitted.toml").is_file() or not within else within
-    return {path.name: read_knowledge(path) for path in members}
 
 
 def drawn(samples: Samples, gpu: str) -> Samples:
@@ -93,10 +62,7 @@ def leave_one_out(
     samples: Samples | None,
     calibrate: Calibrate | None = None,
 ) -> dict[str, Any]:
-    """By GPU: its rows and kernels ``unseen``, and ``calibrated`` where there is a calibration.
-
-    Kernels are scored with the first of the seeds.
-    """
+    """By GPU: its rows and kernels ``unseen``, and ``calibrated`` where there is a calibration."""
     found: dict[str, Any] = {}
     for gpu, members in left_out.items():
         found[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, samples)}
@@ -120,8 +86,6 @@ def _scored(
     if own:
         scored |= evaluate([row for row, _ in own], traces, members, [label for _, label in own])
     if samples is not None:
-        first = next(iter(members.values()))
         of_gpu = samples.where(samples.gpus == gpu)
-        errors = kernel_errors(of_gpu, lambda ops, spec: kernel_times(ops, spec, first))
-        scored["kernels"] = [asdict(error) for error in errors]
+        scored["kernels"] = [asdict(errors) for errors in errors_of_seeds(of_gpu, members.values())]
     return scored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from advisor.predict.constants import constants_for
 from advisor.predict.interval import sigma_of
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.methods import op_times
+from advisor.predict.training.samples import Samples
 from advisor.types import GpuSpec, MemoryUse, Op, Precision, Trace
+from benchmarks.accuracy.kernels import KernelErrors, kernel_errors, mean_of_seeds
 
 _UNKNOWN_MEMORY = MemoryUse(
     parameter_bytes=None, gradient_bytes=None, optimizer_bytes=None, activation_bytes=None, peak_bytes=None
@@ -36,6 +38,13 @@ def kernel_times(
     p50_s = np.array([time.time_s for time in times])
     sigma = np.array([sigma_of((time,), constants) for time in times])
     return p50_s[where], sigma[where]
+
+
+def errors_of_seeds(samples: Samples, members: Iterable[Knowledge]) -> list[KernelErrors]:
+    """Errors on measured kernels, the mean over several seeds."""
+    return mean_of_seeds(
+        [kernel_errors(samples, lambda ops, gpu, m=member: kernel_times(ops, gpu, m)) for member in members]
+    )
 
 
 def _trace(ops: tuple[Op, ...]) -> Trace:

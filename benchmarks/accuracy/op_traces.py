@@ -33,7 +33,7 @@ class Node:
     """One node of the graph, timed alone; seconds of one call.
 
     Attributes:
-        kind: ``call_module``, ``call_function``, ``call_method``, ``get_attr``, ``placeholder`` or ``output``.
+        kind: ``call_module``, ``call_function``, ``call_method``, ``get_attr``, ``placeholder``, ``output``.
         target: a function's name, or the dotted name of a module or parameter.
         accumulate_s: adding the parameters' gradients to those of the iteration before.
         count: calls of one iteration.
@@ -85,7 +85,8 @@ def read_op_traces(folder: Path, num_layers: Mapping[str, int]) -> tuple[OpTrace
             found.append(OpTrace(gpu=resolve_gpu(gpu).name, workload=workload, nodes=nodes))
     if not found:
         raise InputError(
-            f"no operator traces of these models in {str(folder)!r}: expected GPU--MODEL-MODE-SEQ-BATCH.csv.gz"
+            f"no operator traces of these models in {str(folder)!r}: expected files named"
+            " GPU--MODEL-MODE-SEQ-BATCH.csv.gz."
         )
     floors_s = {gpu: floor_s(t for t in found if t.gpu == gpu) for gpu in {t.gpu for t in found}}
     return tuple(without_floor(trace, floors_s[trace.gpu]) for trace in found)
