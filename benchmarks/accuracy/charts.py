@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from advisor.files import write_atomically
 from advisor.predict.interval import Z90
@@ -53,7 +54,9 @@ def write_charts(rows: Sequence[Row], summary: Summary, folder: Path) -> dict[st
 
 def predicted_measured(axes: Axes, rows: Sequence[Row]) -> None:
     """Log-log, a colour a predictor, ours on top; times are rounded to two digits."""
-    for name in (*predictors(rows), "advisor"):
+    others = predictors(rows)
+    colours = _colours(["advisor", *others])
+    for name in (*others, "advisor"):
         column = OURS if name == "advisor" else f"{name}_ms"
         known = [row for row in rows if row[column] not in ("", None)]
         axes.scatter(
@@ -61,12 +64,20 @@ def predicted_measured(axes: Axes, rows: Sequence[Row]) -> None:
             [two_digits(float(row[column])) for row in known],
             s=28 if name == "advisor" else 12,
             label=name,
+            color=colours[name],
             marker="o" if name == "advisor" else "x",
         )
     ends = [f([float(row["measured_ms"]) for row in rows]) for f in (min, max)]
     axes.plot(ends, ends, color="grey", linewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="predicted, ms")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
     axes.legend()
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    """A predictor has one colour in all charts."""
+    return {name: f"C{i}" for i, name in enumerate(names)}
 
 
 def two_digits(value: float) -> float:
@@ -82,10 +93,12 @@ def error_by_gpu(axes: Axes, summary: Summary) -> None:
     """Groups of bars: each GPU, then all rows and, where labels were checked, the clean ones."""
     groups = [g for g in summary if not g.startswith(("clean ", "all "))]
     names = list(summary["all"])
-    width = 0.8 / len(names)
+    colours, width = _colours(names), 0.8 / len(names)
     for i, name in enumerate(names):
         heights = [100 * (summary[group][name]["mean"] or 0.0) for group in groups]
-        axes.bar([at + i * width for at in range(len(groups))], heights, width, label=name)
+        axes.bar(
+            [at + i * width for at in range(len(groups))], heights, width, label=name, color=colours[name]
+        )
     middle = [at + width * (len(names) - 1) / 2 for at in range(len(groups))]
     axes.set_xticks(middle, groups, rotation=30, ha="right")
     axes.set(ylabel="mean absolute error, %")
