@@ -21,6 +21,8 @@ from advisor.types import GpuSpec, Op
 Floats = NDArray[np.float64]
 # Seconds of one call of each operator on a GPU, and the log-normal sigma of each.
 KernelTimes = Callable[[Sequence[Op], GpuSpec], tuple[Floats, Floats]]
+# Seconds by GPU and kind.
+Floors = Mapping[tuple[str, str], float]
 _SMALLEST_PART = 0.05
 _LOW_QUANTILE = 0.1
 ALL = "all"
@@ -58,8 +60,8 @@ class _Predicted:
     sigma: Floats
 
 
-def kernel_errors(samples: Samples, kernel_times: KernelTimes) -> list[KernelErrors]:
-    """Every kind, GPU and split that the samples have, and all kinds of a GPU and split together.
+def floors_of(samples: Samples, kernel_times: KernelTimes) -> Floors:
+    """Seconds that launching and timing a call costs, for each GPU and kind of the samples.
 
     A GPU whose training split lacks a kind takes the median floor of the other GPUs, which is the host's
     for the most part.
@@ -71,10 +73,18 @@ def kernel_errors(samples: Samples, kernel_times: KernelTimes) -> list[KernelErr
         for kind in np.unique(part.samples.kinds)
         if (floor := _floor_s(part, str(kind))) is not None
     }
+    return {
+        (gpu, str(kind)): _known_s(fitted_s, gpu, str(kind))
+        for gpu, part in predicted.items()
+        for kind in np.unique(part.samples.kinds)
+    }
+
+
+def kernel_errors(samples: Samples, kernel_times: KernelTimes, floors_s: Floors) -> list[KernelErrors]:
+    """Every kind, GPU and split that the samples have, and all kinds of a GPU and split together."""
     found: list[KernelErrors] = []
-    for gpu, part in predicted.items():
-        floors_s = {str(kind): _known_s(fitted_s, gpu, str(kind)) for kind in np.unique(part.samples.kinds)}
-        found += _of_gpu(part, gpu, floors_s)
+    for gpu in np.unique(samples.gpus):
+        found += _of_gpu(_predicted(samples, str(gpu), kernel_times), str(gpu), floors_s)
     return found
 
 
@@ -84,11 +94,17 @@ def mean_of_seeds(members: Sequence[Sequence[KernelErrors]]) -> list[KernelError
 
 
 def _mean(group: Sequence[KernelErrors]) -> KernelErrors:
-    figures = ("median", "mean", "p90", "bias", "coverage")
-    means = {name: statistics.fmean(getattr(errors, name) for errors in group) for name in figures}
-    if group[0].floor_s is not None:
-        means["floor_s"] = statistics.fmean(errors.floor_s or 0.0 for errors in group)
-    return replace(group[0], **means)
+    def mean(figure: str) -> float:
+        return statistics.fmean(getattr(errors, figure) for errors in group)
+
+    return replace(
+        group[0],
+        median=mean("median"),
+        mean=mean("mean"),
+        p90=mean("p90"),
+        bias=mean("bias"),
+        coverage=mean("coverage"),
+    )
 
 
 def _predicted(samples: Samples, gpu: str, kernel_times: KernelTimes) -> _Predicted:
@@ -116,8 +132,8 @@ def _known_s(fitted_s: Mapping[tuple[str, str], float], gpu: str, kind: str) -> 
     return statistics.median(others) if others else 0.0
 
 
-def _of_gpu(part: _Predicted, gpu: str, floors_s: Mapping[str, float]) -> list[KernelErrors]:
-    added_s = np.array([floors_s[str(kind)] for kind in part.samples.kinds])
+def _of_gpu(part: _Predicted, gpu: str, floors_s: Floors) -> list[KernelErrors]:
+    added_s = np.array([floors_s[gpu, str(kind)] for kind in part.samples.kinds])
     found = []
     for split in np.unique(part.samples.splits):
         in_split = part.samples.splits == split

@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.gpus import resolve_gpu
-from advisor.predict.knowledge import Knowledge, read_knowledge
 
 HASHES = "SHA256SUMS"
 _FILES = ("fitted.toml", "learned.npz")
 
 
-def read_left_out(folder: Path) -> dict[str, dict[str, Knowledge]]:
-    """By name of the GPU that was left out, the members of its group of seeds.
+def group(folder: Path) -> list[Path]:
+    """The folder itself if it holds a knowledge, else the folders within that do, one a seed.
+
+    Raises:
+        InputError: a file is not the one that ``SHA256SUMS`` names.
+    """
+    check_hashes(folder)
+    within = sorted(path.parent for path in folder.glob("*/fitted.toml"))
+    return within if within and not (folder / "fitted.toml").is_file() else [folder]
+
+
+def by_name(folders: Sequence[Path]) -> dict[str, Path]:
+    """Folders by the last part of their path, or by all of it where that is not one folder's alone."""
+    names = {folder.name for folder in folders}
+    return {folder.name if len(names) == len(folders) else str(folder): folder for folder in folders}
+
+
+def left_out_groups(folder: Path) -> dict[str, dict[str, Path]]:
+    """By name of the GPU that was left out, the folders of its seeds.
 
     Args:
-        folder: one folder a GPU, with the files of a knowledge in it or in folders within, one a seed.
+        folder: one folder a GPU, with the files of a knowledge in it or in folders within.
 
     Raises:
         InputError: there is none, or a file is not the one that ``SHA256SUMS`` names.
         UnknownGpuError: a folder's name is no GPU of the catalog.
-        CatalogError: a folder holds no knowledge.
     """
     check_hashes(folder)
     folders = sorted(path for path in folder.glob("*") if path.is_dir())
     if not folders:
         raise InputError(f"no folder named by a GPU in {str(folder)!r}: expected such as A100-PCIE-40GB/.")
-    return {resolve_gpu(path.name).name: read_group(path) for path in folders}
-
-
-def read_group(folder: Path) -> dict[str, Knowledge]:
-    """The knowledge of a folder, or of each folder within, by name.
-
-    Raises:
-        CatalogError: there is none.
-    """
-    within = sorted(path.parent for path in folder.glob("*/fitted.toml"))
-    members = [folder] if (folder / "fitted.toml").is_file() or not within else within
-    return {path.name: read_knowledge(path) for path in members}
+    return {resolve_gpu(path.name).name: by_name(group(path)) for path in folders}
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ The same again after a calibration: a minute on the new GPU, 20 measured kernels
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from advisor.predict.knowledge import Knowledge
 from advisor.predict.training.samples import Samples
 from advisor.types import GpuSpec, Trace
 from benchmarks.accuracy.end_to_end import evaluate
+from benchmarks.accuracy.kernels import Floors
 from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.models import Workload
 from benchmarks.accuracy.op_predictions import errors_of_seeds
@@ -31,6 +32,14 @@ _DRAWN = (
 )
 _CALIBRATION_KERNELS = 20
 _SEED = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredKernels:
+    """Measured calls, and what launching and timing them cost."""
+
+    samples: Samples
+    floors_s: Floors
 
 
 def drawn(samples: Samples, gpu: str) -> Samples:
@@ -59,17 +68,17 @@ def leave_one_out(
     rows: Sequence[Measured],
     traces: Mapping[Workload, Trace],
     noise: Sequence[LabelNoise | None],
-    samples: Samples | None,
+    kernels: MeasuredKernels | None,
     calibrate: Calibrate | None = None,
 ) -> dict[str, Any]:
     """By GPU: its rows and kernels ``unseen``, and ``calibrated`` where there is a calibration."""
     found: dict[str, Any] = {}
     for gpu, members in left_out.items():
-        found[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, samples)}
-        if calibrate is not None and samples is not None:
-            few, spec = drawn(samples, gpu), load_gpus()[gpu]
+        found[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, kernels)}
+        if calibrate is not None and kernels is not None:
+            few, spec = drawn(kernels.samples, gpu), load_gpus()[gpu]
             adapted = {name: calibrate(member, spec, few) for name, member in members.items()}
-            found[gpu]["calibrated"] = _scored(gpu, adapted, rows, traces, noise, samples)
+            found[gpu]["calibrated"] = _scored(gpu, adapted, rows, traces, noise, kernels)
     return found
 
 
@@ -79,13 +88,14 @@ def _scored(
     rows: Sequence[Measured],
     traces: Mapping[Workload, Trace],
     noise: Sequence[LabelNoise | None],
-    samples: Samples | None,
+    kernels: MeasuredKernels | None,
 ) -> dict[str, Any]:
     own = [(row, label) for row, label in zip(rows, noise, strict=True) if row.gpu.name == gpu]
     scored: dict[str, Any] = {"rows": [], "summary": {}, "kernels": []}
     if own:
         scored |= evaluate([row for row, _ in own], traces, members, [label for _, label in own])
-    if samples is not None:
-        of_gpu = samples.where(samples.gpus == gpu)
-        scored["kernels"] = [asdict(errors) for errors in errors_of_seeds(of_gpu, members.values())]
+    if kernels is not None:
+        of_gpu = kernels.samples.where(kernels.samples.gpus == gpu)
+        errors = errors_of_seeds(of_gpu, members.values(), kernels.floors_s)
+        scored["kernels"] = [asdict(found) for found in errors]
     return scored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from advisor.predict.knowledge import Knowledge
 from advisor.predict.methods import op_times
 from advisor.predict.training.samples import Samples
 from advisor.types import GpuSpec, MemoryUse, Op, Precision, Trace
-from benchmarks.accuracy.kernels import KernelErrors, kernel_errors, mean_of_seeds
+from benchmarks.accuracy.kernels import Floors, KernelErrors, kernel_errors, mean_of_seeds
 
 _UNKNOWN_MEMORY = MemoryUse(
     parameter_bytes=None, gradient_bytes=None, optimizer_bytes=None, activation_bytes=None, peak_bytes=None
@@ -40,10 +41,10 @@ def kernel_times(
     return p50_s[where], sigma[where]
 
 
-def errors_of_seeds(samples: Samples, members: Iterable[Knowledge]) -> list[KernelErrors]:
+def errors_of_seeds(samples: Samples, members: Iterable[Knowledge], floors_s: Floors) -> list[KernelErrors]:
     """Errors on measured kernels, the mean over several seeds."""
     return mean_of_seeds(
-        [kernel_errors(samples, lambda ops, gpu, m=member: kernel_times(ops, gpu, m)) for member in members]
+        [kernel_errors(samples, partial(kernel_times, knowledge=member), floors_s) for member in members]
     )
 
 

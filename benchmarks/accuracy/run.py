@@ -9,13 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.errors import InputError
+from advisor.gpus import catalog_path
 from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
-from advisor.types import Trace
+from advisor.types import GpuSpec, Op, Trace
 from benchmarks.accuracy.end_to_end import evaluate
-from benchmarks.accuracy.knowledge_files import hashes, read_left_out
+from benchmarks.accuracy.kernels import floors_of
+from benchmarks.accuracy.knowledge_files import by_name, group, hashes, left_out_groups
 from benchmarks.accuracy.label_noise import CLEAN, LabelNoise, noise_of
-from benchmarks.accuracy.left_out import Calibrate, leave_one_out
+from benchmarks.accuracy.left_out import Calibrate, MeasuredKernels, leave_one_out
 from benchmarks.accuracy.models import Workload, traces_of
 from benchmarks.accuracy.op_predictions import errors_of_seeds, kernel_times
 from benchmarks.accuracy.op_traces import OpTrace, read_op_traces
@@ -57,12 +62,14 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         CatalogError: a folder holds no knowledge.
         ProfileError: a model cannot be built or run.
     """
-    members = _members(inputs.knowledge)
+    folders = _folders(inputs.knowledge)
+    without = left_out_groups(inputs.leave_one_out) if inputs.leave_one_out else {}
     rows = read_rows(inputs.end_to_end, inputs.configs)
     layers = {row.workload.model: row.num_layers for row in rows if row.num_layers}
     op_traces = read_op_traces(inputs.op_traces, layers) if inputs.op_traces else ()
-    left_out = read_left_out(inputs.leave_one_out) if inputs.leave_one_out else {}
-    samples = _samples(inputs.kernels) if inputs.kernels else None
+    members = _read(folders)
+    left_out = {gpu: _read(seeds) for gpu, seeds in without.items()}
+    kernels = _kernels(inputs.kernels, next(iter(members.values()))) if inputs.kernels else None
     noise = [noise_of(row, op_traces) for row in rows]
     traces = _traces(rows, inputs.configs, say)
     say("predicting")
@@ -72,12 +79,12 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
     return Results(
         command=command,
         date=date,
-        hashes={name: hashes(member.folder) for name, member in members.items()},
+        hashes=_hashes(folders, without),
         end_to_end=end_to_end,
-        kernels=errors_of_seeds(samples, members.values()) if samples is not None else [],
+        kernels=errors_of_seeds(kernels.samples, members.values(), kernels.floors_s) if kernels else [],
         scaled=scaled,
         scaled_clean=_clean(scaled, rows, noise),
-        left_out=leave_one_out(left_out, rows, traces, noise, samples, CALIBRATE),
+        left_out=leave_one_out(left_out, rows, traces, noise, kernels, CALIBRATE),
         throughput=throughput,
         speed_ups=pairs,
     )
@@ -95,22 +102,34 @@ def _third_party(
         raise InputError(f"cannot read published throughput in {str(folder)!r}: {error}") from error
 
 
-def _members(folders: Sequence[Path]) -> dict[str, Knowledge]:
-    if not folders:
-        return {SHIPPED: shipped()}
-    names = [folder.name for folder in folders]
-    # Seeds of one training may lie in folders of equal names.
-    texts = names if len(set(names)) == len(names) else [str(folder) for folder in folders]
-    return {text: read_knowledge(folder) for text, folder in zip(texts, folders, strict=True)}
+def _folders(given: Sequence[Path]) -> dict[str, Path]:
+    if not given:
+        return {SHIPPED: catalog_path("fitted.toml").parent}
+    return by_name([member for folder in given for member in group(folder)])
 
 
-def _samples(folder: Path) -> Any:
+def _read(folders: Mapping[str, Path]) -> dict[str, Knowledge]:
+    return {name: shipped() if name == SHIPPED else read_knowledge(path) for name, path in folders.items()}
+
+
+def _hashes(
+    folders: Mapping[str, Path], without: Mapping[str, Mapping[str, Path]]
+) -> dict[str, dict[str, str]]:
+    left_out = {
+        f"without {gpu}, {name}": path for gpu, seeds in without.items() for name, path in seeds.items()
+    }
+    return {name: hashes(path) for name, path in {**folders, **left_out}.items()}
+
+
+def _kernels(folder: Path, knowledge: Knowledge) -> MeasuredKernels:
     from advisor.predict.training.neusight import read_kernels
 
     try:
-        return read_kernels(folder)
+        samples = read_kernels(folder)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"cannot read measured kernels: {error}") from error
+    floors_s = floors_of(samples, partial(kernel_times, knowledge=knowledge))
+    return MeasuredKernels(samples=samples, floors_s=floors_s)
 
 
 def _traces(rows: Sequence[Measured], configs: Path, say: Callable[[str], None]) -> dict[Workload, Trace]:
@@ -137,7 +156,7 @@ def _scaled(
     return found
 
 
-def _median_s(ops: Any, gpu: Any, *, knowledge: Knowledge) -> Any:
+def _median_s(ops: Sequence[Op], gpu: GpuSpec, *, knowledge: Knowledge) -> NDArray[np.float64]:
     return kernel_times(ops, gpu, knowledge)[0]
 
 

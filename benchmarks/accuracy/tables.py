@@ -92,7 +92,8 @@ def _noise(noise: Mapping[str, float | None] | None) -> str:
 
 
 def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+.1f}"
+    # Nothing has no sign: -0.0 + 0.0 is 0.0.
+    return "-" if value is None else f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
 def kernel_table(errors: Sequence[KernelErrors]) -> str:

@@ -18,15 +18,16 @@ from benchmarks.accuracy.rows import Measured
 
 HEADER = ("gpu", "model", "mode", "seq_len", "batch_size", "num_layers", "measured_ms", "forward_ms",
           "backward_ms", "other_ms")  # fmt: skip
-NODE_HEADER = ("node", "op", "target", "args", "kwargs", "input_shapes", "output_shape", "dtype", "forward_ms",
-               "backward_ms", "accumulate_ms")  # fmt: skip
+NODE_HEADER = ("node", "op", "target", "args", "kwargs", "input_shapes", "output_shape", "dtype",
+               "forward_ms", "backward_ms", "accumulate_ms")  # fmt: skip
 TINY = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64, "vocab_size": 256}
 
 
 def line(**changes):
     """A row of a measurement file as texts."""
-    texts = {"gpu": "T4", "model": "tiny", "mode": "inf", "seq_len": "32", "batch_size": "2", "num_layers": "2.0",
-             "measured_ms": "10.0", "forward_ms": "10.0", "backward_ms": "0.0", "other_ms": "12.0"}  # fmt: skip
+    texts = {"gpu": "T4", "model": "tiny", "mode": "inf", "seq_len": "32", "batch_size": "2",
+             "num_layers": "2.0", "measured_ms": "10.0", "forward_ms": "10.0", "backward_ms": "0.0",
+             "other_ms": "12.0"}  # fmt: skip
     return texts | {name: str(value) for name, value in changes.items()}
 
 

@@ -1,4 +1,4 @@
-"""Operators of whole models: what is read, what timing costs, how often a layer runs, how noisy a label is."""
+"""Operators of whole models: what is read, what timing costs, layers, and the noise of labels."""
 
 import gzip
 
@@ -152,7 +152,7 @@ def test_six_per_cent_is_clean(noise, label):
 @pytest.mark.shared
 @needs_shared
 def test_the_noise_of_the_published_labels():
-    """The worst are those the data's README names: A100-40 BERT and GPT-2, A100-80 forward, T4 within 12 %."""
+    """The worst are those that the data's README names: A100-40 BERT and GPT-2, A100-80 forward."""
     folder = SHARED / "measurements"
     rows = read_rows(folder / "end_to_end.csv", folder / "model_configs")
     layers = {row.workload.model: row.num_layers for row in rows if row.num_layers}
