@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,11 +52,17 @@ def traces_of(workloads: Iterable[Workload], configs: Path) -> Iterator[tuple[Wo
         raise InputError("models are built by transformers: pip install 'gpu-advisor[frameworks]'.")
     # Threads of torch do not survive a fork: the workers start afresh, and only what they profile forks.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
+    # An interrupt is told once, by us.
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(
+        _PROCESSES, mp_context=context, initializer=signal.signal, initargs=ignore
+    ) as pool:
         futures = {pool.submit(trace_of, each, configs): each for each in dict.fromkeys(workloads)}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise ProfileError("a profiling process was ended, perhaps for its memory: free some.") from error
         finally:
             pool.shutdown(cancel_futures=True)
 

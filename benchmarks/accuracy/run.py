@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -98,7 +99,7 @@ def _third_party(
     say("profiling models of published tables")
     try:
         return list(scores(folder, knowledge)), list(speed_ups(folder, knowledge))
-    except (OSError, LookupError) as error:
+    except (OSError, LookupError, ValueError) as error:
         raise InputError(f"cannot read published throughput in {str(folder)!r}: {error}") from error
 
 
@@ -126,7 +127,7 @@ def _kernels(folder: Path, knowledge: Knowledge) -> MeasuredKernels:
 
     try:
         samples = read_kernels(folder)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise InputError(f"cannot read measured kernels: {error}") from error
     floors_s = floors_of(samples, partial(kernel_times, knowledge=knowledge))
     return MeasuredKernels(samples=samples, floors_s=floors_s)
