@@ -24,7 +24,7 @@ from advisor.types import Phase, Trace
 
 # What the loss runs forward: it was not timed, its backward pass was.
 _UNTIMED = ("aten::_log_softmax", "aten::nll_loss_forward")
-_BERT_HEADS = {"train": "AutoModelForPreTraining", "inf": "AutoModelForSequenceClassification"}
+_ENCODER_HEADS = {"train": "AutoModelForPreTraining", "inf": "AutoModelForSequenceClassification"}
 _PROCESSES = 2
 
 
@@ -114,9 +114,13 @@ def _builder(document: dict[str, Any], workload: Workload) -> Callable[[], Any]:
 
 
 def _head(config: Any, mode: str) -> str:
+    """BERT can also be a decoder, and was none in these measurements."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING as DECODERS
+
     if config.is_encoder_decoder:
         return "AutoModelForSeq2SeqLM"
-    return _BERT_HEADS[mode] if config.model_type == "bert" else "AutoModelForCausalLM"
+    is_encoder = config.model_type == "bert" or type(config) not in DECODERS
+    return _ENCODER_HEADS[mode] if is_encoder else "AutoModelForCausalLM"
 
 
 def _infer(state: Any) -> None:

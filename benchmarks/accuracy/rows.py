@@ -65,7 +65,7 @@ def read_rows(path: Path, configs: Path) -> tuple[Measured, ...]:
     models = sorted(file.stem for file in configs.glob("*.json"))
     faults = [f"line {number}: {fault}" for number, row in lines for fault in _faults(row, models, configs)]
     if faults:
-        raise InputError("\n  ".join([f"{str(path)!r} has {len(faults)} faults:", *faults]))
+        raise InputError("\n  ".join([f"{str(path)!r} cannot be used:", *faults]))
     return tuple(_measured(row) for _, row in lines)
 
 

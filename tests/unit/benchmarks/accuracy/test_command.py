@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.types import Phase
 from benchmarks.accuracy.__main__ import main
+from benchmarks.accuracy.models import Workload, trace_of
 from tests.shared import SHARED, needs_shared
 from tests.unit.benchmarks.accuracy.builders import line, write_measurements, write_op_trace
 
@@ -82,6 +84,24 @@ def test_a_broken_configuration(tmp_path, capsys, config, code, words):
     assert ended.value.code == code
     assert words in err
     assert "Traceback" not in err
+
+
+@pytest.mark.torch
+@needs_transformers
+@pytest.mark.parametrize(
+    "config",
+    [{"model_type": "t5", "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 1, "num_heads": 2},
+     {"model_type": "distilbert", "dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 64},
+     {"model_type": "llama", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+      "num_attention_heads": 2}],
+    ids=lambda config: config["model_type"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["train", "inf"])
+def test_models_that_nobody_measured_are_built(tmp_path, config, mode):
+    (tmp_path / "new.json").write_text(json.dumps(config | {"vocab_size": 100}))
+    trace = trace_of(Workload(model="new", mode=mode, seq_len=16, batch_size=2), tmp_path)
+    phases = {op.phase for op in trace.ops}
+    assert phases == ({Phase.FORWARD, Phase.BACKWARD} if mode == "train" else {Phase.FORWARD})
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,6 @@ def test_near_names_are_proposed(tmp_path):
 
 def test_all_faults_are_told_at_once(tmp_path):
     message = refused(tmp_path, line(gpu="B9000", measured_ms="x"), line(model="none"))
-    assert "3 faults" in message
     assert message.count("line 2: ") == 2
     assert message.count("line 3: ") == 1
 
