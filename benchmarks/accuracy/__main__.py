@@ -76,6 +76,8 @@ def _evaluate(options: argparse.Namespace, command: str) -> None:
         leave_one_out=options.leave_one_out,
         knowledge=tuple(options.knowledge),
     )
+    if options.json and not options.json.parent.is_dir():
+        raise InputError(f"no folder {str(options.json.parent)!r} to write to: make it, or choose another.")
     today = datetime.now(UTC).date().isoformat()
     results = run(inputs, command=f"python -m benchmarks.accuracy {command}", date=today, say=tell)
     print("\n\n".join(f"## {title}\n\n{text}" for title, text in all_tables(results)))

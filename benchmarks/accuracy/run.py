@@ -28,8 +28,8 @@ from benchmarks.accuracy.op_traces import OpTrace, read_op_traces
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.rows import Measured, read_rows
 from benchmarks.accuracy.scaling import Scaled, scaled_pairs
-from benchmarks.published import Score, scores
-from benchmarks.speedups import SpeedUp, speed_ups
+from benchmarks.published import CASES, Score, scores
+from benchmarks.speedups import FILE, SpeedUp, speed_ups
 
 SHIPPED = "shipped"
 # Adapts a knowledge to a GPU from 20 of its kernels; None as long as the product cannot.
@@ -63,6 +63,7 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         CatalogError: a folder holds no knowledge.
         ProfileError: a model cannot be built or run.
     """
+    _check_tables(inputs.third_party)
     folders = _folders(inputs.knowledge)
     without = left_out_groups(inputs.leave_one_out) if inputs.leave_one_out else {}
     rows = read_rows(inputs.end_to_end, inputs.configs)
@@ -89,6 +90,13 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         throughput=throughput,
         speed_ups=pairs,
     )
+
+
+def _check_tables(folder: Path | None) -> None:
+    names = sorted({FILE, *(case.file for case in CASES)})
+    missing = [name for name in names if folder is not None and not (folder / name).is_file()]
+    if missing:
+        raise InputError(f"published throughput: no {' and no '.join(missing)} in {str(folder)!r}.")
 
 
 def _third_party(
