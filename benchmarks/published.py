@@ -17,6 +17,7 @@ from pathlib import Path
 
 from advisor.gpus import resolve_gpu
 from advisor.predict import predict
+from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile
 from advisor.types import Trace
 
@@ -137,10 +138,11 @@ def published(case: Case, folder: Path) -> float:
     return statistics.fmean(found)
 
 
-def scores(folder: Path) -> Iterator[Score]:
+def scores(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Score]:
     """Every case, in order."""
     for case in CASES:
-        interval = predict(trace_of(case.script, case.arguments), resolve_gpu(case.gpu)).iteration_s
+        trace = trace_of(case.script, case.arguments)
+        interval = predict(trace, resolve_gpu(case.gpu), knowledge=knowledge).iteration_s
         yield Score(
             case=case,
             published=published(case, folder),

@@ -19,6 +19,7 @@ from advisor.predict.exchange import (
 )
 from advisor.predict.families import base_name, is_known
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
+from advisor.predict.knowledge import Knowledge
 from advisor.predict.loading import (
     UNCOUNTED,
     WAITING,
@@ -62,13 +63,20 @@ UNKNOWN_GRADIENTS = (
 HOST = "waiting for the host"
 
 
-def predict(trace: Trace, gpu: GpuSpec, num_gpus: int = 1) -> IterationEstimate:
+def predict(
+    trace: Trace,
+    gpu: GpuSpec,
+    num_gpus: int = 1,
+    *,
+    knowledge: Knowledge | None = None,  # noqa: ARG001
+) -> IterationEstimate:
     """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
 
     Args:
         trace: one steady iteration of the script.
         gpu: the destination.
         num_gpus: GPUs of one node, by data parallelism if more than one.
+        knowledge: what the prediction rests on, by default what the catalog ships.
 
     Raises:
         ValueError: ``num_gpus`` is below 1 or the trace has no operators.

@@ -1,0 +1,52 @@
+"""The report of an evaluation: ``README.md`` with all tables, and charts beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.errors import InputError
+from advisor.files import write_atomically
+from benchmarks.accuracy.results import Results
+from benchmarks.accuracy.tables import all_tables, markdown
+
+_SOURCES = """\
+Measurements and other predictors: NeuSight (ASPLOS'25), (c) 2025 Georgia Institute of Technology and
+Microsoft Corporation, MIT licence: PyTorch 2.1, CUDA 12.1, FP32 without TF32. Published throughput: NVIDIA
+DeepLearningExamples and MosaicML llm-foundry. Labels are not free of error: where operators were measured one
+by one, the row says how far their sum is from the iteration."""
+
+
+def write_report(results: Results, folder: Path) -> None:
+    """Write ``README.md`` and its charts; the folder is made.
+
+    Raises:
+        InputError: matplotlib is not installed.
+        OSError: the folder cannot be written.
+    """
+    try:
+        from benchmarks.accuracy.charts import write_charts
+    except ImportError as error:
+        raise InputError(f"charts need matplotlib ({error}): pip install 'gpu-advisor[dev]'.") from error
+    folder.mkdir(parents=True, exist_ok=True)
+    found = results.end_to_end
+    captions = write_charts(found["rows"], found["summary"], folder)
+    images = "\n\n".join(f"![{caption}]({name})" for name, caption in captions.items())
+    sections = [f"## {title}\n\n{text}" for title, text in all_tables(results)]
+    page = "\n\n".join([_head(results), sections[0], images, *sections[1:]])
+    write_atomically(folder / "README.md", f"{page}\n".encode())
+
+
+def _head(results: Results) -> str:
+    files = [
+        [name, file, f"`{digest}`"]
+        for name, found in results.hashes.items()
+        for file, digest in found.items()
+    ]
+    return "\n\n".join(
+        [
+            "# Accuracy",
+            f"Written on {results.date} by\n\n```\n{results.command}\n```",
+            _SOURCES,
+            markdown(["knowledge", "file", "SHA-256"], files),
+        ]
+    )

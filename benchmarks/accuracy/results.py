@@ -1,0 +1,60 @@
+"""What one run of the harness found, and its JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.accuracy.kernels import KernelErrors
+from benchmarks.accuracy.scaling import Scaled, errors_by_weight
+from benchmarks.published import Score
+from benchmarks.speedups import SpeedUp
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Parts that were not asked for are empty.
+
+    Attributes:
+        command: as typed.
+        date: the day of the run.
+        hashes: file -> SHA-256, by knowledge.
+        end_to_end: ``rows``, ``by_knowledge`` and ``summary``.
+        kernels: of single operators, the mean over seeds.
+        scaled: iterations of one GPU made from operators of another, of all seeds.
+        scaled_clean: those between iterations with clean labels.
+        left_out: by GPU, ``unseen`` and perhaps ``calibrated``.
+    """
+
+    command: str
+    date: str
+    hashes: Mapping[str, Mapping[str, str]]
+    end_to_end: Mapping[str, Any]
+    kernels: Sequence[KernelErrors] = ()
+    scaled: Sequence[Scaled] = ()
+    scaled_clean: Sequence[Scaled] = ()
+    left_out: Mapping[str, Any]
+    throughput: Sequence[Score] = ()
+    speed_ups: Sequence[SpeedUp] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented contract: ``rows`` and ``summary``, and what else was asked for."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "command": self.command,
+            "date": self.date,
+            "knowledge": self.hashes,
+            **self.end_to_end,
+            "kernels": [asdict(errors) for errors in self.kernels],
+            "scaling": {
+                name: {f"{weight:g}": found for weight, found in errors_by_weight(pairs).items()}
+                for name, pairs in (("all", self.scaled), ("clean", self.scaled_clean))
+                if pairs
+            },
+            "left_out": self.left_out,
+            "throughput": [asdict(score) | {"error": score.error} for score in self.throughput],
+            "speed_ups": [asdict(pair) | {"error": pair.error} for pair in self.speed_ups],
+        }

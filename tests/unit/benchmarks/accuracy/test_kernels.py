@@ -1,0 +1,118 @@
+"""Single operators: the cost of a call is found, and errors are those of the kernel."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.predict.interval import Z90
+from advisor.predict.knowledge import shipped
+from advisor.predict.training.samples import Samples
+from benchmarks.accuracy.kernels import floors_of, kernel_errors, mean_of_seeds
+from benchmarks.accuracy.op_predictions import errors_of_seeds, kernel_times
+from tests.shared import SHARED, needs_shared
+from tests.unit.benchmarks.accuracy.builders import make_op, make_samples
+
+SIZES = np.arange(1, 201) * 1000
+SECONDS_PER_BYTE = 1e-11
+
+
+def true_s(ops):
+    return np.array([op.bytes for op in ops]) * SECONDS_PER_BYTE
+
+
+def perfect(ops, gpu, sigma=0.1):
+    return true_s(ops), np.full(len(ops), sigma)
+
+
+def measured(floor_s, factor=1.0, **options):
+    time_s = SIZES * 12 * SECONDS_PER_BYTE * factor + floor_s
+    return make_samples(SIZES, time_s, **options)
+
+
+@given(floor_s=st.floats(1e-6, 1e-3))
+def test_a_perfect_predictor_finds_the_floor_and_has_no_error(floor_s):
+    samples = measured(floor_s)
+    floors_s = floors_of(samples, perfect)
+    assert floors_s["T4", "add"] == pytest.approx(floor_s)
+    for errors in kernel_errors(samples, perfect, floors_s):
+        assert errors.mean == pytest.approx(0.0, abs=1e-9)
+        assert errors.coverage == 1.0
+
+
+def test_groups_are_kinds_and_all_by_gpu_and_split():
+    keys = (("add", "T4", "train"), ("mul", "T4", "train"), ("add", "T4", "test"), ("add", "P4", "train"))
+    parts = [measured(1e-5, kind=kind, gpu=gpu, split=split) for kind, gpu, split in keys]
+    samples = Samples.joined(parts)
+    found = kernel_errors(samples, perfect, floors_of(samples, perfect))
+    assert [(e.gpu, e.split, e.kind, e.rows) for e in found] == [
+        ("P4", "train", "add", 200), ("P4", "train", "all", 200),
+        ("T4", "test", "add", 200), ("T4", "test", "all", 200),
+        ("T4", "train", "add", 200), ("T4", "train", "mul", 200), ("T4", "train", "all", 400),
+    ]  # fmt: skip
+    assert [e.floor_s is None for e in found if e.kind == "all"] == [True] * 3
+
+
+def test_floors_come_from_the_training_split_or_from_other_gpus():
+    samples = Samples.joined(
+        [measured(2e-5), measured(9e-5, split="test"), measured(9e-5, gpu="P4", split="test")]
+    )
+    assert floors_of(samples, perfect) == {
+        ("T4", "add"): pytest.approx(2e-5),
+        ("P4", "add"): pytest.approx(2e-5),
+    }
+    alone = measured(9e-5, split="test")
+    assert floors_of(alone, perfect) == {("T4", "add"): 0.0}
+
+
+def test_no_floor_is_negative():
+    assert floors_of(measured(0.0, factor=0.5), perfect)["T4", "add"] == 0.0
+
+
+def test_bias_is_signed_and_errors_are_not():
+    samples = measured(0.0, factor=2.0)
+    (errors, _) = kernel_errors(samples, perfect, {("T4", "add"): 0.0})
+    assert errors.bias == pytest.approx(-0.5)
+    assert errors.median == errors.mean == errors.p90 == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("factor", "inside"), [(1.05, 1.0), (0.95, 1.0), (1.4, 0.0), (0.7, 0.0)])
+def test_coverage_is_that_of_the_kernel_without_its_floor(factor, inside):
+    samples = measured(1e-5, factor=factor)
+    sigma = np.log(1.2) / Z90
+    (errors, _) = kernel_errors(samples, lambda ops, gpu: perfect(ops, gpu, sigma), {("T4", "add"): 1e-5})
+    assert errors.coverage == inside
+
+
+def test_seeds_are_averaged():
+    floors_s = {("T4", "add"): 0.0}
+    members = [kernel_errors(measured(0.0, factor=factor), perfect, floors_s) for factor in (1.0, 2.0)]
+    found = mean_of_seeds(members)
+    assert [errors.mean for errors in found] == pytest.approx([0.25, 0.25])
+    assert [errors.rows for errors in found] == [200, 200]
+
+
+def test_the_product_times_equal_operators_once_and_alike():
+    from advisor.gpus import resolve_gpu
+
+    small, large = make_op(1000), make_op(10**8)
+    p50_s, sigma = kernel_times([large, small, large], resolve_gpu("V100-PCIE-32GB"), shipped())
+    assert p50_s[0] == p50_s[2] > p50_s[1] > 0
+    # 1.2 GB at some 830 GB/s.
+    assert p50_s[0] == pytest.approx(1.45e-3, rel=0.1)
+    assert (sigma > 0).all()
+
+
+@pytest.mark.shared
+@needs_shared
+def test_published_kernels_of_the_shipped_constants():
+    from advisor.predict.training.neusight import read_kernels
+
+    samples = read_kernels(SHARED / "measurements" / "kernels", ("add", "gelu", "softmax"))
+    times = lambda ops, gpu: kernel_times(ops, gpu, shipped())  # noqa: E731
+    floors_s = floors_of(samples, times)
+    assert all(2e-5 < floor < 9e-5 for floor in floors_s.values())
+    found = errors_of_seeds(samples, [shipped()], floors_s)
+    streaming = [e for e in found if e.kind in ("add", "gelu") and e.split == "test"]
+    assert len(streaming) == 11
+    assert all(errors.median < 0.05 for errors in streaming), streaming
