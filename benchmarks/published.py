@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.published --third-party DIR`` profiles the examples with the published batch sizes and
 prints a Markdown table. DIR holds NVIDIA's DeepLearningExamples and MosaicML's llm-foundry tables. Rows that
-served to fit an assumed constant (``tools/assumed_constants.toml``) are marked and not scored.
+served to fit an assumed constant (``assumed_constants.toml`` of the training) are marked and not scored.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Pairs of rows of NVIDIA's DeepLearningExamples with the same model, batch and precision (FP32 on V100 is TF32
 on A100), one GPU each. Pairs with a row that served to fit an assumed constant are marked
-(``tools/assumed_constants.toml``).
+(``advisor/predict/training/assumed_constants.toml``).
 Printed by ``python -m benchmarks.accuracy --third-party DIR``.
 """
 

@@ -19,7 +19,7 @@ from advisor.predict.exchange import (
 )
 from advisor.predict.families import base_name, is_known
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
-from advisor.predict.knowledge import Knowledge
+from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import (
     UNCOUNTED,
     WAITING,
@@ -64,11 +64,7 @@ HOST = "waiting for the host"
 
 
 def predict(
-    trace: Trace,
-    gpu: GpuSpec,
-    num_gpus: int = 1,
-    *,
-    knowledge: Knowledge | None = None,  # noqa: ARG001
+    trace: Trace, gpu: GpuSpec, num_gpus: int = 1, *, knowledge: Knowledge | None = None
 ) -> IterationEstimate:
     """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
 
@@ -76,23 +72,26 @@ def predict(
         trace: one steady iteration of the script.
         gpu: the destination.
         num_gpus: GPUs of one node, by data parallelism if more than one.
-        knowledge: what the prediction rests on, by default what the catalog ships.
+        knowledge: constants and networks, by default what ships.
 
     Raises:
         ValueError: ``num_gpus`` is below 1 or the trace has no operators.
-        CatalogError: the fitted constants are missing.
+        CatalogError: constants or networks are missing or broken.
     """
-    return predict_counts(trace, gpu, [num_gpus])[0]
+    return predict_counts(trace, gpu, [num_gpus], knowledge=knowledge)[0]
 
 
-def predict_counts(trace: Trace, gpu: GpuSpec, counts: Sequence[int]) -> tuple[IterationEstimate, ...]:
+def predict_counts(
+    trace: Trace, gpu: GpuSpec, counts: Sequence[int], *, knowledge: Knowledge | None = None
+) -> tuple[IterationEstimate, ...]:
     """As :func:`predict` for several counts of one GPU; operators are timed once."""
     if not trace.ops:
         raise ValueError("the trace has no operators")
     if min(counts) < 1:
         raise ValueError(f"num_gpus must be 1 or more, got {min(counts)}")
-    constants = constants_for(gpu)
-    times = op_times(trace, gpu, constants)
+    knowledge = knowledge or shipped()
+    constants = constants_for(gpu, knowledge)
+    times = op_times(trace, gpu, knowledge)
     return tuple(_estimate(trace, gpu, constants, num_gpus, times) for num_gpus in counts)
 
 
@@ -113,7 +112,7 @@ def _estimate(
     device_s = gpu_s + host_s + communication_s
     waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
     variance = (
-        (sigma_of(times, constants) * gpu_s) ** 2
+        (sigma_of(times) * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from advisor.errors import CalibrationError, RecordingError
 from advisor.gpus import resolve_gpu
 from advisor.predict.calibrate import FittedConstant, fit_offset
+from advisor.predict.calibration_files import CORRECTIONS
 from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
+from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.learned.shapes import FAMILIES, shape_of
+from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.recording_io import Header, Measurement, Recording
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
@@ -59,6 +64,7 @@ def calibrate(recording: Recording) -> Calibration:
         fit_offset(name, values[name], kernels, predict_s, KERNEL_FLOOR_S)
         for name, kernels in sorted(_by_constant(recording, gpu, before).items())
     )
+    fitted += learned_offsets(recording.measurements, gpu, shipped())
     if not fitted:
         raise CalibrationError(
             "the recording holds no matrix product, convolution, normalisation or element-wise operator that"
@@ -69,6 +75,34 @@ def calibrate(recording: Recording) -> Calibration:
         source=_source(recording.header),
         constants=fitted,
         warnings=(*drift_warnings(recording), *_spread_warnings(fitted)),
+    )
+
+
+def learned_offsets(
+    kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Knowledge
+) -> tuple[FittedConstant, ...]:
+    """For each family of networks, the part of the rate it expects that the GPU reaches.
+
+    Args:
+        kernels: measured ones; those too small, or that no network knows, do not count.
+        gpu: what they were measured on.
+        knowledge: the networks.
+    """
+    asked = replace(knowledge, corrections={gpu.name: dict.fromkeys(FAMILIES, 1.0)})
+    constants = constants_for(gpu, knowledge)
+
+    def predict_s(op: Op, precision: Precision) -> float:
+        return float(learned_times([op], gpu, constants, precision, asked).time_s[0])
+
+    by_family: dict[str, list[Measurement]] = {}
+    for kernel in kernels:
+        shape = shape_of(kernel.op)
+        is_large = kernel.time_s >= _LEAST_S
+        if shape is not None and is_large and not math.isnan(predict_s(kernel.op, kernel.precision)):
+            by_family.setdefault(shape.family, []).append(kernel)
+    return tuple(
+        fit_offset(f"{CORRECTIONS}.{family}", 1.0, found, predict_s, KERNEL_FLOOR_S)
+        for family, found in sorted(by_family.items())
     )
 
 

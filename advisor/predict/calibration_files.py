@@ -12,6 +12,8 @@ from advisor.files import write_atomically
 
 # How the source of every calibration begins.
 CALIBRATED = "calibrated on this machine"
+# The table of what the GPU reaches of the learned rates, by family of networks.
+CORRECTIONS = "learned"
 _MOST_FRACTION = 2.0
 
 

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import statistics
-import tomllib
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from advisor.errors import CatalogError
-from advisor.gpus import catalog_path, load_gpus
-from advisor.predict.calibration_files import CALIBRATED, read_calibration
+from advisor.gpus import load_gpus
+from advisor.predict.calibration_files import CALIBRATED, CORRECTIONS, read_calibration
+from advisor.predict.knowledge import Knowledge, shipped
 from advisor.types import FittedConstants, GpuSpec
 
 Table = Mapping[str, Any]
 
 
-@cache
-def _tables() -> Table:
-    path = catalog_path("fitted.toml")
-    try:
-        return tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise CatalogError(f"cannot read {str(path)!r}: {error}. Reinstall gpu-advisor.") from error
-
-
-def constants_for(gpu: GpuSpec) -> FittedConstants:
-    """The constants of one GPU, each with where it comes from.
+def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedConstants:
+    """The constants of one GPU, each with where it comes from, by default as shipped.
 
     Per constant the first that exists counts: calibrated on this machine; fitted on this GPU; the median
     over the fitted GPUs of its architecture; the assumption for its architecture; the assumption for all.
@@ -36,7 +25,7 @@ def constants_for(gpu: GpuSpec) -> FittedConstants:
     """
     values: dict[str, float] = {}
     origin: dict[str, str] = {}
-    for source, table in _layers(gpu):
+    for source, table in _layers(gpu, (knowledge or shipped()).tables):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
@@ -56,8 +45,7 @@ def constants_for(gpu: GpuSpec) -> FittedConstants:
 _MEASURED = "fitted to measurements on this GPU"
 
 
-def _layers(gpu: GpuSpec) -> list[tuple[str, Table]]:
-    tables = _tables()
+def _layers(gpu: GpuSpec, tables: Table) -> list[tuple[str, Table]]:
     fitted: Mapping[str, Table] = tables["gpu"]
     relatives = [
         _flat(table)
@@ -67,9 +55,10 @@ def _layers(gpu: GpuSpec) -> list[tuple[str, Table]]:
     names = sorted({name for table in relatives for name in table})
     median = {name: statistics.median(t[name] for t in relatives if name in t) for name in names}
     assumed = tables["assumed"]
-    calibrated = read_calibration(gpu.name)
+    calibration = dict(read_calibration(gpu.name) or {})
+    calibration.pop(CORRECTIONS, None)
     return [
-        *([(str(calibrated["source"]), calibrated)] if calibrated else []),
+        *([(str(calibration["source"]), calibration)] if calibration else []),
         (_MEASURED, fitted.get(gpu.name, {})),
         (f"median of the measured {gpu.architecture} GPUs", median),
         (f"assumed for {gpu.architecture}", assumed.get(gpu.architecture, {})),

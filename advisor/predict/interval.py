@@ -1,16 +1,17 @@
-"""How sure an iteration time is, until intervals are calibrated per operator.
+"""How sure an iteration time is.
 
-The spread is log-normal: ``p90 / p50 = exp(1.2816 sigma)``. Sigma is an average over the operators'
-time of what the method is worth, wider where a constant was not fitted on the GPU itself.
+The spread is log-normal: ``p90 / p50 = exp(1.2816 sigma)``. Sigma is an average over the operators' time of
+what the method is worth: learned times say it themselves (``advisor.predict.learned``), the roofline is
+wider where a constant was not fitted on the GPU itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Protocol
 
-from advisor.predict.methods import OpTime
-from advisor.types import FittedConstants, Interval, Method
+from advisor.types import Interval
 
 Z90 = 1.2815515655446004  # the normal distribution's 90 % quantile
 
@@ -24,21 +25,25 @@ SIGMA_COMMUNICATION = 0.4
 SIGMA_LOADING = 0.5
 
 
-def sigma_of(times: Sequence[OpTime], constants: FittedConstants) -> float:
+class Part(Protocol):
+    """Seconds, and the log-normal sigma of them."""
+
+    @property
+    def time_s(self) -> float:
+        """Seconds."""
+
+    @property
+    def sigma(self) -> float:
+        """Log-normal sigma."""
+
+
+def sigma_of(parts: Iterable[Part]) -> float:
     """Log-normal sigma of the sum: errors of one method agree in sign, so they add up linearly."""
-    total_s = sum(t.time_s for t in times)
+    members = list(parts)
+    total_s = sum(part.time_s for part in members)
     if not total_s:
         return SIGMA_ROOFLINE_ASSUMED
-    return sum(t.time_s * _op_sigma(t, constants) for t in times) / total_s
-
-
-def _op_sigma(time: OpTime, constants: FittedConstants) -> float:
-    if time.method is Method.MEASURED:
-        return SIGMA_MEASURED
-    if time.method is Method.WAVE:
-        return SIGMA_WAVE
-    fitted = time.constant in constants.measured or not time.constant
-    return SIGMA_ROOFLINE_FITTED if fitted else SIGMA_ROOFLINE_ASSUMED
+    return sum(part.time_s * part.sigma for part in members) / total_s
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

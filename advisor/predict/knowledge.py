@@ -1,34 +1,57 @@
-"""What predictions rest on: fitted constants and learned nets, as shipped or from a folder."""
+"""What predictions rest on: fitted constants and learned networks, as shipped or from a folder."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from advisor.errors import CatalogError
 from advisor.gpus import catalog_path
+from advisor.predict.learned.network import Network
+from advisor.predict.learned.weights import read_networks
+
+CONSTANTS, NETWORKS = "fitted.toml", "learned.npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """The folder it was read from; its constants and nets follow."""
+    """Constants and networks that were fitted to the same measurements.
 
-    folder: Path
+    Attributes:
+        tables: ``fitted.toml``: constants by GPU, and what is assumed for others.
+        networks: by family; empty where none were trained, which leaves the roofline.
+        corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
+            calibrated.
+    """
+
+    tables: Mapping[str, Any]
+    networks: Mapping[str, Network]
+    corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def read_knowledge(folder: Path) -> Knowledge:
-    """The knowledge of a folder that holds ``fitted.toml`` and, where nets were trained, ``learned.npz``.
+    """The knowledge of a folder that holds ``fitted.toml`` and, where networks were trained, ``learned.npz``.
 
     Raises:
-        CatalogError: there is no ``fitted.toml``.
+        CatalogError: there is no ``fitted.toml``, or one of the files is broken.
     """
-    if not (folder / "fitted.toml").is_file():
-        raise CatalogError(f"no fitted.toml in {str(folder)!r}: name a folder that the training wrote.")
-    return Knowledge(folder=folder)
+    constants, networks = folder / CONSTANTS, folder / NETWORKS
+    try:
+        tables = tomllib.loads(constants.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CatalogError(
+            f"no {CONSTANTS} in {str(folder)!r}: name a folder that the training wrote."
+        ) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CatalogError(f"cannot read {str(constants)!r}: {error}. Reinstall gpu-advisor.") from error
+    return Knowledge(tables=tables, networks=read_networks(networks) if networks.exists() else {})
 
 
 @cache
 def shipped() -> Knowledge:
     """What the catalog ships."""
-    return read_knowledge(catalog_path("fitted.toml").parent)
+    return read_knowledge(catalog_path(CONSTANTS).parent)

@@ -1,15 +1,28 @@
-"""The order of methods, per operator: what was measured beats what was scaled beats the roofline."""
+"""The order of methods, per operator: measured there, learned, scaled from where it was measured, roofline.
+
+An operator that the networks know and that was measured on another GPU is a blend: the direct prediction,
+corrected by a quarter of what the networks were off where it was measured (``docs/accuracy``: more adds the
+origin's noise).
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from advisor.gpus import resolve_gpu
 from advisor.predict import wave
+from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
+from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
+from advisor.predict.knowledge import Knowledge
+from advisor.predict.learned.times import OpTimes, learned_times
 from advisor.predict.roofline import compute_rate, op_time
 from advisor.types import FittedConstants, GpuSpec, Method, Op, Trace
+
+BLEND = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +31,7 @@ class OpTime:
 
     Attributes:
         time_s: seconds of all calls.
+        sigma: log-normal, of one call.
         method: how they were found.
         constant: the roofline's constant they rest on, empty for other methods.
     """
@@ -25,36 +39,72 @@ class OpTime:
     op: Op
     family: Family
     time_s: float
+    sigma: float
     method: Method
     constant: str
 
 
-def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> tuple[OpTime, ...]:
+def op_times(trace: Trace, gpu: GpuSpec, knowledge: Knowledge) -> tuple[OpTime, ...]:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
 
     Raises:
         UnknownGpuError: the trace's origin is not in the catalog.
+        CatalogError: this machine's calibration is broken.
     """
-    scaled_s = [math.nan] * len(trace.ops)
+    constants = constants_for(gpu, knowledge)
+    scaled_s = np.full(len(trace.ops), math.nan)
+    learned = learned_times(trace.ops, gpu, constants, trace.precision, knowledge)
     if trace.origin_gpu is not None and trace.origin_gpu != gpu.name:
 
         def peak(op: Op, spec: GpuSpec) -> float:
             return compute_rate(op, family_of(op), spec, constants, trace.precision).peak_flops_per_s
 
-        scaled_s = wave.op_times_s(trace.ops, resolve_gpu(trace.origin_gpu), gpu, peak).tolist()
+        origin = resolve_gpu(trace.origin_gpu)
+        scaled_s = wave.op_times_s(trace.ops, origin, gpu, peak)
+        learned = _blended(learned, trace, origin, knowledge)
     return tuple(
-        _op_time(op, wave_s, trace, gpu, constants) for op, wave_s in zip(trace.ops, scaled_s, strict=True)
+        _op_time(op, found_s, learned_s, sigma, trace, gpu, constants)
+        for op, found_s, learned_s, sigma in zip(
+            trace.ops, scaled_s.tolist(), learned.time_s.tolist(), learned.sigma.tolist(), strict=True
+        )
     )
 
 
-def _op_time(op: Op, wave_s: float, trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> OpTime:
+def _blended(direct: OpTimes, trace: Trace, origin: GpuSpec, knowledge: Knowledge) -> OpTimes:
+    """``direct^(1-w) * (measured * direct / direct at the origin)^w``, where there is a measurement."""
+    constants = constants_for(origin, knowledge)
+    at_origin = learned_times(trace.ops, origin, constants, trace.precision, knowledge)
+    measured_s = np.array([op.measured_s or math.nan for op in trace.ops])
+    off = np.nan_to_num(np.log(measured_s / at_origin.time_s))
+    return OpTimes(time_s=direct.time_s * np.exp(BLEND * off), sigma=direct.sigma)
+
+
+def _op_time(
+    op: Op,
+    scaled_s: float,
+    learned_s: float,
+    sigma: float,
+    trace: Trace,
+    gpu: GpuSpec,
+    constants: FittedConstants,
+) -> OpTime:
     constant = ""
     if op.measured_s is not None and trace.origin_gpu == gpu.name:
-        method, call_s = Method.MEASURED, op.measured_s
-    elif not math.isnan(wave_s):
-        method, call_s = Method.WAVE, wave_s
+        method, call_s, sigma = Method.MEASURED, op.measured_s, SIGMA_MEASURED
+    elif not math.isnan(learned_s):
+        method, call_s = Method.LEARNED, learned_s
+    elif not math.isnan(scaled_s):
+        method, call_s, sigma = Method.WAVE, scaled_s, SIGMA_WAVE
     else:
         found = op_time(op, gpu, constants, trace.precision)
         method, call_s, constant = Method.ROOFLINE, found.time_s, found.constant
-    family = family_of(op)
-    return OpTime(op=op, family=family, time_s=op.count * call_s, method=method, constant=constant)
+        is_fitted = constant in constants.measured or not constant
+        sigma = SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
+    return OpTime(
+        op=op,
+        family=family_of(op),
+        time_s=op.count * call_s,
+        sigma=sigma,
+        method=method,
+        constant=constant,
+    )

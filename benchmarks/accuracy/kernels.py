@@ -1,13 +1,13 @@
 """Single operators against measured kernels: by kind, GPU and split.
 
 A measured call holds the cost of launching and timing it, some 25 to 90 us, which a prediction of the kernel
-does not. It is fitted for each GPU and kind on the training split and added to the prediction.
+does not: ``advisor.predict.training.overhead`` fits it on the training split.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 
 from advisor.gpus import load_gpus
 from advisor.predict.interval import Z90
+from advisor.predict.training.overhead import Floors, observed_s
 from advisor.predict.training.samples import Samples
 from advisor.types import GpuSpec, Op
 
 Floats = NDArray[np.float64]
 # Seconds of one call of each operator on a GPU, and the log-normal sigma of each.
 KernelTimes = Callable[[Sequence[Op], GpuSpec], tuple[Floats, Floats]]
-# Seconds by GPU and kind.
-Floors = Mapping[tuple[str, str], float]
-_SMALLEST_PART = 0.05
-_LOW_QUANTILE = 0.1
+_ABOVE_FLOOR = 1.5
 ALL = "all"
 
 
@@ -34,7 +32,7 @@ class KernelErrors:
 
     Attributes:
         kind: the recording's name of the operator, or ``all``.
-        floor_s: seconds added to each prediction; None where kinds with floors of their own are joined.
+        floor_s: seconds of the shortest call; None where kinds with floors of their own are joined.
         bias: median of the signed error, positive where predictions are too slow.
         coverage: the part of the measurements within p10..p90.
     """
@@ -58,26 +56,6 @@ class _Predicted:
     samples: Samples
     p50_s: Floats
     sigma: Floats
-
-
-def floors_of(samples: Samples, kernel_times: KernelTimes) -> Floors:
-    """Seconds that launching and timing a call costs, for each GPU and kind of the samples.
-
-    A GPU whose training split lacks a kind takes the median floor of the other GPUs, which is the host's
-    for the most part.
-    """
-    predicted = {str(gpu): _predicted(samples, str(gpu), kernel_times) for gpu in np.unique(samples.gpus)}
-    fitted_s = {
-        (gpu, str(kind)): floor
-        for gpu, part in predicted.items()
-        for kind in np.unique(part.samples.kinds)
-        if (floor := _floor_s(part, str(kind))) is not None
-    }
-    return {
-        (gpu, str(kind)): _known_s(fitted_s, gpu, str(kind))
-        for gpu, part in predicted.items()
-        for kind in np.unique(part.samples.kinds)
-    }
 
 
 def kernel_errors(samples: Samples, kernel_times: KernelTimes, floors_s: Floors) -> list[KernelErrors]:
@@ -113,25 +91,6 @@ def _predicted(samples: Samples, gpu: str, kernel_times: KernelTimes) -> _Predic
     return _Predicted(samples=own, p50_s=p50_s, sigma=sigma)
 
 
-def _floor_s(part: _Predicted, kind: str) -> float | None:
-    """A low quantile of what the smallest kernels take beyond their prediction; None if none trains."""
-    chosen = (part.samples.kinds == kind) & (part.samples.splits == "train")
-    if not chosen.any():
-        return None
-    sizes = np.array([op.bytes for op in part.samples.ops])
-    smallest = chosen & (sizes <= np.quantile(sizes[chosen], _SMALLEST_PART))
-    beyond_s = (part.samples.time_s - part.p50_s)[smallest]
-    return max(float(np.quantile(beyond_s, _LOW_QUANTILE)), 0.0)
-
-
-def _known_s(fitted_s: Mapping[tuple[str, str], float], gpu: str, kind: str) -> float:
-    own = fitted_s.get((gpu, kind))
-    if own is not None:
-        return own
-    others = [floor for (_, known), floor in fitted_s.items() if known == kind]
-    return statistics.median(others) if others else 0.0
-
-
 def _of_gpu(part: _Predicted, gpu: str, floors_s: Floors) -> list[KernelErrors]:
     added_s = np.array([floors_s[gpu, str(kind)] for kind in part.samples.kinds])
     found = []
@@ -149,8 +108,11 @@ def _errors(
 ) -> KernelErrors:
     measured_s, p50_s, floor_s = part.samples.time_s[chosen], part.p50_s[chosen], added_s[chosen]
     spread = np.exp(Z90 * part.sigma[chosen])
-    signed = (p50_s + floor_s) / measured_s - 1
-    inside = (p50_s / spread + floor_s <= measured_s) & (measured_s <= p50_s * spread + floor_s)
+    signed = observed_s(p50_s, floor_s) / measured_s - 1
+    low_s, high_s = observed_s(p50_s / spread, floor_s), observed_s(p50_s * spread, floor_s)
+    # A call that only the host bounds says nothing about the kernel, nor about its interval.
+    tells = measured_s > _ABOVE_FLOOR * floor_s
+    inside = (low_s <= measured_s) & (measured_s <= high_s)
     kind, gpu, split = key
     return KernelErrors(
         kind=kind,
@@ -162,5 +124,5 @@ def _errors(
         mean=float(np.abs(signed).mean()),
         p90=float(np.quantile(np.abs(signed), 0.9)),
         bias=float(np.median(signed)),
-        coverage=float(inside.mean()),
+        coverage=float(inside[tells].mean()) if tells.any() else 1.0,
     )

@@ -13,16 +13,16 @@ import numpy as np
 
 from advisor.gpus import load_gpus
 from advisor.predict.knowledge import Knowledge
+from advisor.predict.training.overhead import Floors
 from advisor.predict.training.samples import Samples
 from advisor.types import GpuSpec, Trace
 from benchmarks.accuracy.end_to_end import evaluate
-from benchmarks.accuracy.kernels import Floors
 from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.models import Workload
 from benchmarks.accuracy.op_predictions import errors_of_seeds
 from benchmarks.accuracy.rows import Measured
 
-Calibrate = Callable[[Knowledge, GpuSpec, Samples], Knowledge]
+Calibrate = Callable[[Knowledge, GpuSpec, Samples, Floors], Knowledge]
 # Kinds and how many kernels of them a calibration measures.
 _DRAWN = (
     (("linear", "bmm"), 8),
@@ -77,7 +77,9 @@ def leave_one_out(
         found[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, kernels)}
         if calibrate is not None and kernels is not None:
             few, spec = drawn(kernels.samples, gpu), load_gpus()[gpu]
-            adapted = {name: calibrate(member, spec, few) for name, member in members.items()}
+            adapted = {
+                name: calibrate(member, spec, few, kernels.floors_s) for name, member in members.items()
+            }
             found[gpu]["calibrated"] = _scored(gpu, adapted, rows, traces, noise, kernels)
     return found
 

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from advisor.errors import InputError
 from advisor.gpus import catalog_path
 from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
+from advisor.predict.training.overhead import floors_of
 from advisor.types import GpuSpec, Op, Trace
+from benchmarks.accuracy.calibration import calibrated
 from benchmarks.accuracy.end_to_end import evaluate
-from benchmarks.accuracy.kernels import floors_of
 from benchmarks.accuracy.knowledge_files import by_name, group, hashes, left_out_groups
 from benchmarks.accuracy.label_noise import CLEAN, LabelNoise, noise_of
-from benchmarks.accuracy.left_out import Calibrate, MeasuredKernels, leave_one_out
+from benchmarks.accuracy.left_out import MeasuredKernels, leave_one_out
 from benchmarks.accuracy.models import Workload, traces_of
 from benchmarks.accuracy.op_predictions import errors_of_seeds, kernel_times
 from benchmarks.accuracy.op_traces import OpTrace, read_op_traces
@@ -32,8 +33,6 @@ from benchmarks.published import CASES, Score, scores
 from benchmarks.speedups import FILE, SpeedUp, speed_ups
 
 SHIPPED = "shipped"
-# Adapts a knowledge to a GPU from 20 of its kernels; None as long as the product cannot.
-CALIBRATE: Calibrate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
     op_traces = read_op_traces(inputs.op_traces, layers) if inputs.op_traces else ()
     members = _read(folders)
     left_out = {gpu: _read(seeds) for gpu, seeds in without.items()}
-    kernels = _kernels(inputs.kernels, next(iter(members.values()))) if inputs.kernels else None
+    kernels = _kernels(inputs.kernels) if inputs.kernels else None
     noise = [noise_of(row, op_traces) for row in rows]
     traces = _traces(rows, inputs.configs, say)
     say("predicting")
@@ -86,7 +85,7 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         kernels=errors_of_seeds(kernels.samples, members.values(), kernels.floors_s) if kernels else [],
         scaled=scaled,
         scaled_clean=_clean(scaled, rows, noise),
-        left_out=leave_one_out(left_out, rows, traces, noise, kernels, CALIBRATE),
+        left_out=leave_one_out(left_out, rows, traces, noise, kernels, calibrated),
         throughput=throughput,
         speed_ups=pairs,
     )
@@ -130,15 +129,14 @@ def _hashes(
     return {name: hashes(path) for name, path in {**folders, **left_out}.items()}
 
 
-def _kernels(folder: Path, knowledge: Knowledge) -> MeasuredKernels:
+def _kernels(folder: Path) -> MeasuredKernels:
     from advisor.predict.training.neusight import read_kernels
 
     try:
         samples = read_kernels(folder)
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise InputError(f"cannot read measured kernels: {error}") from error
-    floors_s = floors_of(samples, partial(kernel_times, knowledge=knowledge))
-    return MeasuredKernels(samples=samples, floors_s=floors_s)
+    return MeasuredKernels(samples=samples, floors_s=floors_of(samples))
 
 
 def _traces(rows: Sequence[Measured], configs: Path, say: Callable[[str], None]) -> dict[Workload, Trace]:

@@ -10,7 +10,7 @@ inputs of the network, so a GPU with more of them is never slower, and more work
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +68,9 @@ def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
             family=family,
             index=np.array([i for i, _ in members[family]]),
             features=np.array([values for _, values in members[family]], np.float32),
-            flops=np.array([float(ops[i].flops) if family in (GEMM, CONV) else 0.0 for i, _ in members[family]]),
+            flops=np.array(
+                [float(ops[i].flops) if family in (GEMM, CONV) else 0.0 for i, _ in members[family]]
+            ),
             num_bytes=np.array([float(ops[i].bytes) for i, _ in members[family]]),
         )
         for family in FAMILIES
@@ -93,9 +95,4 @@ def kernel_times(
     members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
     logs = np.log(members_s)
     residual = np.exp(np.clip(outputs[..., 2], -6.0, 1.0)).mean(axis=0)
-    return LearnedTimes(
-        time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0))
-    )
-
-
-Networks = Mapping[str, Network]
+    return LearnedTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))

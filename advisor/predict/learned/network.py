@@ -38,7 +38,7 @@ class Network:
 
 
 def silu(values: Array) -> Array:
-    """x / (1 + exp(-x)), without overflow.
+    """X / (1 + exp(-x)), without overflow.
 
     >>> silu(np.array([-1000.0, 0.0, 1000.0], np.float32)).tolist()
     [-0.0, 0.0, 1000.0]

@@ -113,7 +113,7 @@ def _norm(op: Op, name: str) -> Shape | None:
         NORM,
         (
             float(name in _LAYER_NORM),
-            *(math.log(size) for size in (rows, columns)),
+            math.log(columns),
             math.log(power / columns),
             _padding(columns, 4),
             _padding(columns, 32),

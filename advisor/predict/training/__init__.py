@@ -1,1 +1,1 @@
-"""Fits the learned predictor's weights from measured kernels; needs torch and is never imported at run time."""
+"""Fits weights and constants to measured kernels; needs torch and pandas, never imported at run time."""

@@ -1,0 +1,91 @@
+"""Learned times of a trace's operators on a GPU; grouped once, however many GPUs are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.predict.calibration_files import CORRECTIONS, read_calibration
+from advisor.predict.families import family_of
+from advisor.predict.knowledge import Knowledge
+from advisor.predict.learned.model import Calls, grouped, kernel_times
+from advisor.predict.learned.shapes import CONV, GEMM
+from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate
+from advisor.types import FittedConstants, GpuSpec, Op, Precision
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpTimes:
+    """Seconds of one call of each operator, and its log-normal sigma, [len(ops)]; NaN where nobody knows."""
+
+    time_s: Floats
+    sigma: Floats
+
+
+def learned_times(
+    ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
+) -> OpTimes:
+    """One call of each operator on ``gpu``, as far as the networks know it.
+
+    Products and convolutions are known in FP32 on CUDA cores, which is what was measured; element-wise
+    operators, softmax and layer normalisation at any precision, since only their bytes count.
+
+    Raises:
+        CatalogError: this machine's calibration is broken.
+    """
+    time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
+    reached = knowledge.corrections.get(gpu.name) or _calibrated(gpu.name)
+    for calls in _grouped(_Same(ops)):
+        network = knowledge.networks.get(calls.family)
+        if network is None:
+            continue
+        peaks = _peaks(calls, ops, gpu, constants, precision)
+        known = ~np.isnan(peaks)
+        times = kernel_times(network, calls, gpu, peaks)
+        index = calls.index[known]
+        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / reached.get(calls.family, 1.0)
+        sigma[index] = times.sigma[known]
+    return OpTimes(time_s=time_s, sigma=sigma)
+
+
+def _calibrated(gpu: str) -> dict[str, float]:
+    return dict((read_calibration(gpu) or {}).get(CORRECTIONS, {}))
+
+
+def _peaks(
+    calls: Calls, ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision
+) -> Floats:
+    """The data sheet's FLOP rate of each call; NaN where the networks have not seen that rate."""
+    if calls.family not in (GEMM, CONV):
+        return np.ones(len(calls.index))
+    rates = [compute_rate(ops[i], family_of(ops[i]), gpu, constants, precision) for i in calls.index]
+    return np.array(
+        [
+            rate.peak_flops_per_s if rate.constant.endswith(".fp32") and not rate.note else np.nan
+            for rate in rates
+        ]
+    )
+
+
+class _Same:
+    """The same object, not an equal one: comparing thousands of operators would cost more than it saves."""
+
+    def __init__(self, ops: Sequence[Op]) -> None:
+        self.ops = ops
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.ops is other.ops
+
+    def __hash__(self) -> int:
+        return id(self.ops)
+
+
+@lru_cache(maxsize=4)
+def _grouped(same: _Same) -> tuple[Calls, ...]:
+    return grouped(same.ops)

@@ -1,0 +1,54 @@
+"""What timing a kernel from the host adds to it.
+
+Launches are queued, so a measured call takes ``max(floor, event + kernel)``: the host's interval between two
+calls, or the kernel and its events. NeuSight's element-wise kernels, fitted with both free, have an event
+overhead of 0.4 to 0.5 of the floor on every GPU; it is taken as 0.45.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.predict.training.samples import Samples
+
+EVENT_SHARE = 0.45
+_LOW_QUANTILE = 0.005
+_MOST = 2.0
+Floats = NDArray[np.float64]
+Floors = Mapping[tuple[str, str], float]
+
+
+def floors_of(samples: Samples) -> Floors:
+    """Seconds of the shortest calls, by (GPU, kind), from the training split.
+
+    A kind whose smallest call is large (convolutions) has no floor of its own and gets its GPU's typical
+    one; a GPU without a training split gets the typical one of the others, since the host is most of it.
+    """
+    shortest: dict[str, dict[str, float]] = {}
+    in_training = samples.splits == "train"
+    for gpu, kind in sorted(set(zip(samples.gpus.tolist(), samples.kinds.tolist(), strict=True))):
+        chosen = in_training & (samples.gpus == gpu) & (samples.kinds == kind)
+        if chosen.any():
+            shortest.setdefault(gpu, {})[kind] = float(np.quantile(samples.time_s[chosen], _LOW_QUANTILE))
+    typical = {gpu: float(np.median(list(found.values()))) for gpu, found in shortest.items()}
+    anywhere = float(np.median(list(typical.values()))) if typical else 0.0
+    return {
+        (gpu, kind): min(
+            shortest.get(gpu, {}).get(kind, np.inf), _MOST * min(typical.get(gpu, np.inf), 1.5 * anywhere)
+        )
+        if kind in shortest.get(gpu, {})
+        else min(typical.get(gpu, anywhere), anywhere)
+        for gpu, kind in set(zip(samples.gpus.tolist(), samples.kinds.tolist(), strict=True))
+    }
+
+
+def observed_s(kernel_s: Floats, floor_s: Floats) -> Floats:
+    """What a call measures of which the kernel takes ``kernel_s``.
+
+    >>> observed_s(np.array([1e-6, 1e-3]), np.array([3e-5, 3e-5])).round(7).tolist()
+    [3e-05, 0.0010135]
+    """
+    return np.maximum(floor_s, EVENT_SHARE * floor_s + kernel_s)

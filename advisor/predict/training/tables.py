@@ -1,0 +1,74 @@
+"""Samples -> what each family's network learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.gpus import load_gpus
+from advisor.predict.learned.model import Calls, board_features, grouped
+from advisor.predict.learned.shapes import GEMM
+from advisor.predict.training.fit import Table
+from advisor.predict.training.overhead import floors_of
+from advisor.predict.training.samples import Samples
+
+# Outputs of 16,384 columns or more ran at a quarter of the rate on Pascal when kernels were measured alone,
+# and at the full rate as the last layer of models (op traces). So networks see products up to this size,
+# and beyond it efficiency stays as it is there.
+LARGEST = 8192
+
+
+def tables(samples: Samples) -> Mapping[str, Table]:
+    """By family; each kind and split of a family weighs the same, however many calls it has.
+
+    The samples are fp32 without TF32, so products and convolutions run at the vector peak.
+    """
+    distinct = {id(op): op for op in samples.ops}
+    place = {key: i for i, key in enumerate(distinct)}
+    where = np.array([place[id(op)] for op in samples.ops])
+    floors = floors_of(samples)
+    floor_s = np.array([floors[key] for key in zip(samples.gpus, samples.kinds, strict=True)])
+    found = {}
+    for calls in grouped(tuple(distinct.values())):
+        row_of = np.full(len(distinct), -1)
+        seen = _is_within(calls)
+        row_of[calls.index[seen]] = np.flatnonzero(seen)
+        rows = row_of[where]
+        chosen = np.flatnonzero(rows >= 0)
+        rows = rows[chosen]
+        boards, peak_flops_per_s, bytes_per_s = _devices(samples.gpus[chosen])
+        found[calls.family] = Table(
+            features=np.concatenate([calls.features[rows], boards], axis=1),
+            compute_s=calls.flops[rows] / peak_flops_per_s,
+            memory_s=calls.num_bytes[rows] / bytes_per_s,
+            floor_s=floor_s[chosen],
+            time_s=samples.time_s[chosen],
+            weight=_weights(samples.kinds[chosen], samples.splits[chosen]),
+        )
+    return found
+
+
+def _is_within(calls: Calls) -> NDArray[np.bool_]:
+    if calls.family != GEMM:
+        return np.ones(len(calls.index), dtype=bool)
+    return np.asarray(calls.features[:, 1:4].max(axis=1) <= np.float32(np.log(LARGEST)) + 1e-5)
+
+
+def _devices(
+    gpus: NDArray[np.str_],
+) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
+    names, index = np.unique(gpus, return_inverse=True)
+    specs = [load_gpus()[name] for name in names]
+    boards = np.array([board_features(spec) for spec in specs], np.float32)
+    peaks = np.array([spec.vector_flops_per_s["fp32"] for spec in specs])
+    bandwidths = np.array([spec.memory_bytes_per_s for spec in specs])
+    return boards[index], peaks[index], bandwidths[index]
+
+
+def _weights(kinds: NDArray[np.str_], splits: NDArray[np.str_]) -> NDArray[np.float64]:
+    _, group, counts = np.unique(
+        np.char.add(np.char.add(kinds, " "), splits), return_inverse=True, return_counts=True
+    )
+    return np.asarray(len(kinds) / len(counts) / counts[group])

@@ -1,0 +1,41 @@
+"""``advisor calibrate`` on published kernels: what a minute on a new GPU would change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.predict.calibration import learned_offsets
+from advisor.predict.knowledge import Knowledge
+from advisor.predict.training.overhead import EVENT_SHARE, Floors
+from advisor.predict.training.samples import Samples
+from advisor.recording_io import Measurement
+from advisor.types import GpuSpec
+from benchmarks.accuracy.op_predictions import TRUE_FP32
+
+
+def calibrated(knowledge: Knowledge, gpu: GpuSpec, samples: Samples, floors_s: Floors) -> Knowledge:
+    """The knowledge with corrections for one GPU, fitted to a few of its kernels.
+
+    Args:
+        knowledge: what was trained without the GPU.
+        gpu: the GPU.
+        samples: a few of its kernels.
+        floors_s: what launching and timing them cost.
+    """
+    kernels = [
+        Measurement(
+            case=str(i),
+            op=replace(op, measured_s=time_s - EVENT_SHARE * floors_s[str(name), str(kind)]),
+            precision=TRUE_FP32,
+            spread=0.0,
+            num_samples=1,
+        )
+        for i, (op, time_s, name, kind) in enumerate(
+            zip(samples.ops, samples.time_s.tolist(), samples.gpus, samples.kinds, strict=True)
+        )
+    ]
+    reached = {
+        constant.name.partition(".")[2]: constant.after
+        for constant in learned_offsets(kernels, gpu, knowledge)
+    }
+    return replace(knowledge, corrections={**knowledge.corrections, gpu.name: reached})
