@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from advisor.predict import wave
 from advisor.predict.constants import constants_for
-from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
+from advisor.predict.distinct import merged
 from advisor.predict.distributed import exposed_communication_s
 from advisor.predict.exchange import (
-    OTHER_WORLD,
-    SHARDED,
     collectives_s,
     holds_buckets,
     reduced_bytes,
     sharded_over,
 )
-from advisor.predict.families import base_name, is_known
+from advisor.predict.families import base_name
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import (
@@ -29,11 +26,9 @@ from advisor.predict.loading import (
     waiting_s,
     with_loading,
 )
-from advisor.predict.memory import ASSUMPTION as MEMORY
-from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import OpTime, op_times
-from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate
+from advisor.predict.notes import limit_notes, method_notes
 from advisor.types import (
     FittedConstants,
     GpuSpec,
@@ -56,10 +51,6 @@ __all__ = [
 # An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
 # `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
 HOST_DISPATCH_S = 6e-6
-UNKNOWN_GRADIENTS = (
-    "data parallel: the profile has no shapes, so the size of the gradients is unknown and their exchange"
-    " is not counted; record with record_shapes=True"
-)
 HOST = "waiting for the host"
 
 
@@ -90,6 +81,7 @@ def predict_counts(
     if min(counts) < 1:
         raise ValueError(f"num_gpus must be 1 or more, got {min(counts)}")
     knowledge = knowledge or shipped()
+    trace = replace(trace, ops=merged(trace.ops))
     constants = constants_for(gpu, knowledge)
     times = op_times(trace, gpu, knowledge)
     return tuple(_estimate(trace, gpu, constants, num_gpus, times) for num_gpus in counts)
@@ -117,6 +109,7 @@ def _estimate(
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
+    memory_bytes = _memory_bytes(trace, num_gpus)
     estimate = IterationEstimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
@@ -126,11 +119,11 @@ def _estimate(
         by_operator=_by_operator(times, waits),
         communication_s=communication_s,
         loading_s=waits.get(WAITING, 0.0),
-        memory_bytes=_memory_bytes(trace, num_gpus),
+        memory_bytes=memory_bytes,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
-            *_method_notes(trace, gpu, constants, times),
-            *_limit_notes(trace, num_gpus, host_s),
+            *method_notes(trace, gpu, constants, times),
+            *limit_notes(trace, num_gpus, host_s, HOST_DISPATCH_S, has_memory=memory_bytes is not None),
             *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
         ),
     )
@@ -188,35 +181,3 @@ def _by_method(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[M
     # Measured on the profiling machine's CPU, which is what the interval is wide for.
     seconds[Method.MEASURED] += waits.get(WAITING, 0.0)
     return {method: s for method, s in seconds.items() if s}
-
-
-def _method_notes(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
-) -> list[str]:
-    used = {time.constant.partition(".")[0] for time in times} - {""}
-    notes = [f"roofline constants, {source}" for source in constants.sources] if used else []
-    notes += sorted(
-        {compute_rate(t.op, t.family, gpu, constants, trace.precision).note for t in times} - {""}
-    )
-    custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
-    scaled = [t.op for t in times if t.method is Method.WAVE]
-    if scaled and wave.rests_on_unknown_resources(scaled):
-        notes.append(wave.ASSUMPTION)
-    if custom:
-        notes.append(f"custom operators, only their bytes are known: {', '.join(custom)}")
-    return notes
-
-
-def _limit_notes(trace: Trace, num_gpus: int, host_s: float) -> list[str]:
-    floor_us, host_us = KERNEL_FLOOR_S * 1e6, HOST_DISPATCH_S * 1e6
-    notes = [f"each kernel takes {floor_us:g} us or more, each operator {host_us:g} us of the host"]
-    if host_s:
-        notes.append("bound by the host: larger batches or CUDA graphs help more than a faster GPU")
-    notes.append(UNKNOWN_MEMORY if _memory_bytes(trace, num_gpus) is None else MEMORY)
-    if num_gpus > 1 and trace.memory.gradient_bytes is None:
-        notes.append(UNKNOWN_GRADIENTS)
-    world = sharded_over(trace)
-    if world is not None:
-        notes.append(SHARDED.format(world=world))
-        return notes if world == num_gpus else [*notes, OTHER_WORLD.format(world=world, num_gpus=num_gpus)]
-    return [*notes, DATA_PARALLEL] if num_gpus > 1 else notes

@@ -14,7 +14,7 @@ from advisor.gpus import catalog_path
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import read_networks
 
-CONSTANTS, NETWORKS = "fitted.toml", "learned.npz"
+CONSTANTS, NETWORKS, CARD = "fitted.toml", "learned.npz", "learned.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,5 +53,10 @@ def read_knowledge(folder: Path) -> Knowledge:
 
 @cache
 def shipped() -> Knowledge:
-    """What the catalog ships."""
+    """What the catalog ships.
+
+    Raises:
+        CatalogError: constants or networks are missing or broken.
+    """
+    catalog_path(NETWORKS)  # without networks the roofline would answer, and nobody would notice
     return read_knowledge(catalog_path(CONSTANTS).parent)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.files import write_atomically
+from advisor.gpus import catalog_path
+from advisor.predict.knowledge import CARD
+from benchmarks.accuracy.model_card import model_card
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.tables import all_tables, markdown
 
@@ -17,7 +20,7 @@ by one, the row says how far their sum is from the iteration."""
 
 
 def write_report(results: Results, folder: Path) -> None:
-    """Write ``README.md`` and its charts; the folder is made.
+    """Write ``README.md``, its charts and ``model-card.md``; the folder is made.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -34,6 +37,7 @@ def write_report(results: Results, folder: Path) -> None:
     sections = [f"## {title}\n\n{text}" for title, text in all_tables(results)]
     page = "\n\n".join([_head(results), sections[0], images, *sections[1:]])
     write_atomically(folder / "README.md", f"{page}\n".encode())
+    write_atomically(folder / "model-card.md", model_card(results, catalog_path(CARD).parent).encode())
 
 
 def _head(results: Results) -> str:

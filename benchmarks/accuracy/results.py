@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.accuracy.kernels import KernelErrors
@@ -23,6 +23,7 @@ class Results:
         date: the day of the run.
         hashes: file -> SHA-256, by knowledge.
         end_to_end: ``rows``, ``by_knowledge`` and ``summary``.
+        shipped: the summary of what ships, where something else was evaluated.
         kernels: of single operators, the mean over seeds.
         scaled: iterations of one GPU made from operators of another, of all seeds.
         scaled_clean: those between iterations with clean labels.
@@ -33,6 +34,7 @@ class Results:
     date: str
     hashes: Mapping[str, Mapping[str, str]]
     end_to_end: Mapping[str, Any]
+    shipped: Mapping[str, Any] = field(default_factory=dict)
     kernels: Sequence[KernelErrors] = ()
     scaled: Sequence[Scaled] = ()
     scaled_clean: Sequence[Scaled] = ()
@@ -48,6 +50,7 @@ class Results:
             "date": self.date,
             "knowledge": self.hashes,
             **self.end_to_end,
+            "shipped": self.shipped,
             "kernels": [asdict(errors) for errors in self.kernels],
             "scaling": {
                 name: {f"{weight:g}": found for weight, found in errors_by_weight(pairs).items()}

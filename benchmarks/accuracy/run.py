@@ -76,12 +76,13 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
     say("predicting")
     end_to_end = evaluate(rows, traces, members, noise)
     scaled = _scaled(op_traces, rows, members, end_to_end["rows"])
-    throughput, pairs = _third_party(inputs.third_party, next(iter(members.values())), say)
+    throughput, pairs = _third_party(inputs.third_party, shipped(), say)
     return Results(
         command=command,
         date=date,
         hashes=_hashes(folders, without),
         end_to_end=end_to_end,
+        shipped=evaluate(rows, traces, {SHIPPED: shipped()}, noise)["summary"] if inputs.knowledge else {},
         kernels=errors_of_seeds(kernels.samples, members.values(), kernels.floors_s) if kernels else [],
         scaled=scaled,
         scaled_clean=_clean(scaled, rows, noise),

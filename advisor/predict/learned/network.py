@@ -26,14 +26,14 @@ class Network:
     high: Array
     mean: Array
     scale: Array
-    weights: tuple[Array, Array, Array]
-    biases: tuple[Array, Array, Array]
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
 
     def outputs(self, features: Array) -> Array:
         """What each member says of each row of ``features`` [N, F]: [E, N, 3]."""
-        values = (np.clip(features, self.low, self.high) - self.mean) / self.scale
+        values: Array = (np.clip(features, self.low, self.high) - self.mean) / self.scale
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            values = silu(values @ weight + bias)
+            values = silu(np.asarray(values @ weight + bias))
         return np.asarray(values @ self.weights[-1] + self.biases[-1])
 
 

@@ -3,7 +3,7 @@
     python -m advisor.predict.training --kernels DIR --fold all --seed 0 --out FOLDER
 
 DIR holds NeuSight's kernel measurements (``KIND.csv.gz``); ``--recording FILE`` adds kernels recorded by
-``advisor measure``. FOLDER gets ``fitted.toml``, ``learned.npz`` and ``card.json``.
+``advisor measure``. FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from advisor.errors import AdvisorError
 from advisor.files import write_atomically
-from advisor.predict.knowledge import CONSTANTS, NETWORKS
+from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import write_networks
 from advisor.predict.training.card import card
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     write_atomically(options.out / CONSTANTS, render(fit_constants(samples)).encode())
     write_networks(networks, options.out / NETWORKS)
     text = card(samples, networks, fold=options.fold, seed=options.seed)
-    write_atomically(options.out / "card.json", text.encode())
+    write_atomically(options.out / CARD, text.encode())
     _say(f"wrote {options.out}")
 
 

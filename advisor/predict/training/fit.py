@@ -54,7 +54,7 @@ class Table:
     weight: NDArray[np.float64]
 
 
-class _Ensemble(torch.nn.Module):
+class _Ensemble(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, num_features: int, generator: torch.Generator) -> None:
         super().__init__()
 

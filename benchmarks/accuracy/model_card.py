@@ -1,0 +1,97 @@
+"""The model card of the learned weights: what they were trained on, reach, and do not know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
+from benchmarks.accuracy.results import Results
+from benchmarks.accuracy.tables import markdown
+
+_TEXT = """\
+# Model card: learned efficiency of kernels
+
+Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How it works:
+[methods/learned.md](../methods/learned.md); all figures: [README.md](README.md).
+
+- **Predicts** seconds of one operator call on a GPU: the data sheet's rates, times what a network of
+  two hidden layers says is lost. {members} members a family, trained from different starts and averaged.
+- **Trained on** {source}: PyTorch 2.1, CUDA 12.1, FP32 without TF32; {rows:,} calls. Figures are used, no
+  row is shipped. Fold `{fold}`, seed {seed}, torch {torch}.
+- **Licence**: of the weights that of this project (Apache-2.0); of the measurements MIT, (c) 2025 Georgia
+  Institute of Technology and Microsoft Corporation.
+- **Repeat**: `python -m advisor.predict.training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`
+- **Does not know**: products and convolutions on tensor cores (TF32, FP16, BF16), fused attention,
+  recurrent layers, embeddings, batch normalisation, reductions, optimizer steps: these stay with the roofline
+  and wave scaling, and the estimate names them. Backward operators are priced with the efficiency of their
+  forward kernels. GPUs other than those below are taken to be like boards of their power limit and
+  compute capability.
+
+## Weights
+
+{weights}
+
+## Errors
+
+{errors}
+
+## Calls by GPU
+
+{calls}
+"""
+
+
+def model_card(results: Results, folder: Path) -> str:
+    """Markdown.
+
+    Args:
+        results: of an evaluation.
+        folder: with the card of the shipped weights.
+    """
+    facts = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    parameters = facts["parameters"]
+    weights = [[family, f"{number:,}"] for family, number in parameters.items()]
+    weights += [[name, f"`{_sha256(folder / name)}`"] for name in (CONSTANTS, NETWORKS)]
+    return _TEXT.format(
+        date=results.date,
+        card=CARD,
+        rows=sum(facts["rows"].values()),
+        weights=markdown(["family, file", "parameters, SHA-256"], weights),
+        errors=markdown(["iterations", "rows", "mean / median, %", "within p10..p90"], _errors(results)),
+        calls=markdown(["GPU", "calls"], _by_gpu(facts["rows"])),
+        **{name: facts[name] for name in ("members", "source", "fold", "seed", "torch")},
+    )
+
+
+def _errors(results: Results) -> list[list[str]]:
+    evaluations = {
+        "trained on training-split kernels of five GPUs": results.end_to_end["summary"],
+        "as shipped": results.shipped,
+    }
+    return [
+        _line(f"{name}, {group}", found[group]["advisor"])
+        for name, found in evaluations.items()
+        for group in ("all", "clean")
+        if group in found
+    ]
+
+
+def _line(name: str, ours: Mapping[str, Any]) -> list[str]:
+    errors = f"{100 * ours['mean']:.1f} / {100 * ours['median']:.1f}"
+    return [name, str(ours["rows"]), errors, f"{ours['coverage']:.0%}"]
+
+
+def _by_gpu(rows: Mapping[str, int]) -> list[list[str]]:
+    calls: dict[str, int] = {}
+    for key, number in rows.items():
+        gpu = key.partition(" ")[0]
+        calls[gpu] = calls.get(gpu, 0) + number
+    return [[gpu, f"{number:,}"] for gpu, number in calls.items()]
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
