@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import native, profiling, startup
+from benchmarks import native, prediction, profiling, startup
 
 
 def main() -> None:
@@ -10,6 +10,7 @@ def main() -> None:
     startup.main()
     native.main()
     profiling.main()
+    prediction.main()
 
 
 if __name__ == "__main__":

@@ -105,7 +105,12 @@ class FittedConstant:
 
 
 def fit_offset(
-    name: str, before: float, kernels: Sequence[Measurement], predict_s: PredictS, launch_s: float
+    name: str,
+    before: float,
+    kernels: Sequence[Measurement],
+    predict_s: PredictS,
+    launch_s: float,
+    most: float = _MOST_FRACTION,
 ) -> FittedConstant:
     """The constant with which the median kernel takes as long as predicted.
 
@@ -118,6 +123,7 @@ def fit_offset(
         kernels: measured ones that this constant binds.
         predict_s: seconds of one call as predicted with ``before``.
         launch_s: seconds of a launch, which no constant changes.
+        most: the largest value that makes sense.
 
     Raises:
         CalibrationError: no kernel takes longer than a launch, or the result is no fraction.
@@ -131,10 +137,10 @@ def fit_offset(
         raise CalibrationError(f"no kernel for {name} takes longer than its launch: nothing can be fitted.")
     offset = statistics.median(offsets)
     after = before * math.exp(-offset)
-    if not _LEAST_FRACTION <= after <= _MOST_FRACTION:
+    if not _LEAST_FRACTION <= after <= most:
         raise CalibrationError(
-            f"{name} would become {after:.3g}, which is no fraction of a data sheet"
-            f" ({_LEAST_FRACTION:g} to {_MOST_FRACTION:g}): is this the GPU that its name says, and was it"
+            f"{name} would become {after:.3g}, which is no share of a rate"
+            f" ({_LEAST_FRACTION:g} to {most:g}): is this the GPU that its name says, and was it"
             " free?"
         )
     spread = statistics.median(abs(value - offset) for value in offsets)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from advisor.errors import CalibrationError, RecordingError
 from advisor.gpus import resolve_gpu
 from advisor.predict.calibrate import FittedConstant, fit_offset
-from advisor.predict.calibration_files import CORRECTIONS
+from advisor.predict.calibration_files import CORRECTIONS, MOST_CORRECTION
 from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge, shipped
@@ -97,11 +97,11 @@ def learned_offsets(
     by_family: dict[str, list[Measurement]] = {}
     for kernel in kernels:
         shape = shape_of(kernel.op)
-        is_large = kernel.time_s >= _LEAST_S
-        if shape is not None and is_large and not math.isnan(predict_s(kernel.op, kernel.precision)):
+        is_known = shape is not None and not math.isnan(predict_s(kernel.op, kernel.precision))
+        if shape is not None and is_known and _tells(kernel, gpu, constants):
             by_family.setdefault(shape.family, []).append(kernel)
     return tuple(
-        fit_offset(f"{CORRECTIONS}.{family}", 1.0, found, predict_s, KERNEL_FLOOR_S)
+        fit_offset(f"{CORRECTIONS}.{family}", 1.0, found, predict_s, KERNEL_FLOOR_S, MOST_CORRECTION)
         for family, found in sorted(by_family.items())
     )
 
@@ -144,11 +144,16 @@ def _by_constant(
 ) -> Mapping[str, list[Measurement]]:
     found: dict[str, list[Measurement]] = {}
     for kernel in recording.measurements:
-        name = op_time(kernel.op, gpu, constants, kernel.precision).constant
-        kind = _KIND.get(family_of(kernel.op))
-        if kernel.time_s >= _LEAST_S and name.partition(".")[0] == kind:
+        if _tells(kernel, gpu, constants):
+            name = op_time(kernel.op, gpu, constants, kernel.precision).constant
             found.setdefault(name, []).append(kernel)
     return found
+
+
+def _tells(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> bool:
+    """Whether it is large, and bound by its own family's roof."""
+    name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+    return kernel.time_s >= _LEAST_S and name.partition(".")[0] == _KIND.get(family_of(kernel.op))
 
 
 def _values(constants: FittedConstants) -> dict[str, float]:

@@ -14,6 +14,7 @@ from advisor.files import write_atomically
 CALIBRATED = "calibrated on this machine"
 # The table of what the GPU reaches of the learned rates, by family of networks.
 CORRECTIONS = "learned"
+MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
 
 
@@ -81,5 +82,6 @@ def _check(table: Mapping[str, Any]) -> None:
     for name, value in table.items():
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
             is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
-            if name != "source" and not (is_number and 0 < fraction <= _MOST_FRACTION):
+            most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
+            if name != "source" and not (is_number and 0 < fraction <= most):
                 raise ValueError(f"{name} is {fraction!r}")

@@ -11,7 +11,7 @@ from advisor.predict.families import base_name, is_known
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
-from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate
+from advisor.predict.roofline import KERNEL_FLOOR_S, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
 LEARNED = "learned efficiency of kernels, measured in FP32 on P4, P100, T4, V100 and A100 (docs/accuracy)"
@@ -31,9 +31,7 @@ def method_notes(
     used = {time.constant.partition(".")[0] for time in times} - {""}
     notes = _learned_notes(constants, times)
     notes += [f"roofline constants, {source}" for source in constants.sources] if used else []
-    notes += sorted(
-        {compute_rate(t.op, t.family, gpu, constants, trace.precision).note for t in times} - {""}
-    )
+    notes += sorted(_rate_notes(trace, gpu, constants, times))
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
     scaled = [t.op for t in times if t.method is Method.WAVE]
     if scaled and wave.rests_on_unknown_resources(scaled):
@@ -41,6 +39,11 @@ def method_notes(
     if custom:
         notes.append(f"custom operators, only their bytes are known: {', '.join(custom)}")
     return notes
+
+
+def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]) -> set[str]:
+    wanted = {(wanted_rate(t.op, t.family, trace.precision), t.family) for t in times}
+    return {rate_for(name, family, gpu, constants).note for name, family in wanted} - {""}
 
 
 def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[str]:

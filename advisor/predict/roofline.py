@@ -83,6 +83,11 @@ def compute_rate(
     op: Op, family: Family, gpu: GpuSpec, constants: FittedConstants, precision: Precision
 ) -> Rate:
     """The FLOP rate an operator gets: tensor cores where dtype, flags and GPU allow, else CUDA cores."""
+    return rate_for(wanted_rate(op, family, precision), family, gpu, constants)
+
+
+def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstants) -> Rate:
+    """The same for any operator of the family that asks for the rate ``wanted``."""
     conv = family is Family.CONV
     kind, fractions = (
         ("conv_fraction", constants.conv_fraction) if conv else ("gemm_fraction", constants.gemm_fraction)
@@ -100,7 +105,6 @@ def compute_rate(
         )
 
     vector, tensor = gpu.vector_flops_per_s, gpu.tensor_flops_per_s
-    wanted = wanted_rate(op, family, precision)
     fp32 = rate("fp32", max(vector["fp32"], tensor.get("fp32", 0.0)))
     if family not in _COMPUTE_FAMILIES or wanted == "fp32":
         return fp32

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 _MOST = 4.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calls:
     """The calls of one family: what does not depend on the GPU.
 
@@ -89,10 +90,21 @@ def kernel_times(
         gpu: the destination.
         peak_flops_per_s: the data sheet's rate each call runs at, [N] or one for all.
     """
-    board = np.broadcast_to(np.array(board_features(gpu), np.float32), (len(calls.index), 2))
-    outputs = network.outputs(np.concatenate([calls.features, board], axis=1)).astype(float)
-    compute, memory = (np.exp(np.clip(outputs[..., i], -_MOST, _MOST)) for i in (0, 1))
+    low, high = network.low[-2:].tolist(), network.high[-2:].tolist()
+    board = tuple(min(max(x, a), b) for x, a, b in zip(board_features(gpu), low, high, strict=True))
+    compute, memory, residual = _penalties(network, calls, board)
     members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
     logs = np.log(members_s)
-    residual = np.exp(np.clip(outputs[..., 2], -6.0, 1.0)).mean(axis=0)
     return LearnedTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
+
+
+@lru_cache(maxsize=128)
+def _penalties(network: Network, calls: Calls, board: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
+    """exp(c) and exp(m) of each member, [E, N], and the scale of what is left, [N].
+
+    Kept: most GPUs are at the edge of what was measured, and so the same board to the networks.
+    """
+    boards = np.broadcast_to(np.array(board, np.float32), (len(calls.index), len(board)))
+    outputs = network.outputs(np.concatenate([calls.features, boards], axis=1)).astype(float)
+    compute, memory = (np.exp(np.clip(outputs[..., i], -_MOST, _MOST)) for i in (0, 1))
+    return compute, memory, np.exp(np.clip(outputs[..., 2], -6.0, 1.0)).mean(axis=0)

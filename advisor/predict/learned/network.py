@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Network:
     """E members of two hidden layers of H units and SiLU activations; inputs of F features.
 

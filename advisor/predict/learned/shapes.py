@@ -6,17 +6,19 @@ Only what tells how well a kernel uses a GPU; how much work it is (FLOPs, bytes)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from advisor.predict.families import base_name
 from advisor.types import Op
 
 GEMM, CONV, NORM, POINTWISE = "gemm", "conv", "norm", "pointwise"
 FAMILIES = (GEMM, CONV, NORM, POINTWISE)
+# How many values a shape of each family has.
+NUM_VALUES = {GEMM: 22, CONV: 15, NORM: 7, POINTWISE: 2}
 
 _TILES = (16, 32, 64, 128)
+_MEASURED_CONVOLUTION = {"stride": (1, 1), "dilation": (1, 1), "transposed": False, "groups": 1}
+_MOST_IMAGES = 64
 _PRODUCT_OPERANDS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 # How many dimensions at the end are normalised together: given by a weight, or one.
 _SOFTMAX = {"_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data"}
@@ -40,14 +42,23 @@ class Shape:
 
 
 def shape_of(op: Op) -> Shape | None:
-    """The numbers of one call; None for an operator that no network knows, and for empty tensors."""
-    name = base_name(op.name)
+    """The numbers of one call.
+
+    None for an operator that no network knows, for empty tensors, and where a profiler left out shapes.
+    """
     if not op.bytes or not op.inputs or not all(op.inputs[0].shape):
         return None
+    try:
+        return _shape(op, base_name(op.name))
+    except (IndexError, KeyError):  # an operand or an attribute that was not recorded
+        return None
+
+
+def _shape(op: Op, name: str) -> Shape | None:
     if name in _PRODUCT_OPERANDS:
         return _product(op, _PRODUCT_OPERANDS[name])
-    if name in ("convolution", "convolution_backward"):
-        return _convolution(op, is_backward=name == "convolution_backward")
+    if name == "convolution":
+        return _convolution(op)
     if name in _SOFTMAX or name in _LAYER_NORM:
         return _norm(op, name)
     if name in _POINTWISE:
@@ -59,7 +70,7 @@ def _product(op: Op, first: int) -> Shape | None:
     left, right = op.inputs[first].shape, op.inputs[first + 1].shape
     m, k, n = left[-2], left[-1], right[-1]
     batch = left[0] if len(left) > 2 else 1
-    if not op.flops or min(batch, m, n, k) < 1:
+    if not op.flops or min(batch, m, n, k, *right) < 1:
         return None
     return Shape(GEMM, _product_values(batch, m, n, k))
 
@@ -76,26 +87,22 @@ def _product_values(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:
     )
 
 
-def _convolution(op: Op, *, is_backward: bool) -> Shape | None:
-    source, weight = op.inputs[is_backward].shape, op.inputs[is_backward + 1].shape
-    target = op.inputs[0].shape if is_backward else op.outputs[0].shape
-    sizes = [*source, *weight, *target]
-    plain = op.attributes.get("transposed") is False and op.attributes.get("dilation") == (1, 1)
-    if len(source) != 4 or not plain or not op.flops or min(sizes) < 1:
+def _convolution(op: Op) -> Shape | None:
+    """Forward, 3 x 3, stride 1, no groups: what was measured. Beyond 64 images efficiency stays as it is."""
+    source, weight, target = op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape
+    setting = {name: op.attributes[name] for name in _MEASURED_CONVOLUTION}
+    is_measured = setting == _MEASURED_CONVOLUTION and weight[2:] == (3, 3)
+    if len(source) != 4 or not is_measured or not op.flops or min(*source, *weight, *target) < 1:
         return None
-    groups = cast("int", op.attributes.get("groups", 1))
-    m, n, k = source[0] * target[2] * target[3], weight[0] // groups, math.prod(weight[1:])
-    stride = cast("Sequence[int]", op.attributes["stride"])
+    batch, pixels = min(source[0], _MOST_IMAGES), target[2] * target[3]
+    m, n, k = batch * pixels, weight[0], math.prod(weight[1:])
     return Shape(
         CONV,
         (
-            *(math.log(size) for size in (source[0], source[1], weight[0], target[2] * target[3])),
-            *(math.log(size) for size in (weight[2] * weight[3], stride[0] * stride[1], m, n, k, groups)),
+            *(math.log(size) for size in (batch, source[1], weight[0], pixels, m, k)),
             *(_padding(size, tile) for size in (m, n, k) for tile in (32, 128)),
             *(math.log2(math.gcd(size, 8)) for size in (source[1], weight[0])),
             math.log(_tiles(m, 128) * _tiles(n, 64)),
-            float(weight[2:] == (3, 3) and tuple(stride) == (1, 1)),  # Winograd's case
-            float(weight[2:] == (1, 1)),
         ),
     )
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from advisor.predict.calibration_files import CORRECTIONS, read_calibration
 from advisor.predict.distinct import Same
-from advisor.predict.families import family_of
+from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import Calls, grouped, kernel_times
 from advisor.predict.learned.shapes import CONV, GEMM
-from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate
+from advisor.predict.roofline import KERNEL_FLOOR_S, Rate, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
 Floats = NDArray[np.float64]
@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 # that p10..p90 holds 80 % of the kernels and iterations that were held out (docs/accuracy).
 SIGMA_DAY = 0.07
 SIGMA_UNSEEN = 0.1
+# Whose boards were measured; libraries of others have kernels of their own.
+_VENDOR = "NVIDIA"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ def learned_times(
         CatalogError: this machine's calibration is broken.
     """
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
+    if gpu.vendor != _VENDOR:
+        return OpTimes(time_s=time_s, sigma=sigma)
     reached = knowledge.corrections.get(gpu.name) or _calibrated(gpu.name)
     for calls in _grouped(Same(ops)):
         network = knowledge.networks.get(calls.family)
@@ -76,13 +80,20 @@ def _peaks(
     """The data sheet's FLOP rate of each call; NaN where the networks have not seen that rate."""
     if calls.family not in (GEMM, CONV):
         return np.ones(len(calls.index))
-    rates = [compute_rate(ops[i], family_of(ops[i]), gpu, constants, precision) for i in calls.index]
-    return np.array(
-        [
-            rate.peak_flops_per_s if rate.constant.endswith(".fp32") and not rate.note else np.nan
-            for rate in rates
-        ]
-    )
+    family = Family.GEMM if calls.family == GEMM else Family.CONV
+    wanted = _wanted(Same(ops), precision)
+    rates = {name: rate_for(name, family, gpu, constants) for name in set(wanted)}
+    peaks = {name: rate.peak_flops_per_s if _is_learned(rate) else np.nan for name, rate in rates.items()}
+    return np.array([peaks[wanted[i]] for i in calls.index])
+
+
+def _is_learned(rate: Rate) -> bool:
+    return rate.constant.endswith(".fp32") and not rate.note
+
+
+@lru_cache(maxsize=4)
+def _wanted(same: Same, precision: Precision) -> tuple[str, ...]:
+    return tuple(wanted_rate(op, family_of(op), precision) for op in same.ops)
 
 
 @lru_cache(maxsize=4)

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from advisor.errors import CatalogError
 from advisor.files import write_atomically
 from advisor.predict.learned.network import Network
+from advisor.predict.learned.shapes import NUM_VALUES
 
 VERSION = 1
+# What a network is told of the board: its power limit and compute capability.
+NUM_BOARD = 2
 _VECTORS = ("low", "high", "mean", "scale")
 _LAYERS = 3
 
@@ -64,6 +67,9 @@ def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
     network = Network(
         **{name: found(name) for name in _VECTORS}, weights=(first, second, third), biases=biases
     )
+    num_features = NUM_VALUES[family] + NUM_BOARD
+    if len(network.low) != num_features:
+        raise ValueError(f"{family} takes {len(network.low)} features, this advisor has {num_features}")
     network.outputs(network.mean[None])  # raises where arrays do not fit together
     return network
 

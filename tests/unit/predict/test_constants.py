@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from advisor.errors import CatalogError
 from advisor.gpus import load_gpus, resolve_gpu
 from advisor.predict import constants
 from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import read_knowledge
 from tests.builders import make_gpu
 
 TABLES = """
@@ -44,17 +45,14 @@ Install = Callable[[str], None]
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Tables of our own instead of the shipped ones."""
 
     def write(text: str) -> None:
         (tmp_path / "fitted.toml").write_text(text)
-        constants._tables.cache_clear()
 
-    monkeypatch.setattr(constants, "catalog_path", lambda name: tmp_path / name)
-    constants._tables.cache_clear()
-    yield write
-    constants._tables.cache_clear()
+    monkeypatch.setattr(constants, "shipped", lambda: read_knowledge(tmp_path))
+    return write
 
 
 def test_what_was_fitted_on_the_gpu_beats_everything(install: Install) -> None:

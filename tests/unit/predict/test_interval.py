@@ -3,57 +3,39 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import pytest
 
 from advisor.predict import HOST_DISPATCH_S, predict
-from advisor.predict.families import Family
 from advisor.predict.interval import sigma_of, spread
-from advisor.predict.methods import OpTime
-from advisor.types import FittedConstants, Interval, Method
+from advisor.types import Interval
 from tests.builders import make_gpu, make_op, make_trace
 
 Z90 = 1.2815515655446004
-CONSTANTS = FittedConstants(
-    streaming_fraction=0.8,
-    reduction_fraction=0.5,
-    gemm_fraction={},
-    conv_fraction={},
-    measured=frozenset({"streaming_fraction"}),
-    sources=(),
-)
 
 
-def op_of(method: Method, time_s: float = 1.0, constant: str = "") -> OpTime:
-    return OpTime(op=make_op(), family=Family.GEMM, time_s=time_s, method=method, constant=constant)
+@dataclass(frozen=True)
+class Part:
+    time_s: float
+    sigma: float
 
 
-@pytest.mark.parametrize(
-    ("method", "constant", "sigma"),
-    [
-        (Method.MEASURED, "", 0.03),
-        (Method.WAVE, "", 0.25),
-        (Method.ROOFLINE, "streaming_fraction", 0.25),
-        (Method.ROOFLINE, "", 0.25),  # the PCIe link
-        (Method.ROOFLINE, "gemm_fraction.fp32", 0.35),
-    ],
-)
-def test_each_method_has_its_sigma(method: Method, constant: str, sigma: float) -> None:
-    assert sigma_of([op_of(method, constant=constant)], CONSTANTS) == pytest.approx(sigma)
+def test_one_part_keeps_its_sigma() -> None:
+    assert sigma_of([Part(2.0, 0.3)]) == pytest.approx(0.3)
 
 
 def test_sigmas_are_weighed_by_time() -> None:
-    times = [op_of(Method.MEASURED, 3.0), op_of(Method.WAVE, 1.0)]
-    assert sigma_of(times, CONSTANTS) == pytest.approx((3 * 0.03 + 0.25) / 4)
+    assert sigma_of([Part(3.0, 0.03), Part(1.0, 0.25)]) == pytest.approx((3 * 0.03 + 0.25) / 4)
 
 
 def test_errors_of_one_method_do_not_cancel() -> None:
-    assert sigma_of([op_of(Method.WAVE, 0.1)] * 100, CONSTANTS) == pytest.approx(0.25)
+    assert sigma_of([Part(0.1, 0.25)] * 100) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("times", [[], [op_of(Method.MEASURED, 0.0)]])
-def test_without_any_time_the_widest_counts(times: list[OpTime]) -> None:
-    assert sigma_of(times, CONSTANTS) == pytest.approx(0.35)
+@pytest.mark.parametrize("parts", [[], [Part(0.0, 0.03)]])
+def test_without_any_time_the_widest_counts(parts: list[Part]) -> None:
+    assert sigma_of(parts) == pytest.approx(0.35)
 
 
 def test_a_spread_is_symmetric_in_logarithms() -> None:

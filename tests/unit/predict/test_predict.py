@@ -31,8 +31,8 @@ def test_a_large_product_runs_at_the_fitted_share_of_peak() -> None:
     assert estimate.by_method == {Method.ROOFLINE: pytest.approx(expected_s)}
 
 
-def test_a_large_addition_runs_at_the_fitted_share_of_bandwidth() -> None:
-    op = make_op("aten::add.Tensor", flops=10**6, num_bytes=10**10)
+def test_a_large_sum_runs_at_the_fitted_share_of_bandwidth() -> None:
+    op = make_op("aten::sum", flops=10**6, num_bytes=10**10)
     fraction = constants_for(V100).streaming_fraction
     expected_s = KERNEL_FLOOR_S + 10**10 / (fraction * V100.memory_bytes_per_s)
     assert predict(only(op), V100).iteration_s.p50 == pytest.approx(expected_s)
@@ -140,7 +140,7 @@ def test_measured_kernels_are_wave_scaled_elsewhere() -> None:
         shared_bytes=0,
         duration_s=1e-3,
     )
-    op = replace(make_op("aten::add.Tensor", flops=0, measured_s=1e-3), kernels=(kernel,))
+    op = replace(make_op("aten::sum", flops=0, measured_s=1e-3), kernels=(kernel,))
     trace = only(op, origin_gpu=V100.name)
     a100 = resolve_gpu("A100-PCIE-40GB")
     estimate = predict(trace, a100)

@@ -174,7 +174,7 @@ def test_tables_are_printed_and_written(answered):
     assert "| T4 | tiny | inf | 32 | 2 | clean | +0.0 |" in page
     assert "python -m benchmarks.accuracy --end-to-end" in page
     assert sorted(path.name for path in report.iterdir()) == [
-        "README.md", "coverage.svg", "error-by-gpu.svg", "predicted-measured.svg",
+        "README.md", "coverage.svg", "error-by-gpu.svg", "model-card.md", "predicted-measured.svg",
     ]  # fmt: skip
 
 

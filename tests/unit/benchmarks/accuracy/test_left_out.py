@@ -132,7 +132,7 @@ def test_a_calibration_gets_twenty_kernels_of_the_gpu(scene, tmp_path):
     calls = []
     other = read_knowledge(shipped_folder())
 
-    def calibrate(knowledge, gpu, samples):
+    def calibrate(knowledge, gpu, samples, floors_s):
         calls.append((knowledge, gpu.name, len(samples.ops)))
         return other
 

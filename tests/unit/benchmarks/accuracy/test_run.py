@@ -119,13 +119,7 @@ def test_a_truncated_recording_of_kernels_is_an_input_error(tmp_path, unprofiled
         evaluated(write_measurements(tmp_path, line()), kernels=tmp_path)
 
 
-def _unchanged(knowledge, gpu, samples):
-    return knowledge
-
-
-def test_a_calibration_is_used_where_there_is_one(tmp_path, unprofiled, monkeypatch):
-    """The seam: set the product's function and every left-out GPU is scored again."""
-    monkeypatch.setattr(harness, "CALIBRATE", _unchanged)
+def test_every_left_out_gpu_is_scored_again_after_a_calibration(tmp_path, unprofiled):
     kernels = tmp_path / "kernels"
     kernels.mkdir()
     lines = [f"T4,train,{0.03 + size * 1e-6},{size},64" for size in range(100, 200)]

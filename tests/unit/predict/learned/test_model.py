@@ -1,0 +1,150 @@
+"""Calls on a GPU: grouped once, evaluated as slow loops do it, with every opinion bounded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.gpus import load_gpus, resolve_gpu
+from advisor.predict.learned.model import board_features, grouped, kernel_times
+from advisor.predict.learned.network import Network
+from advisor.predict.learned.shapes import FAMILIES, shape_of
+from advisor.types import GpuSpec
+from tests.builders import make_gpu, make_op
+from tests.unit.predict.learned.values import EXAMPLES, add, make_networks, mm, slow_outputs, softmax
+
+T4 = resolve_gpu("T4")
+PEAK = 8e12
+
+
+def constant_network(num_features: int, compute: float, memory: float, log_scale: float = -9.0) -> Network:
+    """Two members that say the same of every call."""
+    zeros = np.zeros(num_features, np.float32)
+    said = np.array([compute, memory, log_scale], np.float32)
+    return Network(
+        low=zeros - 100,
+        high=zeros + 100,
+        mean=zeros,
+        scale=zeros + 1,
+        weights=tuple(np.zeros((2, *size), np.float32) for size in ((num_features, 4), (4, 4), (4, 3))),
+        biases=(np.zeros((2, 1, 4), np.float32), np.zeros((2, 1, 4), np.float32), np.tile(said, (2, 1, 1))),
+    )
+
+
+def test_calls_are_grouped_by_family_in_their_order() -> None:
+    ops = [add(4), mm(2, 3, 4), make_op("aten::embedding"), softmax(5, 6), add(7), mm(8, 9, 10)]
+    found = {calls.family: calls for calls in grouped(ops)}
+    assert {family: calls.index.tolist() for family, calls in found.items()} == {
+        "gemm": [1, 5],
+        "norm": [3],
+        "pointwise": [0, 4],
+    }
+    for calls in found.values():
+        for row, i in zip(calls.features, calls.index, strict=True):
+            shape = shape_of(ops[i])
+            assert shape is not None
+            assert (row == np.array(shape.values, np.float32)).all()
+        assert calls.num_bytes.tolist() == [ops[i].bytes for i in calls.index]
+    assert found["gemm"].flops.tolist() == [48.0, 1440.0]
+
+
+def test_only_products_and_convolutions_count_their_flops() -> None:
+    found = {calls.family: calls.flops.tolist() for calls in grouped(tuple(EXAMPLES.values()))}
+    assert found["norm"] == found["pointwise"] == [0.0]
+    assert found["gemm"] == [EXAMPLES["gemm"].flops]
+    assert found["conv"] == [EXAMPLES["conv"].flops]
+
+
+@pytest.mark.parametrize("ops", [[], [make_op("aten::embedding")], [add(0)]])
+def test_nothing_known_is_no_group(ops: list) -> None:
+    assert grouped(ops) == ()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("compute", "memory"), [(0.0, 0.0), (0.5, -0.5), (-2.0, 1.0)])
+def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
+    family: str, compute: float, memory: float
+) -> None:
+    op = EXAMPLES[family]
+    (calls,) = grouped([op])
+    network = constant_network(calls.features.shape[1] + 2, compute, memory)
+    flops = op.flops if family in ("gemm", "conv") else 0
+    expected = flops / PEAK * math.exp(compute) + op.bytes / T4.memory_bytes_per_s * math.exp(memory)
+    found = kernel_times(network, calls, T4, PEAK)
+    assert found.time_s == pytest.approx([expected], rel=1e-6)
+
+
+@pytest.mark.parametrize("said", [50.0, -50.0, 1e30])
+def test_an_opinion_stays_within_a_factor_of_the_roofline(said: float) -> None:
+    op = EXAMPLES["gemm"]
+    (calls,) = grouped([op])
+    network = constant_network(calls.features.shape[1] + 2, said, said)
+    roofline_s = op.flops / PEAK + op.bytes / T4.memory_bytes_per_s
+    found = kernel_times(network, calls, T4, PEAK)
+    assert found.time_s == pytest.approx([roofline_s * math.exp(math.copysign(4.0, said))], rel=1e-6)
+
+
+@pytest.mark.parametrize(("log_scale", "sigma"), [(-2.0, math.exp(-2)), (-50, math.exp(-6)), (9, math.e)])
+def test_members_that_agree_are_as_unsure_as_they_say(log_scale: float, sigma: float) -> None:
+    (calls,) = grouped([EXAMPLES["gemm"]])
+    network = constant_network(calls.features.shape[1] + 2, 0.0, 0.0, log_scale)
+    assert kernel_times(network, calls, T4, PEAK).sigma == pytest.approx([sigma], rel=1e-6)
+
+
+def test_members_that_disagree_are_less_sure() -> None:
+    (calls,) = grouped([EXAMPLES["norm"]])
+    alike = constant_network(calls.features.shape[1] + 2, 0.0, 0.0)
+    said = alike.biases[2].copy()
+    said[:, 0, 1] = (0.3, -0.3)
+    apart = replace(alike, biases=(*alike.biases[:2], said))
+    found = kernel_times(apart, calls, T4, PEAK)
+    assert found.sigma == pytest.approx([math.hypot(0.3, math.exp(-6))], rel=1e-5)
+    assert found.time_s == pytest.approx(kernel_times(alike, calls, T4, PEAK).time_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
+    op, network = EXAMPLES[family], make_networks(seed)[family]
+    (calls,) = grouped([op])
+    features = [*calls.features[0].tolist(), *np.array(board_features(T4), np.float32).tolist()]
+    logs, residuals = [], []
+    for compute, memory, log_scale in slow_outputs(network, features):
+        compute_s = calls.flops[0] / PEAK * math.exp(min(max(compute, -4.0), 4.0))
+        memory_s = op.bytes / T4.memory_bytes_per_s * math.exp(min(max(memory, -4.0), 4.0))
+        logs.append(math.log(compute_s + memory_s))
+        residuals.append(math.exp(min(max(log_scale, -6.0), 1.0)))
+    mean = sum(logs) / len(logs)
+    variance = sum((log - mean) ** 2 for log in logs) / len(logs)
+    sigma = math.sqrt((sum(residuals) / len(residuals)) ** 2 + variance)
+    found = kernel_times(network, calls, T4, PEAK)
+    assert found.time_s == pytest.approx([math.exp(mean)], rel=1e-5)
+    assert found.sigma == pytest.approx([sigma], rel=1e-5)
+
+
+def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows() -> None:
+    (calls,) = grouped([mm(64, 64, 64), mm(64, 64, 64)])
+    found = kernel_times(make_networks()["gemm"], calls, T4, np.array([PEAK, np.nan]))
+    assert np.isnan(found.time_s).tolist() == [False, True]
+
+
+def test_the_board_is_its_power_and_its_compute_capability() -> None:
+    assert board_features(make_gpu(tdp_w=250.0, compute_capability="8.6")) == (math.log(250.0), 8.6)
+
+
+NVIDIA = [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"]
+OTHERS = [gpu for gpu in load_gpus().values() if gpu.vendor != "NVIDIA"]
+
+
+@pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)
+def test_every_nvidia_board_has_features(gpu: GpuSpec) -> None:
+    assert all(math.isfinite(value) for value in board_features(gpu))
+
+
+def test_newer_boards_have_larger_capabilities() -> None:
+    names = ("P4", "T4", "A100-PCIE-40GB", "L4")
+    found = [board_features(resolve_gpu(name))[1] for name in names]
+    assert found == sorted(found)

@@ -1,0 +1,374 @@
+"""Calls as numbers: which dimensions count, and that whatever cannot be told is None, never an error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from advisor.predict.learned.shapes import CONV, FAMILIES, GEMM, NORM, POINTWISE, shape_of
+from advisor.types import AttributeValue, Op, Phase, TensorSpec
+from tests.unit.predict.learned.values import (
+    EXAMPLES,
+    add,
+    addmm,
+    baddbmm,
+    bmm,
+    convolution,
+    layer_norm,
+    make_call,
+    mm,
+    softmax,
+)
+
+DIM = st.integers(1, 5000)
+
+
+def values(op: Op) -> tuple[float, ...]:
+    shape = shape_of(op)
+    assert shape is not None
+    return shape.values
+
+
+def sizes(op: Op, count: int) -> list[int]:
+    """The first values, which are logarithms of sizes."""
+    return [round(math.exp(value)) for value in values(op)[:count]]
+
+
+def without(op: Op, inputs: int | None = None, outputs: int | None = None) -> Op:
+    """The call as recorded by a profiler that left out operands."""
+    return replace(op, inputs=op.inputs[:inputs], outputs=op.outputs[:outputs])
+
+
+# --- Products ------------------------------------------------------------------------------------------
+
+
+@given(DIM, DIM, DIM, DIM)
+def test_products_are_told_by_b_m_n_k(b: int, m: int, n: int, k: int) -> None:
+    assert sizes(mm(m, n, k), 4) == sizes(addmm(m, n, k), 4) == [1, m, n, k]
+    assert sizes(bmm(b, m, n, k), 4) == sizes(baddbmm(b, m, n, k), 4) == [b, m, n, k]
+
+
+@given(DIM, DIM, DIM)
+def test_a_product_and_a_batch_of_one_are_the_same(m: int, n: int, k: int) -> None:
+    assert shape_of(mm(m, n, k)) == shape_of(addmm(m, n, k)) == shape_of(bmm(1, m, n, k))
+
+
+@given(DIM, DIM, DIM)
+def test_the_bias_tells_nothing(m: int, n: int, k: int) -> None:
+    op = addmm(m, n, k)
+    full = replace(op, inputs=(TensorSpec(shape=(m, n), dtype="float32"), *op.inputs[1:]))
+    assert shape_of(full) == shape_of(op)
+
+
+def test_sizes_of_whole_tiles_have_no_padding() -> None:
+    whole = values(mm(1024, 2048, 512))
+    assert whole[5:16] == (0.0,) * 11
+    assert whole[16:19] == (3.0,) * 3  # all of them multiples of 8
+    assert [round(math.exp(value)) for value in whole[19:]] == [32 * 64, 16 * 32, 8 * 16]
+
+
+def test_padding_is_what_tiles_add() -> None:
+    found = values(mm(129, 1, 3))
+    m, n, k = found[5:9], found[9:13], found[13:16]
+    assert m == pytest.approx([math.log(size / 129) for size in (144, 160, 192, 256)])
+    assert n == pytest.approx([math.log(size) for size in (16, 32, 64, 128)])
+    assert k == pytest.approx([math.log(size / 3) for size in (4, 16, 32)])
+    assert found[16:19] == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("op", [mm(8, 8, 8), addmm(8, 8, 8), bmm(2, 8, 8, 8), baddbmm(2, 8, 8, 8)])
+def test_products_with_missing_operands_are_unknown(op: Op) -> None:
+    for count in range(len(op.inputs)):
+        assert shape_of(without(op, count)) is None
+    assert shape_of(without(op, outputs=0)) is not None
+    assert shape_of(replace(op, flops=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("mm", [(0, 4), (4, 4)]),
+        ("mm", [(4, 4), (4, 0)]),
+        ("mm", [(4, 0), (0, 4)]),
+        ("mm", [(), ()]),
+        ("mm", [(4,), (4,)]),
+        ("mm", [(4, 4), ()]),
+        ("bmm", [(0, 4, 4), (0, 4, 4)]),
+        ("addmm", [(0,), (4, 4), (4, 4)]),
+        ("addmm", [(4,), (4, 4), (4, 0)]),
+        ("addmm", [(4,), (0, 4), (4, 4)]),
+        ("baddbmm", [(), (), ()]),
+    ],
+)
+def test_products_of_nothing_or_of_vectors_are_unknown(name: str, inputs: list[tuple[int, ...]]) -> None:
+    assert shape_of(replace(make_call(name, inputs, [(4, 4)]), bytes=64)) is None
+
+
+# --- Convolutions --------------------------------------------------------------------------------------
+
+SIZE_NAMES = ("batch", "c_in", "c_out", "pixels", "m", "k")
+CONVOLUTION = convolution(8, 16, 32, 14)
+PLAIN = dict(CONVOLUTION.attributes)
+
+
+def conv_sizes(op: Op) -> dict[str, int]:
+    return dict(zip(SIZE_NAMES, sizes(op, len(SIZE_NAMES)), strict=True))
+
+
+def test_a_convolution_is_told_by_its_implicit_product() -> None:
+    assert conv_sizes(CONVOLUTION) == {
+        "batch": 8, "c_in": 16, "c_out": 32, "pixels": 196, "m": 8 * 196, "k": 16 * 9,
+    }  # fmt: skip
+    assert values(CONVOLUTION)[-3:-1] == (3.0, 3.0)  # channels are multiples of 8
+    assert round(math.exp(values(CONVOLUTION)[-1])) == 13  # tiles of 128 x 64
+
+
+@given(st.integers(1, 512), st.integers(1, 64), st.integers(1, 64), st.integers(1, 64))
+def test_convolutions_of_any_size_are_known(batch: int, c_in: int, c_out: int, size: int) -> None:
+    found = conv_sizes(convolution(batch, c_in, c_out, size))
+    assert (found["c_in"], found["c_out"], found["pixels"]) == (c_in, c_out, size**2)
+    assert found["m"] == found["batch"] * size**2
+
+
+def test_more_than_64_images_are_as_efficient_as_64() -> None:
+    assert shape_of(convolution(64, 16, 32)) == shape_of(convolution(256, 16, 32))
+    assert shape_of(convolution(64, 16, 32)) != shape_of(convolution(63, 16, 32))
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        convolution(8, 16, 32, kernel=1),
+        convolution(8, 16, 32, kernel=5),
+        convolution(8, 16, 32, stride=2),
+        convolution(8, 16, 32, groups=2),
+        convolution(8, 16, 16, groups=16),
+        convolution(8, 16, 32, is_backward=True),
+        replace(CONVOLUTION, flops=0),
+        replace(CONVOLUTION, name="aten::cudnn_convolution"),
+    ],
+)
+def test_convolutions_that_were_not_measured_are_unknown(op: Op) -> None:
+    assert shape_of(op) is None
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"transposed": True},
+        {"transposed": None},
+        {"dilation": (2, 2)},
+        {"dilation": (1, 2)},
+        {"dilation": (1,)},
+        {"dilation": None},
+        {"stride": (2, 2)},
+        {"stride": (1, 2)},
+        {"stride": (0, 0)},
+        {"stride": (1,)},
+        {"stride": ()},
+        {"stride": None},
+        {"groups": 0},
+        {"groups": 64},
+        {"groups": None},
+    ],
+    ids=str,
+)
+def test_transposed_dilated_strided_and_grouped_convolutions_are_unknown(
+    attributes: dict[str, AttributeValue],
+) -> None:
+    assert shape_of(replace(CONVOLUTION, attributes=PLAIN | attributes)) is None
+
+
+@pytest.mark.parametrize("name", ["transposed", "dilation", "stride", "groups"])
+def test_convolutions_without_their_attributes_are_unknown(name: str) -> None:
+    left = {key: value for key, value in PLAIN.items() if key != name}
+    assert shape_of(replace(CONVOLUTION, attributes=left)) is None
+
+
+@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 2), None])
+def test_padding_tells_nothing_beside_the_output(padding: AttributeValue) -> None:
+    attributes = PLAIN | {"padding": padding}
+    assert shape_of(replace(CONVOLUTION, attributes=attributes)) == shape_of(CONVOLUTION)
+
+
+def test_convolutions_with_missing_operands_are_unknown() -> None:
+    assert shape_of(without(CONVOLUTION, 0)) is None
+    assert shape_of(without(CONVOLUTION, 1)) is None
+    assert shape_of(without(CONVOLUTION, outputs=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "weight", "target"),
+    [
+        ((8, 16, 14), (32, 16, 3), (8, 32, 14)),
+        ((8, 16, 4, 14, 14), (32, 16, 3, 3, 3), (8, 32, 4, 14, 14)),
+        ((16, 14, 14), (32, 16, 3, 3), (32, 14, 14)),
+        ((8, 16, 14, 14), (32, 16, 3), (8, 32, 14, 14)),
+        ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32)),
+        ((8, 16, 14, 14), (32, 16, 3, 3), ()),
+        ((8, 16, 14, 14), (), (8, 32, 14, 14)),
+        ((), (), ()),
+        ((0, 16, 14, 14), (32, 16, 3, 3), (0, 32, 14, 14)),
+        ((8, 16, 14, 14), (0, 16, 3, 3), (8, 0, 14, 14)),
+        ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32, 0, 14)),
+    ],
+)
+def test_convolutions_of_other_dimensions_or_of_nothing_are_unknown(
+    source: tuple[int, ...], weight: tuple[int, ...], target: tuple[int, ...]
+) -> None:
+    op = make_call("convolution", [source, weight], [target], PLAIN)
+    assert shape_of(replace(op, bytes=64)) is None
+
+
+# --- Normalisation and element-wise operators ----------------------------------------------------------
+
+
+def norm_sizes(op: Op) -> tuple[float, int, int]:
+    """Whether it is a layer normalisation, columns, and elements."""
+    found = values(op)
+    return found[0], round(math.exp(found[1])), round(math.exp(found[-1]))
+
+
+@given(DIM, DIM)
+def test_softmax_takes_rows_of_the_last_dimension(rows: int, columns: int) -> None:
+    assert norm_sizes(softmax(rows, columns)) == (0.0, columns, rows * columns)
+    assert shape_of(softmax(rows, 1, columns)) == shape_of(softmax(rows, columns))
+
+
+@pytest.mark.parametrize("name", ["_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data"])
+def test_all_softmaxes_are_alike(name: str) -> None:
+    op = make_call(name, [(64, 1000), (64, 1000)], [(64, 1000)])
+    assert shape_of(op) == shape_of(softmax(64, 1000))
+
+
+@given(DIM, DIM)
+def test_layer_norm_takes_its_columns_from_its_weight(rows: int, columns: int) -> None:
+    expected = (1.0, columns, rows * columns)
+    assert norm_sizes(layer_norm(rows, columns)) == expected
+    inputs = [(rows, columns), (rows, columns), (rows, 1), (rows, 1), (columns,), (columns,)]
+    backward = make_call("native_layer_norm_backward", inputs, [(rows, columns)])
+    assert norm_sizes(backward) == expected
+
+
+def test_layer_norm_over_two_dimensions() -> None:
+    op = make_call("native_layer_norm", [(64, 7, 9), (7, 9), (7, 9)], [(64, 7, 9)])
+    assert norm_sizes(op) == (1.0, 63, 64 * 63)
+
+
+def test_layer_norm_without_weights_takes_the_last_dimension() -> None:
+    op = make_call("native_layer_norm", [(64, 7, 9)], [(64, 7, 9)])
+    assert norm_sizes(op) == (1.0, 9, 64 * 63)
+    backward = make_call("native_layer_norm_backward", [(64, 63)] * 2 + [(64, 1)] * 2, [(64, 63)])
+    assert norm_sizes(backward) == (1.0, 63, 64 * 63)
+
+
+@pytest.mark.parametrize(("columns", "is_wide"), [(1, 0.0), (1024, 0.0), (1025, 1.0), (50_257, 1.0)])
+def test_wide_rows_are_told_apart(columns: int, is_wide: float) -> None:
+    assert values(softmax(8, columns))[5] == is_wide
+
+
+def test_a_normalised_number_is_one_row_of_one_column() -> None:
+    assert norm_sizes(softmax()) == (0.0, 1, 1)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,)])
+def test_normalised_emptiness_is_unknown(shape: tuple[int, ...]) -> None:
+    assert shape_of(replace(softmax(*shape), bytes=64)) is None
+    assert shape_of(replace(make_call("native_layer_norm", [(4, 3), shape], [(4, 3)]), bytes=64)) is None
+
+
+def test_a_weight_larger_than_its_input_is_unknown() -> None:
+    assert shape_of(make_call("native_layer_norm", [(2, 3), (30,)], [(2, 3)])) is None
+
+
+@given(st.lists(DIM, max_size=4))
+def test_element_wise_operators_are_told_by_bytes_and_tensors(shape: list[int]) -> None:
+    op = add(*shape)
+    assert values(op) == (math.log(op.bytes), math.log(4))  # two sources, one target, and one
+
+
+def test_broadcast_operands_do_not_count() -> None:
+    op = make_call("add.Tensor", [(64, 32), (32,)], [(64, 32)])
+    assert values(op)[1] == math.log(1 + 2)
+
+
+def test_overloads_and_dtypes_change_nothing() -> None:
+    op = add(64, 32)
+    for name in ("aten::add", "aten::add.Scalar", "aten::mul.Tensor", "aten::gelu"):
+        assert shape_of(replace(op, name=name)) == shape_of(op)
+    assert shape_of(add(64, 32, dtype="bfloat16")) == shape_of(op)
+
+
+@pytest.mark.parametrize("op", [add(0), add(4, 0), replace(add(4), inputs=()), replace(add(4), bytes=0)])
+def test_element_wise_operators_on_nothing_are_unknown(op: Op) -> None:
+    assert shape_of(op) is None
+
+
+# --- All of them ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["mylib::mm2", "aten::embedding", "aten::max_pool2d", "advisor::h2d_copy", ""]
+)
+def test_unknown_operators_are_unknown(name: str) -> None:
+    assert shape_of(replace(add(4), name=name)) is None
+
+
+def test_every_family_has_an_example() -> None:
+    assert set(EXAMPLES) == set(FAMILIES)
+    assert {name: shape.family for name, op in EXAMPLES.items() if (shape := shape_of(op))} == {
+        "gemm": GEMM,
+        "conv": CONV,
+        "norm": NORM,
+        "pointwise": POINTWISE,
+    }
+
+
+NAMES = [
+    "mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward", "_softmax", "_log_softmax",
+    "_softmax_backward_data", "native_layer_norm", "native_layer_norm_backward", "add.Tensor", "relu_",
+    "embedding",
+]  # fmt: skip
+SHAPES = st.lists(st.one_of(st.integers(0, 8), st.integers(0, 2**40)), max_size=6).map(tuple)
+ATTRIBUTES = st.fixed_dictionaries(
+    {},
+    optional={
+        "transposed": st.booleans(),
+        "dilation": st.sampled_from([(1, 1), (2, 2), (1,), ()]),
+        "stride": st.sampled_from([(1, 1), (2, 1), (3,), (), None]),
+        "groups": st.integers(0, 4),
+    },
+)
+CALLS = st.builds(
+    lambda name, inputs, outputs, attributes, flops, num_bytes: Op(
+        name=f"aten::{name}",
+        phase=Phase.FORWARD,
+        inputs=tuple(TensorSpec(shape=shape, dtype="float32") for shape in inputs),
+        outputs=tuple(TensorSpec(shape=shape, dtype="float32") for shape in outputs),
+        attributes=attributes,
+        flops=flops,
+        bytes=num_bytes,
+        count=1,
+    ),
+    st.sampled_from(NAMES),
+    st.lists(SHAPES, max_size=7),
+    st.lists(SHAPES, max_size=2),
+    ATTRIBUTES,
+    st.integers(0, 10**18),
+    st.integers(0, 10**18),
+)
+
+
+@given(CALLS)
+@example(CONVOLUTION)
+@example(softmax())
+def test_shapes_are_none_or_finite_whatever_was_recorded(op: Op) -> None:
+    shape = shape_of(op)
+    if shape is not None:
+        assert shape.family in FAMILIES
+        assert all(math.isfinite(value) for value in shape.values)
+        assert len(shape.values) == len(values(EXAMPLES[shape.family]))

@@ -1,0 +1,349 @@
+"""Learned times of operators, what they leave to the roofline, and their place among the methods."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import CatalogError
+from advisor.gpus import load_gpus, resolve_gpu
+from advisor.predict.calibration import learned_offsets
+from advisor.predict.calibration_files import calibration_path, write_calibration
+from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import Knowledge
+from advisor.predict.learned.times import OpTimes, learned_times
+from advisor.predict.methods import BLEND, op_times
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.recording_io import Measurement
+from advisor.types import GpuSpec, Kernel, Method, Op, Precision
+from tests.builders import make_op, make_trace
+from tests.unit.predict.learned.values import (
+    EXACT,
+    EXAMPLES,
+    TABLES,
+    add,
+    bmm,
+    convolution,
+    layer_norm,
+    make_knowledge,
+    make_networks,
+    mm,
+    softmax,
+)
+
+T4, V100, A100 = (resolve_gpu(name) for name in ("T4", "V100-PCIE-32GB", "A100-PCIE-80GB"))
+TF32 = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
+OPS = (mm(512, 256, 128), convolution(8, 16, 32), softmax(64, 1000), add(64, 1000), layer_norm(64, 768))
+KNOWLEDGE = make_knowledge()
+WITHOUT = replace(KNOWLEDGE, networks={})
+
+
+@pytest.fixture(autouse=True)
+def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def times(
+    ops: tuple[Op, ...] = OPS,
+    gpu: GpuSpec = T4,
+    precision: Precision = EXACT,
+    knowledge: Knowledge = KNOWLEDGE,
+) -> OpTimes:
+    return learned_times(ops, gpu, constants_for(gpu, knowledge), precision, knowledge)
+
+
+def is_known(*ops: Op, gpu: GpuSpec = T4, precision: Precision = EXACT) -> list[bool]:
+    found = times(ops, gpu, precision)
+    known = ~np.isnan(found.time_s)
+    assert (known == ~np.isnan(found.sigma)).all()
+    return known.tolist()
+
+
+# --- What is known -------------------------------------------------------------------------------------
+
+
+def test_every_family_is_known_in_fp32() -> None:
+    assert is_known(*OPS) == [True] * len(OPS)
+    assert (times().time_s > KERNEL_FLOOR_S).all()
+
+
+@pytest.mark.parametrize("gpu", [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"])
+def test_every_nvidia_gpu_has_finite_times(gpu: GpuSpec) -> None:
+    found = times(gpu=gpu)
+    assert np.isfinite(found.time_s).all()
+    assert (found.sigma > 0).all()
+
+
+@pytest.mark.parametrize(
+    "gpu", [g for g in load_gpus().values() if g.vendor != "NVIDIA"], ids=lambda g: g.name
+)
+def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu: GpuSpec) -> None:
+    assert is_known(*OPS, gpu=gpu) == [False] * len(OPS)
+    trace = make_trace(ops=OPS, precision=EXACT)
+    assert {time.method for time in op_times(trace, gpu, KNOWLEDGE)} == {Method.ROOFLINE}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_products_of_fewer_bits_are_left_to_the_roofline(dtype: str) -> None:
+    op = mm(512, 256, 128, dtype=dtype)
+    assert [gpu.name for gpu in load_gpus().values() if is_known(op, gpu=gpu) != [False]] == []
+
+
+ROUNDED = pytest.mark.xfail(
+    reason="compute_rate takes fp32's rate for fp64 where its tensor cores are slower"
+)
+
+
+@pytest.mark.parametrize("name", ["T4", "V100-PCIE-32GB", pytest.param("A100-PCIE-80GB", marks=ROUNDED)])
+def test_fp64_products_are_left_to_the_roofline(name: str) -> None:
+    assert is_known(mm(512, 256, 128, dtype="float64"), gpu=resolve_gpu(name)) == [False]
+
+
+@pytest.mark.parametrize("gpu", [T4, V100], ids=lambda gpu: gpu.name)
+def test_tf32_is_fp32_where_the_gpu_has_none(gpu: GpuSpec) -> None:
+    assert times(gpu=gpu, precision=TF32).time_s == pytest.approx(times(gpu=gpu).time_s)
+
+
+def test_tf32_is_left_to_the_roofline_where_the_gpu_has_it() -> None:
+    assert is_known(*OPS, gpu=A100, precision=TF32) == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int64", "bool"])
+@pytest.mark.parametrize("gpu", [T4, A100], ids=lambda gpu: gpu.name)
+def test_element_wise_operators_are_known_at_any_dtype(gpu: GpuSpec, dtype: str) -> None:
+    assert is_known(add(64, 1000, dtype=dtype), gpu=gpu) == [True]
+    same = times((add(64, 1000, dtype=dtype),)).time_s
+    assert same == pytest.approx(times((add(64, 1000),)).time_s)  # the same bytes
+
+
+def test_what_no_network_knows_is_left_to_the_roofline() -> None:
+    unknown = make_op("aten::embedding")
+    assert is_known(OPS[0], unknown, OPS[3], add(0)) == [True, False, True, False]
+
+
+@pytest.mark.parametrize("family", EXAMPLES)
+def test_a_family_without_a_network_is_left_to_the_roofline(family: str) -> None:
+    networks = {name: network for name, network in make_networks().items() if name != family}
+    found = times(tuple(EXAMPLES.values()), knowledge=replace(KNOWLEDGE, networks=networks))
+    assert np.isnan(found.time_s).tolist() == [name == family for name in EXAMPLES]
+
+
+def test_a_network_of_an_unknown_family_is_never_asked() -> None:
+    networks = {"fft": make_networks()["gemm"]}
+    found = times(knowledge=replace(KNOWLEDGE, networks=networks))
+    assert np.isnan(found.time_s).all()
+    assert np.isnan(found.sigma).all()
+
+
+def test_no_operators_have_no_times() -> None:
+    assert times(()).time_s.shape == (0,)
+
+
+def test_calls_that_are_counted_take_one_call_each() -> None:
+    counted = tuple(replace(op, count=7) for op in OPS)
+    assert (times(counted).time_s == times().time_s).all()
+
+
+def test_a_gpu_that_was_measured_is_surer() -> None:
+    # T4 and L4 differ in the board too, so the same board under another name.
+    unseen = replace(T4, name="T5")
+    assert (times(gpu=unseen).sigma > times(gpu=T4).sigma).all()
+    assert times(gpu=unseen).time_s == pytest.approx(times(gpu=T4).time_s)
+
+
+# --- Corrections ---------------------------------------------------------------------------------------
+
+
+def work_s(found: OpTimes) -> np.ndarray:
+    return found.time_s - KERNEL_FLOOR_S
+
+
+@pytest.mark.parametrize("reached", [0.25, 0.5, 1.0, 1.6])
+def test_what_is_reached_of_the_rate_divides_the_time(reached: float) -> None:
+    corrected = replace(KNOWLEDGE, corrections={"T4": {"gemm": reached}})
+    expected = work_s(times()) / [reached, 1, 1, 1, 1]
+    assert work_s(times(knowledge=corrected)) == pytest.approx(expected)
+    assert times(gpu=V100, knowledge=corrected).time_s == pytest.approx(times(gpu=V100).time_s)
+
+
+def test_calibrating_this_machine_corrects_its_times() -> None:
+    before = work_s(times())
+    write_calibration("T4", "today", {"learned.gemm": 0.5, "learned.norm": 0.8})
+    expected = before / [0.5, 1, 0.8, 1, 0.8]
+    assert work_s(times()) == pytest.approx(expected)
+
+
+def test_corrections_of_the_knowledge_come_before_this_machine() -> None:
+    write_calibration("T4", "today", {"learned.gemm": 0.5})
+    ones = replace(KNOWLEDGE, corrections={"T4": dict.fromkeys(EXAMPLES, 1.0)})
+    calibrated, asked = work_s(times()), work_s(times(knowledge=ones))
+    assert calibrated[0] == pytest.approx(2 * asked[0])
+    assert calibrated[1:] == pytest.approx(asked[1:])
+
+
+def test_a_broken_calibration_is_refused() -> None:
+    path = calibration_path("T4")
+    path.parent.mkdir(parents=True)
+    path.write_text("[learned")
+    with pytest.raises(CatalogError, match="cannot be used"):
+        times()
+
+
+LARGE = {
+    "gemm": mm(4096, 4096, 4096),
+    "conv": convolution(64, 128, 128, 56),
+    "norm": softmax(16384, 4096),
+    "pointwise": add(8192, 8192),
+}
+
+
+def kernel(op: Op, time_s: float) -> Measurement:
+    measured = replace(op, measured_s=time_s)
+    return Measurement(case="0", op=measured, precision=EXACT, spread=0.0, num_samples=1)
+
+
+def measured(op: Op, factor: float, gpu: GpuSpec = T4) -> Measurement:
+    """The call, beyond its launch so much slower than the networks say."""
+    learned_s = float(times((op,), gpu).time_s[0])
+    return kernel(op, KERNEL_FLOOR_S + factor * (learned_s - KERNEL_FLOOR_S))
+
+
+@pytest.mark.parametrize("family", LARGE)
+@pytest.mark.parametrize("factor", [0.6, 1.0, 1.3, 5.0])
+def test_offsets_find_what_is_reached(family: str, factor: float) -> None:
+    (found,) = learned_offsets([measured(LARGE[family], factor)], T4, KNOWLEDGE)
+    assert found.name == f"learned.{family}"
+    assert found.before == 1.0
+    assert found.after == pytest.approx(1 / factor)
+
+
+def test_each_family_has_its_own_offset() -> None:
+    kernels = [measured(op, 1 + i / 10) for i, op in enumerate(LARGE.values())]
+    found = {fit.name: fit.after for fit in learned_offsets(kernels, T4, KNOWLEDGE)}
+    expected = {f"learned.{family}": 1 / (1 + i / 10) for i, family in enumerate(LARGE)}
+    assert found == pytest.approx(expected)
+
+
+def test_predictions_with_offsets_are_what_was_measured() -> None:
+    kernels = [measured(op, 1.7) for op in LARGE.values()]
+    found = learned_offsets(kernels, T4, KNOWLEDGE)
+    write_calibration("T4", "today", {fit.name: fit.after for fit in found})
+    expected = [found.time_s for found in kernels]
+    assert times(tuple(LARGE.values())).time_s == pytest.approx(np.array(expected), rel=1e-3)
+
+
+def test_offsets_do_not_build_on_an_older_calibration() -> None:
+    kernels = [measured(op, 1.7) for op in LARGE.values()]
+    first = learned_offsets(kernels, T4, KNOWLEDGE)
+    write_calibration("T4", "today", {fit.name: fit.after for fit in first})
+    assert learned_offsets(kernels, T4, KNOWLEDGE) == first
+
+
+def test_kernels_that_are_small_or_unknown_have_no_offset() -> None:
+    kernels = [
+        kernel(mm(16, 16, 16), 1e-5),
+        kernel(mm(4096, 4096, 4096, dtype="float16"), 1e-2),
+        kernel(make_op("aten::embedding"), 1e-2),
+    ]
+    assert learned_offsets(kernels, T4, KNOWLEDGE) == ()
+    assert learned_offsets([measured(op, 1.0) for op in LARGE.values()], T4, WITHOUT) == ()
+
+
+# --- Among the methods ---------------------------------------------------------------------------------
+
+WAVE_KERNEL = Kernel(
+    name="k", grid=(10_000, 1, 1), block=(256, 1, 1), registers_per_thread=32, shared_bytes=0, duration_s=1e-3
+)
+TRACE = make_trace(ops=OPS, precision=EXACT)
+
+
+def methods(*ops: Op, origin: str | None, gpu: GpuSpec, knowledge: Knowledge = KNOWLEDGE) -> list[Method]:
+    trace = make_trace(ops=ops, origin_gpu=origin, precision=EXACT)
+    return [time.method for time in op_times(trace, gpu, knowledge)]
+
+
+def test_without_networks_all_is_roofline_and_with_them_learned() -> None:
+    assert methods(*OPS, origin=None, gpu=T4, knowledge=WITHOUT) == [Method.ROOFLINE] * len(OPS)
+    assert methods(*OPS, origin=None, gpu=T4) == [Method.LEARNED] * len(OPS)
+
+
+def test_learned_times_are_the_networks_times() -> None:
+    found = op_times(TRACE, T4, KNOWLEDGE)
+    assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
+    assert [time.sigma for time in found] == pytest.approx(times().sigma.tolist())
+    assert {time.constant for time in found} == {""}
+
+
+def test_what_the_networks_leave_out_is_roofline() -> None:
+    ops = (OPS[0], make_op("aten::embedding"), mm(64, 64, 64, dtype="float16"))
+    assert methods(*ops, origin=None, gpu=T4) == [Method.LEARNED, Method.ROOFLINE, Method.ROOFLINE]
+
+
+def test_measured_here_beats_learned() -> None:
+    op = replace(OPS[0], measured_s=1.0)
+    assert methods(op, origin="T4", gpu=T4) == [Method.MEASURED]
+    (found,) = op_times(make_trace(ops=(op,), origin_gpu="T4", precision=EXACT), T4, KNOWLEDGE)
+    assert found.time_s == 1.0
+
+
+def test_learned_beats_waves_and_waves_beat_the_roofline() -> None:
+    known = replace(add(64, 1000), measured_s=1e-3, kernels=(WAVE_KERNEL,))
+    unknown = replace(known, name="aten::max")
+    ops = (known, unknown)
+    assert methods(*ops, origin=V100.name, gpu=T4) == [Method.LEARNED, Method.WAVE]
+    assert methods(*ops, origin=V100.name, gpu=T4, knowledge=WITHOUT) == [Method.WAVE, Method.WAVE]
+
+
+def test_an_unmeasured_operator_at_home_is_learned() -> None:
+    assert methods(*OPS, origin="T4", gpu=T4) == [Method.LEARNED] * len(OPS)
+
+
+@given(st.floats(1e-7, 1.0))
+def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
+    ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
+    found = op_times(make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT), T4, KNOWLEDGE)
+    direct, at_origin = times(ops).time_s, times(ops, V100).time_s
+    expected = direct ** (1 - BLEND) * (measured_s * direct / at_origin) ** BLEND
+    assert [time.time_s for time in found] == pytest.approx(expected.tolist())
+    assert [time.sigma for time in found] == pytest.approx(times(ops).sigma.tolist())
+    assert {time.method for time in found} == {Method.LEARNED}
+
+
+def test_a_measurement_that_the_networks_foresaw_changes_nothing() -> None:
+    at_origin = times(gpu=V100).time_s.tolist()
+    ops = tuple(replace(op, measured_s=s) for op, s in zip(OPS, at_origin, strict=True))
+    found = op_times(make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT), T4, KNOWLEDGE)
+    assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
+
+
+@pytest.mark.parametrize("measured_s", [None, 0.0])
+def test_without_a_measurement_there_is_nothing_to_blend(measured_s: float | None) -> None:
+    ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
+    found = op_times(make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT), T4, KNOWLEDGE)
+    assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
+
+
+def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended() -> None:
+    # TF32 counts on the A100 alone, so nobody knows how far off the networks were there.
+    op = replace(OPS[0], measured_s=1.0)
+    trace = make_trace(ops=(op,), origin_gpu=A100.name, precision=TF32)
+    (found,) = op_times(trace, T4, KNOWLEDGE)
+    assert found.time_s == pytest.approx(float(times((op,), precision=TF32).time_s[0]))
+
+
+def test_an_empty_knowledge_keeps_what_ships_out() -> None:
+    empty = Knowledge(tables=TABLES, networks={})
+    found = op_times(TRACE, T4, empty)
+    assert {time.method for time in found} == {Method.ROOFLINE}
+    assert all(math.isfinite(time.time_s) for time in found)
+
+
+def test_batched_products_of_one_are_as_fast_as_products() -> None:
+    found = times((mm(300, 200, 100), bmm(1, 300, 200, 100))).time_s
+    assert found[0] == pytest.approx(found[1])

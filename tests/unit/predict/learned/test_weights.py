@@ -1,0 +1,299 @@
+"""Weights on disk: read back as written, refused with the path and what to do where anything is wrong."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.errors import CatalogError
+from advisor.predict.learned import weights
+from advisor.predict.learned.weights import VERSION, read_networks, write_networks
+from tests.unit.predict.learned.values import make_network, make_networks
+
+Arrays = dict[str, np.ndarray]
+
+
+class Harmful:
+    """Touches a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+NETWORKS = {family: make_networks()[family] for family in ("pointwise", "norm")}
+VECTORS = ("low", "high", "mean", "scale")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "learned.npz"
+    write_networks(NETWORKS, path)
+    return path
+
+
+def arrays_of(path: Path) -> Arrays:
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def refused(path: Path) -> str:
+    """Why the file is refused; the message says which file, and what to do."""
+    with pytest.raises(CatalogError) as caught:
+        read_networks(path)
+    message = str(caught.value)
+    del caught
+    gc.collect()  # what numpy left open shows here, not in another test
+    assert repr(str(path)) in message
+    assert message.endswith("Reinstall gpu-advisor.")
+    assert "\n" not in message
+    return message
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    found = read_networks(path)
+    assert found.keys() == NETWORKS.keys()
+    for family, network in NETWORKS.items():
+        for name in VECTORS:
+            assert (getattr(found[family], name) == getattr(network, name)).all()
+        assert all((a == b).all() for a, b in zip(found[family].weights, network.weights, strict=True))
+        assert all((a == b).all() for a, b in zip(found[family].biases, network.biases, strict=True))
+
+
+def test_weights_are_rounded_to_16_bits_once(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.npz", tmp_path / "second.npz"
+    fine = make_network(4)
+    thirds = tuple(weight / np.float32(3) for weight in fine.weights)
+    fine = type(fine)(low=fine.low / 3, high=fine.high, mean=fine.mean, scale=fine.scale, weights=thirds,
+                      biases=fine.biases)  # fmt: skip
+    write_networks({"pointwise": fine}, first)
+    found = read_networks(first)
+    for a, b in zip(found["pointwise"].weights, thirds, strict=True):
+        assert (a == b.astype(np.float16)).all()
+    assert (found["pointwise"].low == fine.low).all()  # ranges keep all their bits
+    write_networks(found, second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_every_array_that_is_read_is_single_precision(path: Path) -> None:
+    for network in read_networks(path).values():
+        every = (*(getattr(network, name) for name in VECTORS), *network.weights, *network.biases)
+        assert {array.dtype for array in every} == {np.dtype(np.float32)}
+
+
+def test_no_networks_are_a_file_too(tmp_path: Path) -> None:
+    write_networks({}, tmp_path / "none.npz")
+    assert read_networks(tmp_path / "none.npz") == {}
+
+
+def test_all_families_fit_in_a_file(tmp_path: Path) -> None:
+    write_networks(make_networks(), tmp_path / "all.npz")
+    assert read_networks(tmp_path / "all.npz").keys() == make_networks().keys()
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert "No such file" in refused(tmp_path / "learned.npz")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert "directory" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("payload", [b"", b"hello", b"\x80\x04N.", b"PK", b"\0" * 100], ids=repr)
+def test_what_is_no_archive_is_refused(tmp_path: Path, payload: bytes) -> None:
+    (tmp_path / "learned.npz").write_bytes(payload)
+    refused(tmp_path / "learned.npz")
+
+
+# numpy leaves the file open where it is no archive (see the test of open files below).
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("part", [0.001, 0.1, 0.5, 0.9, 0.99])
+def test_half_a_file_is_refused(path: Path, part: float) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(part * len(whole))])
+    refused(path)
+
+
+def test_pickles_are_never_loaded(path: Path, tmp_path: Path) -> None:
+    changed = arrays_of(path) | {"pointwise.low": np.array([Harmful(tmp_path / "harmed")], dtype=object)}
+    np.savez(path, **changed)
+    assert "allow_pickle=False" in refused(path)
+    assert not (tmp_path / "harmed").exists()
+
+
+@pytest.mark.parametrize(
+    "name", sorted(f"pointwise.{name}" for name in (*VECTORS, "weight0", "weight2", "bias1"))
+)
+def test_a_missing_array_is_refused_by_name(path: Path, name: str) -> None:
+    changed = arrays_of(path)
+    del changed[name]
+    np.savez(path, **changed)
+    assert name in refused(path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["pointwise.low", "pointwise.scale", "norm.weight1", "norm.bias2"])
+def test_what_is_no_number_is_refused_by_name(path: Path, name: str, value: float) -> None:
+    changed = arrays_of(path)
+    changed[name].flat[-1] = value
+    np.savez(path, **changed)
+    assert f"{name} holds values that are no numbers" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("pointwise.low", (5,)),
+        ("pointwise.mean", (5,)),
+        ("pointwise.scale", (2,)),
+        ("pointwise.weight0", (3, 5, 8)),
+        ("pointwise.weight0", (2, 4, 8)),
+        ("pointwise.weight1", (3, 8, 7)),
+        ("pointwise.weight1", (3, 7, 8)),
+        ("pointwise.weight2", (3, 9, 3)),
+        ("pointwise.bias0", (3, 1, 7)),
+        ("pointwise.bias1", (2, 1, 8)),
+        ("pointwise.bias2", (3, 1, 4)),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(path: Path, name: str, shape: tuple[int, ...]) -> None:
+    np.savez(path, **(arrays_of(path) | {name: np.ones(shape, np.float32)}))
+    assert "do not fit together" in refused(path)
+
+
+def test_text_in_place_of_numbers_is_refused(path: Path) -> None:
+    np.savez(path, **(arrays_of(path) | {"pointwise.low": np.array(["a", "b", "c", "d"])}))
+    refused(path)
+
+
+def test_a_network_for_other_features_is_refused(tmp_path: Path) -> None:
+    write_networks({"pointwise": make_network(5)}, tmp_path / "learned.npz")
+    assert "pointwise takes 5 features, this advisor has 4" in refused(tmp_path / "learned.npz")
+
+
+def test_a_family_that_nobody_knows_is_refused_by_name(tmp_path: Path) -> None:
+    write_networks({"fft": make_network(4)}, tmp_path / "learned.npz")
+    assert "fft" in refused(tmp_path / "learned.npz")
+
+
+@pytest.mark.parametrize("version", [0, VERSION + 1, 99])
+def test_another_version_is_refused_with_both_numbers(path: Path, version: int) -> None:
+    np.savez(path, **(arrays_of(path) | {"version": np.array(version)}))
+    message = refused(path)
+    assert f"version {version}, this advisor reads version {VERSION}" in message
+
+
+def test_a_file_without_a_version_is_not_ours(path: Path) -> None:
+    changed = arrays_of(path)
+    del changed["version"]
+    np.savez(path, **changed)
+    assert "version 0" in refused(path)
+
+
+def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_path: Path, _payload: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = path.read_bytes()
+    monkeypatch.setattr(weights, "write_atomically", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_networks({"pointwise": make_network(4, seed=7)}, path)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_writing_replaces_the_file_and_leaves_nothing_beside_it(path: Path) -> None:
+    write_networks({"pointwise": make_network(4, seed=7)}, path)
+    assert read_networks(path).keys() == {"pointwise"}
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_the_same_networks_give_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    write_networks(NETWORKS, tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+
+
+# --- What these tests found, until it is mended --------------------------------------------------------
+
+
+@pytest.mark.xfail(reason="zlib.error, NotImplementedError and RuntimeError of zipfile are not caught")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_flipped_byte_escapes(path: Path) -> None:
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 11):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            read_networks(path)  # bytes that no one reads may be anything
+        except CatalogError as error:
+            assert repr(str(path)) in str(error)  # noqa: PT017 - not each one is refused
+
+
+@pytest.mark.xfail(reason="TypeError: np.load gives an array, which is no context manager")
+def test_one_array_alone_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "learned.npz").open("wb") as out:
+        np.save(out, np.arange(3.0))
+    refused(tmp_path / "learned.npz")
+
+
+@pytest.mark.xfail(reason="int(version) is outside of the try")
+@pytest.mark.parametrize("version", [np.arange(2), np.array("new"), np.array(np.nan)], ids=str)
+def test_a_version_that_is_no_number_is_refused(path: Path, version: np.ndarray) -> None:
+    np.savez(path, **(arrays_of(path) | {"version": version}))
+    refused(path)
+
+
+@pytest.mark.xfail(reason="the trial evaluation broadcasts, so shapes need not be those of Network")
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("pointwise.low", ()),
+        ("pointwise.high", (1,)),
+        ("pointwise.weight1", (8, 8)),
+        ("pointwise.bias0", (3, 1, 1)),
+    ],
+)
+def test_arrays_that_only_broadcasting_makes_fit_are_refused(
+    path: Path, name: str, shape: tuple[int, ...]
+) -> None:
+    np.savez(path, **(arrays_of(path) | {name: np.ones(shape, np.float32)}))
+    refused(path)
+
+
+@pytest.mark.xfail(reason="1 and 2 outputs become an IndexError in kernel_times, 5 are taken for 3")
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+def test_networks_without_three_outputs_are_refused(path: Path, outputs: int) -> None:
+    weight, bias = np.ones((3, 8, outputs), np.float16), np.ones((3, 1, outputs), np.float16)
+    np.savez(path, **(arrays_of(path) | {"pointwise.weight2": weight, "pointwise.bias2": bias}))
+    refused(path)
+
+
+@pytest.mark.xfail(reason="a scale of 0 makes NaN of every time, one below 0 turns features around")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("scale", [0.0, -1.0])
+def test_a_scale_that_is_not_positive_is_refused(path: Path, scale: float) -> None:
+    np.savez(path, **(arrays_of(path) | {"pointwise.scale": np.full(4, scale, np.float32)}))
+    refused(path)
+
+
+@pytest.mark.xfail(reason="np.load leaves the file open where zipfile refuses it")
+def test_a_broken_file_is_not_left_open(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            read_networks(path)
+        except CatalogError as error:
+            assert isinstance(error.__cause__, zipfile.BadZipFile)  # noqa: PT017
+            error.__cause__.__traceback__ = None
+    assert [warning for warning in caught if warning.category is ResourceWarning] == []

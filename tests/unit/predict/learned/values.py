@@ -1,0 +1,165 @@
+"""Small calls and networks for tests, and the slow and plain way to evaluate a network."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+
+from advisor.gpus import catalog_path
+from advisor.predict.knowledge import CONSTANTS, Knowledge
+from advisor.predict.learned.network import Network
+from advisor.predict.learned.shapes import shape_of
+from advisor.types import AttributeValue, Op, Phase, Precision, TensorSpec
+
+TABLES = tomllib.loads(catalog_path(CONSTANTS).read_text(encoding="utf-8"))
+EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
+Sizes = tuple[int, ...]
+
+
+def make_call(
+    name: str,
+    inputs: Sequence[Sizes],
+    outputs: Sequence[Sizes],
+    attributes: Mapping[str, AttributeValue] | None = None,
+    *,
+    flops: int = 10**9,
+    dtype: str = "float32",
+) -> Op:
+    """One call of an aten operator; its bytes are four an element."""
+    sizes = sum(math.prod(shape) for shape in (*inputs, *outputs))
+    return Op(
+        name=f"aten::{name}",
+        phase=Phase.FORWARD,
+        inputs=tuple(TensorSpec(shape=shape, dtype=dtype) for shape in inputs),
+        outputs=tuple(TensorSpec(shape=shape, dtype=dtype) for shape in outputs),
+        attributes=attributes or {},
+        flops=flops,
+        bytes=4 * sizes,
+        count=1,
+    )
+
+
+def mm(m: int, n: int, k: int, dtype: str = "float32") -> Op:
+    return make_call("mm", [(m, k), (k, n)], [(m, n)], flops=2 * m * n * k, dtype=dtype)
+
+
+def addmm(m: int, n: int, k: int) -> Op:
+    return make_call("addmm", [(n,), (m, k), (k, n)], [(m, n)], flops=2 * m * n * k)
+
+
+def bmm(b: int, m: int, n: int, k: int) -> Op:
+    return make_call("bmm", [(b, m, k), (b, k, n)], [(b, m, n)], flops=2 * b * m * n * k)
+
+
+def baddbmm(b: int, m: int, n: int, k: int) -> Op:
+    shapes = [(b, m, n), (b, m, k), (b, k, n)]
+    return make_call("baddbmm", shapes, [(b, m, n)], flops=2 * b * m * n * k)
+
+
+def convolution(
+    batch: int,
+    c_in: int,
+    c_out: int,
+    size: int = 14,
+    *,
+    kernel: int = 3,
+    stride: int = 1,
+    groups: int = 1,
+    is_backward: bool = False,
+    **attributes: AttributeValue,
+) -> Op:
+    """A convolution padded so that its output is as large as its input, over the stride."""
+    out = (size + 2 * (kernel // 2) - kernel) // stride + 1
+    source, weight = (batch, c_in, size, size), (c_out, c_in // groups, kernel, kernel)
+    target = (batch, c_out, out, out)
+    facts: dict[str, AttributeValue] = {
+        "stride": (stride,) * 2, "padding": (kernel // 2,) * 2, "dilation": (1, 1), "transposed": False,
+        "groups": groups,
+    }  # fmt: skip
+    flops = 2 * math.prod(target) * math.prod(weight[1:])
+    if is_backward:
+        inputs, outputs = [target, source, weight], [source, weight]
+        return make_call("convolution_backward", inputs, outputs, facts | attributes, flops=2 * flops)
+    return make_call("convolution", [source, weight], [target], facts | attributes, flops=flops)
+
+
+def softmax(*shape: int) -> Op:
+    return make_call("_softmax", [shape], [shape])
+
+
+def layer_norm(rows: int, columns: int) -> Op:
+    return make_call("native_layer_norm", [(rows, columns), (columns,), (columns,)], [(rows, columns)])
+
+
+def add(*shape: int, dtype: str = "float32") -> Op:
+    return make_call("add.Tensor", [shape, shape], [shape], dtype=dtype)
+
+
+EXAMPLES = {
+    "gemm": mm(256, 128, 64),
+    "conv": convolution(8, 16, 32),
+    "norm": softmax(64, 1000),
+    "pointwise": add(64, 1000),
+}
+
+
+def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: int = 8) -> Network:
+    """Random weights that 16 bits hold, and a range of features that cuts some."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(*shape: int) -> np.ndarray:
+        values = rng.standard_normal(shape) / math.sqrt(shape[-2])
+        return values.astype(np.float16).astype(np.float32)
+
+    low = rng.uniform(-3.0, 0.0, num_features).astype(np.float32)
+    sizes = [(num_features, units), (units, units), (units, 3)]
+    return Network(
+        low=low,
+        high=low + rng.uniform(2.0, 12.0, num_features).astype(np.float32),
+        mean=rng.uniform(0.0, 5.0, num_features).astype(np.float32),
+        scale=rng.uniform(1.0, 4.0, num_features).astype(np.float32),
+        weights=tuple(drawn(members, *size) for size in sizes),
+        biases=tuple(drawn(members, 1, size[1]) for size in sizes),
+    )
+
+
+@cache
+def make_networks(seed: int = 0) -> Mapping[str, Network]:
+    """One for each family, for the features that calls have and the two of the board."""
+    found = {}
+    for family, op in EXAMPLES.items():
+        shape = shape_of(op)
+        assert shape is not None
+        found[family] = make_network(len(shape.values) + 2, seed)
+    return found
+
+
+def make_knowledge(seed: int = 0, **changes: object) -> Knowledge:
+    """The shipped constants with random networks."""
+    facts = {"tables": TABLES, "networks": make_networks(seed), "corrections": {}}
+    return Knowledge(**(facts | changes))
+
+
+def slow_outputs(network: Network, features: Sequence[float]) -> list[list[float]]:
+    """What each member says of one row, by loops over single numbers."""
+    inputs = []
+    for i, value in enumerate(features):
+        low, high = float(network.low[i]), float(network.high[i])
+        cut = min(max(value, low), high)
+        inputs.append((cut - float(network.mean[i])) / float(network.scale[i]))
+    found = []
+    for member in range(len(network.weights[0])):
+        values = inputs
+        for layer in range(3):
+            weight, bias = network.weights[layer][member], network.biases[layer][member][0]
+            sums = [
+                sum(value * float(weight[i][j]) for i, value in enumerate(values)) + float(bias[j])
+                for j in range(weight.shape[1])
+            ]
+            values = sums if layer == 2 else [x / (1 + math.exp(-x)) for x in sums]
+        found.append(values)
+    return found
