@@ -110,7 +110,10 @@ def fit_offset(
     kernels: Sequence[Measurement],
     predict_s: PredictS,
     launch_s: float,
+    *,
     most: float = _MOST_FRACTION,
+    quantile: float = 0.5,
+    trust: float = 1.0,
 ) -> FittedConstant:
     """The constant with which the median kernel takes as long as predicted.
 
@@ -124,6 +127,8 @@ def fit_offset(
         predict_s: seconds of one call as predicted with ``before``.
         launch_s: seconds of a launch, which no constant changes.
         most: the largest value that makes sense.
+        quantile: of the offsets, instead of the median.
+        trust: the part of the offset that counts.
 
     Raises:
         CalibrationError: no kernel takes longer than a launch, or the result is no fraction.
@@ -135,8 +140,8 @@ def fit_offset(
     ]
     if not offsets:
         raise CalibrationError(f"no kernel for {name} takes longer than its launch: nothing can be fitted.")
-    offset = statistics.median(offsets)
-    after = before * math.exp(-offset)
+    offset = float(np.quantile(offsets, quantile))
+    after = before * math.exp(-trust * offset)
     if not _LEAST_FRACTION <= after <= most:
         raise CalibrationError(
             f"{name} would become {after:.3g}, which is no share of a rate"

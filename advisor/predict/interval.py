@@ -26,15 +26,15 @@ SIGMA_LOADING = 0.5
 
 
 class Part(Protocol):
-    """Seconds, and the log-normal sigma of them."""
+    """Seconds, and how sure they are."""
 
     @property
     def time_s(self) -> float:
         """Seconds."""
 
     @property
-    def sigma(self) -> float:
-        """Log-normal sigma."""
+    def shared_sigma(self) -> float:
+        """Log-normal sigma, as far as it does not cancel between parts."""
 
 
 def sigma_of(parts: Iterable[Part]) -> float:
@@ -43,7 +43,7 @@ def sigma_of(parts: Iterable[Part]) -> float:
     total_s = sum(part.time_s for part in members)
     if not total_s:
         return SIGMA_ROOFLINE_ASSUMED
-    return sum(part.time_s * part.sigma for part in members) / total_s
+    return sum(part.time_s * part.shared_sigma for part in members) / total_s
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

@@ -18,7 +18,7 @@ from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
 from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.times import OpTimes, learned_times
+from advisor.predict.learned.times import SHARED, OpTimes, learned_times
 from advisor.predict.roofline import compute_rate, op_time
 from advisor.types import FittedConstants, GpuSpec, Method, Op, Trace
 
@@ -32,6 +32,7 @@ class OpTime:
     Attributes:
         time_s: seconds of all calls.
         sigma: log-normal, of one call.
+        shared_sigma: the part of it that calls have in common; the rest cancels in their sum.
         method: how they were found.
         constant: the roofline's constant they rest on, empty for other methods.
     """
@@ -40,6 +41,7 @@ class OpTime:
     family: Family
     time_s: float
     sigma: float
+    shared_sigma: float
     method: Method
     constant: str
 
@@ -105,6 +107,7 @@ def _op_time(
         family=family_of(op),
         time_s=op.count * call_s,
         sigma=sigma,
+        shared_sigma=SHARED * sigma if method is Method.LEARNED else sigma,
         method=method,
         constant=constant,
     )

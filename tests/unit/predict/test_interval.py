@@ -18,7 +18,7 @@ Z90 = 1.2815515655446004
 @dataclass(frozen=True)
 class Part:
     time_s: float
-    sigma: float
+    shared_sigma: float
 
 
 def test_one_part_keeps_its_sigma() -> None:

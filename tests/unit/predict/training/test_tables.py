@@ -1,0 +1,136 @@
+"""What networks learn from: rates of data sheets, weights that even out kinds, products up to a size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.gpus import load_gpus
+from advisor.predict.learned.model import board_features
+from advisor.predict.learned.shapes import shape_of
+from advisor.predict.training.overhead import floors_of
+from advisor.types import Op
+from tests.builders import make_op
+from tests.unit.predict.learned.values import EXAMPLES, add, bmm, convolution, mm, softmax
+from tests.unit.predict.training.values import make_samples
+
+pytest.importorskip("torch")
+from advisor.predict.training.tables import LARGEST, tables
+
+pytestmark = pytest.mark.torch
+GPUS = ("T4", "A100-PCIE-40GB")
+
+
+def table_of(*ops: Op, gpu: str = "T4") -> dict:
+    return dict(tables(make_samples([(gpu, "kind", "train", 1e-3)] * len(ops), ops)))
+
+
+def test_each_family_has_its_table() -> None:
+    found = table_of(*EXAMPLES.values(), make_op("aten::embedding"))
+    assert {family: len(table.time_s) for family, table in found.items()} == dict.fromkeys(EXAMPLES, 1)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("family", EXAMPLES)
+def test_work_is_over_the_rates_of_the_data_sheet(family: str, gpu: str) -> None:
+    op, spec = EXAMPLES[family], load_gpus()[gpu]
+    table = table_of(op, gpu=gpu)[family]
+    flops = op.flops if family in ("gemm", "conv") else 0
+    assert table.compute_s == pytest.approx([flops / spec.vector_flops_per_s["fp32"]])
+    assert table.memory_s == pytest.approx([op.bytes / spec.memory_bytes_per_s])
+
+
+@pytest.mark.parametrize("family", EXAMPLES)
+def test_features_are_those_of_the_call_and_the_board(family: str) -> None:
+    ops = (EXAMPLES[family],) * 2
+    table = tables(make_samples([(gpu, "kind", "train", 1e-3) for gpu in GPUS], ops))[family]
+    shape = shape_of(EXAMPLES[family])
+    assert shape is not None
+    for row, gpu in zip(table.features, GPUS, strict=True):
+        assert row == pytest.approx([*shape.values, *board_features(load_gpus()[gpu])], rel=1e-6)
+
+
+def test_rows_keep_their_times_and_floors_in_order() -> None:
+    rows = [
+        (gpu, kind, "train", time) for gpu in GPUS for kind, time in (("a", 1e-3), ("b", 2e-3), ("a", 3e-3))
+    ]
+    samples = make_samples(rows, [add(64), softmax(8, 8), add(32)] * 2)
+    found, floors = tables(samples), floors_of(samples)
+    assert found["pointwise"].time_s.tolist() == [1e-3, 3e-3] * 2
+    assert found["norm"].time_s.tolist() == [2e-3] * 2
+    assert found["norm"].floor_s.tolist() == [floors[gpu, "b"] for gpu in GPUS]
+    expected = [floors[gpu, "a"] for gpu in GPUS for _ in range(2)]
+    assert found["pointwise"].floor_s.tolist() == expected
+
+
+def test_equal_calls_may_share_one_value_or_not() -> None:
+    shared = add(64)
+    copies = [replace(shared), replace(shared), shared]
+    rows = [("T4", "a", "train", seconds) for seconds in (1e-3, 2e-3, 3e-3)]
+    together = tables(make_samples(rows, [shared] * 3))["pointwise"]
+    apart = tables(make_samples(rows, copies))["pointwise"]
+    for name in ("features", "compute_s", "memory_s", "floor_s", "time_s", "weight"):
+        assert (getattr(together, name) == getattr(apart, name)).all()
+
+
+def test_weights_add_up_to_the_calls_and_even_out_kinds_and_splits() -> None:
+    rows = [("T4", "a", "train", 1e-3)] * 6 + [("T4", "a", "test", 1e-3)] * 3 + [("T4", "b", "train", 1e-3)]
+    table = tables(make_samples(rows, [add(64)] * 10))["pointwise"]
+    assert table.weight.sum() == pytest.approx(10)
+    groups = [table.weight[:6].sum(), table.weight[6:9].sum(), table.weight[9:].sum()]
+    assert groups == pytest.approx([10 / 3] * 3)
+
+
+def test_weights_do_not_see_other_families() -> None:
+    rows = [("T4", "a", "train", 1e-3)] * 5 + [("T4", "b", "train", 1e-3)] * 2
+    found = tables(make_samples(rows, [add(64)] * 5 + [softmax(8, 8)] * 2))
+    assert found["norm"].weight == pytest.approx([1, 1])
+    assert found["pointwise"].weight == pytest.approx([1] * 5)
+
+
+@pytest.mark.parametrize(
+    ("op", "is_kept"),
+    [
+        (mm(LARGEST, LARGEST, LARGEST), True),
+        (bmm(LARGEST + 1, 8, 8, 8), True),  # many small ones
+        (mm(LARGEST + 1, 8, 8), False),
+        (mm(8, LARGEST + 1, 8), False),
+        (mm(8, 8, LARGEST + 1), False),
+        (mm(8, 2 * LARGEST, 8), False),
+        (bmm(2, 8, 2 * LARGEST, 8), False),
+        (convolution(64, 8, 2 * LARGEST, 1), True),
+        (softmax(8, 4 * LARGEST), True),
+        (add(4 * LARGEST, 4), True),
+    ],
+)
+def test_products_above_the_largest_size_are_left_out(op: Op, is_kept: bool) -> None:
+    found = table_of(op, mm(8, 8, 8))
+    rows = sum(len(table.time_s) for table in found.values())
+    assert rows == 1 + is_kept
+
+
+def test_what_is_left_out_shifts_no_row() -> None:
+    ops = [mm(8, 8, 16), mm(8, 2 * LARGEST, 8), mm(8, 8, 32)]
+    rows = [("T4", "a", "train", seconds) for seconds in (1e-3, 2e-3, 3e-3)]
+    table = tables(make_samples(rows, ops))["gemm"]
+    assert table.time_s.tolist() == [1e-3, 3e-3]
+    assert [round(math.exp(row[3])) for row in table.features] == [16, 32]
+
+
+def test_columns_have_the_types_that_the_training_takes() -> None:
+    table = table_of(add(64))["pointwise"]
+    assert table.features.dtype == np.float32
+    for name in ("compute_s", "memory_s", "floor_s", "time_s", "weight"):
+        assert getattr(table, name).dtype == np.float64
+
+
+def test_operators_of_no_network_give_no_tables() -> None:
+    assert table_of(make_op("aten::embedding")) == {}
+
+
+@pytest.mark.xfail(reason="_devices of no rows: boards have one dimension", raises=ValueError)
+def test_a_family_of_large_products_alone_has_no_table() -> None:
+    assert set(table_of(mm(8, 2 * LARGEST, 8), add(64))) == {"pointwise"}
