@@ -48,6 +48,8 @@ def read_knowledge(folder: Path) -> Knowledge:
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogError(f"cannot read {str(constants)!r}: {error}. Reinstall gpu-advisor.") from error
+    if not isinstance(tables.get("gpu"), dict) or "any" not in tables.get("assumed", {}):
+        raise CatalogError(f"{str(constants)!r} lacks [gpu] or [assumed.any]. Reinstall gpu-advisor.")
     return Knowledge(tables=tables, networks=read_networks(networks) if networks.exists() else {})
 
 

@@ -108,11 +108,11 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
     fp32 = rate("fp32", max(vector["fp32"], tensor.get("fp32", 0.0)))
     if family not in _COMPUTE_FAMILIES or wanted == "fp32":
         return fp32
+    if wanted == "fp64":
+        return rate("fp64", max(vector["fp64"], tensor.get("fp64", 0.0)))
     if wanted in tensor:
         # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.
         return max(rate(wanted, tensor[wanted]), fp32, key=lambda found: found.flops_per_s)
-    if wanted == "fp64":
-        return rate("fp64", vector["fp64"])
     if wanted == "fp16" and "fp16" in vector:
         # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
         return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), "fp16 without tensor cores")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -135,8 +134,8 @@ def _kernels(folder: Path) -> MeasuredKernels:
 
     try:
         samples = read_kernels(folder)
-    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise InputError(f"cannot read measured kernels: {error}") from error
+    except FileNotFoundError as error:
+        raise InputError(str(error)) from error
     return MeasuredKernels(samples=samples, floors_s=floors_of(samples))
 
 

@@ -21,7 +21,7 @@ from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, shipped
 from advisor.predict.learned.model import board_features
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import shape_of
-from advisor.predict.learned.times import SIGMA_DAY, SIGMA_UNSEEN, learned_times
+from advisor.predict.learned.times import _HELD_OUT, SIGMA_DAY, SIGMA_UNSEEN, learned_times
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.types import GpuSpec, Op
@@ -180,7 +180,7 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
     is_seen = bool(constants_for(gpu, knowledge).measured)
     day = SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, SIGMA_UNSEEN)
     residual = sum(residuals) / len(residuals)
-    return KERNEL_FLOOR_S + math.exp(mean), math.sqrt(residual**2 + variance + day**2)
+    return KERNEL_FLOOR_S + math.exp(mean), math.sqrt(_HELD_OUT**2 * (residual**2 + variance) + day**2)
 
 
 @of_any_weights

@@ -4,7 +4,8 @@
 
 for F FLOPs and B bytes on a GPU of peak P and bandwidth D. The penalties c and m come from the call's shape
 (``shapes``) and the kind of board: its power limit and its compute capability. Rates, SMs and clocks are no
-inputs of the network, so a GPU with more of them is never slower, and more work is never faster.
+inputs of the network, so a GPU with more of them is never slower. More FLOPs or bytes at the same shape are
+never faster; of two shapes the larger may be, by its alignment or, for small kernels, by the network's error.
 """
 
 from __future__ import annotations

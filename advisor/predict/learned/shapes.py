@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 from advisor.predict.families import base_name
 from advisor.types import Op
@@ -109,7 +110,7 @@ def _convolution(op: Op) -> Shape | None:
 
 def _norm(op: Op, name: str) -> Shape | None:
     shape = op.inputs[0].shape
-    columns = shape[-1] if shape else 1
+    columns = shape[cast("int", op.attributes.get("dim", -1))] if shape else 1
     if name in _LAYER_NORM and len(op.inputs) > _LAYER_NORM[name]:
         columns = math.prod(op.inputs[_LAYER_NORM[name]].shape)
     rows = math.prod(shape) // max(columns, 1)

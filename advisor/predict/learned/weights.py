@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,12 @@ VERSION = 1
 NUM_BOARD = 2
 _VECTORS = ("low", "high", "mean", "scale")
 _LAYERS = 3
+# Log-penalties of compute and memory, and the log-scale of what is left.
+OUTPUTS = 3
+_DAMAGE = (
+    OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
+    zlib.error,
+)  # fmt: skip
 
 
 def write_networks(networks: Mapping[str, Network], path: Path) -> None:
@@ -42,17 +49,24 @@ def read_networks(path: Path) -> dict[str, Network]:
         CatalogError: missing, truncated, not ours, of a newer version, or its arrays do not fit together.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        arrays = _arrays(path.read_bytes())
+        version = int(arrays.pop("version", np.array(0)))
+    except _DAMAGE as error:
         raise _broken(path, str(error)) from error
-    version = int(arrays.pop("version", np.array(0)))
     if version != VERSION:
         raise _broken(path, f"they are of version {version}, this advisor reads version {VERSION}")
     try:
         return {family: _network(arrays, family) for family in {name.partition(".")[0] for name in arrays}}
     except (KeyError, ValueError) as error:
         raise _broken(path, f"arrays are missing or do not fit together: {error}") from error
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
+    archive = np.load(io.BytesIO(content), allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError("it is one array, not an archive of them")
+    with archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
@@ -62,16 +76,28 @@ def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
             raise ValueError(f"{family}.{name} holds values that are no numbers")
         return values
 
-    first, second, third = (found(f"weight{layer}") for layer in range(_LAYERS))
-    biases = (found("bias0"), found("bias1"), found("bias2"))
     network = Network(
-        **{name: found(name) for name in _VECTORS}, weights=(first, second, third), biases=biases
+        **{name: found(name) for name in _VECTORS},
+        weights=tuple(found(f"weight{layer}") for layer in range(_LAYERS)),
+        biases=tuple(found(f"bias{layer}") for layer in range(_LAYERS)),
     )
-    num_features = NUM_VALUES[family] + NUM_BOARD
-    if len(network.low) != num_features:
-        raise ValueError(f"{family} takes {len(network.low)} features, this advisor has {num_features}")
-    network.outputs(network.mean[None])  # raises where arrays do not fit together
+    _check_shapes(network, family)
     return network
+
+
+def _check_shapes(network: Network, family: str) -> None:
+    num_features = NUM_VALUES[family] + NUM_BOARD
+    members, _, units = network.weights[0].shape
+    sizes = [num_features, units, units, OUTPUTS]
+    expected: list[tuple[int, ...]] = [(num_features,)] * len(_VECTORS)
+    expected += [(members, sizes[i], sizes[i + 1]) for i in range(_LAYERS)]
+    expected += [(members, 1, sizes[i + 1]) for i in range(_LAYERS)]
+    vectors = [network.low, network.high, network.mean, network.scale]
+    shapes = [array.shape for array in (*vectors, *network.weights, *network.biases)]
+    if shapes != expected:
+        raise ValueError(f"{family} has arrays of {shapes}, this advisor needs {expected}")
+    if not (network.scale > 0).all():
+        raise ValueError(f"{family}.scale holds values that are not positive")
 
 
 def _broken(path: Path, why: str) -> CatalogError:

@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, InputError
 from advisor.files import write_atomically
 from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
 from advisor.predict.learned.network import Network
@@ -57,6 +57,8 @@ def main() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read, train, write."""
+    if options.out.exists() and not options.out.is_dir():
+        raise InputError(f"--out {str(options.out)!r} is a file: name a folder.")
     everything = Samples.joined([read_kernels(options.kernels), *read_recordings(options.recording)])
     samples = chosen(everything, options.fold)
     networks = train(samples, options.seed)

@@ -66,6 +66,7 @@ def render(fitted: Constants) -> str:
         "# Fitted to NeuSight's published kernel measurements (ASPLOS'25, MIT licence, commit 6945927;",
         "# PyTorch 2.1.0, cuDNN 8.9.2, CUDA 12.1, true FP32).",
     ]
+    lines += [] if fitted else ["", "[gpu]"]
     for gpu, constants in fitted.items():
         lines += ["", f'[gpu."{gpu}"]', 'source = "fitted to NeuSight kernel measurements"']
         lines += [f"{name} = {value:.3f}" for name, value in constants.items()]

@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from advisor.predict.learned.network import Network
+from advisor.predict.learned.weights import OUTPUTS
 from advisor.predict.training.overhead import EVENT_SHARE
 
 MEMBERS = 4
 UNITS = 96
-OUTPUTS = 3
 _BATCH = 4096
 _RATE = 3e-3
 _DECAY = 1e-4
@@ -29,8 +29,6 @@ _HUBER = 0.1
 _QUANTILE = 0.3
 # max(floor, event + kernel), smooth enough to have a gradient on both sides.
 _SHARPNESS = 16.0
-# The 90 % quantile of a Laplace distribution of scale 1 over that of a normal one of sigma 1.
-LAPLACE_SIGMA = math.log(5) / 1.2815515655446004
 Say = Callable[[str], None]
 
 

@@ -7,6 +7,7 @@ columns; ``B, M, N, K`` for products; see the folder's README). PyTorch 2.1.0, C
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from advisor.errors import InputError
 from advisor.gpus import resolve_gpu
 from advisor.predict.training.samples import Samples
 from advisor.types import AttributeValue, Op, Phase, TensorSpec
@@ -35,16 +37,20 @@ def read_kernels(folder: Path, kinds: Sequence[str] = KINDS) -> Samples:
 
     Raises:
         FileNotFoundError: the folder has none of them.
+        InputError: a file is broken, or columns are missing.
     """
     found = [kind for kind in kinds if (folder / f"{kind}.csv.gz").exists()]
     if not found:
         raise FileNotFoundError(f"no measured kernels in {str(folder)!r}: expected files such as add.csv.gz")
-    return Samples.joined([_read(folder, kind) for kind in found])
+    return Samples.joined([_read(folder / f"{kind}.csv.gz", kind) for kind in found])
 
 
-def _read(folder: Path, kind: str) -> Samples:
+def _read(path: Path, kind: str) -> Samples:
     columns, build = _builder(kind)
-    frame = pd.read_csv(folder / f"{kind}.csv.gz", usecols=["gpu", "split", "latency_ms", *columns])
+    try:
+        frame = pd.read_csv(path, usecols=["gpu", "split", "latency_ms", *columns])
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+        raise InputError(f"cannot read measured kernels: {str(path)!r}: {error}") from error
     dims = frame[list(columns)].to_numpy(int).tolist()
     catalog_names = {name: resolve_gpu(name).name for name in frame.gpu.unique()}
     return Samples(

@@ -24,8 +24,9 @@ Floors = Mapping[tuple[str, str], float]
 def floors_of(samples: Samples) -> Floors:
     """Seconds of the shortest calls, by (GPU, kind), from the training split.
 
-    A kind whose smallest call is large (convolutions) has no floor of its own and gets its GPU's typical
-    one; a GPU without a training split gets the typical one of the others, since the host is most of it.
+    A kind whose smallest call is large (convolutions) shows no floor of its own and gets at most twice its
+    GPU's typical one; a GPU without a training split gets the typical one of the others, since the host is
+    most of it.
     """
     shortest: dict[str, dict[str, float]] = {}
     in_training = samples.splits == "train"

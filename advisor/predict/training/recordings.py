@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.errors import RecordingError
 from advisor.predict.families import Family, base_name, family_of
+from advisor.predict.learned.shapes import shape_of
 from advisor.predict.roofline import wanted_rate
 from advisor.predict.training.samples import Samples
 from advisor.recording_io import Measurement, read_recording
@@ -44,4 +45,6 @@ def _samples(path: Path) -> Samples:
 
 def _is_usable(kernel: Measurement) -> bool:
     family = family_of(kernel.op)
+    if shape_of(kernel.op) is None:
+        return False
     return family not in _COMPUTE or wanted_rate(kernel.op, family, kernel.precision) == "fp32"

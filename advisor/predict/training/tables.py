@@ -37,6 +37,8 @@ def tables(samples: Samples) -> Mapping[str, Table]:
         row_of[calls.index[seen]] = np.flatnonzero(seen)
         rows = row_of[where]
         chosen = np.flatnonzero(rows >= 0)
+        if not len(chosen):
+            continue
         rows = rows[chosen]
         boards, peak_flops_per_s, bytes_per_s = _devices(samples.gpus[chosen])
         found[calls.family] = Table(

@@ -88,7 +88,6 @@ def test_what_ships_is_read_once() -> None:
     assert {"gpu", "assumed"} <= shipped().tables.keys()
 
 
-@pytest.mark.xfail(reason="read_knowledge takes tables of any form", raises=KeyError)
 @pytest.mark.parametrize("text", ["", "[gpu]", "[assumed.any]", "[gpu]\n[assumed.Ampere]"], ids=repr)
 def test_constants_that_lack_tables_are_refused(folder: Path, text: str) -> None:
     (folder / CONSTANTS).write_text(text)

@@ -95,12 +95,7 @@ def test_products_of_fewer_bits_are_left_to_the_roofline(dtype: str) -> None:
     assert [gpu.name for gpu in load_gpus().values() if is_known(op, gpu=gpu) != [False]] == []
 
 
-ROUNDED = pytest.mark.xfail(
-    reason="compute_rate takes fp32's rate for fp64 where its tensor cores are slower"
-)
-
-
-@pytest.mark.parametrize("name", ["T4", "V100-PCIE-32GB", pytest.param("A100-PCIE-80GB", marks=ROUNDED)])
+@pytest.mark.parametrize("name", ["T4", "V100-PCIE-32GB", "A100-PCIE-80GB"])
 def test_fp64_products_are_left_to_the_roofline(name: str) -> None:
     assert is_known(mm(512, 256, 128, dtype="float64"), gpu=resolve_gpu(name)) == [False]
 
@@ -208,6 +203,10 @@ def kernel(op: Op, time_s: float) -> Measurement:
     return Measurement(case="0", op=measured, precision=EXACT, spread=0.0, num_samples=1)
 
 
+# The part of what a calibration finds that counts.
+TRUST = 0.6
+
+
 def measured(op: Op, factor: float, gpu: GpuSpec = T4) -> Measurement:
     """The call, beyond its launch so much slower than the networks say."""
     learned_s = float(times((op,), gpu).time_s[0])
@@ -220,22 +219,23 @@ def test_offsets_find_what_is_reached(family: str, factor: float) -> None:
     (found,) = learned_offsets([measured(LARGE[family], factor)], T4, KNOWLEDGE)
     assert found.name == f"learned.{family}"
     assert found.before == 1.0
-    assert found.after == pytest.approx(1 / factor)
+    assert found.after == pytest.approx(factor**-TRUST)
 
 
 def test_each_family_has_its_own_offset() -> None:
     kernels = [measured(op, 1 + i / 10) for i, op in enumerate(LARGE.values())]
     found = {fit.name: fit.after for fit in learned_offsets(kernels, T4, KNOWLEDGE)}
-    expected = {f"learned.{family}": 1 / (1 + i / 10) for i, family in enumerate(LARGE)}
+    expected = {f"learned.{family}": (1 + i / 10) ** -TRUST for i, family in enumerate(LARGE)}
     assert found == pytest.approx(expected)
 
 
-def test_predictions_with_offsets_are_what_was_measured() -> None:
+def test_predictions_with_offsets_go_a_part_of_the_way_to_what_was_measured() -> None:
     kernels = [measured(op, 1.7) for op in LARGE.values()]
     found = learned_offsets(kernels, T4, KNOWLEDGE)
+    trusted = [measured(op, 1.7**TRUST) for op in LARGE.values()]
+    expected = np.array([kernel.time_s for kernel in trusted])
     write_calibration("T4", "today", {fit.name: fit.after for fit in found})
-    expected = [found.time_s for found in kernels]
-    assert times(tuple(LARGE.values())).time_s == pytest.approx(np.array(expected), rel=1e-3)
+    assert times(tuple(LARGE.values())).time_s == pytest.approx(expected, rel=1e-3)
 
 
 def test_offsets_do_not_build_on_an_older_calibration() -> None:

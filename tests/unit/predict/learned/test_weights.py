@@ -6,7 +6,6 @@ import errno
 import gc
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -178,7 +177,7 @@ def test_text_in_place_of_numbers_is_refused(path: Path) -> None:
 
 def test_a_network_for_other_features_is_refused(tmp_path: Path) -> None:
     write_networks({"pointwise": make_network(5)}, tmp_path / "learned.npz")
-    assert "pointwise takes 5 features, this advisor has 4" in refused(tmp_path / "learned.npz")
+    assert "pointwise has arrays of" in refused(tmp_path / "learned.npz")
 
 
 def test_a_family_that_nobody_knows_is_refused_by_name(tmp_path: Path) -> None:
@@ -226,10 +225,6 @@ def test_the_same_networks_give_the_same_bytes(path: Path, tmp_path: Path) -> No
 # --- What these tests found, until it is mended --------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    reason="zlib.error, NotImplementedError and RuntimeError of zipfile are not caught",
-    raises=(zlib.error, NotImplementedError, RuntimeError),
-)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_flipped_byte_escapes(path: Path) -> None:
     whole = path.read_bytes()
@@ -243,21 +238,18 @@ def test_no_flipped_byte_escapes(path: Path) -> None:
             assert repr(str(path)) in str(error)  # noqa: PT017 - not each one is refused
 
 
-@pytest.mark.xfail(reason="np.load gives an array, which is no context manager", raises=TypeError)
 def test_one_array_alone_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "learned.npz").open("wb") as out:
         np.save(out, np.arange(3.0))
     refused(tmp_path / "learned.npz")
 
 
-@pytest.mark.xfail(reason="int(version) is outside of the try", raises=(TypeError, ValueError))
 @pytest.mark.parametrize("version", [np.arange(2), np.array("new"), np.array(np.nan)], ids=str)
 def test_a_version_that_is_no_number_is_refused(path: Path, version: np.ndarray) -> None:
     np.savez(path, **(arrays_of(path) | {"version": version}))
     refused(path)
 
 
-@pytest.mark.xfail(reason="the trial evaluation broadcasts, so shapes need not be those of Network")
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
@@ -274,7 +266,6 @@ def test_arrays_that_only_broadcasting_makes_fit_are_refused(
     refused(path)
 
 
-@pytest.mark.xfail(reason="1 and 2 outputs become an IndexError in kernel_times, 5 are taken for 3")
 @pytest.mark.parametrize("outputs", [1, 2, 5])
 def test_networks_without_three_outputs_are_refused(path: Path, outputs: int) -> None:
     weight, bias = np.ones((3, 8, outputs), np.float16), np.ones((3, 1, outputs), np.float16)
@@ -282,7 +273,6 @@ def test_networks_without_three_outputs_are_refused(path: Path, outputs: int) ->
     refused(path)
 
 
-@pytest.mark.xfail(reason="a scale of 0 makes NaN of every time, one below 0 turns features around")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("scale", [0.0, -1.0])
 def test_a_scale_that_is_not_positive_is_refused(path: Path, scale: float) -> None:
@@ -290,7 +280,6 @@ def test_a_scale_that_is_not_positive_is_refused(path: Path, scale: float) -> No
     refused(path)
 
 
-@pytest.mark.xfail(reason="np.load leaves the file open where zipfile refuses it")
 def test_a_broken_file_is_not_left_open(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
     with warnings.catch_warnings(record=True) as caught:

@@ -183,7 +183,6 @@ def test_trained_times_are_positive_on_boards_that_were_never_seen(
 # --- What these tests found, until it is mended ---------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="--out is looked at after the training, and not caught", raises=FileExistsError)
 def test_a_file_in_place_of_the_folder_is_refused_before_the_training(
     kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
 ) -> None:
@@ -192,7 +191,6 @@ def test_a_file_in_place_of_the_folder_is_refused_before_the_training(
     assert "out" in refused("--kernels", kernels, "--out", tmp_path / "out")
 
 
-@pytest.mark.xfail(reason="errors of pandas and gzip are not caught", raises=(ValueError, OSError, EOFError))
 @pytest.mark.parametrize(
     "payload", [b"", gzip.compress(b"gpu,split\nT4,train\n"), b"\x1f\x8bno"], ids=["empty", "columns", "gzip"]
 )
@@ -203,9 +201,6 @@ def test_broken_kernels_are_one_line(
     assert "add.csv.gz" in refused("--kernels", tmp_path, "--out", tmp_path / "out")
 
 
-@pytest.mark.xfail(
-    reason="fitted.toml has no [gpu] table if no constant could be fitted: KeyError when it is read"
-)
 def test_constants_of_a_small_training_can_be_used(kernels: Path, tmp_path: Path, main: Main) -> None:
     main("--kernels", kernels, "--out", tmp_path / "out")
     assert constants_for(make_gpu(), read_knowledge(tmp_path / "out")).measured == frozenset()

@@ -81,7 +81,6 @@ def test_an_empty_or_missing_recording_is_refused(tmp_path: Path) -> None:
         read_recordings([tmp_path / "nowhere.jsonl"])
 
 
-@pytest.mark.xfail(reason="_is_usable looks at dtypes only: an operator of no network counts as usable")
 def test_operators_that_no_network_knows_are_nothing_to_train_on(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="no kernel that a network learns from"):
         read_recordings([written(tmp_path, make_measurement("aten::embedding"))])
