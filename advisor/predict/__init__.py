@@ -84,7 +84,7 @@ def predict_counts(
     trace = replace(trace, ops=merged(trace.ops))
     constants = constants_for(gpu, knowledge)
     times = op_times(trace, gpu, knowledge)
-    return tuple(_estimate(trace, gpu, constants, num_gpus, times) for num_gpus in counts)
+    return tuple(_estimate(trace, gpu, constants, num_gpus, times, knowledge) for num_gpus in counts)
 
 
 def _estimate(
@@ -93,6 +93,7 @@ def _estimate(
     constants: FittedConstants,
     num_gpus: int,
     times: Sequence[OpTime],
+    knowledge: Knowledge,
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
@@ -122,7 +123,7 @@ def _estimate(
         memory_bytes=memory_bytes,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
-            *method_notes(trace, gpu, constants, times),
+            *method_notes(trace, gpu, constants, times, knowledge),
             *limit_notes(trace, num_gpus, host_s, HOST_DISPATCH_S, has_memory=memory_bytes is not None),
             *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
         ),

@@ -148,5 +148,6 @@ def fit_offset(
             f" ({_LEAST_FRACTION:g} to {most:g}): is this the GPU that its name says, and was it"
             " free?"
         )
-    spread = statistics.median(abs(value - offset) for value in offsets)
+    middle = statistics.median(offsets)
+    spread = statistics.median(abs(value - middle) for value in offsets)
     return FittedConstant(name=name, before=before, after=after, num_kernels=len(offsets), spread=spread)

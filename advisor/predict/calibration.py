@@ -15,7 +15,7 @@ from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.shapes import FAMILIES, shape_of
 from advisor.predict.learned.times import learned_times
-from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
+from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, wanted_rate
 from advisor.recording_io import Header, Measurement, Recording
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
@@ -157,7 +157,11 @@ def _by_constant(
 def _tells(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> bool:
     """Whether it is large, and bound by its own family's roof."""
     name = op_time(kernel.op, gpu, constants, kernel.precision).constant
-    return kernel.time_s >= _LEAST_S and name.partition(".")[0] == _KIND.get(family_of(kernel.op))
+    family = family_of(kernel.op)
+    kind, _, rate = name.partition(".")
+    # Half precision on a GPU whose tensor cores are no faster is bound by another rate than it asks for.
+    is_own = rate in ("", "fp16_vector", wanted_rate(kernel.op, family, kernel.precision))
+    return kernel.time_s >= _LEAST_S and kind == _KIND.get(family) and is_own
 
 
 def _values(constants: FittedConstants) -> dict[str, float]:

@@ -16,6 +16,7 @@ CALIBRATED = "calibrated on this machine"
 CORRECTIONS = "learned"
 MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
+_NAMES = {"source", "streaming_fraction", "reduction_fraction", "gemm_fraction", "conv_fraction", CORRECTIONS}
 
 
 def calibration_path(gpu: str) -> Path:
@@ -79,7 +80,12 @@ def _plain(text: str) -> str:
 def _check(table: Mapping[str, Any]) -> None:
     if not str(table.get("source", "")).startswith(CALIBRATED):
         raise ValueError(f"its source does not begin with {CALIBRATED!r}")
+    for name in (CORRECTIONS, "gemm_fraction", "conv_fraction"):
+        if not isinstance(table.get(name, {}), Mapping):
+            raise ValueError(f"{name} is no table")
     for name, value in table.items():
+        if name not in _NAMES:
+            raise ValueError(f"it holds {name!r}, which is no constant")
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
             is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
             most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION

@@ -25,7 +25,7 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     """
     values: dict[str, float] = {}
     origin: dict[str, str] = {}
-    for source, table in _layers(gpu, (knowledge or shipped()).tables):
+    for source, table in _layers(gpu, knowledge or shipped()):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
@@ -45,7 +45,8 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
 _MEASURED = "fitted to measurements on this GPU"
 
 
-def _layers(gpu: GpuSpec, tables: Table) -> list[tuple[str, Table]]:
+def _layers(gpu: GpuSpec, knowledge: Knowledge) -> list[tuple[str, Table]]:
+    tables = knowledge.tables
     fitted: Mapping[str, Table] = tables["gpu"]
     relatives = [
         _flat(table)
@@ -55,7 +56,7 @@ def _layers(gpu: GpuSpec, tables: Table) -> list[tuple[str, Table]]:
     names = sorted({name for table in relatives for name in table})
     median = {name: statistics.median(t[name] for t in relatives if name in t) for name in names}
     assumed = tables["assumed"]
-    calibration = dict(read_calibration(gpu.name) or {})
+    calibration = dict((read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {})
     calibration.pop(CORRECTIONS, None)
     return [
         *([(str(calibration["source"]), calibration)] if calibration else []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,13 @@ class Knowledge:
         networks: by family; empty where none were trained, which leaves the roofline.
         corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
             calibrated.
+        is_calibrated_here: whether this machine's calibrations count as well.
     """
 
     tables: Mapping[str, Any]
     networks: Mapping[str, Network]
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    is_calibrated_here: bool = False
 
 
 def read_knowledge(folder: Path) -> Knowledge:
@@ -55,10 +57,10 @@ def read_knowledge(folder: Path) -> Knowledge:
 
 @cache
 def shipped() -> Knowledge:
-    """What the catalog ships.
+    """What the catalog ships, with this machine's calibrations.
 
     Raises:
         CatalogError: constants or networks are missing or broken.
     """
     catalog_path(NETWORKS)  # without networks the roofline would answer, and nobody would notice
-    return read_knowledge(catalog_path(CONSTANTS).parent)
+    return replace(read_knowledge(catalog_path(CONSTANTS).parent), is_calibrated_here=True)

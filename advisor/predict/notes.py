@@ -8,6 +8,8 @@ from advisor.predict import wave
 from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.exchange import OTHER_WORLD, SHARDED, sharded_over
 from advisor.predict.families import base_name, is_known
+from advisor.predict.knowledge import Knowledge
+from advisor.predict.learned.times import corrections_for, is_measured
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
@@ -15,7 +17,11 @@ from advisor.predict.roofline import KERNEL_FLOOR_S, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
 LEARNED = "learned efficiency of kernels, measured in FP32 on P4, P100, T4, V100 and A100 (docs/accuracy)"
-UNSEEN = "no kernels of this GPU were measured: efficiency is that of boards like it, and the interval wider"
+CORRECTED = "corrected by a calibration: the part of the learned rate that this GPU reaches is {}"
+UNSEEN = (
+    "no kernels of this GPU were measured: efficiency is that of the measured boards nearest in power limit"
+    " and generation, and the interval wider"
+)
 UNKNOWN_GRADIENTS = (
     "data parallel: the profile has no shapes, so the size of the gradients is unknown and their exchange"
     " is not counted; record with record_shapes=True"
@@ -25,11 +31,11 @@ _LEAST_SHARE = 0.005
 
 
 def method_notes(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
+    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime], knowledge: Knowledge
 ) -> list[str]:
     """Which methods and constants the times come from."""
     used = {time.constant.partition(".")[0] for time in times} - {""}
-    notes = _learned_notes(constants, times)
+    notes = _learned_notes(gpu, times, knowledge)
     notes += [f"roofline constants, {source}" for source in constants.sources] if used else []
     notes += sorted(_rate_notes(trace, gpu, constants, times))
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
@@ -46,7 +52,7 @@ def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: S
     return {rate_for(name, family, gpu, constants).note for name, family in wanted} - {""}
 
 
-def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[str]:
+def _learned_notes(gpu: GpuSpec, times: Sequence[OpTime], knowledge: Knowledge) -> list[str]:
     if not any(time.method is Method.LEARNED for time in times):
         return []
     shares: dict[str, float] = {}
@@ -55,10 +61,14 @@ def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[
         if time.method is Method.ROOFLINE:
             name = base_name(time.op.name)
             shares[name] = shares.get(name, 0.0) + time.time_s / total_s
+    learned_s = sum(time.time_s for time in times if time.method is Method.LEARNED)
+    corrections = sorted(corrections_for(gpu, knowledge).items())
+    reached = [f"{family} {part:.2f}" for family, part in corrections]
     named = [f"{name} {share:.1%}" for name, share in _largest_first(shares) if share >= _LEAST_SHARE]
     return [
-        LEARNED,
-        *([] if constants.measured else [UNSEEN]),
+        f"{learned_s / total_s:.0%} of the time by {LEARNED}",
+        *([CORRECTED.format(", ".join(reached))] if reached else []),
+        *([] if is_measured(gpu, knowledge) else [UNSEEN]),
         *([f"not learned, by the roofline: {', '.join(named)} of the time"] if named else []),
     ]
 

@@ -43,7 +43,7 @@ def test_breakdown_by_operator_and_method(shell: Shell) -> None:
     by_gpu = {estimate["gpu"]: estimate for estimate in answer.document["estimates"]}
     here, there = by_gpu["V100-DGXS-32GB"], by_gpu["A100-SXM-40GB"]
     assert set(here["by_method"]) == {"measured"}
-    assert there["by_method"]["wave"] > 0.9 * sum(there["by_method"].values())
+    assert there["by_method"]["wave"] > 0.8 * sum(there["by_method"].values())
     assert "cudnn_convolution (wave)" in there["by_operator"]
     assert there["iteration_s"]["p50"] < here["iteration_s"]["p50"]
     assert there["iteration_s"]["p90"] / there["iteration_s"]["p50"] > 1.2
@@ -52,7 +52,7 @@ def test_breakdown_by_operator_and_method(shell: Shell) -> None:
 def test_explain_names_operators_and_methods(shell: Shell) -> None:
     text = shell.run("recommend", V100, *JOB, "--gpu", "A100", "--explain", "1").out
     assert "cudnn_convolution_backward_weight (wave)" in text
-    assert "wave 9" in text
+    assert "wave 8" in text
 
 
 def test_an_unnamed_gpu_has_to_be_named(shell: Shell) -> None:

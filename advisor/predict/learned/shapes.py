@@ -51,7 +51,7 @@ def shape_of(op: Op) -> Shape | None:
         return None
     try:
         return _shape(op, base_name(op.name))
-    except (IndexError, KeyError):  # an operand or an attribute that was not recorded
+    except (IndexError, KeyError, ValueError, TypeError):  # not recorded, or no sizes
         return None
 
 
@@ -110,9 +110,9 @@ def _convolution(op: Op) -> Shape | None:
 
 def _norm(op: Op, name: str) -> Shape | None:
     shape = op.inputs[0].shape
-    columns = shape[cast("int", op.attributes.get("dim", -1))] if shape else 1
-    if name in _LAYER_NORM and len(op.inputs) > _LAYER_NORM[name]:
-        columns = math.prod(op.inputs[_LAYER_NORM[name]].shape)
+    columns = _normalised(op, name)
+    if columns is None:
+        return None
     rows = math.prod(shape) // max(columns, 1)
     if not rows or not columns:
         return None
@@ -129,6 +129,19 @@ def _norm(op: Op, name: str) -> Shape | None:
             math.log(rows * columns),
         ),
     )
+
+
+def _normalised(op: Op, name: str) -> int | None:
+    """How many elements are normalised together; None where a profiler did not say."""
+    shape = op.inputs[0].shape
+    if name in _LAYER_NORM:
+        given = op.attributes.get("normalized_shape")
+        if given is not None:
+            return math.prod(cast("tuple[int, ...]", given))
+        place = _LAYER_NORM[name]
+        return math.prod(op.inputs[place].shape) if len(op.inputs) > place else None
+    dim = op.attributes.get("dim", -1 if len(shape) <= 2 else None)
+    return None if dim is None else shape[cast("int", dim)] if shape else 1
 
 
 def _num_tensors(op: Op) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -54,7 +54,7 @@ def learned_times(
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
     if gpu.vendor != _VENDOR:
         return OpTimes(time_s=time_s, sigma=sigma)
-    reached = knowledge.corrections.get(gpu.name) or _calibrated(gpu.name)
+    reached = corrections_for(gpu, knowledge)
     for calls in _grouped(Same(ops)):
         network = knowledge.networks.get(calls.family)
         if network is None:
@@ -64,18 +64,31 @@ def learned_times(
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
         time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / reached.get(calls.family, 1.0)
-        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_day(gpu, constants, knowledge))
+        is_seen = is_measured(gpu, knowledge) or calls.family in reached
+        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_day(is_seen))
     return OpTimes(time_s=time_s, sigma=sigma)
 
 
-def _sigma_of_day(gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> float:
+def is_measured(gpu: GpuSpec, knowledge: Knowledge) -> bool:
+    """Whether kernels of the GPU were measured for the knowledge."""
+    return gpu.name in knowledge.tables["gpu"]
+
+
+def _sigma_of_day(is_seen: bool) -> float:
     """What a GPU differs from itself on another day, and from boards like it where it was not measured."""
-    is_seen = bool(constants.measured) or gpu.name in knowledge.corrections
     return SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, SIGMA_UNSEEN)
 
 
-def _calibrated(gpu: str) -> dict[str, float]:
-    return dict((read_calibration(gpu) or {}).get(CORRECTIONS, {}))
+def corrections_for(gpu: GpuSpec, knowledge: Knowledge) -> Mapping[str, float]:
+    """By family, the part of the learned rate that a calibration found the GPU to reach.
+
+    Raises:
+        CatalogError: this machine's calibration is broken.
+    """
+    own = knowledge.corrections.get(gpu.name)
+    if own is not None or not knowledge.is_calibrated_here:
+        return own or {}
+    return dict((read_calibration(gpu.name) or {}).get(CORRECTIONS, {}))
 
 
 def _peaks(
@@ -87,12 +100,17 @@ def _peaks(
     family = Family.GEMM if calls.family == GEMM else Family.CONV
     wanted = _wanted(Same(ops), precision)
     rates = {name: rate_for(name, family, gpu, constants) for name in set(wanted)}
-    peaks = {name: rate.peak_flops_per_s if _is_learned(rate) else np.nan for name, rate in rates.items()}
+    peaks = {
+        name: rate.peak_flops_per_s if _is_learned(name, rate, gpu) else np.nan
+        for name, rate in rates.items()
+    }
     return np.array([peaks[wanted[i]] for i in calls.index])
 
 
-def _is_learned(rate: Rate) -> bool:
-    return rate.constant.endswith(".fp32") and not rate.note
+def _is_learned(wanted: str, rate: Rate, gpu: GpuSpec) -> bool:
+    """FP32 on CUDA cores: asked for, or TF32 on a GPU that has none; not fp16 because it is no slower."""
+    is_true_fp32 = wanted == "fp32" or (wanted == "tf32" and "tf32" not in gpu.tensor_flops_per_s)
+    return is_true_fp32 and rate.constant.endswith(".fp32") and not rate.note
 
 
 @lru_cache(maxsize=4)

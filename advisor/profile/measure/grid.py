@@ -52,7 +52,7 @@ def grid(extent: Extent, *, only: Sequence[str] = (), backend: str = "cuda") -> 
     """All cases, each once.
 
     Args:
-        extent: some 160, 1,600 or 7,300 cases.
+        extent: some 170, 1,700 or 7,800 cases.
         only: families, all if there is none.
         backend: ``cuda``, or ``cpu`` for calls that a CPU does in a moment.
 

@@ -60,6 +60,8 @@ class Keeper:
         self.missing = {case.key: case for case in cases}
         for key in done & self.missing.keys():
             del self.missing[key]
+        if self._header is not None and self.missing:
+            _check_can_grow(path)
         self.has_device = False
         self._tell()
 
@@ -124,6 +126,9 @@ def _catalog_name(device_name: str) -> str | None:
         return None
 
 
+_GZIP = b"\x1f\x8b"
+
+
 def _existing(path: Path, backend: str) -> Header | None:
     if not path.exists():
         _check_place(path)
@@ -135,6 +140,14 @@ def _existing(path: Path, backend: str) -> Header | None:
             " file with --out."
         )
     return header
+
+
+def _check_can_grow(path: Path) -> None:
+    if path.read_bytes()[:2] == _GZIP:
+        raise RecordingError(
+            f"{str(path)!r} is gzipped and not complete, and nothing can be added to it: gunzip it first, or"
+            " choose another file with --out."
+        )
 
 
 def _check_place(path: Path) -> None:

@@ -153,8 +153,8 @@ def _failure(
         return InputError(problem)
     if status == "no_cuda":
         return GpuUnusableError(
-            f"{message}, so there is nothing to measure. --backend cpu tries the measuring out, without use"
-            " for predictions; another interpreter is named with --python."
+            f"{message}, so there is nothing to measure. advisor measure --backend cpu tries the measuring out,"
+            " without use for predictions; another interpreter is named with --python."
         )
     if status == "lost_device":
         return GpuUnusableError(

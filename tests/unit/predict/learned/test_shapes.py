@@ -236,7 +236,16 @@ def norm_sizes(op: Op) -> tuple[float, int, int]:
 @given(DIM, DIM)
 def test_softmax_takes_rows_of_the_last_dimension(rows: int, columns: int) -> None:
     assert norm_sizes(softmax(rows, columns)) == (0.0, columns, rows * columns)
-    assert shape_of(softmax(rows, 1, columns)) == shape_of(softmax(rows, columns))
+    named = replace(softmax(rows, 1, columns), attributes={"dim": -1})
+    assert shape_of(named) == shape_of(softmax(rows, columns))
+
+
+def test_softmax_over_another_dimension_takes_that_one() -> None:
+    assert norm_sizes(replace(softmax(8, 19, 4, 4), attributes={"dim": 1})) == (0.0, 19, 8 * 19 * 16)
+
+
+def test_a_softmax_whose_dimension_nobody_recorded_is_unknown() -> None:
+    assert shape_of(softmax(8, 19, 512)) is None
 
 
 @pytest.mark.parametrize("name", ["_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data"])
@@ -259,11 +268,16 @@ def test_layer_norm_over_two_dimensions() -> None:
     assert norm_sizes(op) == (1.0, 63, 64 * 63)
 
 
-def test_layer_norm_without_weights_takes_the_last_dimension() -> None:
+def test_layer_norm_without_weights_takes_what_was_recorded() -> None:
     op = make_call("native_layer_norm", [(64, 7, 9)], [(64, 7, 9)])
-    assert norm_sizes(op) == (1.0, 9, 64 * 63)
-    backward = make_call("native_layer_norm_backward", [(64, 63)] * 2 + [(64, 1)] * 2, [(64, 63)])
-    assert norm_sizes(backward) == (1.0, 63, 64 * 63)
+    assert shape_of(op) is None
+    assert norm_sizes(replace(op, attributes={"normalized_shape": (7, 9)})) == (1.0, 63, 64 * 63)
+
+
+@pytest.mark.parametrize("shape", [(-4, 4), ("a",), (1.5, 0.1)])
+def test_what_is_no_size_is_unknown(shape: tuple[object, ...]) -> None:
+    tensor = TensorSpec(shape=shape, dtype="float32")  # type: ignore[arg-type]
+    assert shape_of(replace(softmax(8, 8), inputs=(tensor,))) is None
 
 
 @pytest.mark.parametrize(("columns", "is_wide"), [(1, 0.0), (1024, 0.0), (1025, 1.0), (50_257, 1.0)])

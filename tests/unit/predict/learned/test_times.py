@@ -40,7 +40,7 @@ from tests.unit.predict.learned.values import (
 T4, V100, A100 = (resolve_gpu(name) for name in ("T4", "V100-PCIE-32GB", "A100-PCIE-80GB"))
 TF32 = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
 OPS = (mm(512, 256, 128), convolution(8, 16, 32), softmax(64, 1000), add(64, 1000), layer_norm(64, 768))
-KNOWLEDGE = make_knowledge()
+KNOWLEDGE = replace(make_knowledge(), is_calibrated_here=True)
 WITHOUT = replace(KNOWLEDGE, networks={})
 
 
@@ -180,6 +180,12 @@ def test_corrections_of_the_knowledge_come_before_this_machine() -> None:
     calibrated, asked = work_s(times()), work_s(times(knowledge=ones))
     assert calibrated[0] == pytest.approx(2 * asked[0])
     assert calibrated[1:] == pytest.approx(asked[1:])
+
+
+def test_a_knowledge_of_its_own_does_not_read_this_machine() -> None:
+    before = work_s(times())
+    write_calibration("T4", "today", {"learned.gemm": 0.5})
+    assert work_s(times(knowledge=make_knowledge())) == pytest.approx(before)
 
 
 def test_a_broken_calibration_is_refused() -> None:
