@@ -153,7 +153,7 @@ def _failure(
         return InputError(problem)
     if status == "no_cuda":
         return GpuUnusableError(
-            f"{message}, so there is nothing to measure. advisor measure --backend cpu tries the measuring out,"
+            f"{message}, so there is nothing to measure. advisor measure --backend cpu tries it out,"
             " without use for predictions; another interpreter is named with --python."
         )
     if status == "lost_device":
