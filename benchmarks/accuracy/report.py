@@ -17,8 +17,8 @@ Measurements and other predictors: NeuSight (ASPLOS'25), (c) 2025 Georgia Instit
 Microsoft Corporation, MIT licence: PyTorch 2.1, CUDA 12.1, FP32 without TF32. Published throughput: NVIDIA
 DeepLearningExamples and MosaicML llm-foundry. Labels are not free of error: where operators were measured one
 by one, the row says how far their sum is from the iteration; within 6 % it is clean. What every column means:
-[how accuracy is measured](../methods/accuracy.md); `micro` is the predictor of Li et al.; a `u` after the name of
-an operator is a tensor with a number."""
+[how accuracy is measured](../methods/accuracy.md); `micro` is the predictor of Li et al.; a `u` after the
+name of an operator is a tensor with a number."""
 
 
 def write_report(results: Results, folder: Path) -> None:
