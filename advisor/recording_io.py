@@ -16,7 +16,7 @@ from typing import Any
 
 from advisor.errors import RecordingError
 from advisor.files import write_atomically
-from advisor.trace_io import check_op, op_from_json, unzipped
+from advisor.trace_io import check_op, op_from_json, unzipped, version_problem
 from advisor.types import Op, Precision
 
 SCHEMA_VERSION = 1
@@ -191,14 +191,9 @@ def _read_header(line: bytes, path: Path) -> Header:
             f'{str(path)!r} is not a recording of advisor measure (expected "format": {FORMAT!r} in its'
             " first line): choose another file."
         )
-    version = document.get("schema_version")
-    if not isinstance(version, int) or version < 1:
-        raise RecordingError(f"the recording {str(path)!r} has no valid schema_version.")
-    if version > SCHEMA_VERSION:
-        raise RecordingError(
-            f"the recording {str(path)!r} has schema version {version}, newer than the {SCHEMA_VERSION} this"
-            " advisor reads: upgrade gpu-advisor or measure again."
-        )
+    problem = version_problem(document, SCHEMA_VERSION)
+    if problem:
+        raise RecordingError(f"the recording {str(path)!r} has {problem}, or measure again.")
     try:
         return Header(**{name: document[name] for name in Header.__dataclass_fields__})
     except KeyError as error:

@@ -70,6 +70,16 @@ def read_trace(path: Path) -> Trace:
     return _decode(document, path)
 
 
+def version_problem(document: Mapping[str, Any], newest: int) -> str | None:
+    """What is wrong with a file's ``schema_version``, and what to do; None if we can read it."""
+    version = document.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        return "no valid schema_version: take a whole file"
+    if version > newest:
+        return f"schema version {version}, newer than the {newest} this advisor reads: upgrade gpu-advisor"
+    return None
+
+
 def is_trace(path: Path) -> bool:
     """Whether a file begins as our traces do, zipped or not; one that cannot be read does not."""
     try:
@@ -101,14 +111,9 @@ def unzipped(raw: bytes) -> bytes:
 
 
 def _decode(document: dict[str, Any], path: Path) -> Trace:
-    version = document.get("schema_version")
-    if not isinstance(version, int) or version < 1:
-        raise TraceError(f"the trace {str(path)!r} has no valid schema_version.")
-    if version > SCHEMA_VERSION:
-        raise TraceError(
-            f"the trace {str(path)!r} has schema version {version}, newer than the"
-            f" {SCHEMA_VERSION} this advisor reads: upgrade gpu-advisor or profile again."
-        )
+    problem = version_problem(document, SCHEMA_VERSION)
+    if problem:
+        raise TraceError(f"the trace {str(path)!r} has {problem}, or profile the script again.")
     try:
         trace = _trace(document)
         _check(trace)
@@ -132,8 +137,10 @@ def _check(trace: Trace) -> None:
         check_op(op)
     for name, value in asdict(trace.memory).items():
         _check_number(name, value, int)
-    for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch", "world_size"):
+    for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch", "world_size", "accumulation"):
         _check_number(name, getattr(trace, name), int)
+    for name in ("iteration_s", "data_loading_s"):
+        _check_number(name, getattr(trace, name), float)
 
 
 def check_op(op: Op) -> None:
@@ -143,7 +150,7 @@ def check_op(op: Op) -> None:
         ValueError: names the field and its value.
     """
     counts = {"flops": op.flops, "bytes": op.bytes, "count": op.count}
-    counts |= {f"a size of {op.name}": size for tensor in op.inputs for size in tensor.shape}
+    counts |= {f"a size of {op.name}": size for tensor in (*op.inputs, *op.outputs) for size in tensor.shape}
     for kernel in op.kernels:
         counts["smallest of grid and block"] = min(*kernel.grid, *kernel.block) - 1
     for name, value in counts.items():

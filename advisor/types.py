@@ -7,7 +7,7 @@ a new value from the ones before it; no value is filled in later. Units end the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
@@ -82,6 +82,8 @@ class FittedConstants:
         conv_fraction: the same for convolutions; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
         sources: in words where the constants come from, for the estimate's assumptions.
+        learned_share: by family of networks, the part of the learned rate that a calibration found.
+        is_measured: kernels of this GPU were measured for the constants and networks.
     """
 
     streaming_fraction: float
@@ -90,6 +92,8 @@ class FittedConstants:
     conv_fraction: Mapping[str, float]
     measured: frozenset[str]
     sources: tuple[str, ...]
+    learned_share: Mapping[str, float] = field(default_factory=dict)
+    is_measured: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

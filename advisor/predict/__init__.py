@@ -29,8 +29,8 @@ from advisor.predict.loading import (
 from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import OpTime, op_times
 from advisor.predict.notes import limit_notes, method_notes
+from advisor.predict.roofline import HOST_DISPATCH_S
 from advisor.types import (
-    FittedConstants,
     GpuSpec,
     IterationEstimate,
     Method,
@@ -39,6 +39,7 @@ from advisor.types import (
 )
 
 __all__ = [
+    "HOST_DISPATCH_S",
     "cpu_note",
     "holds_buckets",
     "input_note",
@@ -48,9 +49,6 @@ __all__ = [
     "what_would_fit",
 ]
 
-# An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
-# `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
-HOST_DISPATCH_S = 6e-6
 HOST = "waiting for the host"
 
 
@@ -83,17 +81,17 @@ def predict_counts(
     knowledge = knowledge or shipped()
     trace = replace(trace, ops=merged(trace.ops))
     constants = constants_for(gpu, knowledge)
-    times = op_times(trace, gpu, knowledge)
-    return tuple(_estimate(trace, gpu, constants, num_gpus, times, knowledge) for num_gpus in counts)
+    times = op_times(trace, gpu, constants, knowledge)
+    notes = method_notes(trace, gpu, constants, times)
+    return tuple(_estimate(trace, gpu, num_gpus, times, notes) for num_gpus in counts)
 
 
 def _estimate(
     trace: Trace,
     gpu: GpuSpec,
-    constants: FittedConstants,
     num_gpus: int,
     times: Sequence[OpTime],
-    knowledge: Knowledge,
+    notes: Sequence[str],
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
@@ -123,8 +121,8 @@ def _estimate(
         memory_bytes=memory_bytes,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
-            *method_notes(trace, gpu, constants, times, knowledge),
-            *limit_notes(trace, num_gpus, host_s, HOST_DISPATCH_S, has_memory=memory_bytes is not None),
+            *notes,
+            *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
             *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
         ),
     )

@@ -15,7 +15,7 @@ from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.shapes import FAMILIES, shape_of
 from advisor.predict.learned.times import learned_times
-from advisor.predict.roofline import KERNEL_FLOOR_S, op_time, wanted_rate
+from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate, op_time
 from advisor.recording_io import Header, Measurement, Recording
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
@@ -93,7 +93,7 @@ def learned_offsets(
         knowledge: the networks.
     """
     asked = replace(knowledge, corrections={gpu.name: dict.fromkeys(FAMILIES, 1.0)})
-    constants = constants_for(gpu, knowledge)
+    constants = constants_for(gpu, asked)
 
     def predict_s(op: Op, precision: Precision) -> float:
         return float(learned_times([op], gpu, constants, precision, asked).time_s[0])
@@ -102,7 +102,7 @@ def learned_offsets(
     for kernel in kernels:
         shape = shape_of(kernel.op)
         is_known = shape is not None and not math.isnan(predict_s(kernel.op, kernel.precision))
-        if shape is not None and is_known and _tells(kernel, gpu, constants):
+        if shape is not None and is_known and _own_constant(kernel, gpu, constants):
             by_family.setdefault(shape.family, []).append(kernel)
     return tuple(
         fit_offset(f"{CORRECTIONS}.{family}", 1.0, found, predict_s, KERNEL_FLOOR_S, **_LEARNED)
@@ -148,20 +148,19 @@ def _by_constant(
 ) -> Mapping[str, list[Measurement]]:
     found: dict[str, list[Measurement]] = {}
     for kernel in recording.measurements:
-        if _tells(kernel, gpu, constants):
-            name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+        name = _own_constant(kernel, gpu, constants)
+        if name is not None:
             found.setdefault(name, []).append(kernel)
     return found
 
 
-def _tells(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> bool:
-    """Whether it is large, and bound by its own family's roof."""
-    name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
+    """The constant that a kernel tells of: it is large, and bound by its own family's roof and rate."""
     family = family_of(kernel.op)
-    kind, _, rate = name.partition(".")
-    # Half precision on a GPU whose tensor cores are no faster is bound by another rate than it asks for.
-    is_own = rate in ("", "fp16_vector", wanted_rate(kernel.op, family, kernel.precision))
-    return kernel.time_s >= _LEAST_S and kind == _KIND.get(family) and is_own
+    name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+    is_own = name.partition(".")[0] == _KIND.get(family)
+    is_substitute = compute_rate(kernel.op, family, gpu, constants, kernel.precision).is_substitute
+    return name if kernel.time_s >= _LEAST_S and is_own and not is_substitute else None
 
 
 def _values(constants: FittedConstants) -> dict[str, float]:

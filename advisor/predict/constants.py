@@ -23,9 +23,12 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     Raises:
         CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
     """
+    knowledge = knowledge or shipped()
+    calibration = dict((read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {})
+    calibrated_share = calibration.pop(CORRECTIONS, {})
     values: dict[str, float] = {}
     origin: dict[str, str] = {}
-    for source, table in _layers(gpu, knowledge or shipped()):
+    for source, table in _layers(gpu, knowledge.tables, calibration):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
@@ -39,14 +42,15 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         conv_fraction=_by_rate(values, "conv_fraction."),
         measured=measured,
         sources=_sources(origin),
+        learned_share=knowledge.corrections.get(gpu.name, calibrated_share),
+        is_measured=gpu.name in knowledge.tables["gpu"],
     )
 
 
 _MEASURED = "fitted to measurements on this GPU"
 
 
-def _layers(gpu: GpuSpec, knowledge: Knowledge) -> list[tuple[str, Table]]:
-    tables = knowledge.tables
+def _layers(gpu: GpuSpec, tables: Table, calibration: Table) -> list[tuple[str, Table]]:
     fitted: Mapping[str, Table] = tables["gpu"]
     relatives = [
         _flat(table)
@@ -56,8 +60,6 @@ def _layers(gpu: GpuSpec, knowledge: Knowledge) -> list[tuple[str, Table]]:
     names = sorted({name for table in relatives for name in table})
     median = {name: statistics.median(t[name] for t in relatives if name in t) for name in names}
     assumed = tables["assumed"]
-    calibration = dict((read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {})
-    calibration.pop(CORRECTIONS, None)
     return [
         *([(str(calibration["source"]), calibration)] if calibration else []),
         (_MEASURED, fitted.get(gpu.name, {})),

@@ -18,7 +18,8 @@ from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
 from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.times import SHARED, OpTimes, learned_times
+from advisor.predict.learned.model import OpTimes
+from advisor.predict.learned.times import SHARED, learned_times
 from advisor.predict.roofline import compute_rate, op_time
 from advisor.types import FittedConstants, GpuSpec, Method, Op, Trace
 
@@ -46,14 +47,21 @@ class OpTime:
     constant: str
 
 
-def op_times(trace: Trace, gpu: GpuSpec, knowledge: Knowledge) -> tuple[OpTime, ...]:
+def op_times(
+    trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge
+) -> tuple[OpTime, ...]:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
+
+    Args:
+        trace: the operators, and where they were measured.
+        gpu: the destination.
+        constants: of the destination.
+        knowledge: the networks, and constants of the origin.
 
     Raises:
         UnknownGpuError: the trace's origin is not in the catalog.
         CatalogError: this machine's calibration is broken.
     """
-    constants = constants_for(gpu, knowledge)
     scaled_s = np.full(len(trace.ops), math.nan)
     learned = learned_times(trace.ops, gpu, constants, trace.precision, knowledge)
     if trace.origin_gpu is not None and trace.origin_gpu != gpu.name:

@@ -8,12 +8,10 @@ from advisor.predict import wave
 from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.exchange import OTHER_WORLD, SHARDED, sharded_over
 from advisor.predict.families import base_name, is_known
-from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.times import corrections_for, is_measured
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
-from advisor.predict.roofline import KERNEL_FLOOR_S, rate_for, wanted_rate
+from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
 LEARNED = "learned efficiency of kernels, measured in FP32 on P4, P100, T4, V100 and A100 (docs/accuracy)"
@@ -31,11 +29,11 @@ _LEAST_SHARE = 0.005
 
 
 def method_notes(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime], knowledge: Knowledge
+    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
 ) -> list[str]:
     """Which methods and constants the times come from."""
     used = {time.constant.partition(".")[0] for time in times} - {""}
-    notes = _learned_notes(gpu, times, knowledge)
+    notes = _learned_notes(constants, times)
     notes += [f"roofline constants, {source}" for source in constants.sources] if used else []
     notes += sorted(_rate_notes(trace, gpu, constants, times))
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
@@ -52,7 +50,7 @@ def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: S
     return {rate_for(name, family, gpu, constants).note for name, family in wanted} - {""}
 
 
-def _learned_notes(gpu: GpuSpec, times: Sequence[OpTime], knowledge: Knowledge) -> list[str]:
+def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[str]:
     if not any(time.method is Method.LEARNED for time in times):
         return []
     shares: dict[str, float] = {}
@@ -62,13 +60,12 @@ def _learned_notes(gpu: GpuSpec, times: Sequence[OpTime], knowledge: Knowledge) 
             name = base_name(time.op.name)
             shares[name] = shares.get(name, 0.0) + time.time_s / total_s
     learned_s = sum(time.time_s for time in times if time.method is Method.LEARNED)
-    corrections = sorted(corrections_for(gpu, knowledge).items())
-    reached = [f"{family} {part:.2f}" for family, part in corrections]
+    reached = [f"{family} {part:.2f}" for family, part in sorted(constants.learned_share.items())]
     named = [f"{name} {share:.1%}" for name, share in _largest_first(shares) if share >= _LEAST_SHARE]
     return [
         f"{learned_s / total_s:.0%} of the time by {LEARNED}",
         *([CORRECTED.format(", ".join(reached))] if reached else []),
-        *([] if is_measured(gpu, knowledge) else [UNSEEN]),
+        *([] if constants.is_measured else [UNSEEN]),
         *([f"not learned, by the roofline: {', '.join(named)} of the time"] if named else []),
     ]
 
@@ -77,11 +74,9 @@ def _largest_first(shares: dict[str, float]) -> list[tuple[str, float]]:
     return sorted(shares.items(), key=lambda item: -item[1])
 
 
-def limit_notes(
-    trace: Trace, num_gpus: int, host_s: float, dispatch_s: float, *, has_memory: bool
-) -> list[str]:
+def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool) -> list[str]:
     """What bounds the iteration, and what is not counted."""
-    floor_us, host_us = KERNEL_FLOOR_S * 1e6, dispatch_s * 1e6
+    floor_us, host_us = KERNEL_FLOOR_S * 1e6, HOST_DISPATCH_S * 1e6
     notes = [f"each kernel takes {floor_us:g} us or more, each operator {host_us:g} us of the host"]
     if host_s:
         notes.append("bound by the host: larger batches or CUDA graphs help more than a faster GPU")

@@ -7,7 +7,7 @@ b are fitted fractions (``advisor.predict.constants``) and launch is the least t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.predict.families import Family, family_of
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
@@ -15,6 +15,9 @@ from advisor.types import FittedConstants, GpuSpec, Op, Precision
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
 # PyTorch's published ResNet-50 profile of a V100: so small that only the launch counts.
 KERNEL_FLOOR_S = 2e-6
+# An eager PyTorch operator costs about 2.4 us of Python and dispatch on a current core (measured:
+# `python -m benchmarks.host_dispatch`) and 3.5 us to launch its kernel.
+HOST_DISPATCH_S = 6e-6
 # Page-locked copies reach this share of the PCIe rate (16 GB/s links deliver about 12 to 13).
 PCIE_FRACTION = 0.8
 # Steps of a recurrent layer wait for each other and multiply small matrices. Assumed, not measured.
@@ -41,12 +44,14 @@ class Rate:
         peak_flops_per_s: the data sheet's figure it is a fraction of.
         constant: the fitted constant behind it, such as ``"gemm_fraction.bf16"``.
         note: set where it is not what the script asks for.
+        is_substitute: the GPU could do what is asked for no faster, or not at all, so another rate serves.
     """
 
     flops_per_s: float
     peak_flops_per_s: float
     constant: str
     note: str = ""
+    is_substitute: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,14 +117,14 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         return rate("fp64", max(vector["fp64"], tensor.get("fp64", 0.0)))
     if wanted in tensor:
         # Libraries take the faster kernel: GeForce tensor cores are no faster than its CUDA cores.
-        return max(rate(wanted, tensor[wanted]), fp32, key=lambda found: found.flops_per_s)
+        own = rate(wanted, tensor[wanted])
+        return own if own.flops_per_s >= fp32.flops_per_s else replace(fp32, is_substitute=True)
     if wanted == "fp16" and "fp16" in vector:
         # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
         return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), "fp16 without tensor cores")
     if wanted == "tf32":
         return fp32
-    note = f"{wanted} is emulated at the fp32 rate"
-    return rate("fp32", fp32.peak_flops_per_s, note)
+    return replace(fp32, note=f"{wanted} is emulated at the fp32 rate", is_substitute=True)
 
 
 def wanted_rate(op: Op, family: Family, precision: Precision) -> str:

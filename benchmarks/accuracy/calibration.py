@@ -10,7 +10,7 @@ from advisor.predict.training.overhead import EVENT_SHARE, Floors
 from advisor.predict.training.samples import Samples
 from advisor.recording_io import Measurement
 from advisor.types import GpuSpec
-from benchmarks.accuracy.op_predictions import TRUE_FP32
+from benchmarks.bare_trace import TRUE_FP32
 
 
 def calibrated(knowledge: Knowledge, gpu: GpuSpec, samples: Samples, floors_s: Floors) -> Knowledge:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.gpus import resolve_gpu
+from advisor.predict.knowledge import CONSTANTS, NETWORKS
 
 HASHES = "SHA256SUMS"
-_FILES = ("fitted.toml", "learned.npz")
 
 
 def group(folder: Path) -> list[Path]:
@@ -20,8 +20,8 @@ def group(folder: Path) -> list[Path]:
         InputError: a file is not the one that ``SHA256SUMS`` names.
     """
     check_hashes(folder)
-    within = sorted(path.parent for path in folder.glob("*/fitted.toml"))
-    return within if within and not (folder / "fitted.toml").is_file() else [folder]
+    within = sorted(path.parent for path in folder.glob(f"*/{CONSTANTS}"))
+    return within if within and not (folder / CONSTANTS).is_file() else [folder]
 
 
 def by_name(folders: Sequence[Path]) -> dict[str, Path]:
@@ -49,7 +49,7 @@ def left_out_groups(folder: Path) -> dict[str, dict[str, Path]]:
 
 def hashes(folder: Path) -> dict[str, str]:
     """SHA-256 of each file of a knowledge, by its name."""
-    paths = [folder / name for name in _FILES]
+    paths = [folder / name for name in (CONSTANTS, NETWORKS)]
     return {path.name: _sha256(path) for path in paths if path.is_file()}
 
 

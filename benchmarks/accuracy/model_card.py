@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
+from advisor.predict.knowledge import CARD
+from benchmarks.accuracy.knowledge_files import hashes
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.tables import markdown
 
@@ -57,7 +57,7 @@ def model_card(results: Results, folder: Path) -> str:
     facts = json.loads((folder / CARD).read_text(encoding="utf-8"))
     parameters = facts["parameters"]
     weights = [[family, f"{number:,}"] for family, number in parameters.items()]
-    weights += [[name, f"`{_sha256(folder / name)}`"] for name in (CONSTANTS, NETWORKS)]
+    weights += [[name, f"`{digest}`"] for name, digest in hashes(folder).items()]
     return _TEXT.format(
         date=results.date,
         card=CARD,
@@ -93,7 +93,3 @@ def _by_gpu(rows: Mapping[str, int]) -> list[list[str]]:
         gpu = key.partition(" ")[0]
         calls[gpu] = calls.get(gpu, 0) + number
     return [[gpu, f"{number:,}"] for gpu, number in calls.items()]
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from advisor.errors import InputError
 from advisor.gpus import catalog_path
-from advisor.predict.knowledge import Knowledge, read_knowledge, shipped
+from advisor.predict.knowledge import CONSTANTS, Knowledge, read_knowledge, shipped
 from advisor.predict.training.overhead import floors_of
 from advisor.types import GpuSpec, Op, Trace
 from benchmarks.accuracy.calibration import calibrated
@@ -112,7 +112,7 @@ def _third_party(
 
 def _folders(given: Sequence[Path]) -> dict[str, Path]:
     if not given:
-        return {SHIPPED: catalog_path("fitted.toml").parent}
+        return {SHIPPED: catalog_path(CONSTANTS).parent}
     return by_name([member for folder in given for member in group(folder)])
 
 

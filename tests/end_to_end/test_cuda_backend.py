@@ -1,21 +1,15 @@
 """The fake backend against a real GPU, on scripts of the examples."""
 
-import importlib.util
-import subprocess
-
 import pytest
+
+from tests.devices import need_torch_and_cuda
 
 pytestmark = [pytest.mark.torch, pytest.mark.gpu]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def gpu():
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("needs torch")
-    try:
-        subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs a CUDA device")
+    need_torch_and_cuda()
 
 
 @pytest.mark.parametrize("name", ["resnet50", "resnet50-amp", "gpt2-small-bf16", "lstm", "dcgan"])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import statistics
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from advisor.predict.families import family_of
 from advisor.recording_io import read_recording
+from tests.devices import need_torch_and_cuda
 from tests.end_to_end.cli import Shell
 
 pytestmark = [pytest.mark.torch, pytest.mark.gpu, pytest.mark.slow]
@@ -18,12 +17,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.gpu, pytest.mark.slow]
 
 @pytest.fixture(scope="module", autouse=True)
 def gpu():
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("needs torch")
-    try:
-        subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs a CUDA device")
+    need_torch_and_cuda()
 
 
 @pytest.fixture(scope="module")

@@ -68,9 +68,12 @@ def knowledge_of(which: int | str) -> Knowledge:
     return shipped() if which == SHIPPED else make_knowledge(int(which))
 
 
-def seconds(ops: list[Op], gpu: GpuSpec, which: int | str) -> np.ndarray:
-    knowledge = knowledge_of(which)
+def times_of(ops: list[Op], gpu: GpuSpec, knowledge: Knowledge) -> np.ndarray:
     return learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), EXACT, knowledge).time_s
+
+
+def seconds(ops: list[Op], gpu: GpuSpec, which: int | str) -> np.ndarray:
+    return times_of(ops, gpu, knowledge_of(which))
 
 
 # --- Laws of any weights -------------------------------------------------------------------------------
@@ -138,7 +141,9 @@ def test_flops_of_element_wise_operators_do_not_count(
 def test_time_is_linear_in_the_count(which: int | str, ops: list[Op], gpu: GpuSpec, count: int) -> None:
     def total_s(count: int) -> np.ndarray:
         counted = tuple(replace(op, count=count) for op in ops)
-        found = op_times(make_trace(ops=counted, precision=EXACT), gpu, knowledge_of(which))
+        knowledge = knowledge_of(which)
+        trace = make_trace(ops=counted, precision=EXACT)
+        found = op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)
         return np.array([time.time_s for time in found])
 
     assert total_s(count) == pytest.approx(count * total_s(1), rel=1e-9)
@@ -210,9 +215,8 @@ def test_a_correction_divides_the_work(which: int | str, ops: list[Op], gpu: Gpu
     families = ("gemm", "conv", "norm", "pointwise")
     knowledge = knowledge_of(which)
     corrected = replace(knowledge, corrections={gpu.name: dict.fromkeys(families, reached)})
-    constants = constants_for(gpu, knowledge)
-    work_s = learned_times(tuple(ops), gpu, constants, EXACT, knowledge).time_s - KERNEL_FLOOR_S
-    found_s = learned_times(tuple(ops), gpu, constants, EXACT, corrected).time_s - KERNEL_FLOOR_S
+    work_s = times_of(ops, gpu, knowledge) - KERNEL_FLOOR_S
+    found_s = times_of(ops, gpu, corrected) - KERNEL_FLOOR_S
     assert found_s * reached == pytest.approx(work_s, rel=1e-9)
 
 

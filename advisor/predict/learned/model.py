@@ -46,8 +46,8 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedTimes:
-    """Seconds of calls without their launch, [N], and the log-normal sigma of each, [N]."""
+class OpTimes:
+    """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows."""
 
     time_s: Floats
     sigma: Floats
@@ -80,10 +80,8 @@ def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
     )
 
 
-def kernel_times(
-    network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float
-) -> LearnedTimes:
-    """Seconds of each call on ``gpu``.
+def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float) -> OpTimes:
+    """Seconds of each call on ``gpu`` without its launch.
 
     Args:
         network: of the calls' family.
@@ -96,7 +94,7 @@ def kernel_times(
     compute, memory, residual = _penalties(network, calls, board)
     members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
     logs = np.log(members_s)
-    return LearnedTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
+    return OpTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
 
 
 @lru_cache(maxsize=128)

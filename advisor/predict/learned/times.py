@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.predict.calibration_files import CORRECTIONS, read_calibration
 from advisor.predict.distinct import Same
 from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import Calls, grouped, kernel_times
+from advisor.predict.learned.model import Calls, OpTimes, grouped, kernel_times
 from advisor.predict.learned.shapes import CONV, GEMM
 from advisor.predict.roofline import KERNEL_FLOOR_S, Rate, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
@@ -32,14 +30,6 @@ SHARED = 0.55
 _VENDOR = "NVIDIA"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTimes:
-    """Seconds of one call of each operator, and its log-normal sigma, [len(ops)]; NaN where nobody knows."""
-
-    time_s: Floats
-    sigma: Floats
-
-
 def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> OpTimes:
@@ -47,14 +37,10 @@ def learned_times(
 
     Products and convolutions are known in FP32 on CUDA cores, which is what was measured; element-wise
     operators, softmax and layer normalisation at any precision, since only their bytes count.
-
-    Raises:
-        CatalogError: this machine's calibration is broken.
     """
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
     if gpu.vendor != _VENDOR:
         return OpTimes(time_s=time_s, sigma=sigma)
-    reached = corrections_for(gpu, knowledge)
     for calls in _grouped(Same(ops)):
         network = knowledge.networks.get(calls.family)
         if network is None:
@@ -63,32 +49,15 @@ def learned_times(
         known = ~np.isnan(peaks)
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
-        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / reached.get(calls.family, 1.0)
-        is_seen = is_measured(gpu, knowledge) or calls.family in reached
+        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.family, 1.0)
+        is_seen = constants.is_measured or calls.family in constants.learned_share
         sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_day(is_seen))
     return OpTimes(time_s=time_s, sigma=sigma)
-
-
-def is_measured(gpu: GpuSpec, knowledge: Knowledge) -> bool:
-    """Whether kernels of the GPU were measured for the knowledge."""
-    return gpu.name in knowledge.tables["gpu"]
 
 
 def _sigma_of_day(is_seen: bool) -> float:
     """What a GPU differs from itself on another day, and from boards like it where it was not measured."""
     return SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, SIGMA_UNSEEN)
-
-
-def corrections_for(gpu: GpuSpec, knowledge: Knowledge) -> Mapping[str, float]:
-    """By family, the part of the learned rate that a calibration found the GPU to reach.
-
-    Raises:
-        CatalogError: this machine's calibration is broken.
-    """
-    own = knowledge.corrections.get(gpu.name)
-    if own is not None or not knowledge.is_calibrated_here:
-        return own or {}
-    return dict((read_calibration(gpu.name) or {}).get(CORRECTIONS, {}))
 
 
 def _peaks(
@@ -100,17 +69,12 @@ def _peaks(
     family = Family.GEMM if calls.family == GEMM else Family.CONV
     wanted = _wanted(Same(ops), precision)
     rates = {name: rate_for(name, family, gpu, constants) for name in set(wanted)}
-    peaks = {
-        name: rate.peak_flops_per_s if _is_learned(name, rate, gpu) else np.nan
-        for name, rate in rates.items()
-    }
+    peaks = {name: rate.peak_flops_per_s if _is_learned(rate) else np.nan for name, rate in rates.items()}
     return np.array([peaks[wanted[i]] for i in calls.index])
 
 
-def _is_learned(wanted: str, rate: Rate, gpu: GpuSpec) -> bool:
-    """FP32 on CUDA cores: asked for, or TF32 on a GPU that has none; not fp16 because it is no slower."""
-    is_true_fp32 = wanted == "fp32" or (wanted == "tf32" and "tf32" not in gpu.tensor_flops_per_s)
-    return is_true_fp32 and rate.constant.endswith(".fp32") and not rate.note
+def _is_learned(rate: Rate) -> bool:
+    return rate.constant.endswith(".fp32") and not rate.is_substitute
 
 
 @lru_cache(maxsize=4)

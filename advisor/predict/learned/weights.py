@@ -23,6 +23,8 @@ _VECTORS = ("low", "high", "mean", "scale")
 _LAYERS = 3
 # Log-penalties of compute and memory, and the log-scale of what is left.
 OUTPUTS = 3
+# Of a damaged archive zipfile and numpy raise any of these: a flipped bit may change a length, a method, a
+# name or a dtype.
 _DAMAGE = (
     OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
     zlib.error,

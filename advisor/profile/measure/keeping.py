@@ -18,6 +18,7 @@ from advisor.recording_io import (
     Entry,
     Header,
     Measurement,
+    Recording,
     Skipped,
     append_entry,
     drop_half_line,
@@ -55,8 +56,9 @@ class Keeper:
         self._backend = backend
         self._progress = progress
         self._total = len(cases)
-        self._header = _existing(path, backend)
-        done = read_recording(path).cases if self._header else frozenset[str]()
+        existing = _existing(path, backend)
+        self._header = existing.header if existing else None
+        done = existing.cases if existing else frozenset[str]()
         self.missing = {case.key: case for case in cases}
         for key in done & self.missing.keys():
             del self.missing[key]
@@ -129,17 +131,17 @@ def _catalog_name(device_name: str) -> str | None:
 _GZIP = b"\x1f\x8b"
 
 
-def _existing(path: Path, backend: str) -> Header | None:
+def _existing(path: Path, backend: str) -> Recording | None:
     if not path.exists():
         _check_place(path)
         return None
-    header = read_recording(path).header
-    if header.backend != backend:
+    recording = read_recording(path)
+    if recording.header.backend != backend:
         raise RecordingError(
-            f"{str(path)!r} is a recording of the backend {header.backend}, not {backend}: choose another"
-            " file with --out."
+            f"{str(path)!r} is a recording of the backend {recording.header.backend}, not {backend}:"
+            " choose another file with --out."
         )
-    return header
+    return recording
 
 
 def _check_can_grow(path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.gpus import resolve_gpu
 from advisor.predict import HOST, predict
+from advisor.predict.constants import constants_for
 from advisor.predict.families import Family
 from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
@@ -30,7 +31,7 @@ def trace_of(*ops: Op, **changes: object) -> Trace:
 
 
 def methods(trace: Trace, gpu: GpuSpec) -> list[Method]:
-    return [time.method for time in op_times(trace, gpu, shipped())]
+    return [time.method for time in op_times(trace, gpu, constants_for(gpu), shipped())]
 
 
 # Operators that no network knows: sums, and products without their second operand.
@@ -51,8 +52,8 @@ def test_without_an_origin_nothing_was_measured() -> None:
 @pytest.mark.parametrize("gpu", [V100, T4])
 @pytest.mark.parametrize("op", [measured(), make_op()])
 def test_equal_calls_add_up(gpu: GpuSpec, op: Op) -> None:
-    once = op_times(trace_of(op), gpu, shipped())[0]
-    thrice = op_times(trace_of(replace(op, count=3)), gpu, shipped())[0]
+    once = op_times(trace_of(op), gpu, constants_for(gpu), shipped())[0]
+    thrice = op_times(trace_of(replace(op, count=3)), gpu, constants_for(gpu), shipped())[0]
     assert thrice.time_s == pytest.approx(3 * once.time_s)
     assert thrice.method is once.method
 
@@ -62,7 +63,7 @@ def test_the_ridge_point_takes_the_peak_of_the_data_sheet() -> None:
     op = measured(flops=10**7, bytes=10**6)
     peak = T4.vector_flops_per_s["fp32"]
     (expected_s,) = op_times_s([op], V100, T4, lambda _op, _gpu: peak)
-    (found,) = op_times(trace_of(op), T4, shipped())
+    (found,) = op_times(trace_of(op), T4, constants_for(T4), shipped())
     assert found.time_s == pytest.approx(expected_s)
     (lower_s,) = op_times_s([op], V100, T4, lambda _op, _gpu: peak / 2)
     assert found.time_s != pytest.approx(lower_s)
@@ -70,13 +71,13 @@ def test_the_ridge_point_takes_the_peak_of_the_data_sheet() -> None:
 
 def test_only_the_roofline_rests_on_a_constant() -> None:
     trace = trace_of(measured(), make_op("aten::sum", flops=0, num_bytes=10**9))
-    scaled, roofline = op_times(trace, T4, shipped())
+    scaled, roofline = op_times(trace, T4, constants_for(T4), shipped())
     assert (scaled.constant, roofline.constant) == ("", "streaming_fraction")
 
 
 def test_each_time_knows_its_operator_and_family() -> None:
     ops = (make_op("aten::mm"), make_op("aten::mul_", phase=Phase.OPTIMIZER))
-    times = op_times(trace_of(*ops), T4, shipped())
+    times = op_times(trace_of(*ops), T4, constants_for(T4), shipped())
     assert tuple(time.op for time in times) == ops
     assert [time.family for time in times] == [Family.GEMM, Family.OPTIMIZER]
 

@@ -123,7 +123,7 @@ def test_the_report_names_command_date_and_hashes_and_no_measured_time(tmp_path)
     page = (tmp_path / "docs" / "README.md").read_text()
     for words in ("python -m benchmarks.accuracy", "2026-01-02", "ab" * 32, "NeuSight", "MIT"):
         assert words in page
-    for image in re.findall(r"\]\((.*?)\)", page):
+    for image in re.findall(r"!\[.*?\]\((.*?)\)", page):
         assert (tmp_path / "docs" / image).is_file()
     for path in (tmp_path / "docs").iterdir():
         assert "1234.5" not in path.read_text(), path

@@ -17,7 +17,8 @@ from advisor.predict.calibration import learned_offsets
 from advisor.predict.calibration_files import calibration_path, write_calibration
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.times import OpTimes, learned_times
+from advisor.predict.learned.model import OpTimes
+from advisor.predict.learned.times import learned_times
 from advisor.predict.methods import BLEND, op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.recording_io import Measurement
@@ -86,7 +87,9 @@ def test_every_nvidia_gpu_has_finite_times(gpu: GpuSpec) -> None:
 def test_gpus_of_other_vendors_are_left_to_the_roofline(gpu: GpuSpec) -> None:
     assert is_known(*OPS, gpu=gpu) == [False] * len(OPS)
     trace = make_trace(ops=OPS, precision=EXACT)
-    assert {time.method for time in op_times(trace, gpu, KNOWLEDGE)} == {Method.ROOFLINE}
+    assert {time.method for time in op_times(trace, gpu, constants_for(gpu, KNOWLEDGE), KNOWLEDGE)} == {
+        Method.ROOFLINE
+    }
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
@@ -271,7 +274,7 @@ TRACE = make_trace(ops=OPS, precision=EXACT)
 
 def methods(*ops: Op, origin: str | None, gpu: GpuSpec, knowledge: Knowledge = KNOWLEDGE) -> list[Method]:
     trace = make_trace(ops=ops, origin_gpu=origin, precision=EXACT)
-    return [time.method for time in op_times(trace, gpu, knowledge)]
+    return [time.method for time in op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)]
 
 
 def test_without_networks_all_is_roofline_and_with_them_learned() -> None:
@@ -280,7 +283,7 @@ def test_without_networks_all_is_roofline_and_with_them_learned() -> None:
 
 
 def test_learned_times_are_the_networks_times() -> None:
-    found = op_times(TRACE, T4, KNOWLEDGE)
+    found = op_times(TRACE, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
     assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
     assert [time.sigma for time in found] == pytest.approx(times().sigma.tolist())
     assert {time.constant for time in found} == {""}
@@ -294,7 +297,9 @@ def test_what_the_networks_leave_out_is_roofline() -> None:
 def test_measured_here_beats_learned() -> None:
     op = replace(OPS[0], measured_s=1.0)
     assert methods(op, origin="T4", gpu=T4) == [Method.MEASURED]
-    (found,) = op_times(make_trace(ops=(op,), origin_gpu="T4", precision=EXACT), T4, KNOWLEDGE)
+    (found,) = op_times(
+        make_trace(ops=(op,), origin_gpu="T4", precision=EXACT), T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE
+    )
     assert found.time_s == 1.0
 
 
@@ -313,7 +318,12 @@ def test_an_unmeasured_operator_at_home_is_learned() -> None:
 @given(st.floats(1e-7, 1.0))
 def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
-    found = op_times(make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT), T4, KNOWLEDGE)
+    found = op_times(
+        make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
+        T4,
+        constants_for(T4, KNOWLEDGE),
+        KNOWLEDGE,
+    )
     direct, at_origin = times(ops).time_s, times(ops, V100).time_s
     expected = direct ** (1 - BLEND) * (measured_s * direct / at_origin) ** BLEND
     assert [time.time_s for time in found] == pytest.approx(expected.tolist())
@@ -324,14 +334,24 @@ def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
 def test_a_measurement_that_the_networks_foresaw_changes_nothing() -> None:
     at_origin = times(gpu=V100).time_s.tolist()
     ops = tuple(replace(op, measured_s=s) for op, s in zip(OPS, at_origin, strict=True))
-    found = op_times(make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT), T4, KNOWLEDGE)
+    found = op_times(
+        make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
+        T4,
+        constants_for(T4, KNOWLEDGE),
+        KNOWLEDGE,
+    )
     assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
 
 
 @pytest.mark.parametrize("measured_s", [None, 0.0])
 def test_without_a_measurement_there_is_nothing_to_blend(measured_s: float | None) -> None:
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
-    found = op_times(make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT), T4, KNOWLEDGE)
+    found = op_times(
+        make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
+        T4,
+        constants_for(T4, KNOWLEDGE),
+        KNOWLEDGE,
+    )
     assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
 
 
@@ -339,13 +359,13 @@ def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended() -> N
     # TF32 counts on the A100 alone, so nobody knows how far off the networks were there.
     op = replace(OPS[0], measured_s=1.0)
     trace = make_trace(ops=(op,), origin_gpu=A100.name, precision=TF32)
-    (found,) = op_times(trace, T4, KNOWLEDGE)
+    (found,) = op_times(trace, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
     assert found.time_s == pytest.approx(float(times((op,), precision=TF32).time_s[0]))
 
 
 def test_an_empty_knowledge_keeps_what_ships_out() -> None:
     empty = Knowledge(tables=TABLES, networks={})
-    found = op_times(TRACE, T4, empty)
+    found = op_times(TRACE, T4, constants_for(T4, empty), empty)
     assert {time.method for time in found} == {Method.ROOFLINE}
     assert all(math.isfinite(time.time_s) for time in found)
 
