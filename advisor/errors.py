@@ -16,6 +16,7 @@
     ├── UnsupportedOpError       1  an operator nothing can predict
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
+    ├── StoreError               1  the database cannot be reached, read or written
     ├── NoOfferError             1  nothing is for rent under this query
     ├── PolicyViolationError     3  the policy removed everything
     ├── NothingFeasibleError     4  no option meets memory, budget and deadline
@@ -88,6 +89,10 @@ class CatalogError(AdvisorError):
 
 class StaleCatalogError(CatalogError):
     """Prices are older than the user allows."""
+
+
+class StoreError(AdvisorError):
+    """The database of prices and runs cannot be reached, read or written, or is from a newer version."""
 
 
 class NoOfferError(AdvisorError):

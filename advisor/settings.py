@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -94,9 +95,29 @@ class SpotSettings(_Section):
 
 
 class PriceSettings(_Section):
-    """How old prices may be."""
+    """Where prices come from, and how old they may be."""
 
     max_age: Duration | None = Field(None, description="refuse prices older than this; null warns instead")
+    refresh_after: PositiveDuration = Field(
+        "1d",  # type: ignore[assignment]
+        description="recommend pulls live prices anew when they are older than this",
+    )
+    offline: bool = Field(False, description="never touch the network")
+    sources: tuple[str, ...] | None = Field(
+        None, description="sources in order of trust; null: own rates, live clouds, plug-ins, the snapshot"
+    )
+    options: Mapping[str, Mapping[str, Any]] = Field(
+        default_factory=dict, description="options of a source by its name, such as custom: {files: [...]}"
+    )
+
+
+class StoreSettings(_Section):
+    """The database of prices and runs."""
+
+    url: str | None = Field(
+        None, description="such as postgresql://user@host/advisor; null: an SQLite file of this user"
+    )
+    retention: PositiveDuration = Field("400d", description="how long prices are remembered")  # type: ignore[assignment]
 
 
 class Settings(_Section):
@@ -120,6 +141,7 @@ class Settings(_Section):
         return clusters
 
     prices: PriceSettings = PriceSettings()
+    store: StoreSettings = StoreSettings()
 
 
 def setting_names() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from advisor.trace_io import SCHEMA_VERSION
@@ -167,7 +167,7 @@ def make_offer(gpu: str = "X", usd_per_h: float = 1.0, **changes: Any) -> Offer:
         "market": Market.ON_DEMAND,
         "list_usd_per_h": usd_per_h,
         "minimum_billed_s": 0.0,
-        "retrieved_at": date(2026, 11, 1),
+        "retrieved_at": datetime(2026, 11, 1, tzinfo=UTC),
         "source": "a test",
     }
     return Offer(**(facts | changes))

@@ -67,9 +67,9 @@ def _catalog() -> Check:
 def _prices() -> Check:
     from advisor.pricing import OfferQuery, load_offers
 
-    found = load_offers(OfferQuery(), today=datetime.now(UTC).date())
+    found = load_offers(OfferQuery(), now=datetime.now(UTC))
     newest = max(offer.retrieved_at for offer in found.offers)
-    detail = f"{len(found.offers)} offers, newest of {newest}"
+    detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
     return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
 
 

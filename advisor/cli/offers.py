@@ -43,7 +43,7 @@ def query_offers(
         markets=cloud.markets,
         max_usd_per_h=max_usd_per_h,
     )
-    found = load_offers(query, today=datetime.now(UTC).date(), max_age_s=config.settings.prices.max_age)
+    found = load_offers(query, now=datetime.now(UTC), max_age_s=config.settings.prices.max_age)
     kept = (
         offer
         for offer in found.offers

@@ -5,37 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import Protocol
+from datetime import datetime
 
 from advisor.errors import StaleCatalogError
 from advisor.gpus import resolve_gpus
+from advisor.pricing.merge import Answer, merged
 from advisor.pricing.query import OfferQuery
-from advisor.pricing.snapshot import Freshness, SnapshotSource, freshness_of
+from advisor.pricing.snapshot import SnapshotSource
+from advisor.pricing.source import Freshness, Part, PriceSource, freshness_of
 from advisor.types import Offer
-from advisor.units import DAY_S, format_duration
+from advisor.units import format_duration
 
-__all__ = ["DERIVED", "Freshness", "OfferQuery", "Offers", "PriceSource", "load_offers"]
+__all__ = ["DERIVED", "Answer", "Freshness", "OfferQuery", "Offers", "Part", "PriceSource", "load_offers"]
 
 DERIVED = "derived from"
 """How the source of a price begins that was computed from others and never quoted."""
-
-
-class PriceSource(Protocol):
-    """A place prices come from."""
-
-    @property
-    def name(self) -> str:
-        """What ``advisor prices sources`` calls it."""
-        ...
-
-    def offers(self, query: OfferQuery) -> Sequence[Offer]:
-        """Offers that match the query."""
-        ...
-
-    def freshness(self) -> Sequence[Freshness]:
-        """How old the prices are, by provider."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +33,18 @@ class Offers:
 def load_offers(
     query: OfferQuery,
     *,
-    today: date,
+    now: datetime,
     max_age_s: float | None = None,
-    sources: Sequence[PriceSource] | None = None,
+    answers: Sequence[Answer] | None = None,
 ) -> Offers:
-    """Offers of all sources that match, with a warning that tells how old the prices are.
+    """Offers that match, each machine's from the first answer that knows it, with a warning that tells ages.
 
     Args:
         query: what is wanted; its ``gpus`` may also be aliases and families.
-        today: for the age of the prices.
+        now: for the age of the prices.
         max_age_s: greatest age in seconds; None takes any age.
-        sources: where to look; None for the shipped snapshot.
+        answers: what the sources know, in order of trust, prices above the query's limit included; None
+            asks the shipped snapshot alone.
 
     Raises:
         UnknownGpuError: the query names a GPU that does not exist.
@@ -67,14 +52,28 @@ def load_offers(
         CatalogError: a price file is missing or broken.
     """
     query, said_aloud = _resolve_gpus(query)
-    found = tuple(
-        offer
-        for source in (sources if sources is not None else (SnapshotSource(),))
-        for offer in source.offers(query)
-    )
+    if answers is None:
+        answers = [answer_of(SnapshotSource(), query)]
+    kept = [
+        dataclasses.replace(answer, offers=tuple(filter(query.matches, answer.offers)))
+        for answer in merged(answers)
+    ]
+    found = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
-        _refuse_stale(found, today, max_age_s)
-    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, today)))
+        _refuse_stale(found, now, max_age_s)
+    dated = [offer for answer in kept if not answer.is_live for offer in answer.offers]
+    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now)))
+
+
+def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
+    """What a source that is not live knows of a query, whatever the price.
+
+    Raises:
+        CatalogError: its data cannot be read.
+    """
+    parts = source.offers(dataclasses.replace(query, max_usd_per_h=None))
+    offers = tuple(offer for part in parts for offer in part.offers)
+    return Answer(source=source.name, is_live=False, offers=offers)
 
 
 def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[str]]:
@@ -89,26 +88,21 @@ def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[str]]:
     return dataclasses.replace(query, gpus=tuple(names)), said_aloud
 
 
-def _age_s(offer: Offer, today: date) -> float:
-    return (today - offer.retrieved_at).days * DAY_S
-
-
-def _refuse_stale(offers: Sequence[Offer], today: date, max_age_s: float) -> None:
-    stale = [offer for offer in offers if _age_s(offer, today) > max_age_s]
+def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> None:
+    stale = [offer for offer in offers if (now - offer.retrieved_at).total_seconds() > max_age_s]
     if stale:
         raise StaleCatalogError(
             f"{len(stale)} of {len(offers)} prices are older than {format_duration(max_age_s)}:"
-            f" {_ages(freshness_of(stale), today)}. Allow a greater age with --max-age, or narrow"
-            " the query by provider, region or market."
+            f" {_ages(freshness_of(stale), now)}. Pull new ones with `advisor prices refresh`, allow a"
+            " greater age with --max-age, or narrow the query by provider, region or market."
         )
 
 
-def _warnings(offers: Sequence[Offer], today: date) -> list[str]:
+def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[str]:
     if not offers:
-        return ["no price in the catalog matches these limits: see `advisor prices`"]
-    freshness = freshness_of(offers)
-    warnings = [f"prices are not live: {_ages(freshness, today)}"]
-    ahead = sorted(f.provider for f in freshness if f.newest > today)
+        return ["no price matches these limits: see `advisor prices`"]
+    warnings = [f"prices are not live: {_ages(freshness_of(dated), now)}"] if dated else []
+    ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > now)
     if ahead:
         warnings.append(f"prices of {', '.join(ahead)} are dated after today: check the clock")
     num_derived = sum(offer.source.startswith(DERIVED) for offer in offers)
@@ -120,15 +114,16 @@ def _warnings(offers: Sequence[Offer], today: date) -> list[str]:
     return warnings
 
 
-def _ages(freshness: Sequence[Freshness], today: date) -> str:
+def _ages(freshness: Sequence[Freshness], now: datetime) -> str:
     """``"aws 124 to 511 days old (2025-06-28 to 2026-07-20)"`` for each provider."""
     return "; ".join(
-        f"{f.provider} {_days(f, today)} old ({_span(str(f.oldest), str(f.newest))})" for f in freshness
+        f"{f.provider} {_days(f, now)} old ({_span(str(f.oldest.date()), str(f.newest.date()))})"
+        for f in freshness
     )
 
 
-def _days(freshness: Freshness, today: date) -> str:
-    newest, oldest = (today - freshness.newest).days, (today - freshness.oldest).days
+def _days(freshness: Freshness, now: datetime) -> str:
+    newest, oldest = (now - freshness.newest).days, (now - freshness.oldest).days
     return f"{_span(str(newest), str(oldest))} days"
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from advisor.errors import CatalogError
 from advisor.gpus import catalog_path
 from advisor.pricing.query import OfferQuery
+from advisor.pricing.source import Capabilities, Credentials, Freshness, Part, check_options, freshness_of
 from advisor.types import Market, Offer
 
 INSTANCE_COLUMNS = (
@@ -62,65 +64,71 @@ class InstanceType:
     as_of: date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
-    """How old the prices of one provider are."""
-
-    provider: str
-    num_offers: int
-    oldest: date
-    newest: date
-
-
 class SnapshotSource:
     """The shipped price files, or others of the same form.
 
     Args:
-        instances: file of instance types; None for the shipped one.
-        prices: price files; None for the shipped ones.
+        folder: holds ``instances.csv`` and ``prices/*.csv``; None for what ships, or what
+            ``advisor catalog build`` put in its place.
     """
 
     name = "snapshot"
 
-    def __init__(self, instances: Path | None = None, prices: Sequence[Path] | None = None) -> None:
-        self._instances = instances
-        self._prices = None if prices is None else tuple(prices)
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
 
-    def offers(self, query: OfferQuery) -> tuple[Offer, ...]:
-        """Offers that match, in the order of the files.
+    @property
+    def capabilities(self) -> Capabilities:
+        """Whatever the files hold."""
+        return Capabilities(providers=self._providers(), markets=tuple(Market))
+
+    def offers(self, query: OfferQuery) -> Iterator[Part]:
+        """Offers that match in the order of the files, a part for each provider.
 
         Raises:
             CatalogError: a file is missing or a row is broken; it names file and line.
         """
-        return tuple(filter(query.matches, self._all()))
+        for provider in self._providers():
+            held = (offer for offer in self._all() if offer.provider == provider)
+            yield Part(scope=provider, offers=tuple(filter(query.matches, held)))
 
     def freshness(self) -> tuple[Freshness, ...]:
         """Age of what is held, by provider."""
         return freshness_of(self._all())
 
+    def credentials(self) -> Credentials:
+        """Files need none."""
+        return Credentials.NOT_NEEDED
+
+    def _providers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(offer.provider for offer in self._all()))
+
     def _all(self) -> tuple[Offer, ...]:
-        instances = self._instances or catalog_path("instances.csv")
-        prices = self._prices
-        if prices is None:
-            prices = tuple(catalog_path(name) for name in PRICE_FILES)
-        return _read_all(instances, prices)
+        return _read_all(*snapshot_files(self._folder))
+
+
+def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
+    """The entry point: option ``folder`` names another snapshot than the shipped one.
+
+    Raises:
+        ConfigError: another option is given.
+    """
+    check_options("snapshot", options, ("folder",))
+    folder = options.get("folder")
+    return SnapshotSource(None if folder is None else Path(str(folder)).expanduser())
+
+
+def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
+    """The file of instance types and the price files of a folder, or the shipped ones."""
+    if folder is None:
+        return catalog_path("instances.csv"), tuple(catalog_path(name) for name in PRICE_FILES)
+    return folder / "instances.csv", tuple(sorted((folder / "prices").glob("*.csv")))
 
 
 @cache
 def _read_all(instances: Path, prices: tuple[Path, ...]) -> tuple[Offer, ...]:
     known = read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, known))
-
-
-def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
-    """Oldest and newest price by provider, providers in alphabetical order."""
-    dates: dict[str, list[date]] = {}
-    for offer in offers:
-        dates.setdefault(offer.provider, []).append(offer.retrieved_at)
-    return tuple(
-        Freshness(provider=provider, num_offers=len(days), oldest=min(days), newest=max(days))
-        for provider, days in sorted(dates.items())
-    )
 
 
 def read_instances(path: Path) -> dict[InstanceKey, InstanceType]:
@@ -227,7 +235,7 @@ def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) ->
         includes=instance.includes,
         minimum_billed_s=instance.minimum_billed_s,
         num_vcpus=instance.vcpus,
-        retrieved_at=_date(retrieved_at),
+        retrieved_at=_midnight(retrieved_at),
         source=source,
     )
 
@@ -241,3 +249,8 @@ def _positive(column: str, value: float) -> float:
 @cache
 def _date(text: str) -> date:
     return date.fromisoformat(text)
+
+
+@cache
+def _midnight(text: str) -> datetime:
+    return datetime.combine(_date(text), datetime.min.time(), UTC)

@@ -65,7 +65,7 @@ def _money(option: Option) -> Iterator[str]:
     else:
         yield _line("rate", f"{format_usd(plan.usd_per_h)} per hour")
     if plan.offer is not None:
-        yield _line("price from", f"{plan.offer.source}, {plan.offer.retrieved_at}")
+        yield _line("price from", f"{plan.offer.source}, {plan.offer.retrieved_at:%Y-%m-%d}")
         if plan.offer.includes:
             yield _line("includes", ", ".join(plan.offer.includes))
     for name, usd in option.cost_breakdown_usd.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from advisor.report.rows import Format, print_rows, to_json
@@ -32,6 +33,8 @@ def _json(offer: Offer) -> Mapping[str, Any]:
         "usd_per_h": offer.usd_per_h,
         "list_usd_per_h": offer.list_usd_per_h,
         "contracted_usd_per_h": offer.contracted_usd_per_h,
+        "effective_usd_per_h": offer.effective_usd_per_h,
+        "spot_usd_per_h": None if offer.spot_usd_per_h is None else asdict(offer.spot_usd_per_h),
         "includes": offer.includes,
         "minimum_billed_s": offer.minimum_billed_s,
         "retrieved_at": offer.retrieved_at.isoformat(),
@@ -47,6 +50,6 @@ def _row(offer: Offer) -> list[str]:
         offer.market,
         f"{offer.usd_per_h:.4f}",
         f"{offer.usd_per_h / offer.num_gpus:.4f}",
-        offer.retrieved_at.isoformat(),
+        f"{offer.retrieved_at:%Y-%m-%d}",
         offer.source,
     ]
