@@ -17,7 +17,7 @@ from advisor.predict.calibration_files import (
     read_calibration,
     write_calibration,
 )
-from advisor.predict.constants import constants_for
+from advisor.predict.constants import constants_for, described
 
 VALUES = {"streaming_fraction": 0.91, "gemm_fraction.fp16": 0.5, "gemm_fraction.bf16": 0.55}
 L4 = resolve_gpu("L4")
@@ -57,7 +57,7 @@ def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
     assert (after.streaming_fraction, after.gemm_fraction["fp16"]) == (0.91, 0.5)
     assert after.measured >= set(VALUES)
     assert after.conv_fraction == before.conv_fraction
-    assert after.sources[0] == f"{CALIBRATED}, today: gemm (bf16, fp16), streaming"
+    assert described(after.origin)[0] == f"{CALIBRATED}, today: gemm (bf16, fp16), streaming"
 
 
 def test_other_gpus_are_not_touched() -> None:
