@@ -198,7 +198,8 @@ def test_constants_of_a_recording_change_the_predictions(shell, recording):
     assert Path(found["path"]).is_file()
     assert l4_ms(shell) > 1.5 * before_ms
     explained = shell.run("predict", "trace.json", "--gpu", "L4", "--json").out
-    assert "calibrated on this machine, 2026-11-21, driver 580.1, torch 2.13.0" in explained
+    assert "calibrated from a recording, 2026-11-21, driver 580.1, torch 2.13.0" in explained
+    assert "calibrated on this machine" not in explained
 
 
 def test_the_table_shows_before_and_after(shell, recording):
@@ -226,6 +227,12 @@ def test_what_is_refused(shell):
     assert not list(shell.folder.rglob("*.toml"))
 
 
+def test_a_recording_needs_no_interpreter(shell, recording):
+    answer = shell.run("calibrate", "--from", "l4.jsonl", "--python", sys.executable)
+    assert_plain_error(answer, 2, "'l4.jsonl' was measured already", "--python", "--from")
+    assert not list(shell.folder.rglob("*.toml"))
+
+
 def test_an_unknown_gpu_is_told_before_anything_is_measured(shell):
     path = with_nvidia_smi(shell, "NVIDIA Z9, 23034, 1, 0")
     assert_plain_error(shell.run("calibrate", PATH=path), 2, "'NVIDIA Z9' is not in the catalog")
@@ -241,7 +248,20 @@ def test_the_doctor_knows_of_calibrations(shell, recording):
     assert (found()["state"], "advisor calibrate" in found()["detail"]) == ("note", True)
     assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
     assert found()["state"] == "ok"
-    assert "calibrated on this machine, 2026-11-21" in found()["detail"]
+    assert "L4 calibrated from a recording, 2026-11-21" in found()["detail"]
+
+
+def test_the_doctor_lists_calibrations_of_gpus_that_are_not_here(shell, recording):
+    assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
+    assert "L4 calibrated from a recording, 2026-11-21, driver 580.1" in shell.run("doctor", "--json").out
+    (path,) = shell.folder.rglob("L4.toml")
+    path.write_text("source = 'mine'")
+    answer = shell.run("doctor", "--json")
+    assert_plain_error(answer, 1, "not in working order: calibration")
+    check = next(check for check in answer.document["checks"] if check["name"] == "calibration")
+    assert check["state"] == "broken"
+    assert "L4.toml" in check["detail"]
+    assert "Delete it" in check["detail"]
 
 
 def test_a_broken_calibration_is_told_by_all(shell, recording):
