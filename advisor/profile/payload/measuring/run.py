@@ -24,7 +24,7 @@ def run(job: dict[str, Any]) -> None:
 def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from .. import torch_names
     from ..backend import NoCudaError, check_cuda
-    from .cases import LostDeviceError, measure_all
+    from .cases import LostDeviceError, first_line, is_out_of_memory, measure_all
     from .clocks import clock_of
 
     try:
@@ -47,6 +47,10 @@ def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
     except LostDeviceError as error:
         return "lost_device", {"message": str(error)}
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        return "full_device", {"message": first_line(error)}
     return "ok", {}
 
 
