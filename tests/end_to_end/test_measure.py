@@ -126,6 +126,8 @@ def test_a_python_without_torch(shell):
         (("--quick", "--full"), "either --quick or --full"),
         (("--only", "gems"), "no family 'gems'"),
         (("--only", "gems"), "Did you mean 'gemm'"),
+        (("--only", ""), "--only takes no family ''"),
+        (("--only", "gemm,"), "--only takes no family ''"),
         (("--backend", "fake"), "'cuda', 'cpu'"),
         (("--backend", "cpu", "--out", "no/k.jsonl"), "there is no folder 'no'"),
         (("--backend", "cpu", "--out", "k.gz"), "run gzip afterwards"),
@@ -136,6 +138,33 @@ def test_wrong_in_the_usual_ways(shell, arguments, words):
     answer = shell.run("measure", *arguments)
     assert answer.code == 2
     assert words in " ".join(answer.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("/dev/full", "'/dev/full' is no file that can be kept: choose another with --out"),
+        ("empty.jsonl", "'empty.jsonl' is not a recording of advisor measure but empty: delete it"),
+        ("folder", "'folder' is a folder: name a file in it with --out, such as 'folder/kernels.jsonl'"),
+        ("pipe", "'pipe' is no file that can be kept"),
+    ],
+)
+def test_what_is_there_already_is_told_in_a_line(shell, out, words):
+    shell.write("empty.jsonl", "")
+    (shell.folder / "folder").mkdir()
+    os.mkfifo(shell.folder / "pipe")
+    answer = shell.run(*FEW, "--out", out)
+    assert_plain_error(answer, 2, f"error: {words}")
+    assert answer.err.count("\n") == 1
+    assert answer.out == ""
+    assert (shell.folder / "empty.jsonl").read_bytes() == b""
+
+
+def test_calibrating_from_no_recording(shell):
+    shell.write("empty.jsonl", "")
+    assert_plain_error(shell.run("calibrate", "--from", "empty.jsonl"), 2, "but empty: delete it")
+    assert_plain_error(shell.run("calibrate", "--from", "/dev/zero"), 2, "is a device and no recording")
+    assert_plain_error(shell.run("calibrate", "--from", "."), 2, "Is a directory")
 
 
 def test_a_busy_gpu_is_left_alone(shell):
