@@ -16,7 +16,8 @@ from typing import Any
 
 from advisor.errors import RecordingError
 from advisor.files import write_atomically
-from advisor.trace_io import check_op, op_from_json, unzipped, version_problem
+from advisor.trace_checks import check_op
+from advisor.trace_io import op_from_json, unzipped, version_problem
 from advisor.types import Op, Precision
 
 SCHEMA_VERSION = 1
