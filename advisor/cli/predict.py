@@ -69,8 +69,7 @@ def predict(
         for estimate in predict_counts(trace, catalog[name], sorted(counts or {1}))
     ]
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
-    unsupported = _unsupported(catalog[name] for name in wanted)
-    trace = replace(trace, warnings=(*trace.warnings, *unsupported))
+    trace = replace(trace, warnings=(*trace.warnings, *_unsupported(catalog[name] for name in wanted)))
     warn(trace.warnings)
     print_estimates(trace, estimates, chosen_format(output, as_json))
 
@@ -80,6 +79,5 @@ def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[str]:
     from recommender.software import why_unsupported
 
     for gpu in gpus:
-        why = why_unsupported(gpu)
-        if why is not None:
+        if (why := why_unsupported(gpu)) is not None:
             yield f"{gpu.name}: {why}; its time is what the hardware could do"
