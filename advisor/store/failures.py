@@ -20,13 +20,15 @@ HINTS = {
     "SQLITE_CANTOPEN": "Allow reading and writing the file and its folder, or name another one in store.url.",
     "SQLITE_NOTADB": "Name another file in store.url, or move this one away and let a new one be made.",
     "SQLITE_CORRUPT": "Restore a backup, or move the file away and let a new one be made.",
-    "28": "Check user and password in store.url or ~/.pgpass.",
-    "3D": "Create the database (createdb NAME), or name another one in store.url.",
     "42501": "Ask the database's owner for the right to do this.",
     "53100": f"The server's disk is full: free some space and try again; {NOTHING_CHANGED}.",
     "55P03": "Another process writes to it for very long: try again when it has ended.",
 }
-UNREACHABLE = "Check store.url, and that the server runs and lets this machine in."
+# The driver gives no code for what stops a connection.
+UNREACHABLE = (
+    "Check store.url, the password in ~/.pgpass, and that the server runs and lets this machine in; createdb"
+    " makes a database that does not exist."
+)
 OTHERWISE = "See docs/store.md for how the database is kept."
 
 
