@@ -79,25 +79,18 @@ def read_points(rows: Iterable[Mapping[str, Any]], region: str, zones: Mapping[s
         region: they are of.
         zones: zone IDs by name.
     """
-    by_place: defaultdict[Place, set[PricePoint]] = defaultdict(set)
-    newest: dict[Place, tuple[datetime, bool]] = {}
+    read: defaultdict[Place, set[PricePoint]] = defaultdict(set)
     num_elsewhere = 0
     for row in rows:
-        if row["ProductDescription"] != LINUX:
-            continue
         zone = zones.get(row["AvailabilityZone"])
         if zone is None:
             num_elsewhere += 1
-            continue
-        point = _point(row, region, zone)
-        is_sound = point.usd_per_h > 0 and math.isfinite(point.usd_per_h)
-        place = (point.instance_type, zone)
-        newest[place] = max(newest.get(place, (point.observed_at, is_sound)), (point.observed_at, is_sound))
-        if is_sound:
-            by_place[place].add(point)
+        elif row["ProductDescription"] == LINUX:
+            read[row["InstanceType"], zone].add(_point(row, region, zone))
+    sound = {place: sorted(filter(_is_sound, found), key=_moment) for place, found in read.items()}
     return Readings(
-        by_place={place: sorted(found, key=_moment) for place, found in by_place.items()},
-        unsound=frozenset(place for place, (_, is_sound) in newest.items() if not is_sound),
+        by_place={place: points for place, points in sound.items() if points},
+        unsound=frozenset(place for place, found in read.items() if not _is_sound(max(found, key=_moment))),
         num_elsewhere=num_elsewhere,
     )
 
@@ -120,6 +113,10 @@ def _point(row: Mapping[str, Any], region: str, zone: str) -> PricePoint:
         usd_per_h=float(row["SpotPrice"]),
         observed_at=row["Timestamp"].astimezone(UTC),
     )
+
+
+def _is_sound(point: PricePoint) -> bool:
+    return point.usd_per_h > 0 and math.isfinite(point.usd_per_h)
 
 
 def _moment(point: PricePoint) -> tuple[datetime, float]:
