@@ -18,6 +18,9 @@
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
     │   └── LeaseTakenError      1  another process does what only one may do at a time
+
+
+    ├── CloudError               1  a cloud refused a call or did not answer
     ├── NoOfferError             1  nothing is for rent under this query
     ├── PolicyViolationError     3  the policy removed everything
     ├── NothingFeasibleError     4  no option meets memory, budget and deadline
@@ -98,6 +101,10 @@ class StoreError(AdvisorError):
 
 class LeaseTakenError(StoreError):
     """Another process does what only one may do at a time, such as a refresh."""
+
+
+class CloudError(AdvisorError):
+    """A cloud refused a call, did not answer, or answered what nobody can read; never with a secret in it."""
 
 
 class NoOfferError(AdvisorError):
