@@ -25,6 +25,7 @@ TREE = {
     "UnsupportedOpError": ("AdvisorError", 1),
     "CatalogError": ("AdvisorError", 1),
     "StaleCatalogError": ("CatalogError", 1),
+    "StoreError": ("AdvisorError", 1),
     "NoOfferError": ("AdvisorError", 1),
     "PolicyViolationError": ("AdvisorError", 3),
     "NothingFeasibleError": ("AdvisorError", 4),
