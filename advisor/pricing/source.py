@@ -95,6 +95,7 @@ class PriceSource(Protocol):
 
         Raises:
             CatalogError: the data of a source that is not live cannot be read.
+            ConfigError: the same of files that the user wrote.
         """
         ...
 
