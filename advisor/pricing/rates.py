@@ -21,11 +21,9 @@ from pydantic import (
 
 from advisor.errors import UnknownGpuError, did_you_mean
 from advisor.gpus import resolve_gpu
+from advisor.pricing.source import ANYWHERE
 from advisor.types import Market, Offer
 from advisor.user_files import fault_in_words
-
-ANYWHERE = "any"
-"""The region of a rate that holds everywhere."""
 
 
 def _gpu(name: str) -> str:

@@ -17,6 +17,8 @@ from advisor.pricing.query import OfferQuery
 from advisor.types import Market, Offer, PricePoint
 
 GROUP = "advisor.price_sources"
+ANYWHERE = "any"
+"""The region of an offer that holds everywhere."""
 
 
 class Credentials(StrEnum):
