@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import io
 import logging
 import os
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from advisor.pricing.gpuhunt import CATALOG_DIR, NOT_INSTALLED, PROVIDERS, Gpuhu
 from advisor.pricing.gpuhunt_items import matching_gpus
 from advisor.pricing.source import Credentials
 from advisor.types import Market
+from tests.web import served
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WRITTEN = datetime(2026, 11, 20, 6, tzinfo=UTC)
@@ -256,25 +254,14 @@ def test_nothing_of_gpuhunts_messages_reaches_the_terminal(tmp_path: Path) -> No
 # --- The published catalogs, from a server ----------------------------------------------------------
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Not on the terminal of the tests."""
-
-
 @pytest.fixture
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that a server shows as gpuhunt's own bucket."""
-    handler = functools.partial(Quiet, directory=str(tmp_path))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
     monkeypatch.delenv(CATALOG_DIR, raising=False)
-    monkeypatch.setenv("GPUHUNT_CATALOG_URL", f"http://127.0.0.1:{server.server_port}")
     gpuhunt.default_catalog.cache_clear()
-    yield tmp_path
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(tmp_path) as url:
+        monkeypatch.setenv("GPUHUNT_CATALOG_URL", url)
+        yield tmp_path
 
 
 def publish(root: Path, provider: str, version: str, *items: gpuhunt.CatalogItem) -> None:
