@@ -72,7 +72,7 @@ class ClusterSettings(_Section):
 class CloudSettings(_Section):
     """Which offers of the clouds count."""
 
-    providers: tuple[str, ...] = Field(("aws", "gcp"), description="clouds to look at")
+    providers: tuple[str, ...] = Field(("*",), description="clouds to look at; * is all with a price")
     regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
     markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
     max_gpus: Count = Field(8, description="GPUs of one machine at most")

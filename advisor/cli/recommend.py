@@ -15,6 +15,7 @@ from advisor.cli.common import (
     JsonOption,
     MarketOption,
     MaxAgeOption,
+    OfflineOption,
     OriginGpuOption,
     ProviderOption,
     PythonOption,
@@ -65,6 +66,7 @@ def recommend(
     region: RegionOption = None,
     market: MarketOption = None,
     max_age: MaxAgeOption = None,
+    offline: OfflineOption = None,
     allow_vendor: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable."),
@@ -110,6 +112,7 @@ def recommend(
         cloud__regions=region,
         cloud__markets=market,
         prices__max_age=max_age,
+        prices__offline=offline,
         profile__python=python,
         profile__timeout=timeout,
         profile__backend=backend,
@@ -150,7 +153,7 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
 
     cloud = config.settings.cloud
     wanted = wanted_counts(gpu or ())
-    found = query_offers(config, wanted, max_gpus=cloud.max_gpus)
+    found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
     rented = plans_of_offers(cheapest_places(found.offers), startup_s=cloud.startup)
     own = [
         plan

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,8 @@ class SnapshotSource:
         return tuple(dict.fromkeys(offer.provider for offer in self._all()))
 
     def _all(self) -> tuple[Offer, ...]:
-        return _read_all(*snapshot_files(self._folder))
+        instances, prices = snapshot_files(self._folder)
+        return _read_all(instances, prices, tuple(map(_changed_at, (instances, *prices))))
 
 
 def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
@@ -134,8 +135,20 @@ def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
     return folder / "instances.csv", prices
 
 
-@cache
-def _read_all(instances: Path, prices: tuple[Path, ...]) -> tuple[Offer, ...]:
+def _changed_at(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _read_all(
+    instances: Path,
+    prices: tuple[Path, ...],
+    changed_at: tuple[int | None, ...],  # noqa: ARG001
+) -> tuple[Offer, ...]:
+    """All offers, read once for as long as the files do not change."""
     known = read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, known))
 
@@ -155,7 +168,7 @@ def read_instances(path: Path) -> dict[InstanceKey, InstanceType]:
             raise ValueError(f"{key[1]!r} is listed twice")
         types[key] = instance
 
-    _read_rows(path, INSTANCE_COLUMNS, read_row)
+    read_rows(path, INSTANCE_COLUMNS, read_row)
     return types
 
 
@@ -176,11 +189,16 @@ def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> li
         seen.add(key)
         offers.append(_offer(row, instances))
 
-    _read_rows(path, PRICE_COLUMNS, read_row)
+    read_rows(path, PRICE_COLUMNS, read_row)
     return offers
 
 
-def _read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+    """Hands each row of a catalog file to ``read_row``, which raises ValueError for one that cannot be.
+
+    Raises:
+        CatalogError: the file is missing, has other columns or a broken row; it names file and line.
+    """
     line = 1
     try:
         with path.open(encoding="utf-8", newline="") as file:
