@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -94,7 +94,7 @@ def test_the_catalog_is_counted():
 
 @pytest.mark.parametrize(("warnings", "state"), [((), "ok"), (("old",), "note")])
 def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
-    offers = tuple(make_offer(retrieved_at=date(2026, month, 1)) for month in (3, 9, 6))
+    offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
     monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
     found = checks._prices()
     assert found.state == state
@@ -248,7 +248,7 @@ def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monke
 
 
 def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
-    def broken(query: Any, today: Any) -> Any:
+    def broken(query: Any, now: Any) -> Any:
         raise CatalogError("the file is damaged")
 
     monkeypatch.setattr(pricing, "load_offers", broken)
