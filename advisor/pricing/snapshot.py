@@ -146,7 +146,7 @@ def read_instances(path: Path) -> dict[InstanceKey, InstanceType]:
             raise ValueError(f"{key[1]!r} is listed twice")
         types[key] = instance
 
-    _read_rows(path, INSTANCE_COLUMNS, read_row)
+    read_rows(path, INSTANCE_COLUMNS, read_row)
     return types
 
 
@@ -167,11 +167,16 @@ def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> li
         seen.add(key)
         offers.append(_offer(row, instances))
 
-    _read_rows(path, PRICE_COLUMNS, read_row)
+    read_rows(path, PRICE_COLUMNS, read_row)
     return offers
 
 
-def _read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+    """Hands each row of a catalog file to ``read_row``, which raises ValueError for a broken one.
+
+    Raises:
+        CatalogError: the file is missing, has other columns or a broken row; it names file and line.
+    """
     line = 1
     try:
         with path.open(encoding="utf-8", newline="") as file:
