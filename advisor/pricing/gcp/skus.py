@@ -3,7 +3,7 @@
 Google names no component in a field of its own: it is read from the description, which must match as a
 whole, so that what we do not know (sole tenancy, custom and extended machines, premium images) counts for
 nothing. Evidence for the texts: ``shared/prices/samples`` and ``gcp_gpu_skus.csv``; for N1, A3 Mega
-("A3Plus"), G4, B200 and disks gpuhunt, which reads the same list. Those of A3 Ultra and Edge hosts are by analogy.
+("A3Plus"), G4, B200 and disks gpuhunt, which reads the same list. A3 Ultra and Edge hosts are by analogy.
 """
 
 from __future__ import annotations
