@@ -36,7 +36,7 @@ class Behaviour:
     """What the server does; tests change it while it runs.
 
     Attributes:
-        faults: fault of each call by its number from 0 (a name of ERRORS or BODIES, "slow", "cut off", "loop").
+        faults: by number of the call from 0: a name of ERRORS or BODIES, "slow", "cut off" or "loop".
         always: fault of all other calls.
         latency_s: added to each call, for benchmarks.
         calls: queries so far, and headers of each.
@@ -107,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_request(self, *args: Any) -> None:
         """Says nothing."""
 
 

@@ -1,7 +1,7 @@
 """SKUs of Compute Engine in the form of its API, made from the collected prices.
 
-Real ones (the sample of A2, GPU SKUs of 2025-06) keep their ids. The parts of other machines are not on record,
-only their sums: their SKUs are derived so that they add up again, and their ids begin with ``DERIVED``.
+Real ones (the sample of A2, GPU SKUs of 2025-06) keep their ids. Of other machines only the sums are on
+record: SKUs of their parts are derived so that they add up again, and their ids begin with ``DERIVED``.
 """
 
 from __future__ import annotations
@@ -170,7 +170,9 @@ def parts_of_machines(region: str, market: str) -> dict[str, float]:
     squares). What the sample prices is left as it is.
     """
     priced = {
-        name: usd for (name, place, term), usd in machine_prices().items() if (place, term) == (region, market)
+        name: usd
+        for (name, place, term), usd in machine_prices().items()
+        if (place, term) == (region, market)
     }
     amounts = {row["machine_type"]: _amounts(row) for row in rows("gcp_machine_types.csv")
                if row["machine_type"] in priced}  # fmt: skip
@@ -301,18 +303,19 @@ def planted() -> tuple[dict[str, Any], ...]:
         "Custom Extended Instance Core running in Americas",
         "G2 Custom Instance Core running in Americas",
         "Licensing Fee for Deep Learning Image on A2 Instance Core",
-        "A2 Instance Core",  # of another usage type, below
         "A2 Instance Core Premium running in Americas",
         "Nvidia Tesla A100 GPU suspended running in Americas",
         "Nvidia A100 vWS GPU running in Americas",
         "Network Egress of A2 Instance Core",
     )
-    usage_types = {"A2 Instance Core": "Commit1Yr"}
+    others = (
+        ("A2 Instance Core", "Commit1Yr"),
+        ("Spot Preemptible A2 Instance Core in Americas", "OnDemand"),
+        ("Commitment v1: A2 Cpu in Americas for 1 Year", "Commit1Yr"),
+        ("Commitment v1: L4 GPU in Americas for 3 Years", "Commit3Yr"),
+    )
+    typed = [*((text, "OnDemand") for text in texts), *others]
     return tuple(
-        sku(f"PLANTED-{number:02}", text, where, usd, usage_type=usage_types.get(text, "OnDemand"))
-        for number, text in enumerate(texts)
-    ) + (
-        sku("PLANTED-C1", "Commitment v1: A2 Cpu in Americas for 1 Year", where, usd, usage_type="Commit1Yr"),
-        sku("PLANTED-C3", "Commitment v1: L4 GPU in Americas for 3 Years", where, usd, usage_type="Commit3Yr"),
-        sku("PLANTED-S", "Spot Preemptible A2 Instance Core in Americas", where, usd, usage_type="OnDemand"),
+        sku(f"PLANTED-{number:02}", text, where, usd, usage_type=usage_type)
+        for number, (text, usage_type) in enumerate(typed)
     )

@@ -50,12 +50,19 @@ def failure_in_words(error: Exception) -> str:
     """Why there is no price list, and what to do about it."""
     import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError
-    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, TransportError
+    from google.auth.exceptions import (
+        DefaultCredentialsError,
+        GoogleAuthError,
+        InvalidOperation,
+        TransportError,
+    )
 
     if isinstance(error, RetryError):
         return failure_in_words(error.cause) if isinstance(error.cause, Exception) else _TIMEOUT
     if isinstance(error, GoogleAPICallError):
         return _by_status(error.code, error.reason)
+    if isinstance(error, InvalidOperation):  # anonymous ones cannot be refreshed after a 401
+        return _BY_STATUS[401]
     if isinstance(error, DefaultCredentialsError):
         return f"no usable credentials of Google Cloud. {_LOGIN}"
     if isinstance(error, requests.Timeout):

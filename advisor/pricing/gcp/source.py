@@ -47,7 +47,8 @@ class GcpSource:
         """
         machines = tuple(machine for machine in load_machines() if _is_wanted(machine, query))
         regions = sorted({region for machine in machines for region in machine.regions})
-        places = [(r, m) for r in regions if _in_regions(r, query) for m in query.markets or MARKETS]
+        markets = [market for market in MARKETS if not query.markets or market in query.markets]
+        places = [(region, market) for region in regions if _in_regions(region, query) for market in markets]
         if not places or (query.providers and PROVIDER not in query.providers):
             return
         now = self._clock()
@@ -57,9 +58,8 @@ class GcpSource:
             yield Part(scope=SCOPE_OF_FAILURE, failure=str(error))
             return
         for region, market in places:
-            if market in MARKETS:
-                part = part_of(region, market, machines, rates, retrieved_at=now)
-                yield dataclasses.replace(part, offers=tuple(filter(query.matches, part.offers)))
+            part = part_of(region, market, machines, rates, retrieved_at=now)
+            yield dataclasses.replace(part, offers=tuple(filter(query.matches, part.offers)))
 
     def freshness(self) -> tuple[Freshness, ...]:
         """A live source holds nothing."""
