@@ -25,11 +25,19 @@ SPOT_ONLY = {f"a3-highgpu-{n}g" for n in (1, 2, 4)}
 NEVER_ON_DEMAND = {"a3-ultragpu-8g", "a3-ultragpu-8g-nolssd", "a4-highgpu-8g"}
 # A GPU is billed by Google's name for it; ours also says how it is built.
 GPU_NAMES = {
-    "H100-80GB-Mega GPU": "H100-SXM-80GB", "H100-80GB GPU": "H100-SXM-80GB",
-    "H200-141GB GPU": "H200-SXM-141GB", "A100-40GB GPU": "A100-SXM-40GB", "A100-80GB GPU": "A100-SXM-80GB", "B200 slice": "B200-SXM-180GB",
-    "RTX-PRO-6000 GPU": "RTX-PRO-6000-Server", "L4 GPU": "L4", "T4 GPU": "T4", "P4 GPU": "P4",
-    "P100 GPU": "P100-PCIE-16GB", "V100 GPU": "V100-SXM-16GB",
-}  # fmt: skip
+    "A100-40GB GPU": "A100-SXM-40GB",
+    "A100-80GB GPU": "A100-SXM-80GB",
+    "B200 slice": "B200-SXM-180GB",
+    "H100-80GB GPU": "H100-SXM-80GB",
+    "H100-80GB-Mega GPU": "H100-SXM-80GB",
+    "H200-141GB GPU": "H200-SXM-141GB",
+    "L4 GPU": "L4",
+    "P100 GPU": "P100-PCIE-16GB",
+    "P4 GPU": "P4",
+    "RTX-PRO-6000 GPU": "RTX-PRO-6000-Server",
+    "T4 GPU": "T4",
+    "V100 GPU": "V100-SXM-16GB",
+}
 
 
 def kinds(machine: Machine) -> list[Kind]:
