@@ -80,7 +80,7 @@ def test_a_broken_row_names_file_and_line(tmp_path: Path, change: dict[str, str]
 @pytest.mark.parametrize("limits", [("", ""), ("10", "10"), ("10", "5"), ("", "5")])
 def test_tiers_that_do_not_ascend_are_refused(tmp_path: Path, limits: tuple[str, str]) -> None:
     path = write(tmp_path, *(EGRESS | {"up_to_gib": limit} for limit in limits))
-    with pytest.raises(CatalogError, match="line 3: aws us-east-1 egress-internet .*do not ascend"):
+    with pytest.raises(CatalogError, match=r"line 3: aws us-east-1 egress-internet .*do not ascend"):
         read_rates(path)
 
 
