@@ -38,7 +38,7 @@ def load(group: str, name: str) -> Any:
     if name not in known:
         raise ConfigError(
             f"nothing named {name!r} is registered under {group}.{did_you_mean(name, known)}"
-            f" Known are {', '.join(known)}; a plug-in must be installed in advisor's own environment."
+            f" Known are {', '.join(known) or 'none'}; a plug-in must be installed in advisor's own environment."
         )
     try:
         return known[name].load()

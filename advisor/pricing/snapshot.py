@@ -117,10 +117,19 @@ def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
 
 
 def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
-    """The file of instance types and the price files of a folder, or the shipped ones."""
+    """The file of instance types and the price files of a folder, or the shipped ones.
+
+    Raises:
+        CatalogError: the folder has no price file.
+    """
     if folder is None:
         return catalog_path("instances.csv"), tuple(catalog_path(name) for name in PRICE_FILES)
-    return folder / "instances.csv", tuple(sorted((folder / "prices").glob("*.csv")))
+    prices = tuple(sorted((folder / "prices").glob("*.csv")))
+    if not prices:
+        raise CatalogError(
+            f"there is no price file such as {folder / 'prices' / 'aws.csv'}: name another folder."
+        )
+    return folder / "instances.csv", prices
 
 
 @cache

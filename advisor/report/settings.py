@@ -22,7 +22,7 @@ _PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:)\S*(?=@)|([?&]password=)[^&\
 
 
 def print_settings(config: Config, output: Format) -> None:
-    """Every setting with its value and origin; passwords in URLs and options named like secrets are hidden."""
+    """Every setting with its value and origin; passwords and options named like secrets are hidden."""
     values = _without_secrets(config.settings.model_dump(mode="json"))
     found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
     if output is Format.JSON:

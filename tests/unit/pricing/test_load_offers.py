@@ -1,4 +1,4 @@
-"""Offers of all answers: the first that knows a machine has the word, names widened aloud, ages told, stale prices refused on demand."""
+"""Offers of all answers: who has the word, names widened aloud, ages told, old prices refused on demand."""
 
 from __future__ import annotations
 

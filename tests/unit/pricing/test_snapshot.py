@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import CatalogError
+from advisor.errors import CatalogError, ConfigError
 from advisor.pricing import Freshness, OfferQuery
 from advisor.pricing.snapshot import (
     INSTANCE_COLUMNS,
@@ -16,7 +16,9 @@ from advisor.pricing.snapshot import (
     SnapshotSource,
     read_instances,
     read_offers,
+    snapshot_source,
 )
+from advisor.pricing.source import Credentials
 from advisor.types import Market, Offer
 from advisor.units import GB, GIB
 
@@ -187,3 +189,32 @@ def test_a_truncated_or_foreign_file_is_refused(tmp_path: Path, text: str | byte
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"cannot read the catalog file .*absent\.csv"):
         read_instances(tmp_path / "absent.csv")
+
+
+def test_every_provider_is_a_part_that_holds_no_others(tmp_path: Path) -> None:
+    source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"})
+    (part,) = source.offers(OfferQuery())
+    assert (part.scope, len(part.offers), part.failure) == ("aws", 2, None)
+    shipped = {part.scope: {offer.provider for offer in part.offers} for part in SnapshotSource().offers(ANY)}
+    assert shipped == {"aws": {"aws"}, "gcp": {"gcp"}}
+
+
+def test_a_snapshot_knows_what_it_holds_and_needs_no_credentials(tmp_path: Path) -> None:
+    source = snapshot(tmp_path, PRICE)
+    assert (source.capabilities.providers, source.capabilities.is_live) == (("aws",), False)
+    assert source.credentials() is Credentials.NOT_NEEDED
+    assert SnapshotSource().capabilities.providers == ("aws", "gcp")
+
+
+def test_another_folder_than_the_shipped_one_is_an_option(tmp_path: Path) -> None:
+    snapshot(tmp_path, PRICE)
+    assert len(offered(snapshot_source({"folder": str(tmp_path)}))) == 1
+    assert len(offered(snapshot_source({"folder": None}))) == len(offered(SnapshotSource()))
+    with pytest.raises(ConfigError, match="'snapshot' has no option 'foldr'.*Did you mean 'folder'"):
+        snapshot_source({"foldr": "x"})
+
+
+@pytest.mark.parametrize("source", [SnapshotSource(Path("absent")), snapshot_source({"folder": "~/absent"})])
+def test_a_folder_without_prices_is_an_error_not_an_empty_answer(source: SnapshotSource) -> None:
+    with pytest.raises(CatalogError, match=r"there is no price file such as .*absent.prices.aws\.csv"):
+        offered(source)
