@@ -93,7 +93,7 @@ class CloudSettings(_Section):
 
 
 class ContractSettings(_Section):
-    """A discount that a cloud grants, or a commitment to it; the first entry that matches a machine counts."""
+    """A discount that a cloud grants, or a commitment; the first entry that matches a machine counts."""
 
     provider: str = Field(min_length=1, description="cloud that grants it")
     instance_types: tuple[str, ...] = Field(("*",), description="machines, with wildcards")

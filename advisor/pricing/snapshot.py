@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor.errors import CatalogError
 from advisor.gpus import catalog_path
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.rows import parse_date, positive, read_rows
