@@ -11,7 +11,8 @@ from pathlib import Path
 
 from advisor.gpus import catalog_path
 from advisor.pricing.gcp.skus import Kind, kind_of
-from advisor.pricing.snapshot import InstanceKey, InstanceType, read_instances, read_rows
+from advisor.pricing.rows import read_rows
+from advisor.pricing.snapshot import InstanceKey, InstanceType, read_instances
 from advisor.types import Market
 from advisor.units import GIB
 
