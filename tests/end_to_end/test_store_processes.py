@@ -43,11 +43,18 @@ def opened(url: str) -> Store:
     return store
 
 
+def price_of(round_: int) -> float:
+    """None of the history's."""
+    return 100.0 + round_
+
+
 def offers_of(round_: int) -> list[Offer]:
     """Machines that all cost the same in one round."""
     at = NOON + timedelta(hours=round_)
     return [
-        make_offer(usd_per_h=1.0 + round_, instance_type=f"t{number}", market=Market.SPOT, retrieved_at=at)
+        make_offer(
+            usd_per_h=price_of(round_), instance_type=f"t{number}", market=Market.SPOT, retrieved_at=at
+        )
         for number in range(NUM_OFFERS)
     ]
 
@@ -108,7 +115,7 @@ def append_and_read(pipe: Connection, url: str, barrier: Any, number: int) -> No
 
 def test_eight_processes_lose_and_double_nothing(store_url: str) -> None:
     answers = run_all(append_and_read, store_url)
-    allowed = {1.0 + round_ for round_ in range(NUM_ROUNDS)}
+    allowed = {price_of(round_) for round_ in range(NUM_ROUNDS)}
     for prices in (prices for seen in answers for prices in seen):
         # Whole scopes, each of one round.
         assert len(prices) in (NUM_OFFERS, 2 * NUM_OFFERS)
