@@ -210,7 +210,7 @@ def test_another_folder_than_the_shipped_one_is_an_option(tmp_path: Path) -> Non
     snapshot(tmp_path, PRICE)
     assert len(offered(snapshot_source({"folder": str(tmp_path)}))) == 1
     assert len(offered(snapshot_source({"folder": None}))) == len(offered(SnapshotSource()))
-    with pytest.raises(ConfigError, match="'snapshot' has no option 'foldr'.*Did you mean 'folder'"):
+    with pytest.raises(ConfigError, match=r"'snapshot' has no option 'foldr'.*Did you mean 'folder'"):
         snapshot_source({"foldr": "x"})
 
 
