@@ -37,7 +37,18 @@ def postgres_server() -> Iterator[sa.URL]:
         user = _owner(folder)
         data = folder / "data"
         _run(
-            binaries / "initdb", "-D", data, "-U", "advisor", "-A", "trust", "-E", "UTF8", "--no-sync", **user
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            "advisor",
+            "-A",
+            "trust",
+            "--no-locale",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            **user,
         )
         options = f"-k {folder} -c listen_addresses='' -c fsync=off"
         _run(binaries / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start", **user)
