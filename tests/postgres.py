@@ -1,6 +1,6 @@
 """A PostgreSQL for tests: the one that ADVISOR_TEST_POSTGRES_URL names, or a private one while they run.
 
-The variable's user must be allowed to create databases; each test gets one of its own.
+The variable's user must be allowed to create databases and roles; each test gets a database of its own.
 """
 
 from __future__ import annotations
