@@ -188,6 +188,17 @@ def test_what_cannot_be_a_price_is_refused(store: Store, usd_per_h: float) -> No
     assert price_points(store) == ()
 
 
+def test_a_time_without_a_zone_is_refused_among_others_with_one(store: Store) -> None:
+    naive = make_point(observed_at=NOON.replace(tzinfo=None))
+    with pytest.raises(
+        StoreError, match=r"aws x\.xlarge in us-east-1 is of 2026-11-01 12:00:00, which has no"
+    ):
+        save(store, history=(make_point(-1), naive))
+    with pytest.raises(StoreError, match="no time zone"):
+        save(store, spot(), make_offer(retrieved_at=NOON.replace(tzinfo=None)))
+    assert price_points(store) == ()
+
+
 def test_a_question_by_gpu_is_answered_by_indexes(tmp_path: Path) -> None:
     """On SQLite: PostgreSQL rightly reads small tables as a whole."""
     query = sa.select(schema.price_points).join(schema.price_series).where(schema.price_series.c.gpu == "X")
