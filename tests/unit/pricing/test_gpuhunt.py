@@ -156,8 +156,8 @@ def test_other_gpus_are_kept_under_their_own_name_and_told(
 ) -> None:
     rows = [item(place, gpu_name=name, gpu_memory=memory_gb, location=place) for place in ("a", "b")]
     part = part_of(tmp_path, *rows)
-    assert {offer.gpu for offer in part.offers} == {kept_as}
-    assert part.gaps == (f"{kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
+    assert {offer.gpu for offer in part.offers} == {f"lambdalabs {kept_as}"}
+    assert part.gaps == (f"lambdalabs {kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
