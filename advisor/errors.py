@@ -18,8 +18,6 @@
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
     │   └── LeaseTakenError      1  another process does what only one may do at a time
-
-
     ├── CloudError               1  a cloud refused a call or did not answer
     ├── NoOfferError             1  nothing is for rent under this query
     ├── PolicyViolationError     3  the policy removed everything
