@@ -108,7 +108,9 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     write(rows_of(price(), price("0.5", SPOT)), tmp_path)
     parts = SnapshotSource(tmp_path).offers(OfferQuery())
     assert [offer.usd_per_h for part in parts for offer in part.offers] == [1.0, 0.5]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["instances.csv", "prices"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "gcp_machine_types.csv", "instances.csv", "prices",
+    ]  # fmt: skip
 
 
 def test_a_broken_catalog_replaces_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,10 +16,12 @@ import yaml
 
 from advisor.errors import ConfigError
 from advisor.pricing import Freshness, OfferQuery
+from advisor.pricing.contracts import contracted
 from advisor.pricing.custom import custom_source
 from advisor.pricing.rate_files import MOST_FAULTS
 from advisor.pricing.rates import COLUMNS, Rate
 from advisor.pricing.source import Credentials
+from advisor.settings import ContractSettings, Settings
 from advisor.types import Market, Offer
 
 RATE: dict[str, Any] = {
@@ -88,12 +92,19 @@ def test_a_row_becomes_an_offer_in_either_form(tmp_path: Path, name: str, place:
         num_gpus=8,
         market=Market.RESERVED,
         list_usd_per_h=7.2,
+        contracted_usd_per_h=7.2,
         includes=("power", "staff"),
         minimum_billed_s=3600.0,
         billed_step_s=60.0,
         retrieved_at=datetime(2026, 11, 1, tzinfo=UTC),
         source=f"own rates, {name}, {place} (sheet of May)",
     )
+
+
+def test_contracts_do_not_lower_a_rate_again(tmp_path: Path) -> None:
+    found = offers_of(write_yaml(tmp_path / "r.yaml", RATE))
+    rule = ContractSettings(provider="lab", discount=0.5)
+    assert contracted(found, [rule]) == tuple(found)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -344,3 +355,32 @@ def test_each_file_is_a_part_and_the_query_counts(tmp_path: Path) -> None:
 def test_columns_are_listed_once() -> None:
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert set(FULL) < set(COLUMNS)
+
+
+# --- docs/plugins.md --------------------------------------------------------------------------------
+
+
+def blocks_of_the_page(language: str) -> list[str]:
+    page = Path(__file__).resolve().parents[3] / "docs" / "plugins.md"
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+def test_the_rates_of_the_page_are_read_and_agree_in_both_forms(tmp_path: Path) -> None:
+    settings, rates = blocks_of_the_page("yaml")
+    (table,) = blocks_of_the_page("csv")
+    (tmp_path / "rates.yaml").write_text(rates)
+    (tmp_path / "rates.csv").write_text(table)
+    in_yaml, in_csv = (
+        [dataclasses.replace(offer, source="") for offer in offers_of(tmp_path / name)]
+        for name in ("rates.yaml", "rates.csv")
+    )
+    assert in_yaml == in_csv
+    assert [offer.usd_per_h for offer in in_yaml] == [pytest.approx(7.2), 41.3]
+    options = Settings.model_validate(yaml.safe_load(settings)).prices.options
+    assert len(options["custom"]["files"]) == 2
+    custom_source(options["custom"])
+
+
+def test_the_page_names_every_column() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "plugins.md").read_text()
+    assert [name for name in COLUMNS if f"`{name}`" not in page] == []
