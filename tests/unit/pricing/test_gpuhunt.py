@@ -20,11 +20,13 @@ from gpuhunt._internal.catalog import OFFLINE_PROVIDERS, ONLINE_PROVIDERS
 from gpuhunt._internal.storage import dump
 
 from advisor.errors import ConfigError
+from advisor.gpus import load_gpus
 from advisor.pricing import OfferQuery, Part
 from advisor.pricing.gpuhunt import CATALOG_DIR, NOT_INSTALLED, PROVIDERS, GpuhuntSource, gpuhunt_source
 from advisor.pricing.gpuhunt_items import matching_gpus
 from advisor.pricing.source import Credentials
-from advisor.types import Market
+from advisor.types import GpuSpec, Market
+from advisor.units import GB, GIB
 from tests.web import served
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -412,3 +414,10 @@ def test_every_gpu_that_gpuhunt_knows_means_one_of_ours_or_none() -> None:
     assert known["A100", 40] == ["A100-PCIE-40GB", "A100-SXM-40GB"]
     assert known["RTX6000", 24] == known["RTX3060", 8] == []
     assert sum(len(names) == 1 for names in known.values()) > 30
+
+
+@pytest.mark.parametrize("gpu", load_gpus().values(), ids=lambda gpu: gpu.name)
+def test_every_gpu_of_ours_is_found_by_its_full_name_and_memory(gpu: GpuSpec) -> None:
+    assert matching_gpus(gpu.name, gpu.memory_bytes / GIB, "x") == (gpu,)
+    assert matching_gpus(gpu.name.replace("-", ""), gpu.memory_bytes / GB, "x") == (gpu,)
+    assert matching_gpus(gpu.name, gpu.memory_bytes / GIB / 2, "x") == ()
