@@ -327,6 +327,16 @@ def test_prices_that_are_asked_for_directly_are_of_now(published: Path) -> None:
     assert [offer.retrieved_at for offer in part.offers] == [NOW]
 
 
+def test_a_provider_that_needs_an_account_says_so(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CRUSOE_ACCESS_KEY", raising=False)
+    publish(published, "azure", "20261119-7", item(provider="azure"))
+    (part,) = GpuhuntSource(["crusoe"], None).offers(ANY)
+    assert part.failure == (
+        "ValueError: Provider is not loaded: crusoe;"
+        " Skipping provider CrusoeProvider: Set the CRUSOE_ACCESS_KEY environment variable"
+    )
+
+
 def test_keys_in_urls_are_not_repeated(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("401 for url: https://api.example/v1/offers?api_key=hunter2&x=1 (denied)")
