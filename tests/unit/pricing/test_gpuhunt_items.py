@@ -8,7 +8,7 @@ import gpuhunt
 import pytest
 
 from advisor.gpus import load_gpus
-from advisor.pricing.gpuhunt_items import matching_gpus
+from advisor.pricing.gpuhunt_items import Retrieval, matching_gpus, offers_of
 from advisor.types import GpuSpec, Market
 from advisor.units import GB, GIB
 from tests.gpuhunt_catalogs import WRITTEN, gpuhunt_version, item, part_of
@@ -37,9 +37,11 @@ def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
     assert offer.source == f"gpuhunt {gpuhunt_version()}"
 
 
-def test_spot_and_a_place_without_a_name(tmp_path: Path) -> None:
-    (offer,) = part_of(tmp_path, item(spot=True, location="x", disk_size=None)).offers
-    assert (offer.market, offer.includes) == (Market.SPOT, ("30 vCPU", "200 GB RAM"))
+def test_spot_and_a_place_without_a_name() -> None:
+    row = item(spot=True, location="", disk_size=None)
+    (offer,), gaps = offers_of([row], Retrieval(at=WRITTEN, source="a test"))
+    assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("30 vCPU", "200 GB RAM"))
+    assert (offer.retrieved_at, offer.source, gaps) == (WRITTEN, "a test", ())
 
 
 def test_machines_without_a_gpu_are_no_offers(tmp_path: Path) -> None:
