@@ -166,6 +166,9 @@ EC2: Mapping[str, tuple[str, Callable[[World, str, Arguments], list[Any]]]] = {
 }
 
 
+PAGED = EC2.keys() - {"DescribeRegions", "DescribeAvailabilityZones"}
+
+
 # --- Price list and quotas ---------------------------------------------------------------------------
 
 

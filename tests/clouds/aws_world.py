@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -143,6 +143,22 @@ def _small_spot() -> Iterator[SpotPrice]:
             usd_per_h=usd,
             time=NOW - timedelta(days=days_ago),
         )
+
+
+def many_regions(regions: Sequence[str]) -> World:
+    """One machine in each region, at the same list and spot price."""
+    return World(
+        regions=tuple(regions),
+        products=tuple(product("g6.xlarge", region, "0.8048000000") for region in regions),
+        zones=tuple(Zone(region=region, name=f"{region}a", id=f"{region}-az1") for region in regions),
+        spot=tuple(
+            SpotPrice(
+                region=region, zone_name=f"{region}a", instance_type="g6.xlarge", usd_per_h="0.3", time=NOW
+            )
+            for region in regions
+        ),
+        offered=frozenset(("g6.xlarge", region) for region in regions),
+    )
 
 
 # --- Traps -------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def _gaps(
     machines: Mapping[str, InstanceType], fractions: list[str], others: list[str], unknown: list[str]
 ) -> tuple[str, ...]:
     ours = load_gpus()
-    foreign = [f"{m.gpu} ({m.instance_type})" for m in machines.values() if m.gpu not in ours]
+    foreign = [f"{m.gpu} with {m.gpu_memory}" for m in machines.values() if m.gpu not in ours]
     told = (
         ("GPUs that the catalog lacks keep AWS's name", foreign),
         ("types with a fraction of a GPU are left out", fractions),
