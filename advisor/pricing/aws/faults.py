@@ -87,6 +87,10 @@ def explained(error: Exception, action: str) -> str:
         error: what was raised.
         action: the IAM action, such as ``"ec2:DescribeRegions"``.
     """
+    operation = getattr(error, "operation_name", None)
+    if operation and operation != action.partition(":")[2]:
+        # The chain of credentials made a call of its own.
+        action = f"sts:{operation}"
     response = getattr(error, "response", None)
     text = _refusal(response) if isinstance(response, Mapping) else _trouble(error)
     return text.format(action=action, kind=type(error).__name__)

@@ -53,6 +53,11 @@ def test_a_code_that_is_no_code_is_not_repeated() -> None:
     assert explained(refusal(""), ACTION).startswith(f"AWS refused {ACTION}: ")
 
 
+def test_a_role_that_may_not_be_taken_is_named_instead_of_the_call() -> None:
+    refused = ClientError({"Error": {"Code": "AccessDenied", "Message": SECRET}}, "AssumeRole")
+    assert "allow the IAM action sts:AssumeRole" in explained(refused, ACTION)
+
+
 def error_classes() -> list[type[BotoCoreError]]:
     return [
         found

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,3 +63,19 @@ def test_credentials_are_found_or_not(monkeypatch: pytest.MonkeyPatch, start: An
     assert aws_source({}).credentials() is Credentials.MISSING
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert aws_source({}).credentials() is Credentials.MISSING
+
+
+def test_the_page_tells_every_option_and_its_default() -> None:
+    page = (Path(__file__).resolve().parents[4] / "docs" / "aws.md").read_text()
+    for field in fields(AwsOptions):
+        default = str(field.default).lower().removesuffix(".0")
+        assert f"| `{field.name}` | {default} |" in page
+
+
+def test_the_page_lists_every_permission_that_the_source_uses() -> None:
+    root = Path(__file__).resolve().parents[4]
+    policy = (root / "docs" / "aws.md").read_text().partition("```json\n")[2].partition("```")[0]
+    allowed = set(json.loads(policy)["Statement"][0]["Action"])
+    code = "".join(path.read_text() for path in (root / "advisor" / "pricing" / "aws").glob("*.py"))
+    used = set(re.findall(r'"((?:ec2|pricing|servicequotas):[A-Z]\w+)"', code))
+    assert used == allowed

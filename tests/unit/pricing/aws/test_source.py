@@ -62,7 +62,7 @@ def test_an_offer_has_the_machine_in_our_units(aws: FakeAws) -> None:
         (OfferQuery(regions=("US-EAST-1",), markets=(Market.SPOT,)), {"us-east-1 spot"}, 2),
         (OfferQuery(gpus=("H100-SXM-80GB",)), SCOPES, 1),
         (OfferQuery(num_gpus=(1,), max_usd_per_h=0.5), SCOPES, 2),
-        (OfferQuery(regions=("mars-*",)), set(), 0),
+        (OfferQuery(regions=("mars-*",)), {"regions"}, 0),
         (OfferQuery(markets=(Market.RESERVED,)), set(), 0),
         (OfferQuery(providers=("gcp",)), set(), 0),
     ],
@@ -73,6 +73,12 @@ def test_a_query_narrows(aws: FakeAws, query: OfferQuery, scopes: set[str], num_
     offers = [offer for part in parts.values() for offer in part.offers]
     assert len(offers) == num_offers
     assert all(map(query.matches, offers))
+
+
+def test_regions_that_nobody_has_are_told(aws: FakeAws) -> None:
+    (part,) = ask(OfferQuery(regions=("mars-*", "us-esat-1"))).values()
+    assert part.gaps == ("no region of this account matches mars-*, us-esat-1",)
+    assert part.failure is None
 
 
 def test_what_is_not_wanted_is_not_asked_for(aws: FakeAws) -> None:
