@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from advisor.errors import CloudError
@@ -72,7 +72,8 @@ def _moment(value: Any) -> datetime:
     from botocore.utils import parse_timestamp
 
     try:
-        return datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (TypeError, ValueError):
         parsed: datetime = parse_timestamp(value)
         return parsed
