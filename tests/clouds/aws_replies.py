@@ -112,7 +112,9 @@ def _spot(world: World, region: str, arguments: Arguments) -> list[Any]:
     before: dict[tuple[str, str], SpotPrice] = {}
     kept = []
     for price in sorted(world.spot, key=lambda price: price.time):
-        if price.region != region or price.instance_type not in asked.get("instance-type", set()):
+        if price.region != region or price.instance_type not in asked.get(
+            "instance-type", {price.instance_type}
+        ):
             continue
         if price.product not in asked.get("product-description", {price.product}):
             continue

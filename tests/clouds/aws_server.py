@@ -62,7 +62,7 @@ class FakeAws:
         calls: operation and region of each call, in order of arrival.
         latency_s: waited before each answer, for measurements.
         page_size: rows of a page at most.
-        honours_filters: whether the price list looks at more than the region.
+        honours_filters: whether the price list looks at more than the region, and EC2 at filters at all.
         meets: calls of the price list that must have come in before the first is answered.
         answers: rows that were asked for already, so that pages of a long list cost little.
     """
@@ -165,6 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
         key, rows_of = EC2[operation]
         size = self.aws.page_size if operation in PAGED else len(self.aws.world.zones) + 1000
         size = min(size, int(arguments.get("MaxResults", size)))
+        if not self.aws.honours_filters:
+            arguments = {key: value for key, value in arguments.items() if not key.startswith("Filter.")}
         question = (operation, region, *(arg for arg in arguments.items() if arg[0] != "NextToken"))
         if question not in self.aws.answers:
             self.aws.answers[question] = rows_of(self.aws.world, region, arguments)

@@ -52,7 +52,8 @@ def described_machines(client: Any, instance_types: Collection[str], *, today: d
         CloudError: the call failed.
     """
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
-    replies = items_of(client, ACTION, "InstanceTypes", Filters=filters)
+    found = items_of(client, ACTION, "InstanceTypes", Filters=filters)
+    replies = [reply for reply in found if reply["InstanceType"] in instance_types]
     machines, fractions, others = {}, [], []
     for reply in replies:
         name = str(reply["InstanceType"])

@@ -117,6 +117,14 @@ def test_other_products_and_local_zones_do_not_count(start: Start) -> None:
     assert "1 price in local or wavelength zones left out" in part.gaps
 
 
+def test_what_was_not_asked_for_does_not_count(start: Start) -> None:
+    odd = (quote("0.2", product="Windows", hours_ago=0.5), quote("0.05", instance_type="m5.large"))
+    start(quoting(quote("0.3"), *odd), honours_filters=False)
+    part = ask()[SPOT]
+    assert usd_per_h(part) == {("g6.xlarge", "use1-az2"): 0.3}
+    assert {point.instance_type for point in part.history} == {"g6.xlarge"}
+
+
 def test_a_price_that_is_no_number_fails_the_part(start: Start) -> None:
     start(quoting(quote("cheap")))
     assert "cannot be read" in (ask()[SPOT].failure or "")
