@@ -83,7 +83,7 @@ class FittedConstants:
             ``fp16``, ``bf16`` ...), 0..1.
         conv_fraction: the same for convolutions; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
-        sources: in words where the constants come from, for the estimate's assumptions.
+        origin: where each constant comes from, in words, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by family of networks, the part of the learned rate that a calibration found.
         is_measured: kernels of this GPU were measured for the constants and networks.
     """
@@ -93,7 +93,7 @@ class FittedConstants:
     gemm_fraction: Mapping[str, float]
     conv_fraction: Mapping[str, float]
     measured: frozenset[str]
-    sources: tuple[str, ...]
+    origin: Mapping[str, str]
     learned_share: Mapping[str, float] = field(default_factory=dict)
     is_measured: bool = False
 
@@ -384,7 +384,14 @@ class Plan:
     Attributes:
         usd_per_h: None if the owner of a private machine configured no cost.
         wait_s: time until the machine is ours; None if nobody configured or measured it.
-        startup_s: boot and installation; billed on a cloud.
+        startup_s: boot, installation and download of the data set; billed on a cloud.
+        billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
+        download_s: the part of ``startup_s`` in which the data set arrives.
+        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away; None if nobody
+            knows their rate.
+        egress_usd: what bringing the result home costs; None if the rate is unknown.
+        rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
+            and date.
     """
 
     id: str
@@ -398,6 +405,11 @@ class Plan:
     wait_s: Quantiles | None
     startup_s: float
     minimum_billed_s: float
+    billed_step_s: float = 0.0
+    download_s: float = 0.0
+    storage_usd_per_h: float | None = 0.0
+    egress_usd: float | None = 0.0
+    rates: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

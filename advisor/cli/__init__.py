@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import calibrate, config, doctor, gpus, measure, predict, prices, profile, recommend
+from advisor.cli import calibrate, catalog, config, doctor, gpus, measure, predict, prices, profile, recommend
 from advisor.cli.common import ScriptCommand
 
 # Rich help pages would cost a third of the start-up time.
@@ -41,9 +41,10 @@ app.command("recommend", cls=ScriptCommand)(recommend.recommend)
 app.command("profile", cls=ScriptCommand)(profile.profile)
 app.command("predict", cls=ScriptCommand)(predict.predict)
 app.command("gpus")(gpus.gpus)
-app.command("prices")(prices.prices)
 app.command("measure")(measure.measure)
 app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)
 app.command("init")(config.init)
+app.add_typer(prices.app, name="prices")
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")

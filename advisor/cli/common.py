@@ -87,6 +87,9 @@ OriginGpuOption = Annotated[
     typer.Option(metavar="GPU", help="Where a profiler's export was recorded, if it does not say."),
 ]
 ProviderOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="aws, gcp. Repeatable.")]
+OfflineOption = Annotated[
+    bool | None, typer.Option("--offline", help="Never touch the network.", show_default=False)
+]
 RegionOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.")
 ]

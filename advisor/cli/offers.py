@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import note, warn
+from advisor.cli.live import now
 from advisor.errors import ConfigError, InputError, UnknownGpuError, did_you_mean
 from advisor.types import GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.pricing import Offers
+    from advisor.pricing import Answer, Offers
     from advisor.settings import ClusterSettings, Settings
     from recommender.candidates import Machine
+
+ANY = "*"
 
 
 def query_offers(
@@ -24,32 +26,48 @@ def query_offers(
     *,
     max_usd_per_h: float | None = None,
     max_gpus: int | None,
+    may_refresh: bool = False,
 ) -> Offers:
     """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
+
+    Prices are those of the organisation's contracts.
+
+    Args:
+        config: which clouds, regions and markets, and how old prices may be.
+        wanted: GPU name -> counts.
+        max_usd_per_h: most that a machine may cost.
+        max_gpus: most GPUs a machine may have.
+        may_refresh: pull live prices first where they are due.
 
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
         InputError: a provider that no source knows.
         StaleCatalogError: prices older than ``prices.max_age``.
+        StoreError: the database of the settings cannot be read.
     """
+    from advisor.cli.live import current_answers
     from advisor.pricing import OfferQuery, load_offers
+    from advisor.pricing.contracts import contracted, in_force
 
     cloud = config.settings.cloud
-    _check_providers(cloud.providers)
     query = OfferQuery(
-        providers=cloud.providers,
+        providers=() if ANY in cloud.providers else cloud.providers,
         regions=cloud.regions,
         gpus=tuple(wanted),
         markets=cloud.markets,
         max_usd_per_h=max_usd_per_h,
     )
-    found = load_offers(query, now=datetime.now(UTC), max_age_s=config.settings.prices.max_age)
+    answers = current_answers(config, query, may_refresh=may_refresh)
+    _check_providers(query.providers, answers)
+    rules, ended = in_force(config.settings.contracts, now().date())
+    answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
+    found = load_offers(query, now=now(), max_age_s=config.settings.prices.max_age, answers=answers)
     kept = (
         offer
         for offer in found.offers
         if is_wanted(wanted, offer.gpu, offer.num_gpus) and (max_gpus is None or offer.num_gpus <= max_gpus)
     )
-    return replace(found, offers=tuple(kept))
+    return replace(found, offers=tuple(kept), warnings=(*found.warnings, *ended))
 
 
 def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:
@@ -70,10 +88,9 @@ def is_wanted(wanted: Mapping[str, set[int]], gpu: str, num_gpus: int) -> bool:
     return not wanted or (gpu in wanted and (not wanted[gpu] or num_gpus in wanted[gpu]))
 
 
-def _check_providers(providers: Sequence[str]) -> None:
-    from advisor.pricing.snapshot import SnapshotSource
-
-    known = [freshness.provider for freshness in SnapshotSource().freshness()]
+def _check_providers(providers: Sequence[str], answers: Sequence[Answer]) -> None:
+    """Refuse a provider that nobody has a price of, limits aside."""
+    known = sorted({provider for answer in answers for provider in answer.providers})
     for provider in providers:
         if provider not in known:
             hint = did_you_mean(provider, known)

@@ -1,11 +1,13 @@
-"""``advisor prices``: offers with age and source."""
+"""``advisor prices``: offers with age and source, and what is below it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli import price_commands
 from advisor.cli.common import (
     FormatOption,
     GpuOption,
@@ -18,8 +20,28 @@ from advisor.cli.common import (
 )
 from advisor.report.rows import Format
 
+if TYPE_CHECKING:
+    from advisor.types import Offer
 
+app = typer.Typer(help="What is for rent, cheapest first; live prices, their history and their age.")
+app.command("refresh")(price_commands.refresh)
+app.command("history")(price_commands.history)
+app.command("sources")(price_commands.sources)
+app.command("check")(price_commands.check)
+
+
+class Sort(StrEnum):
+    """What ``--sort`` takes."""
+
+    PRICE = "price"
+    GPU_PRICE = "gpu-price"
+    AGE = "age"
+    PLACE = "place"
+
+
+@app.callback(invoke_without_command=True)
 def prices(
+    context: typer.Context,
     gpu: GpuOption = None,
     provider: ProviderOption = None,
     region: RegionOption = None,
@@ -28,11 +50,14 @@ def prices(
         float | None, typer.Option(metavar="USD", help="Per hour, of the whole machine.")
     ] = None,
     max_age: MaxAgeOption = None,
+    sort: Annotated[Sort, typer.Option(help="By what.", case_sensitive=False)] = Sort.PRICE,
     all_: Annotated[bool, typer.Option("--all", help="Every zone, not only the cheapest.")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is for rent, cheapest first, from the dated snapshot."""
+    """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
+    if context.invoked_subcommand is not None:
+        return
     from advisor.cli.common import settings_with, warn
     from advisor.cli.offers import query_offers, wanted_counts
     from advisor.errors import InputError
@@ -49,6 +74,21 @@ def prices(
     )
     found = query_offers(config, wanted_counts(gpu or ()), max_usd_per_h=max_price, max_gpus=None)
     offers = list(found.offers) if all_ else cheapest_places(found.offers)
-    offers.sort(key=lambda o: (o.usd_per_h, o.provider, o.instance_type, o.region, o.zone or ""))
     warn(found.warnings)
-    print_offers(offers, found.warnings, chosen_format(output, as_json))
+    print_offers(_sorted(offers, sort), found.warnings, chosen_format(output, as_json))
+
+
+def _sorted(offers: list[Offer], sort: Sort) -> list[Offer]:
+    """By the key asked for, then by price and place, so that the order is always the same."""
+
+    def key(offer: Offer) -> tuple[object, ...]:
+        place = (offer.provider, offer.region, offer.zone or "", offer.instance_type)
+        first: dict[Sort, tuple[object, ...]] = {
+            Sort.PRICE: (),
+            Sort.GPU_PRICE: (offer.usd_per_h / offer.num_gpus,),
+            Sort.AGE: (-offer.retrieved_at.timestamp(),),
+            Sort.PLACE: place,
+        }
+        return (*first[sort], offer.usd_per_h, *place)
+
+    return sorted(offers, key=key)

@@ -73,7 +73,12 @@ def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
     """
     parts = source.offers(dataclasses.replace(query, max_usd_per_h=None))
     offers = tuple(offer for part in parts for offer in part.offers)
-    return Answer(source=source.name, is_live=False, offers=offers)
+    return Answer(source=source.name, is_live=False, offers=offers, providers=providers_of(source))
+
+
+def providers_of(source: PriceSource) -> tuple[str, ...]:
+    """Of whom a source may know prices."""
+    return source.capabilities.providers or tuple(found.provider for found in source.freshness())
 
 
 def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[str]]:

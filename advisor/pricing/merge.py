@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.types import Market, Offer
 
@@ -16,12 +16,14 @@ class Answer:
     """What one source knows.
 
     Attributes:
+        providers: of whom it may know prices, whether or not any match.
         covers: places of which it knows every machine, so that what it does not name is not for rent there.
     """
 
     source: str
     is_live: bool
     offers: tuple[Offer, ...]
+    providers: tuple[str, ...] = ()
     covers: frozenset[Place] = frozenset()
 
 
@@ -39,7 +41,7 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     kept = []
     for answer in answers:
         own = tuple(o for o in answer.offers if _place(o) not in covered and _machine(o) not in named)
-        kept.append(Answer(source=answer.source, is_live=answer.is_live, offers=own, covers=answer.covers))
+        kept.append(replace(answer, offers=own))
         named.update(map(_machine, own))
         covered |= answer.covers
     return tuple(kept)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -9,21 +11,33 @@ from pydantic.fields import FieldInfo
 
 from advisor.config import Config
 from advisor.report.rows import Format, print_rows, to_json
-from advisor.settings import ClusterSettings, Settings, setting_names
+from advisor.settings import LIST_SECTIONS, Settings, setting_names
 
 COLUMNS = ("Setting", "Value", "Set by")
 DEFAULT = "default"
+HIDDEN = "***"
+
+_SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
+_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:)\S*(?=@)|([?&]password=)[^&\s]*")
 
 
 def print_settings(config: Config, output: Format) -> None:
-    """Every setting with its value and origin."""
-    values = config.settings.model_dump(mode="json")
+    """Every setting with its value and origin; passwords and options named like secrets are hidden."""
+    values = _without_secrets(config.settings.model_dump(mode="json"))
     found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
     if output is Format.JSON:
         body = {name: {"value": value, "origin": origin} for name, value, origin in found}
         print(to_json({"settings": body, "warnings": config.warnings}))
         return
-    print_rows(COLUMNS, [[name, _text(value), origin] for name, value, origin in found], output)
+    print_rows(COLUMNS, [[name, _in_words(name, value), origin] for name, value, origin in found], output)
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: HIDDEN if _SECRET_NAME.search(k) else _without_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    return _PASSWORD_IN_URL.sub(rf"\g<1>\g<2>{HIDDEN}", value) if isinstance(value, str) else value
 
 
 def _lookup(values: dict[str, Any], name: str) -> Any:
@@ -35,13 +49,21 @@ def _origin(config: Config, name: str) -> str:
     return config.origins.get(name, DEFAULT)
 
 
+def _in_words(name: str, value: Any) -> str:
+    if name == "clusters":
+        return ", ".join(f"{c['name']} ({c['num_gpus']} x {c['gpu']})" for c in value) or "none"
+    if name == "contracts":
+        return ", ".join(f"{c['provider']} {' '.join(c['instance_types'])}" for c in value) or "none"
+    return _text(value)
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, list):
         return ", ".join(_text(item) for item in value) or "none"
     if isinstance(value, dict):
-        return f"{value['name']} ({value['num_gpus']} x {value['gpu']})"
+        return "; ".join(f"{key}: {_text(item)}" for key, item in value.items()) or "none"
     return str(value)
 
 
@@ -58,7 +80,7 @@ def template() -> str:
             lines += [f"# {model.__doc__}", f"# {section}:"]
             lines += [_commented(name, item) for name, item in model.model_fields.items()]
         else:
-            lines += [f"# {field.description}", f"# {section}:", *_example_cluster()]
+            lines += [f"# {field.description}", f"# {section}:", *_example_entry(section)]
     return "\n".join(lines) + "\n"
 
 
@@ -78,18 +100,32 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if text == "*" else text
 
 
-_EXAMPLE = {
-    "name": "lab",
-    "gpu": "A100-SXM-80GB",
-    "num_gpus": "8",
-    "usd_per_gpu_h": "0.50",
-    "wait_p50": "3h",
-    "wait_p90": "8h",
+_EXAMPLES: Mapping[str, Mapping[str, str]] = {
+    "clusters": {
+        "name": "lab",
+        "gpu": "A100-SXM-80GB",
+        "num_gpus": "8",
+        "usd_per_gpu_h": "0.50",
+        "wait_p50": "3h",
+        "wait_p90": "8h",
+    },
+    "contracts": {
+        "provider": "aws",
+        "instance_types": '["p5*"]',
+        "regions": '["us-*"]',
+        "markets": "[on-demand]",
+        "discount": "0.05",
+        "commitment_discount": "0.27",
+        "coverage": "0.8",
+        "until": "2027-06-30",
+    },
 }
 
 
-def _example_cluster() -> list[str]:
-    lines = []
-    for i, (name, field) in enumerate(ClusterSettings.model_fields.items()):
-        lines.append(f"#   {'- ' if i == 0 else '  '}{name}: {_EXAMPLE[name]}  # {field.description}")
-    return lines
+def _example_entry(section: str) -> list[str]:
+    values = _EXAMPLES[section]
+    fields = LIST_SECTIONS[section].model_fields.items()
+    return [
+        f"#   {'  ' if i else '- '}{name}: {values[name]}  # {field.description}"
+        for i, (name, field) in enumerate(fields)
+    ]

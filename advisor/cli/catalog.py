@@ -1,0 +1,42 @@
+"""``advisor catalog build``: live prices as a dated snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.report.rows import Format
+
+app = typer.Typer(help="Dated snapshots of prices.")
+
+
+@app.callback()
+def _catalog() -> None:
+    pass
+
+
+@app.command("build")
+def build(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the snapshot goes.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a snapshot although the new one looks wrong beside it.")
+    ] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the live prices that were pulled last as a snapshot, for machines without a network.
+
+    It is checked against the snapshot in the folder before it takes its place.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.live import current_answers
+    from advisor.pricing import OfferQuery
+    from advisor.pricing.build import build_snapshot
+    from advisor.report.prices import print_built
+
+    answers = current_answers(settings_with(), OfferQuery(), may_refresh=False)
+    live = [offer for answer in answers if answer.is_live for offer in answer.offers]
+    print_built(build_snapshot(live, out, is_forced=force), chosen_format(output, as_json))

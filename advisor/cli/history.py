@@ -1,0 +1,101 @@
+"""The history of prices, and doubts about them, from the database of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from advisor.cli.live import current_answers, now
+from advisor.report.rows import Format
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.pricing.check import Finding
+    from advisor.types import PricePoint
+
+
+def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool, output: Format) -> None:
+    """Series of the GPUs asked for, or of all, as a table or a plot.
+
+    Raises:
+        InputError: ``since`` is no duration, or a plot is wanted in another format.
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: nothing is remembered of them.
+        StoreError: the database cannot be read.
+    """
+    from advisor.errors import InputError, NoOfferError
+    from advisor.pricing.history import series_of
+    from advisor.report.history import plot_history, print_history
+    from advisor.units import parse_duration_s
+
+    if plot and output is not Format.TABLE:
+        raise InputError("--plot draws in the terminal: leave --format and --json out.")
+    try:
+        since_s = parse_duration_s(since)
+    except ValueError as error:
+        raise InputError(f"--since: {error}.") from error
+    series = series_of(_points(config, gpus, since_s))
+    if not series:
+        raise NoOfferError(
+            "no prices of these are remembered: `advisor prices refresh` pulls live ones and remembers them;"
+            " a longer --since or other limits may show more."
+        )
+    if plot:
+        plot_history(series, now())
+    else:
+        print_history(series, now(), output)
+
+
+def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
+    """What looks wrong among the live prices, beside the snapshot and the history of 90 days.
+
+    Raises:
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: no live price is remembered.
+        StoreError: the database cannot be read.
+    """
+    from advisor.cli.offers import wanted_counts
+    from advisor.errors import NoOfferError
+    from advisor.pricing import OfferQuery
+    from advisor.pricing.check import findings
+
+    cloud = config.settings.cloud
+    query = OfferQuery(
+        providers=() if "*" in cloud.providers else cloud.providers,
+        regions=cloud.regions,
+        gpus=tuple(wanted_counts(gpus)),
+    )
+    answers = current_answers(config, query, may_refresh=False)
+    live = [offer for answer in answers if answer.is_live for offer in answer.offers]
+    dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]
+    if not live:
+        raise NoOfferError("no live prices are remembered: `advisor prices refresh` pulls them.")
+    kept = [offer for offer in live if query.matches(offer)]
+    return findings(kept, dated, _points(config, gpus, 90 * 86400.0))
+
+
+def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PricePoint, ...]:
+    from fnmatch import fnmatchcase
+
+    from advisor.cli.offers import wanted_counts
+    from advisor.store import open_store
+    from advisor.store.prices import price_points
+
+    cloud = config.settings.cloud
+    names = tuple(wanted_counts(gpus))
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return ()
+    with store:
+        found = price_points(
+            store,
+            gpus=names,
+            providers=() if "*" in cloud.providers else cloud.providers,
+            markets=cloud.markets,
+            since=now() - timedelta(seconds=since_s),
+        )
+    if "*" in cloud.regions:
+        return found
+    globs = [glob.lower() for glob in cloud.regions]
+    return tuple(point for point in found if any(fnmatchcase(point.region.lower(), glob) for glob in globs))

@@ -1,0 +1,178 @@
+"""Sources and the database behind the commands of prices, and refreshing with progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from advisor.cli.common import note, warn
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.pricing import Answer, OfferQuery, PriceSource
+    from advisor.pricing.refresh import Kept
+    from advisor.pricing.states import SourceState
+    from advisor.store import Store
+
+
+def now() -> datetime:
+    """This moment, with a time zone."""
+    return datetime.now(UTC)
+
+
+def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> list[Answer]:
+    """What all sources know, live prices pulled anew where they are due and somebody would let us in.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+        StoreError: the database of the settings cannot be reached or read.
+    """
+    from advisor.pricing.sources import answers_of, sources_of
+    from advisor.store import open_store
+
+    settings = config.settings
+    found = sources_of(settings.prices)
+    warn(found.warnings)
+    if may_refresh and not settings.prices.offline:
+        _refresh_due(config, found.sources)
+    store = open_store(settings.store.url, must_exist=True)
+    if store is None:
+        return answers_of(found.sources, query, None)
+    with store:
+        return answers_of(found.sources, query, store)
+
+
+def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
+    """Pull what is due; trouble is a warning, since there are older prices to go on with."""
+    from advisor.errors import StoreError
+    from advisor.pricing.refresh import due_sources
+
+    live = [source for source in sources if source.capabilities.is_live]
+    if not live:
+        return
+    try:
+        with opened(config) as store:
+            due = due_sources(live, store, now(), config.settings.prices.refresh_after)
+            kept = run_refresh(config, due, store) if due else ()
+    except StoreError as error:
+        warn([f"live prices were not pulled: {error}"])
+        return
+    warn(failures_in_words(kept))
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The database of the settings, made if it is not there.
+
+    Raises:
+        StoreError: it cannot be reached, read or written.
+    """
+    from advisor.store import open_store
+
+    store = open_store(config.settings.store.url)
+    assert store is not None  # noqa: S101 - only must_exist gives None
+    with store:
+        yield store
+
+
+def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) -> tuple[Kept, ...]:
+    """Refresh with a line of progress on a terminal, and forget what is too old.
+
+    Raises:
+        LeaseTakenError: another refresh of the same database is under way.
+        StoreError: the database cannot be written.
+    """
+    from advisor.pricing import OfferQuery
+    from advisor.pricing.refresh import refresh
+    from advisor.store.prices import forget_points
+
+    query = OfferQuery(regions=config.settings.cloud.regions)
+    names = ", ".join(source.name for source in sources)
+    with _progress(f"pulling prices of {names}") as told:
+        kept = refresh(sources, query, store, now=now, progress=told)
+    forget_points(store, now() - timedelta(seconds=config.settings.store.retention))
+    return kept
+
+
+def live_sources(config: Config, names: Sequence[str] | None) -> tuple[PriceSource, ...]:
+    """The sources that a refresh asks: all live ones of the settings, or those named.
+
+    Raises:
+        ConfigError: a name that no source has, or a source that refuses its options.
+        InputError: a name of a source that is not live, or there is no live one.
+    """
+    from advisor.errors import InputError
+    from advisor.pricing.sources import sources_of
+
+    settings = config.settings.prices
+    if settings.offline:
+        raise InputError("prices.offline is set: without a network there is nothing to refresh.")
+    if names:
+        settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
+    found = sources_of(settings)
+    warn(found.warnings)
+    dated = [source.name for source in found.sources if not source.capabilities.is_live]
+    live = tuple(source for source in found.sources if source.capabilities.is_live)
+    if (names and dated) or not live:
+        raise InputError(
+            f"{', '.join(dated)} cannot be refreshed: its prices are read from files each time."
+            " Live sources are such as aws and gcp: `advisor prices sources` lists them."
+        )
+    return live
+
+
+def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
+    """What each source holds and lacks, and warnings.
+
+    Raises:
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.sources import sources_of
+    from advisor.pricing.states import state_of
+    from advisor.store import open_store
+
+    found = sources_of(config.settings.prices)
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return [state_of(source, None) for source in found.sources], found.warnings
+    with store:
+        return [state_of(source, store) for source in found.sources], found.warnings
+
+
+def failures_in_words(kept: Sequence[Kept]) -> list[str]:
+    """One line for each reason: which parts failed, and why."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for part in kept:
+        if part.failure is not None:
+            by_reason.setdefault((part.source, part.failure), []).append(part.scope)
+    return [
+        f"{source}: {_some(scopes)} not refreshed, older prices are kept: {reason}"
+        for (source, reason), scopes in by_reason.items()
+    ]
+
+
+def _some(scopes: Sequence[str]) -> str:
+    return ", ".join(scopes) if len(scopes) <= 3 else f"{', '.join(scopes[:2])} and {len(scopes) - 2} more"
+
+
+@contextmanager
+def _progress(message: str) -> Iterator[Callable[[Kept], None]]:
+    if not sys.stderr.isatty():
+        note(message)
+        yield lambda _: None
+        return
+    from rich.console import Console
+
+    num_offers = 0
+    with Console(stderr=True).status(message) as status:
+
+        def told(kept: Kept) -> None:
+            nonlocal num_offers
+            num_offers += kept.num_offers
+            status.update(f"{message}: {num_offers:,} offers, last {kept.source} {kept.scope}")
+
+        yield told

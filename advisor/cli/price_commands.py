@@ -1,0 +1,100 @@
+"""``advisor prices refresh / history / sources / check``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import (
+    FormatOption,
+    GpuOption,
+    JsonOption,
+    MarketOption,
+    ProviderOption,
+    RegionOption,
+    chosen_format,
+)
+from advisor.report.rows import Format
+
+SourceOption = Annotated[
+    list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")
+]
+SinceOption = Annotated[str, typer.Option(metavar="DURATION", help="How far back, such as 30d.")]
+
+
+def refresh(
+    source: SourceOption = None,
+    region: RegionOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Pull live prices of all clouds that let you in, and remember them.
+
+    What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
+    """
+    from advisor.cli.common import settings_with, warn
+    from advisor.cli.live import failures_in_words, live_sources, opened, run_refresh
+    from advisor.errors import NoOfferError
+    from advisor.report.prices import print_refresh
+
+    config = settings_with(cloud__regions=region)
+    asked = live_sources(config, source)
+    with opened(config) as store:
+        kept = run_refresh(config, asked, store)
+    warn(failures_in_words(kept))
+    print_refresh(kept, chosen_format(output, as_json))
+    if all(part.failure is not None for part in kept):
+        raise NoOfferError(
+            "no price could be pulled. What was known stays as it was; `advisor prices sources` says who"
+            " lacks what."
+        )
+
+
+def history(
+    gpu: GpuOption = None,
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    market: MarketOption = None,
+    since: SinceOption = "90d",
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the prices in the terminal.")] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.history import show_history
+
+    config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
+    show_history(config, gpu or [], since, plot=plot, output=chosen_format(output, as_json))
+
+
+def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Show where prices come from: how many, how old, what is missing, and who would let us in."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.live import source_states
+    from advisor.report.prices import print_sources
+
+    states, warnings = source_states(settings_with())
+    print_sources(states, warnings, chosen_format(output, as_json))
+
+
+def check(
+    gpu: GpuOption = None,
+    provider: ProviderOption = None,
+    region: RegionOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for prices that cannot be right: jumps over 30 %, zeros, missing regions, spot above on-demand.
+
+    Exits with 1 if there are any.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.history import doubts
+    from advisor.report.prices import print_findings
+
+    found = doubts(settings_with(cloud__providers=provider, cloud__regions=region), gpu or [])
+    print_findings(found, chosen_format(output, as_json))
+    if found:
+        raise typer.Exit(1)

@@ -1,0 +1,122 @@
+"""Live prices -> a dated snapshot of our own form, checked before it takes the place of the last one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.errors import CatalogError
+from advisor.gpus import catalog_path
+from advisor.pricing.check import JUMP
+from advisor.pricing.snapshot import PRICE_COLUMNS, read_instances, read_offers, snapshot_files
+from advisor.types import Market, Offer
+
+LEAST_KEPT = 0.8
+"""A snapshot that lost more than a fifth of the last one's prices is refused."""
+
+Key = tuple[str, str, str, str | None, Market]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build wrote, and which offers it had to leave out."""
+
+    folder: Path
+    num_offers: int
+    left_out: tuple[str, ...]
+
+
+def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = False) -> Built:
+    """Write ``instances.csv`` and ``prices/PROVIDER.csv``, read them back, and swap them with ``folder``.
+
+    Machines that ``instances.csv`` does not know are left out, since nobody told their host.
+
+    Args:
+        offers: prices to keep, live ones.
+        folder: where the snapshot goes; another snapshot there is replaced, anything else refused.
+        is_forced: replace the last one even where the new one looks wrong beside it.
+
+    Raises:
+        CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
+            there stays.
+    """
+    instances = read_instances(catalog_path("instances.csv"))
+    known = [offer for offer in offers if (offer.provider, offer.instance_type) in instances]
+    if not known:
+        raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
+    before = _before(folder)
+    problems = _problems(known, before)
+    if problems and not is_forced:
+        raise CatalogError(
+            f"the new snapshot looks wrong beside the one in {str(folder)!r}, which stays:"
+            f" {'; '.join(problems)}. Look at `advisor prices check`; --force replaces it all the same."
+        )
+    try:
+        _replace(folder, known)
+    except OSError as error:
+        raise CatalogError(
+            f"cannot write the snapshot to {str(folder)!r}: {error.strerror}. What was there stays."
+        ) from error
+    unknown = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
+    return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(unknown)))
+
+
+def _before(folder: Path) -> tuple[Offer, ...]:
+    if not folder.exists():
+        return ()
+    instances, prices = snapshot_files(folder)
+    if not instances.is_file():
+        raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another --out.")
+    types = read_instances(instances)
+    return tuple(offer for path in prices for offer in read_offers(path, types))
+
+
+def _problems(offers: Sequence[Offer], before: Sequence[Offer]) -> list[str]:
+    old = {_key(offer): offer.list_usd_per_h for offer in before}
+    new = {_key(offer): offer.list_usd_per_h for offer in offers}
+    jumps = [key for key, usd in new.items() if key in old and abs(usd / old[key] - 1) > JUMP]
+    problems = []
+    if len(new) < LEAST_KEPT * len(old):
+        problems.append(f"it has {len(new)} prices, that one {len(old)}")
+    # Spot prices move; list prices rarely do.
+    jumped = sorted(f"{key[1]} {key[2]}" for key in jumps if key[4] is not Market.SPOT)
+    if jumped:
+        problems.append(f"{len(jumped)} list prices differ by more than {JUMP:.0%} ({', '.join(jumped[:3])})")
+    return problems
+
+
+def _key(offer: Offer) -> Key:
+    return offer.provider, offer.instance_type, offer.region, offer.zone, offer.market
+
+
+def _replace(folder: Path, offers: Sequence[Offer]) -> None:
+    """Write beside the folder, read back, then swap; an interruption leaves the old or the new one."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+        fresh, old = Path(temporary) / "new", Path(temporary) / "old"
+        (fresh / "prices").mkdir(parents=True)
+        shutil.copyfile(catalog_path("instances.csv"), fresh / "instances.csv")
+        for provider in sorted({offer.provider for offer in offers}):
+            path = fresh / "prices" / f"{provider}.csv"
+            path.write_text(_csv([o for o in offers if o.provider == provider]), encoding="utf-8")
+            read_offers(path, read_instances(fresh / "instances.csv"))
+        if folder.exists():
+            folder.rename(old)
+        fresh.rename(folder)
+
+
+def _csv(offers: Sequence[Offer]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(PRICE_COLUMNS)
+    for offer in sorted(offers, key=lambda o: (o.instance_type, o.region, o.zone or "", o.market)):
+        usd = f"{offer.list_usd_per_h:.6f}".rstrip("0").rstrip(".")
+        place = (offer.region, offer.zone or "", offer.market)
+        day = f"{offer.retrieved_at:%Y-%m-%d}"
+        writer.writerow([offer.provider, offer.instance_type, *place, usd, day, offer.source])
+    return out.getvalue()

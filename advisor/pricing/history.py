@@ -1,0 +1,77 @@
+"""Price points -> series with their figures, and quantiles for offers whose source gives none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from advisor.pricing.spot_quantiles import spot_quantiles
+from advisor.types import Market, Offer, PricePoint
+
+SeriesKey = tuple[str, str, str, str | None, Market]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The prices of one machine in one place and market, in order of time; each holds until the next."""
+
+    provider: str
+    instance_type: str
+    region: str
+    zone: str | None
+    market: Market
+    points: tuple[PricePoint, ...]
+
+    @property
+    def lowest_usd_per_h(self) -> float:
+        """The least price."""
+        return min(point.usd_per_h for point in self.points)
+
+    @property
+    def highest_usd_per_h(self) -> float:
+        """The greatest price."""
+        return max(point.usd_per_h for point in self.points)
+
+    @property
+    def change(self) -> float:
+        """The last price over the first, less one."""
+        return self.points[-1].usd_per_h / self.points[0].usd_per_h - 1
+
+    def median_usd_per_h(self, until: datetime) -> float:
+        """The price that half of the time until then was not above."""
+        found = spot_quantiles(self.points, start=self.points[0].observed_at, end=until)
+        return self.points[-1].usd_per_h if found is None else found.p50
+
+
+def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
+    """Series by provider, machine and place, points in order of time."""
+    found: dict[SeriesKey, list[PricePoint]] = {}
+    for point in sorted(points, key=lambda point: point.observed_at):
+        found.setdefault(_key(point), []).append(point)
+    return tuple(
+        Series(provider=key[0], instance_type=key[1], region=key[2], zone=key[3], market=key[4],
+               points=tuple(found[key]))
+        for key in sorted(found, key=lambda key: (*key[:3], key[3] or "", key[4]))
+    )  # fmt: skip
+
+
+def with_quantiles(
+    offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
+) -> tuple[Offer, ...]:
+    """Spot offers without quantiles of recent prices get those of the window, where there is a history."""
+    by_key: dict[SeriesKey, list[PricePoint]] = {}
+    for point in points:
+        by_key.setdefault(_key(point), []).append(point)
+
+    def filled(offer: Offer) -> Offer:
+        own = by_key.get(_key(offer))
+        if offer.market is not Market.SPOT or offer.spot_usd_per_h is not None or not own:
+            return offer
+        return replace(offer, spot_usd_per_h=spot_quantiles(own, start=start, end=end))
+
+    return tuple(map(filled, offers))
+
+
+def _key(thing: PricePoint | Offer) -> SeriesKey:
+    return thing.provider, thing.instance_type, thing.region, thing.zone, thing.market

@@ -1,0 +1,87 @@
+"""The history of prices as a table, a plot in the terminal, and JSON (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from advisor.pricing.history import Series
+from advisor.report.plot import draw, steps
+from advisor.report.rows import Format, print_rows, to_json
+
+COLUMNS = ("Machine", "Place", "Market", "Since", "Changes", "First", "Last", "Lowest", "Median", "Highest")
+RIGHT = frozenset(COLUMNS[4:])
+MOST_CURVES = 8
+_COLUMNS = 200
+
+
+def print_history(series: Sequence[Series], until: datetime, output: Format) -> None:
+    """One row a machine and place, prices in USD/h; JSON holds every point."""
+    if output is Format.JSON:
+        print(to_json({"series": [_json(one, until) for one in series], "warnings": []}))
+        return
+    print_rows(COLUMNS, [_row(one, until) for one in series], output, right=RIGHT)
+
+
+def plot_history(series: Sequence[Series], until: datetime) -> None:
+    """The curves of the machines that are cheapest now, the cheapest first."""
+    cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
+    curves = {
+        f"{_machine(one)} {_place(one)} {one.market}, now {one.points[-1].usd_per_h:.4f} USD/h": steps(
+            [(point.observed_at.timestamp(), point.usd_per_h) for point in one.points],
+            until.timestamp(),
+            _COLUMNS,
+        )
+        for one in cheapest
+    }
+    print(draw(curves, x_text=_day, y_text=lambda usd: f"{usd:.4f}"))
+    if len(series) > len(cheapest):
+        num_left = len(series) - len(cheapest)
+        print(f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.")
+
+
+def _day(timestamp: float) -> str:
+    return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d}"
+
+
+def _machine(one: Series) -> str:
+    return f"{one.provider} {one.instance_type}"
+
+
+def _place(one: Series) -> str:
+    return one.zone or one.region
+
+
+def _row(one: Series, until: datetime) -> list[str]:
+    prices = (
+        one.points[0].usd_per_h,
+        one.points[-1].usd_per_h,
+        one.lowest_usd_per_h,
+        one.median_usd_per_h(until),
+        one.highest_usd_per_h,
+    )
+    return [
+        _machine(one),
+        _place(one),
+        one.market,
+        f"{one.points[0].observed_at:%Y-%m-%d}",
+        str(len(one.points) - 1),
+        *(f"{price:.4f}" for price in prices),
+    ]
+
+
+def _json(one: Series, until: datetime) -> dict[str, object]:
+    return {
+        "provider": one.provider,
+        "instance_type": one.instance_type,
+        "region": one.region,
+        "zone": one.zone,
+        "market": one.market,
+        "lowest_usd_per_h": one.lowest_usd_per_h,
+        "median_usd_per_h": one.median_usd_per_h(until),
+        "highest_usd_per_h": one.highest_usd_per_h,
+        "points": [
+            {"observed_at": point.observed_at.isoformat(), "usd_per_h": point.usd_per_h}
+            for point in one.points
+        ],
+    }

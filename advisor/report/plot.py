@@ -1,0 +1,79 @@
+"""Curves and points in a terminal: a grid of characters, a letter for each series, a scale on each side."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Mapping, Sequence
+
+MARKS = string.ascii_uppercase
+Points = Sequence[tuple[float, float]]
+
+
+def draw(
+    series: Mapping[str, Points],
+    *,
+    x_text: Callable[[float], str],
+    y_text: Callable[[float], str],
+    width: int = 78,
+    height: int = 16,
+    is_log: bool = False,
+) -> str:
+    """Points of each series under its letter, and the legend below.
+
+    Args:
+        series: label -> points; where two fall on one place, the earlier series shows.
+        x_text: how a value of the horizontal axis is written.
+        y_text: how one of the vertical axis is.
+        width: characters of the whole drawing.
+        height: rows of the grid.
+        is_log: both axes logarithmic, for values above 0.
+
+    Raises:
+        ValueError: no point at all, or more series than letters.
+    """
+    points = [point for found in series.values() for point in found]
+    if not points or len(series) > len(MARKS):
+        raise ValueError(f"between 1 and {len(MARKS)} series with points can be drawn, got {len(series)}")
+    scale = math.log if is_log else float
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    labels = [y_text(max(ys)), y_text(min(ys))]
+    margin = max(map(len, labels))
+    columns = max(width - margin - 3, 10)
+    grid = [[" "] * columns for _ in range(height)]
+    for mark, found in reversed(list(zip(MARKS, series.values(), strict=False))):
+        for x, y in found:
+            column = _place(scale(x), scale(min(xs)), scale(max(xs)), columns)
+            grid[height - 1 - _place(scale(y), scale(min(ys)), scale(max(ys)), height)][column] = mark
+    legend = [f"{mark} {label}" for mark, label in zip(MARKS, series, strict=False)]
+    return "\n".join([*_framed(grid, labels, margin), _x_axis(xs, x_text, margin, columns), *legend])
+
+
+def steps(points: Points, until: float, columns: int) -> list[tuple[float, float]]:
+    """A value that holds until the next, at evenly spaced moments from the first to ``until``."""
+    start = points[0][0]
+    found, at = [], 0
+    for i in range(columns):
+        x = start + (until - start) * i / max(columns - 1, 1)
+        while at + 1 < len(points) and points[at + 1][0] <= x:
+            at += 1
+        found.append((x, points[at][1]))
+    return found
+
+
+def _place(value: float, low: float, high: float, cells: int) -> int:
+    return 0 if high <= low else min(int((value - low) / (high - low) * cells), cells - 1)
+
+
+def _framed(grid: Sequence[Sequence[str]], labels: Sequence[str], margin: int) -> list[str]:
+    lines = []
+    for i, row in enumerate(grid):
+        label = labels[0] if i == 0 else labels[1] if i == len(grid) - 1 else ""
+        lines.append(f"{label:>{margin}} |{''.join(row).rstrip()}")
+    return lines
+
+
+def _x_axis(xs: Sequence[float], x_text: Callable[[float], str], margin: int, columns: int) -> str:
+    low, high = x_text(min(xs)), x_text(max(xs))
+    line = " " * margin + " +" + "-" * columns
+    return f"{line}\n{' ' * (margin + 2)}{low}{high:>{max(columns - len(low), len(high) + 1)}}"
