@@ -7,7 +7,7 @@ Sections merge key by key; a list replaces the list below it.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from advisor.errors import ConfigError, did_you_mean
 from advisor.settings import ClusterSettings, Settings, setting_names
+from advisor.user_files import fault_in_words, read_yaml
 
 ENV_PREFIX = "ADVISOR_"
 PROJECT_FILE = ".advisor.yaml"
-MAX_FILE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,54 +87,8 @@ def load_config(
     return Config(settings=_validate(merged, origins), origins=origins, warnings=tuple(warnings))
 
 
-def read_yaml(path: Path) -> Any:
-    """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
-
-    Raises:
-        ConfigError: unreadable or malformed, with the line.
-    """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no settings file.")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {str(path)!r}: {error}.") from error
-    try:
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-    except RecursionError as error:
-        raise ConfigError(f"{str(path)!r} is nested too deeply for a settings file.") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(
-            f"{str(path)!r} is not valid YAML: {' '.join(str(error).split())}."
-            " Compare it with what advisor init writes."
-        ) from error
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """SafeLoader without aliases and without silently overwritten keys."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                continue  # the base class says what is wrong with it
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
-
-
 def _file_layer(path: Path) -> _Layer:
-    document = read_yaml(path)
+    document = read_yaml(path, kind="settings file", advice="Compare it with what advisor init writes.")
     if document is None:
         return _Layer(origin=str(path), values={})
     if not isinstance(document, dict):
@@ -197,5 +151,4 @@ def _fault(item: Any, origins: Mapping[str, str]) -> str:
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
         return f"unknown setting {name!r}{where}.{hint} advisor config show lists them all."
-    message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
-    return f"setting {name!r}{where}: {message}; got {item['input']!r}."
+    return f"setting {name!r}{where}: {fault_in_words(item)}"

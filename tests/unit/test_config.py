@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.config import environment_variable, load_config, project_file, read_yaml, user_file
+from advisor.config import environment_variable, load_config, project_file, user_file
 from advisor.errors import ConfigError
 from advisor.report.settings import template
 from advisor.settings import Settings, setting_names
@@ -145,20 +145,6 @@ def test_all_faults_at_once(tmp_path: Path) -> None:
 def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
     write_project(tmp_path, "# nothing\n")
     assert load_config(environ={}, cwd=tmp_path).settings == Settings()
-
-
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="cannot read"):
-        read_yaml(path)
-
-
-def test_a_huge_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text("a: " + "x" * 1_100_000)
-    with pytest.raises(ConfigError, match="1 MB"):
-        read_yaml(path)
 
 
 def test_the_template_lists_every_setting_and_changes_nothing(tmp_path: Path) -> None:
