@@ -37,6 +37,16 @@ def detect_devices() -> tuple[Device, ...]:
     return parse_devices(_ask(QUERY))
 
 
+def detect_device(which: str) -> Device | None:
+    """One card of this machine, or a part of one; None where nvidia-smi knows none of that name.
+
+    Args:
+        which: its name (``GPU-8932f937-d72c-4106-c12f-20bd9faed9f6``, ``MIG-...``), or its index.
+    """
+    found = parse_devices(_ask(QUERY, f"--id={which}"))
+    return found[0] if found else None
+
+
 def device_state(which: str) -> DeviceState:
     """Driver, clocks and power limit of one card; all None without a driver.
 

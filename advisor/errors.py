@@ -17,6 +17,8 @@
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
+    │   └── LeaseTakenError      1  another process does what only one may do at a time
+    ├── CloudError               1  a cloud refused a call or did not answer
     ├── NoOfferError             1  nothing is for rent under this query
     ├── PolicyViolationError     3  the policy removed everything
     ├── NothingFeasibleError     4  no option meets memory, budget and deadline
@@ -93,6 +95,14 @@ class StaleCatalogError(CatalogError):
 
 class StoreError(AdvisorError):
     """The database of prices and runs cannot be reached, read or written, or is from a newer version."""
+
+
+class LeaseTakenError(StoreError):
+    """Another process does what only one may do at a time, such as a refresh."""
+
+
+class CloudError(AdvisorError):
+    """A cloud refused a call, did not answer, or answered what nobody can read; never with a secret in it."""
 
 
 class NoOfferError(AdvisorError):

@@ -16,7 +16,8 @@ from typing import Any
 
 from advisor.errors import RecordingError
 from advisor.files import write_atomically
-from advisor.trace_io import check_op, op_from_json, unzipped, version_problem
+from advisor.trace_checks import check_op
+from advisor.trace_io import op_from_json, unzipped, version_problem
 from advisor.types import Op, Precision
 
 SCHEMA_VERSION = 1
@@ -153,13 +154,20 @@ def read_recording(path: Path) -> Recording:
         RecordingError: missing, damaged, not a recording, or from a newer version.
     """
     try:
-        *lines, _ = unzipped(path.read_bytes()).split(b"\n")
+        if path.is_char_device():
+            raise RecordingError(f"{str(path)!r} is a device and no recording: choose a file.")
+        raw = unzipped(path.read_bytes())
     except FileNotFoundError as error:
         raise RecordingError(f"no recording at {str(path)!r}: make one with advisor measure.") from error
     except OSError as error:
         raise RecordingError(f"cannot read the recording {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
         raise RecordingError(f"the recording {str(path)!r} is damaged ({error}): measure again.") from error
+    if not raw:
+        raise RecordingError(
+            f"{str(path)!r} is not a recording of advisor measure but empty: delete it, or choose another."
+        )
+    *lines, _ = raw.split(b"\n")
     header = _read_header(lines[0] if lines else b"", path)
     entries = [_read_entry(line, number, path) for number, line in enumerate(lines[1:], start=2)]
     return Recording(

@@ -37,8 +37,8 @@ def load(group: str, name: str) -> Any:
     known = registered(group)
     if name not in known:
         raise ConfigError(
-            f"nothing named {name!r} is registered under {group}.{did_you_mean(name, known)}"
-            f" Known are {', '.join(known)}; a plug-in must be installed in advisor's own environment."
+            f"nothing named {name!r} is registered under {group}.{did_you_mean(name, known)} Known"
+            f" are {', '.join(known) or 'none'}; a plug-in must be installed in advisor's own environment."
         )
     try:
         return known[name].load()

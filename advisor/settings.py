@@ -107,7 +107,7 @@ class PriceSettings(_Section):
         None, description="sources in order of trust; null: own rates, live clouds, plug-ins, the snapshot"
     )
     options: Mapping[str, Mapping[str, Any]] = Field(
-        default_factory=dict, description="options of a source by its name, such as custom: {files: [...]}"
+        {}, description="options of a source by its name, such as custom: {files: [...]}"
     )
 
 

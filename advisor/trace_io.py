@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import reprlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import Any
 
 from advisor.errors import TraceError
 from advisor.files import write_atomically
+from advisor.trace_checks import check_trace
 from advisor.types import (
     AttributeValue,
     Collective,
@@ -116,54 +118,13 @@ def _decode(document: dict[str, Any], path: Path) -> Trace:
         raise TraceError(f"the trace {str(path)!r} has {problem}, or profile the script again.")
     try:
         trace = _trace(document)
-        _check(trace)
+        check_trace(trace)
         return trace
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise TraceError(
             f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}."
             " Profile the script again."
         ) from error
-
-
-def _check(trace: Trace) -> None:
-    """Types and ranges that arithmetic relies on.
-
-    Raises:
-        ValueError: names the field and its value.
-    """
-    if not trace.ops:
-        raise ValueError("no operators")
-    for op in trace.ops:
-        check_op(op)
-    for name, value in asdict(trace.memory).items():
-        _check_number(name, value, int)
-    for name in ("batch_size", "samples_per_epoch", "iterations_per_epoch", "world_size", "accumulation"):
-        _check_number(name, getattr(trace, name), int)
-    for name in ("iteration_s", "data_loading_s"):
-        _check_number(name, getattr(trace, name), float)
-
-
-def check_op(op: Op) -> None:
-    """Types and ranges of an operator that arithmetic relies on.
-
-    Raises:
-        ValueError: names the field and its value.
-    """
-    counts = {"flops": op.flops, "bytes": op.bytes, "count": op.count}
-    counts |= {f"a size of {op.name}": size for tensor in (*op.inputs, *op.outputs) for size in tensor.shape}
-    for kernel in op.kernels:
-        counts["smallest of grid and block"] = min(*kernel.grid, *kernel.block) - 1
-    for name, value in counts.items():
-        _check_number(f"{name} of {op.name}", value, int)
-    _check_number(f"measured_s of {op.name}", op.measured_s, float)
-
-
-def _check_number(name: str, value: object, kind: type[int] | type[float]) -> None:
-    allowed = (int, float) if kind is float else (int,)
-    if value is None:
-        return
-    if not isinstance(value, allowed) or isinstance(value, bool) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} is {value!r}")
 
 
 def _trace(document: dict[str, Any]) -> Trace:
@@ -171,18 +132,25 @@ def _trace(document: dict[str, Any]) -> Trace:
               "accumulation", "iteration_s", "data_loading_s", "num_workers")  # fmt: skip
     return Trace(
         schema_version=document["schema_version"],
-        arguments=tuple(document["arguments"]),
+        arguments=_tuple(document["arguments"]),
         versions=dict(document["versions"]),
         precision=Precision(**document["precision"]),
-        ops=tuple(op_from_json(entry) for entry in document["ops"]),
+        ops=tuple(op_from_json(entry) for entry in _tuple(document["ops"])),
         memory=MemoryUse(**document["memory"]),
-        collectives=tuple(Collective(**entry) for entry in document["collectives"]),
-        warnings=tuple(document["warnings"]),
+        collectives=tuple(Collective(**entry) for entry in _tuple(document["collectives"])),
+        warnings=_tuple(document["warnings"]),
         # Files written before scripts of several processes could be profiled have none.
         world_size=document.get("world_size"),
-        is_sharded=bool(document.get("is_sharded", False)),
+        is_sharded=document.get("is_sharded", False),
         **{name: document[name] for name in simple},
     )
+
+
+def _tuple(value: object) -> tuple[Any, ...]:
+    """Of a list alone: a text would become its letters."""
+    if not isinstance(value, list):
+        raise TypeError(f"{reprlib.repr(value)}, which is no list")
+    return tuple(value)
 
 
 def op_from_json(entry: Mapping[str, Any]) -> Op:
@@ -190,14 +158,14 @@ def op_from_json(entry: Mapping[str, Any]) -> Op:
     return Op(
         name=entry["name"],
         phase=Phase(entry["phase"]),
-        inputs=tuple(tensor_from_json(item) for item in entry["inputs"]),
-        outputs=tuple(tensor_from_json(item) for item in entry["outputs"]),
+        inputs=tuple(tensor_from_json(item) for item in _tuple(entry["inputs"])),
+        outputs=tuple(tensor_from_json(item) for item in _tuple(entry["outputs"])),
         attributes={name: attribute_from_json(value) for name, value in entry["attributes"].items()},
         flops=entry["flops"],
         bytes=entry["bytes"],
         count=entry["count"],
         measured_s=entry["measured_s"],
-        kernels=tuple(_kernel(item) for item in entry["kernels"]),
+        kernels=tuple(_kernel(item) for item in _tuple(entry["kernels"])),
     )
 
 

@@ -83,7 +83,7 @@ class FittedConstants:
             ``fp16``, ``bf16`` ...), 0..1.
         conv_fraction: the same for convolutions; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
-        sources: in words where the constants come from, for the estimate's assumptions.
+        origin: where each constant comes from, in words, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by family of networks, the part of the learned rate that a calibration found.
         is_measured: kernels of this GPU were measured for the constants and networks.
     """
@@ -93,7 +93,7 @@ class FittedConstants:
     gemm_fraction: Mapping[str, float]
     conv_fraction: Mapping[str, float]
     measured: frozenset[str]
-    sources: tuple[str, ...]
+    origin: Mapping[str, str]
     learned_share: Mapping[str, float] = field(default_factory=dict)
     is_measured: bool = False
 

@@ -182,8 +182,8 @@ def _misses(job: Job, outcome: Outcome, odds: Mapping[str, float | None]) -> lis
 
 
 def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[str]:
-    if software.is_unsupported(gpu):
-        yield f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
+    if (why := software.why_unsupported(gpu)) is not None:
+        yield why
     if _is_of_another_world(trace, plan.num_gpus):
         yield (
             f"the trace is of one of {sharded_over(trace)} ranks that share the model: profile with"

@@ -25,6 +25,13 @@ def is_unsupported(gpu: GpuSpec) -> bool:
     return found is not None and found < CUDA_12_LEAST
 
 
+def why_unsupported(gpu: GpuSpec) -> str | None:
+    """In words why PyTorch no longer runs on the GPU; None where it does."""
+    if not is_unsupported(gpu):
+        return None
+    return f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
+
+
 def changes(plan: Plan, gpu: GpuSpec) -> list[str]:
     """What the user's environment needs to run there, in words."""
     needed = []

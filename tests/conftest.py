@@ -9,6 +9,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.postgres import postgres_server, postgres_url
+
+__all__ = ["no_calibration", "postgres_server", "postgres_url"]
+
 # A noisy machine must not fail a law, and CI must not fail by luck; at a desk, new examples each time.
 settings.register_profile("advisor", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("advisor")

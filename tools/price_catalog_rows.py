@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from advisor.gpus import provider_gpu
+from advisor.pricing.includes import price_includes
 from advisor.units import GB, GIB
 
 ON_DEMAND, SPOT = "on-demand", "spot"
@@ -113,21 +114,17 @@ def instance_row(machine: Machine, *, minimum_billed_s: int) -> InstanceRow:
         local_ssd_bytes=m.local_ssd_gb * GB,
         architecture=m.architecture,
         minimum_billed_s=minimum_billed_s,
-        includes=includes(m),
+        includes=", ".join(
+            price_includes(
+                vcpus=m.vcpus,
+                memory_bytes=round(m.memory_gib * GIB),
+                local_ssd_bytes=m.local_ssd_gb * GB,
+                architecture=m.architecture,
+            )
+        ),
         source=m.source,
         as_of=m.as_of,
     )
-
-
-def includes(machine: Machine) -> str:
-    """What the price covers besides GPUs: ``"96 vCPU, 1152 GiB RAM, 8 TB local SSD"``."""
-    parts = [f"{machine.vcpus} vCPU" + (" (Arm)" if machine.architecture == "arm64" else "")]
-    parts.append(f"{machine.memory_gib:g} GiB RAM")
-    if machine.local_ssd_gb:
-        large = machine.local_ssd_gb >= 1000
-        size = f"{machine.local_ssd_gb / 1000:g} TB" if large else f"{machine.local_ssd_gb} GB"
-        parts.append(f"{size} local SSD")
-    return ", ".join(parts)
 
 
 def check_prices(rows: CatalogRows) -> None:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 def calibrate(
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="Instead: a recording of advisor measure."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Instead: a recording of advisor measure, for the GPU that it is of.",
+        ),
     ] = None,
     python: PythonOption = None,
     output: FormatOption = Format.TABLE,
@@ -26,15 +30,19 @@ def calibrate(
 ) -> None:
     """Measure some thirty kernels in about a minute, and predict this GPU by what it reached from now on."""
     from advisor.cli.common import warn
+    from advisor.errors import InputError
     from advisor.predict.calibration import calibrate
-    from advisor.predict.calibration_files import write_calibration
+    from advisor.predict.calibration_files import HERE, RECORDED, write_calibration
     from advisor.recording_io import read_recording
     from advisor.report.calibration import print_calibration
 
+    if source is not None and python is not None:
+        raise InputError(f"{str(source)!r} was measured already: give --python to measure here, or --from.")
     recording = read_recording(source) if source is not None else _measured(python)
     found = calibrate(recording)
     constants = {constant.name: constant.after for constant in found.constants}
-    path = write_calibration(found.gpu, found.source, constants)
+    where = HERE if source is None else RECORDED
+    path = write_calibration(found.gpu, found.source, constants, where=where)
     warn(found.warnings)
     print_calibration(found, path, chosen_format(output, as_json))
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from advisor.errors import AdvisorError
-from advisor.report.checks import Check
+from advisor.errors import AdvisorError, CatalogError
+from advisor.report.checks import Check, State
 
 _TORCH_QUERY = "from importlib.metadata import version; print(version('torch'))"
 TIMEOUT_S = 30.0
@@ -112,18 +112,36 @@ def _gpu() -> Check:
 
 
 def _calibration() -> Check:
+    """Every stored one counts for predictions, whether its GPU is here or not."""
+    from advisor.gpus import load_gpus
+    from advisor.predict.calibration_files import calibrated_gpus, calibration_path, read_calibration
+
+    fine, notes, damaged = [], [], []
+    for gpu in calibrated_gpus():
+        try:
+            table = read_calibration(gpu) or {}
+        except CatalogError as error:
+            damaged.append(str(error))
+            continue
+        if gpu in load_gpus():
+            fine.append(f"{gpu} {table['source']}")
+        else:
+            notes.append(
+                f"{gpu} is not in the catalog, so {str(calibration_path(gpu))!r} is not used: delete it"
+            )
+    here = _known_gpus()
+    missing = [gpu for gpu in here if gpu not in calibrated_gpus()]
+    if missing:
+        notes.append(f"none for {', '.join(missing)}: advisor calibrate takes about a minute")
+    if not here and not fine:
+        fine.append("no GPU of the catalog here to calibrate")
+    state: State = "broken" if damaged else "note" if notes else "ok"
+    return Check(name="calibration", state=state, detail="; ".join([*damaged, *notes, *fine]))
+
+
+def _known_gpus() -> list[str]:
     from advisor.devices import detect_devices
     from advisor.gpus import is_known, resolve_gpu
-    from advisor.predict.calibration_files import read_calibration
 
     names = {device.name for device in detect_devices() if is_known(device.name)}
-    gpus = sorted(resolve_gpu(name).name for name in names)
-    if not gpus:
-        return Check(name="calibration", state="ok", detail="no GPU of the catalog here to calibrate")
-    tables = {gpu: read_calibration(gpu) for gpu in gpus}
-    missing = [gpu for gpu, table in tables.items() if table is None]
-    if missing:
-        detail = f"none for {', '.join(missing)}: advisor calibrate takes about a minute"
-        return Check(name="calibration", state="note", detail=detail)
-    sources = [f"{gpu} {table['source']}" for gpu, table in tables.items() if table is not None]
-    return Check(name="calibration", state="ok", detail="; ".join(sources))
+    return sorted(resolve_gpu(name).name for name in names)

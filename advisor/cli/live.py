@@ -49,19 +49,14 @@ def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> 
 def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
     """Pull what is due; trouble is a warning, since there are older prices to go on with."""
     from advisor.errors import StoreError
-    from advisor.pricing.refresh import is_due
-    from advisor.pricing.source import Credentials
+    from advisor.pricing.refresh import due_sources
 
     live = [source for source in sources if source.capabilities.is_live]
-    allowed = [source for source in live if source.credentials() is Credentials.FOUND]
-    if not allowed:
+    if not live:
         return
     try:
         with opened(config) as store:
-            from advisor.store.prices import pulls
-
-            after_s = config.settings.prices.refresh_after
-            due = [source for source in allowed if is_due(pulls(store, source.name), now(), after_s)]
+            due = due_sources(live, store, now(), config.settings.prices.refresh_after)
             kept = run_refresh(config, due, store) if due else ()
     except StoreError as error:
         warn([f"live prices were not pulled: {error}"])

@@ -60,7 +60,7 @@ def measure(
         raise InputError("give either --quick or --full.")
     config = settings_with(profile__python=python)
     extent = Extent.QUICK if quick else Extent.FULL if full else Extent.DEFAULT
-    families = [word.strip() for word in only.split(",")] if only else []
+    families = [word.strip() for word in only.split(",")] if only is not None else []
     cases = grid(extent, only=families, backend=backend)
     with counting(f"measuring on {backend}") as tell, _kept_in(out, tell) as state:
         recording = measure(

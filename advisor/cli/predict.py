@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from advisor.cli.common import (
     ArgumentsArgument,
     BackendOption,
@@ -19,6 +23,9 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.report.rows import Format
+
+if TYPE_CHECKING:
+    from advisor.types import GpuSpec
 
 
 def predict(
@@ -62,5 +69,15 @@ def predict(
         for estimate in predict_counts(trace, catalog[name], sorted(counts or {1}))
     ]
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
+    trace = replace(trace, warnings=(*trace.warnings, *_unsupported(catalog[name] for name in wanted)))
     warn(trace.warnings)
     print_estimates(trace, estimates, chosen_format(output, as_json))
+
+
+def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[str]:
+    """Times of hardware that no software of today runs on are only of historical interest: say so."""
+    from recommender.software import why_unsupported
+
+    for gpu in gpus:
+        if (why := why_unsupported(gpu)) is not None:
+            yield f"{gpu.name}: {why}; its time is what the hardware could do"

@@ -126,7 +126,7 @@ def _estimate(
             *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
         ),
     )
-    note = input_note(trace, estimate)
+    note = input_note(trace, estimate, names_gpu_time=False)
     return estimate if note is None else replace(estimate, assumptions=(note, *estimate.assumptions))
 
 

@@ -1,4 +1,4 @@
-"""Constants that were calibrated on this machine: one TOML file a GPU in the user's data folder."""
+"""Constants that were calibrated here or from a recording: one TOML file a GPU in the user's data folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from advisor.errors import CalibrationError, CatalogError
 from advisor.files import write_atomically
 
 # How the source of every calibration begins.
-CALIBRATED = "calibrated on this machine"
+CALIBRATED = "calibrated"
+HERE, RECORDED = "on this machine", "from a recording"
 # The table of what the GPU reaches of the learned rates, by family of networks.
 CORRECTIONS = "learned"
 MOST_CORRECTION = 10.0
@@ -24,6 +25,12 @@ def calibration_path(gpu: str) -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("advisor") / "calibrations" / f"{gpu}.toml"
+
+
+def calibrated_gpus() -> tuple[str, ...]:
+    """Names of the GPUs for which there is a file, whole or not, in order."""
+    folder = calibration_path("").parent
+    return tuple(sorted(path.stem for path in folder.glob("*.toml") if path.is_file()))
 
 
 def read_calibration(gpu: str) -> Mapping[str, Any] | None:
@@ -46,20 +53,21 @@ def read_calibration(gpu: str) -> Mapping[str, Any] | None:
     return table
 
 
-def write_calibration(gpu: str, source: str, constants: Mapping[str, float]) -> Path:
+def write_calibration(gpu: str, source: str, constants: Mapping[str, float], *, where: str = HERE) -> Path:
     """Write the file of a GPU, in place of an older one.
 
     Args:
         gpu: name in the catalog.
         source: when and with what it was calibrated, for the estimate's assumptions.
         constants: by dotted name, such as ``gemm_fraction.bf16``.
+        where: it was measured, ``HERE`` or ``RECORDED``.
 
     Raises:
         CalibrationError: the folder cannot be written, or the disk is full.
     """
     path = calibration_path(gpu)
     lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
-    lines += [f'source = "{_plain(f"{CALIBRATED}, {source}")}"']
+    lines += [f'source = "{_plain(f"{CALIBRATED} {where}, {source}")}"']
     lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from advisor.gpus import load_gpus
@@ -41,7 +41,7 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         gemm_fraction=_by_rate(values, "gemm_fraction."),
         conv_fraction=_by_rate(values, "conv_fraction."),
         measured=measured,
-        sources=_sources(origin),
+        origin=origin,
         learned_share=knowledge.corrections.get(gpu.name, calibrated_share),
         is_measured=gpu.name in knowledge.tables["gpu"],
     )
@@ -80,12 +80,20 @@ def _flat(table: Table) -> dict[str, float]:
     return flat
 
 
-def _sources(origin: Mapping[str, str]) -> tuple[str, ...]:
-    """``"assumed for Ampere: gemm (bf16, fp16, tf32)"``; the rates are left out where it is all of them."""
+def described(origin: Mapping[str, str], used: Collection[str] | None = None) -> tuple[str, ...]:
+    """Where constants come from: ``"assumed for Ampere: gemm (bf16, fp16, tf32)"``, one text a source.
+
+    The rates are left out where it is all of them.
+
+    Args:
+        origin: of ``FittedConstants``.
+        used: the constants of interest, by default all.
+    """
+    chosen = {name: source for name, source in origin.items() if used is None or name in used}
     lines = []
-    for source in dict.fromkeys(origin.values()):
+    for source in dict.fromkeys(chosen.values()):
         kinds: dict[str, list[str]] = {}
-        for name in sorted(name for name, found in origin.items() if found == source):
+        for name in sorted(name for name, found in chosen.items() if found == source):
             kind, _, rate = name.partition(".")
             kinds.setdefault(kind, []).append(rate)
         texts = []

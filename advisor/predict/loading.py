@@ -46,8 +46,14 @@ def with_loading(trace: Trace, device_s: float, variance: float) -> Interval:
     return spread(total_s, math.hypot(math.sqrt(variance), SIGMA_LOADING * load_s) / total_s)
 
 
-def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
-    """What loading does to the iteration, in words; None where it hides for sure or is unknown."""
+def input_note(trace: Trace, estimate: IterationEstimate, *, names_gpu_time: bool = True) -> str | None:
+    """What loading does to the iteration, in words; None where it hides for sure or is unknown.
+
+    Args:
+        trace: tells how long loading takes.
+        estimate: of the iteration.
+        names_gpu_time: beside loading's; without it the words are the same for all GPUs that wait.
+    """
     load_s = loading_s(trace)
     device_s = estimate.iteration_s.p50 - estimate.loading_s
     device, load = format_duration(device_s), format_duration(load_s)
@@ -55,15 +61,17 @@ def input_note(trace: Trace, estimate: IterationEstimate) -> str | None:
         return None
     if not trace.num_workers:
         bound = "input-bound: " if load_s > device_s else ""
+        then = f", then takes {device}" if names_gpu_time else ""
         return (
             f"{bound}loading takes {load} per iteration in the main process (on the machine that profiled)"
-            f" and the GPU waits, then takes {device}: num_workers in the DataLoader would overlap them"
+            f" and the GPU waits{then}: num_workers in the DataLoader would overlap them"
         )
     workers = f"{trace.num_workers} worker" + ("s" if trace.num_workers > 1 else "")
     whole = format_duration(trace.data_loading_s or 0.0)
+    beside = f", the GPU {device}" if names_gpu_time else ""
     takes = (
         f"loading takes {load} per iteration with {workers} ({whole} of CPU work on the machine that"
-        f" profiled), the GPU {device}"
+        f" profiled){beside}"
     )
     if estimate.loading_s:
         return f"input-bound: {takes}: a faster GPU will not help, more workers will"

@@ -5,36 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.predict import wave
+from advisor.predict.constants import described
 from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.exchange import OTHER_WORLD, SHARDED, sharded_over
-from advisor.predict.families import base_name, is_known
+from advisor.predict.families import Family, base_name, is_known
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
-LEARNED = "learned efficiency of kernels, measured in FP32 on P4, P100, T4, V100 and A100 (docs/accuracy)"
-CORRECTED = "corrected by a calibration: the part of the learned rate that this GPU reaches is {}"
-UNSEEN = (
-    "no kernels of this GPU were measured: efficiency is that of the measured boards nearest in power limit"
-    " and generation, and the interval wider"
-)
+LEARNED = "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)"
+CORRECTED = "calibrated: of the learned rate this GPU reaches {}"
+UNSEEN = "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
+NOT_LEARNED = "by the roofline, not learned: {}"
 UNKNOWN_GRADIENTS = (
-    "data parallel: the profile has no shapes, so the size of the gradients is unknown and their exchange"
-    " is not counted; record with record_shapes=True"
+    "data parallel: the size of the gradients is unknown and their exchange not counted; record with"
+    " record_shapes=True"
 )
-# Less than this part of the time is not worth a name.
-_LEAST_SHARE = 0.005
 
 
 def method_notes(
     trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
 ) -> list[str]:
     """Which methods and constants the times come from."""
-    used = {time.constant.partition(".")[0] for time in times} - {""}
+    # Recurrent layers run at a part of the rate of products.
+    used = {time.constant.replace("recurrent.", "gemm_fraction.") for time in times} - {""}
     notes = _learned_notes(constants, times)
-    notes += [f"roofline constants, {source}" for source in constants.sources] if used else []
+    notes += [f"roofline constants, {source}" for source in described(constants.origin, used)]
     notes += sorted(_rate_notes(trace, gpu, constants, times))
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
     scaled = [t.op for t in times if t.method is Method.WAVE]
@@ -53,25 +51,20 @@ def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: S
 def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[str]:
     if not any(time.method is Method.LEARNED for time in times):
         return []
-    shares: dict[str, float] = {}
-    total_s = sum(time.time_s for time in times)
-    for time in times:
-        if time.method is Method.ROOFLINE:
-            name = base_name(time.op.name)
-            shares[name] = shares.get(name, 0.0) + time.time_s / total_s
-    learned_s = sum(time.time_s for time in times if time.method is Method.LEARNED)
     reached = [f"{family} {part:.2f}" for family, part in sorted(constants.learned_share.items())]
-    named = [f"{name} {share:.1%}" for name, share in _largest_first(shares) if share >= _LEAST_SHARE]
+    left = _families(times, Method.ROOFLINE)
+    partly = left & _families(times, Method.LEARNED)
+    named = [f"some {family}" if family in partly else str(family) for family in sorted(left)]
     return [
-        f"{learned_s / total_s:.0%} of the time by {LEARNED}",
+        LEARNED,
         *([CORRECTED.format(", ".join(reached))] if reached else []),
         *([] if constants.is_measured else [UNSEEN]),
-        *([f"not learned, by the roofline: {', '.join(named)} of the time"] if named else []),
+        *([NOT_LEARNED.format(", ".join(named))] if named else []),
     ]
 
 
-def _largest_first(shares: dict[str, float]) -> list[tuple[str, float]]:
-    return sorted(shares.items(), key=lambda item: -item[1])
+def _families(times: Sequence[OpTime], method: Method) -> set[Family]:
+    return {time.family for time in times if time.method is method}
 
 
 def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool) -> list[str]:

@@ -49,8 +49,9 @@ def findings(
 
 
 def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[Finding]:
-    for thing in (*offers, *points):
-        price = thing.list_usd_per_h if isinstance(thing, Offer) else thing.usd_per_h
+    priced: list[tuple[Offer | PricePoint, float]] = [(offer, offer.list_usd_per_h) for offer in offers]
+    priced += [(point, point.usd_per_h) for point in points]
+    for thing, price in priced:
         if not price > 0:
             yield _finding(Doubt.NO_PRICE, thing, f"{price:g} USD/h in the {thing.market} market")
 

@@ -40,7 +40,8 @@ class Series:
 
     def median_usd_per_h(self, until: datetime) -> float:
         """The price that half of the time until then was not above."""
-        return spot_quantiles(self.points, until=until).p50
+        found = spot_quantiles(self.points, start=self.points[0].observed_at, end=until)
+        return self.points[-1].usd_per_h if found is None else found.p50
 
 
 def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
@@ -56,9 +57,9 @@ def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
 
 
 def with_quantiles(
-    offers: Sequence[Offer], points: Iterable[PricePoint], until: datetime
+    offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
 ) -> tuple[Offer, ...]:
-    """Spot offers without quantiles of recent prices get them from the history, where there is any."""
+    """Spot offers without quantiles of recent prices get those of the window, where there is a history."""
     by_key: dict[SeriesKey, list[PricePoint]] = {}
     for point in points:
         by_key.setdefault(_key(point), []).append(point)
@@ -67,7 +68,7 @@ def with_quantiles(
         own = by_key.get(_key(offer))
         if offer.market is not Market.SPOT or offer.spot_usd_per_h is not None or not own:
             return offer
-        return replace(offer, spot_usd_per_h=spot_quantiles(own, until=until))
+        return replace(offer, spot_usd_per_h=spot_quantiles(own, start=start, end=end))
 
     return tuple(map(filled, offers))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import re
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from advisor.pricing import OfferQuery, Part, PriceSource
 from advisor.pricing.history import with_quantiles
-from advisor.types import Market, Offer
+from advisor.pricing.source import Credentials
+from advisor.types import Market, Offer, PricePoint
 from advisor.units import DAY_S, HOUR_S
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from advisor.store.prices import Pull
 
 LEASE = "prices refresh"
+CREDENTIALS = "credentials"
+"""Scope under which it is noted that a source would not let us in."""
 # A refresh takes a minute; one that was killed keeps the next from starting no longer than this.
 LEASE_S = 600.0
 # Who has no credentials now will have none in a minute.
@@ -83,6 +87,27 @@ def refresh(
     return tuple(done)
 
 
+def due_sources(
+    sources: Sequence[PriceSource], store: Store, now: datetime, refresh_after_s: float
+) -> tuple[PriceSource, ...]:
+    """Sources to ask again that would let us in; that one would not is noted, so as not to look each time.
+
+    Raises:
+        StoreError: the database cannot be read or written.
+    """
+    from advisor.store.prices import pulls, save_failure
+
+    due = []
+    for source in sources:
+        if not is_due(pulls(store, source.name), now, refresh_after_s):
+            continue
+        if source.credentials() is Credentials.MISSING:
+            save_failure(store, source.name, CREDENTIALS, "no credentials found", now)
+        else:
+            due.append(source)
+    return tuple(due)
+
+
 def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float) -> bool:
     """Whether a source should be asked again: its newest prices are old, and no attempt failed just now.
 
@@ -102,35 +127,47 @@ def _age_s(moment: datetime, now: datetime) -> float:
 def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     from advisor.store.prices import save_failure, save_part
 
+    offers = tuple(offer for offer in part.offers if _is_priced(offer.usd_per_h))
+    history = tuple(point for point in part.history if _is_priced(point.usd_per_h))
+    num_lost = len(part.offers) - len(offers)
+    gaps = (*part.gaps, *([f"{num_lost} offers without a price above 0 left out"] if num_lost else []))
     if part.failure is not None:
         save_failure(store, source, part.scope, part.failure, at)
     else:
-        save_part(store, source, part.scope, _with_quantiles(store, part, at), part.history, part.gaps, at)
+        filled = _with_quantiles(store, offers, history, at)
+        save_part(store, source, part.scope, filled, history, gaps, at)
     return Kept(
         source=source,
         scope=part.scope,
-        num_offers=len(part.offers),
-        num_points=len(part.history),
-        gaps=part.gaps,
+        num_offers=len(offers),
+        num_points=len(history),
+        gaps=gaps,
         failure=part.failure,
     )
 
 
-def _with_quantiles(store: Store, part: Part, at: datetime) -> tuple[Offer, ...]:
-    """The part's offers; spot ones whose source gives no quantiles get them from what is remembered."""
-    bare = [o for o in part.offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
+def _is_priced(usd_per_h: float) -> bool:
+    return 0 < usd_per_h < math.inf
+
+
+def _with_quantiles(
+    store: Store, offers: tuple[Offer, ...], history: Sequence[PricePoint], at: datetime
+) -> tuple[Offer, ...]:
+    """Spot offers whose source gives no quantiles get them from what is remembered."""
+    bare = [o for o in offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
     if not bare:
-        return part.offers
+        return offers
     from advisor.store.prices import price_points
 
+    start = at - timedelta(seconds=RECENT_S)
     points = price_points(
         store,
         providers=tuple({offer.provider for offer in bare}),
         regions=tuple({offer.region for offer in bare}),
         markets=(Market.SPOT,),
-        since=at - timedelta(seconds=RECENT_S),
+        since=start,
     )
-    return with_quantiles(part.offers, (*points, *part.history), at)
+    return with_quantiles(offers, (*points, *history), start=start, end=at)
 
 
 def _holder() -> str:

@@ -120,10 +120,19 @@ def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
 
 
 def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
-    """The file of instance types and the price files of a folder, or the shipped ones."""
+    """The file of instance types and the price files of a folder, or the shipped ones.
+
+    Raises:
+        CatalogError: the folder has no price file.
+    """
     if folder is None:
         return catalog_path("instances.csv"), tuple(catalog_path(name) for name in PRICE_FILES)
-    return folder / "instances.csv", tuple(sorted((folder / "prices").glob("*.csv")))
+    prices = tuple(sorted((folder / "prices").glob("*.csv")))
+    if not prices:
+        raise CatalogError(
+            f"there is no price file such as {folder / 'prices' / 'aws.csv'}: name another folder."
+        )
+    return folder / "instances.csv", prices
 
 
 def _changed_at(path: Path) -> int | None:
@@ -159,7 +168,7 @@ def read_instances(path: Path) -> dict[InstanceKey, InstanceType]:
             raise ValueError(f"{key[1]!r} is listed twice")
         types[key] = instance
 
-    _read_rows(path, INSTANCE_COLUMNS, read_row)
+    read_rows(path, INSTANCE_COLUMNS, read_row)
     return types
 
 
@@ -180,11 +189,16 @@ def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> li
         seen.add(key)
         offers.append(_offer(row, instances))
 
-    _read_rows(path, PRICE_COLUMNS, read_row)
+    read_rows(path, PRICE_COLUMNS, read_row)
     return offers
 
 
-def _read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
+    """Hands each row of a catalog file to ``read_row``, which raises ValueError for one that cannot be.
+
+    Raises:
+        CatalogError: the file is missing, has other columns or a broken row; it names file and line.
+    """
     line = 1
     try:
         with path.open(encoding="utf-8", newline="") as file:

@@ -17,6 +17,8 @@ from advisor.pricing.query import OfferQuery
 from advisor.types import Market, Offer, PricePoint
 
 GROUP = "advisor.price_sources"
+ANYWHERE = "any"
+"""The region of an offer that holds everywhere."""
 
 
 class Credentials(StrEnum):
@@ -95,6 +97,7 @@ class PriceSource(Protocol):
 
         Raises:
             CatalogError: the data of a source that is not live cannot be read.
+            ConfigError: the same of files that the user wrote.
         """
         ...
 

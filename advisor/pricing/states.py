@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from advisor.pricing.refresh import LEASE_S
 from advisor.pricing.source import Credentials, PriceSource, freshness_of
 
 if TYPE_CHECKING:
@@ -62,12 +63,17 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
     from advisor.store.prices import pulls
 
-    told = []
-    for pull in pulls(store, name):
-        told += [f"{pull.scope}: {gap}" for gap in pull.gaps]
-        is_failed = pull.failed_at is not None and (
-            pull.succeeded_at is None or pull.failed_at > pull.succeeded_at
-        )
-        if is_failed and pull.failed_at is not None:
+    found = pulls(store, name)
+    told = [f"{pull.scope}: {gap}" for pull in found for gap in pull.gaps]
+    newest = max((pull.succeeded_at for pull in found if pull.succeeded_at is not None), default=None)
+    for pull in found:
+        # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
+        is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
+        if pull.failed_at is not None and not is_over:
             told.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
-    return tuple(told) if told or pulls(store, name) else ("never refreshed",)
+    return tuple(told) if found else ("never refreshed",)
+
+
+def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
+    """Whether it failed in an earlier refresh than that of the newest success."""
+    return failed_at is None or (newest - failed_at).total_seconds() > LEASE_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.devices import Device, detect_devices
+from advisor.devices import Device, detect_device, detect_devices
 from advisor.errors import GpuUnusableError, InputError
 from advisor.units import format_bytes
 
@@ -41,10 +41,10 @@ def why_first_is_busy(environment: Mapping[str, str]) -> str | None:
 
 def first_device(environment: Mapping[str, str]) -> Device | None:
     """The GPU that a script would get, as nvidia-smi tells; None where it tells nothing."""
-    devices = detect_devices()
-    # Names such as GPU-8932f937 are left to CUDA.
     first = first_visible(environment)
-    index = int(first) if first.isdigit() else 0
+    if not first.isdigit():
+        return detect_device(first) if first else None
+    devices, index = detect_devices(), int(first)
     return devices[index] if index < len(devices) else None
 
 

@@ -104,6 +104,16 @@ def _print_table(
     console().print(table)
 
 
+def print_wrapped(title: str, lines: Sequence[str]) -> None:
+    """A title and indented lines to stdout, broken where the terminal ends."""
+    import textwrap
+
+    width = console().width
+    print(title)
+    for line in lines:
+        print(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    "))
+
+
 def console() -> Any:
     """stdout: colours on a terminal (NO_COLOR is honoured), no cut columns in a file or a pipe."""
     from rich.console import Console

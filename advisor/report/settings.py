@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,17 +14,29 @@ from advisor.settings import ClusterSettings, Settings, setting_names
 
 COLUMNS = ("Setting", "Value", "Set by")
 DEFAULT = "default"
+HIDDEN = "***"
+
+_SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
+_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:)\S*(?=@)|([?&]password=)[^&\s]*")
 
 
 def print_settings(config: Config, output: Format) -> None:
-    """Every setting with its value and origin."""
-    values = config.settings.model_dump(mode="json")
+    """Every setting with its value and origin; passwords and options named like secrets are hidden."""
+    values = _without_secrets(config.settings.model_dump(mode="json"))
     found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
     if output is Format.JSON:
         body = {name: {"value": value, "origin": origin} for name, value, origin in found}
         print(to_json({"settings": body, "warnings": config.warnings}))
         return
-    print_rows(COLUMNS, [[name, _text(value), origin] for name, value, origin in found], output)
+    print_rows(COLUMNS, [[name, _in_words(name, value), origin] for name, value, origin in found], output)
+
+
+def _without_secrets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: HIDDEN if _SECRET_NAME.search(k) else _without_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    return _PASSWORD_IN_URL.sub(rf"\g<1>\g<2>{HIDDEN}", value) if isinstance(value, str) else value
 
 
 def _lookup(values: dict[str, Any], name: str) -> Any:
@@ -35,13 +48,19 @@ def _origin(config: Config, name: str) -> str:
     return config.origins.get(name, DEFAULT)
 
 
+def _in_words(name: str, value: Any) -> str:
+    if name == "clusters":
+        return ", ".join(f"{c['name']} ({c['num_gpus']} x {c['gpu']})" for c in value) or "none"
+    return _text(value)
+
+
 def _text(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, list):
         return ", ".join(_text(item) for item in value) or "none"
     if isinstance(value, dict):
-        return f"{value['name']} ({value['num_gpus']} x {value['gpu']})"
+        return "; ".join(f"{key}: {_text(item)}" for key, item in value.items()) or "none"
     return str(value)
 
 

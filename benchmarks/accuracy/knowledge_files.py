@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from advisor.errors import InputError
 from advisor.gpus import resolve_gpu
-from advisor.predict.knowledge import CONSTANTS, NETWORKS
+from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
 
 HASHES = "SHA256SUMS"
+AS_SHIPPED = "as shipped"
+# How the folds of advisor.predict.training are called in tables.
+_FOLDS = {"all": "all kernels", "five": "training-split kernels of five GPUs"}
+_WITHOUT = "without:"
 
 
 def group(folder: Path) -> list[Path]:
@@ -28,6 +33,25 @@ def by_name(folders: Sequence[Path]) -> dict[str, Path]:
     """Folders by the last part of their path, or by all of it where that is not one folder's alone."""
     names = {folder.name for folder in folders}
     return {folder.name if len(names) == len(folders) else str(folder): folder for folder in folders}
+
+
+def described(folders: Mapping[str, Path]) -> str:
+    """What knowledge was trained on, in words, as the cards beside it say; by name where there is none.
+
+    Args:
+        folders: by name.
+    """
+    return " and ".join(dict.fromkeys(_training(name, folder / CARD) for name, folder in folders.items()))
+
+
+def _training(name: str, card: Path) -> str:
+    try:
+        fold = str(json.loads(card.read_text(encoding="utf-8"))["fold"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"knowledge {name!r}"
+    if fold.startswith(_WITHOUT):
+        return f"trained on training-split kernels without the {fold.removeprefix(_WITHOUT)}"
+    return f"trained on {_FOLDS.get(fold, f'fold {fold!r}')}"
 
 
 def left_out_groups(folder: Path) -> dict[str, dict[str, Path]]:

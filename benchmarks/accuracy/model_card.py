@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.predict.knowledge import CARD
-from benchmarks.accuracy.knowledge_files import hashes
+from benchmarks.accuracy.knowledge_files import AS_SHIPPED, hashes
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.tables import markdown
 
@@ -70,13 +70,10 @@ def model_card(results: Results, folder: Path) -> str:
 
 
 def _errors(results: Results) -> list[list[str]]:
-    evaluations = {
-        "trained on training-split kernels of five GPUs": results.end_to_end["summary"],
-        "as shipped": results.shipped,
-    }
+    evaluations = [(results.evaluated, results.end_to_end["summary"]), (AS_SHIPPED, results.shipped)]
     return [
         _line(f"{name}, {group}", found[group]["advisor"])
-        for name, found in evaluations.items()
+        for name, found in evaluations
         for group in ("all", "clean")
         if group in found
     ]

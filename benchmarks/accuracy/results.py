@@ -22,6 +22,7 @@ class Results:
         command: as typed.
         date: the day of the run.
         hashes: file -> SHA-256, by knowledge.
+        evaluated: what ``end_to_end`` is of, in words.
         end_to_end: ``rows``, ``by_knowledge`` and ``summary``.
         shipped: the summary of what ships, where something else was evaluated.
         kernels: of single operators, the mean over seeds.
@@ -33,6 +34,7 @@ class Results:
     command: str
     date: str
     hashes: Mapping[str, Mapping[str, str]]
+    evaluated: str
     end_to_end: Mapping[str, Any]
     shipped: Mapping[str, Any] = field(default_factory=dict)
     kernels: Sequence[KernelErrors] = ()

@@ -19,7 +19,7 @@ from advisor.predict.training.overhead import floors_of
 from advisor.types import GpuSpec, Op, Trace
 from benchmarks.accuracy.calibration import calibrated
 from benchmarks.accuracy.end_to_end import evaluate
-from benchmarks.accuracy.knowledge_files import by_name, group, hashes, left_out_groups
+from benchmarks.accuracy.knowledge_files import AS_SHIPPED, by_name, described, group, hashes, left_out_groups
 from benchmarks.accuracy.label_noise import CLEAN, LabelNoise, noise_of
 from benchmarks.accuracy.left_out import MeasuredKernels, leave_one_out
 from benchmarks.accuracy.models import Workload, traces_of
@@ -80,6 +80,7 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         command=command,
         date=date,
         hashes=_hashes(folders, without),
+        evaluated=described(folders) if inputs.knowledge else AS_SHIPPED,
         end_to_end=end_to_end,
         shipped=evaluate(rows, traces, {SHIPPED: shipped()}, noise)["summary"] if inputs.knowledge else {},
         kernels=errors_of_seeds(kernels.samples, members.values(), kernels.floors_s) if kernels else [],

@@ -171,6 +171,33 @@ def test_predict_all_gpus_as_a_table(shell: Shell) -> None:
     assert "MI300X" not in answer.out
 
 
+def test_predict_warns_of_gpus_that_pytorch_has_left(shell: Shell) -> None:
+    write_trace(make_trace(warnings=("of the trace",)), shell.folder / "t.json")
+    answer = shell.run("predict", "t.json", "--gpu", "K80:1,2", "--gpu", "T4", "--json")
+    assert answer.code == 0
+    own, old = answer.document["warnings"]
+    assert own == "of the trace"
+    assert old.startswith("K80: no PyTorch 2 build for CUDA 12 or later runs on compute capability 3.7")
+    assert [f"warning: {own}", f"warning: {old}"] == answer.err.splitlines()
+    assert "K80" not in shell.run("predict", "t.json", "--gpu", "T4").err
+    assert "K80" in shell.run("predict", "t.json").err
+
+
+def test_predict_tells_methods_and_assumptions_on_stdout(shell: Shell) -> None:
+    write_trace(make_trace(warnings=("of the trace",)), shell.folder / "t.json")
+    for columns in (80, 120):
+        answer = shell.run("predict", "t.json", "-g", "T4", "-g", "H100-SXM-80GB:1,8", COLUMNS=str(columns))
+        assert answer.err == "warning: of the trace\n"
+        assert max(map(len, answer.out.splitlines())) <= columns
+        table, _, below = answer.out.partition("What the estimates rest on\n")
+        assert "How" in table
+        assert "roofline" in table
+        text = " ".join(below.split())
+        assert text.count("each kernel takes 2 us or more") == 1
+        assert "data parallel: ring all-reduce" in text
+        assert "[H100-SXM-80GB:8]" in text
+
+
 # --- settings ---------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,8 @@ def test_a_python_without_torch(shell):
         (("--quick", "--full"), "either --quick or --full"),
         (("--only", "gems"), "no family 'gems'"),
         (("--only", "gems"), "Did you mean 'gemm'"),
+        (("--only", ""), "--only takes no family ''"),
+        (("--only", "gemm,"), "--only takes no family ''"),
         (("--backend", "fake"), "'cuda', 'cpu'"),
         (("--backend", "cpu", "--out", "no/k.jsonl"), "there is no folder 'no'"),
         (("--backend", "cpu", "--out", "k.gz"), "run gzip afterwards"),
@@ -136,6 +138,33 @@ def test_wrong_in_the_usual_ways(shell, arguments, words):
     answer = shell.run("measure", *arguments)
     assert answer.code == 2
     assert words in " ".join(answer.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("/dev/full", "'/dev/full' is no file that can be kept: choose another with --out"),
+        ("empty.jsonl", "'empty.jsonl' is not a recording of advisor measure but empty: delete it"),
+        ("folder", "'folder' is a folder: name a file in it with --out, such as 'folder/kernels.jsonl'"),
+        ("pipe", "'pipe' is no file that can be kept"),
+    ],
+)
+def test_what_is_there_already_is_told_in_a_line(shell, out, words):
+    shell.write("empty.jsonl", "")
+    (shell.folder / "folder").mkdir()
+    os.mkfifo(shell.folder / "pipe")
+    answer = shell.run(*FEW, "--out", out)
+    assert_plain_error(answer, 2, f"error: {words}")
+    assert answer.err.count("\n") == 1
+    assert answer.out == ""
+    assert (shell.folder / "empty.jsonl").read_bytes() == b""
+
+
+def test_calibrating_from_no_recording(shell):
+    shell.write("empty.jsonl", "")
+    assert_plain_error(shell.run("calibrate", "--from", "empty.jsonl"), 2, "but empty: delete it")
+    assert_plain_error(shell.run("calibrate", "--from", "/dev/zero"), 2, "is a device and no recording")
+    assert_plain_error(shell.run("calibrate", "--from", "."), 2, "Is a directory")
 
 
 def test_a_busy_gpu_is_left_alone(shell):
@@ -198,7 +227,8 @@ def test_constants_of_a_recording_change_the_predictions(shell, recording):
     assert Path(found["path"]).is_file()
     assert l4_ms(shell) > 1.5 * before_ms
     explained = shell.run("predict", "trace.json", "--gpu", "L4", "--json").out
-    assert "calibrated on this machine, 2026-11-21, driver 580.1, torch 2.13.0" in explained
+    assert "calibrated from a recording, 2026-11-21, driver 580.1, torch 2.13.0" in explained
+    assert "calibrated on this machine" not in explained
 
 
 def test_the_table_shows_before_and_after(shell, recording):
@@ -226,6 +256,12 @@ def test_what_is_refused(shell):
     assert not list(shell.folder.rglob("*.toml"))
 
 
+def test_a_recording_needs_no_interpreter(shell, recording):
+    answer = shell.run("calibrate", "--from", "l4.jsonl", "--python", sys.executable)
+    assert_plain_error(answer, 2, "'l4.jsonl' was measured already", "--python", "--from")
+    assert not list(shell.folder.rglob("*.toml"))
+
+
 def test_an_unknown_gpu_is_told_before_anything_is_measured(shell):
     path = with_nvidia_smi(shell, "NVIDIA Z9, 23034, 1, 0")
     assert_plain_error(shell.run("calibrate", PATH=path), 2, "'NVIDIA Z9' is not in the catalog")
@@ -241,7 +277,20 @@ def test_the_doctor_knows_of_calibrations(shell, recording):
     assert (found()["state"], "advisor calibrate" in found()["detail"]) == ("note", True)
     assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
     assert found()["state"] == "ok"
-    assert "calibrated on this machine, 2026-11-21" in found()["detail"]
+    assert "L4 calibrated from a recording, 2026-11-21" in found()["detail"]
+
+
+def test_the_doctor_lists_calibrations_of_gpus_that_are_not_here(shell, recording):
+    assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
+    assert "L4 calibrated from a recording, 2026-11-21, driver 580.1" in shell.run("doctor", "--json").out
+    (path,) = shell.folder.rglob("L4.toml")
+    path.write_text("source = 'mine'")
+    answer = shell.run("doctor", "--json")
+    assert_plain_error(answer, 1, "not in working order: calibration")
+    check = next(check for check in answer.document["checks"] if check["name"] == "calibration")
+    assert check["state"] == "broken"
+    assert "L4.toml" in check["detail"]
+    assert "Delete it" in check["detail"]
 
 
 def test_a_broken_calibration_is_told_by_all(shell, recording):

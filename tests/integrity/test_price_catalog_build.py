@@ -106,8 +106,8 @@ def test_a_price_that_is_there_twice_stops_the_build() -> None:
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
     write(rows_of(price(), price("0.5", SPOT)), tmp_path)
-    source = SnapshotSource(tmp_path / "instances.csv", [tmp_path / n for n in PRICE_FILES])
-    assert [offer.usd_per_h for offer in source.offers(OfferQuery())] == [1.0, 0.5]
+    parts = SnapshotSource(tmp_path).offers(OfferQuery())
+    assert [offer.usd_per_h for part in parts for offer in part.offers] == [1.0, 0.5]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["instances.csv", "prices"]
 
 

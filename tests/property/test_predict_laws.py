@@ -46,7 +46,7 @@ CONSTANTS = FittedConstants(
     gemm_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8"), 0.7),
     conv_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8"), 0.6),
     measured=frozenset(),
-    sources=(),
+    origin={},
 )
 
 

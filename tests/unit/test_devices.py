@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.devices import MIB, detect_devices, device_state, parse_devices
+from advisor.devices import MIB, detect_device, detect_devices, device_state, parse_devices
 from advisor.gpus import resolve_gpu
 
 
@@ -49,6 +49,22 @@ def test_a_broken_driver_means_no_gpu(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect_devices() == ()
+
+
+def test_one_card_is_asked_for_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    found = detect_device("GPU-8932f937 ; x")
+    assert found is not None
+    assert found.utilization == 0.5
+    assert "--id=GPU-8932f937 ; x" in (tmp_path / "asked").read_text()
+
+
+@pytest.mark.parametrize("body", ["exit 6", "echo 'No devices were found'"])
+def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    fake_program(tmp_path, body)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert detect_device("GPU-8932f937") is None
 
 
 # --- What times depend on ------------------------------------------------------------------------

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from advisor.gpus import load_gpus, resolve_gpu
-from recommender.software import capability, changes, is_unsupported
+from recommender.software import capability, changes, is_unsupported, why_unsupported
 from tests.builders import make_offer, make_plan
 
 
 @pytest.mark.parametrize(("name", "unsupported"), [("K80", True), ("M60", False), ("T4", False)])
 def test_kepler_is_gone(name: str, unsupported: bool) -> None:
     assert is_unsupported(resolve_gpu(name)) == unsupported
+    assert (why_unsupported(resolve_gpu(name)) is not None) == unsupported
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from advisor.predict.learned.network import Network
 from advisor.predict.training.fit import MEMBERS
 from advisor.predict.training.samples import Samples
 
+_NEUSIGHT = "NeuSight kernel measurements (ASPLOS'25, MIT licence, commit 6945927)"
+
 
 def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: int) -> str:
     """JSON: fold, seed, rows by GPU, kind and split, parameters by family, versions."""
@@ -21,12 +23,17 @@ def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: 
         "fold": fold,
         "seed": seed,
         "members": MEMBERS,
-        "source": "NeuSight kernel measurements (ASPLOS'25, MIT licence, commit 6945927)",
+        "source": _source(samples),
         "rows": dict(zip(names.tolist(), counts.tolist(), strict=True)),
         "parameters": {family: _parameters(network) for family, network in sorted(networks.items())},
         "torch": torch.__version__,
     }
     return json.dumps(facts, indent=1) + "\n"
+
+
+def _source(samples: Samples) -> str:
+    recorded = sorted(set(samples.gpus[samples.is_recorded].tolist()))
+    return " and ".join([_NEUSIGHT, *([f"recordings of {', '.join(recorded)}"] if recorded else [])])
 
 
 def _parameters(network: Network) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -59,15 +60,22 @@ def _fraction(samples: Samples, gpu: str, constant: str) -> float | None:
         return None
 
 
-def render(fitted: Constants) -> str:
-    """The TOML text: fitted tables, then what is assumed until somebody measures it."""
+def render(fitted: Constants, measured: Iterable[str] = ()) -> str:
+    """The TOML text: fitted tables, then what is assumed until somebody measures it.
+
+    Args:
+        fitted: by GPU.
+        measured: GPUs whose kernels were learned from, which get a table even where they tell no constant.
+    """
+    tables: Constants = {gpu: {} for gpu in measured} | fitted
     lines = [
         "# Written by python -m advisor.predict.training: what GPUs reach of their data sheets. Do not edit.",
         "# Fitted to NeuSight's published kernel measurements (ASPLOS'25, MIT licence, commit 6945927;",
         "# PyTorch 2.1.0, cuDNN 8.9.2, CUDA 12.1, true FP32).",
     ]
-    lines += [] if fitted else ["", "[gpu]"]
-    for gpu, constants in fitted.items():
-        lines += ["", f'[gpu."{gpu}"]', 'source = "fitted to NeuSight kernel measurements"']
+    lines += [] if tables else ["", "[gpu]"]
+    for gpu, constants in sorted(tables.items()):
+        source = "fitted to NeuSight kernel measurements" if constants else "kernels measured, none fitted"
+        lines += ["", f'[gpu."{gpu}"]', f'source = "{source}"']
         lines += [f"{name} = {value:.3f}" for name, value in constants.items()]
     return "\n".join([*lines, "", _ASSUMED.read_text(encoding="utf-8")])

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
-from advisor.predict.training.overhead import EVENT_SHARE
 
 MEMBERS = 4
 UNITS = 96
@@ -40,6 +39,7 @@ class Table:
         features: [N, F], the board's included.
         compute_s, memory_s: work over the data sheet's rates, [N].
         floor_s: of the measurement, [N].
+        event_share: the part of it that comes with the kernel's time, [N].
         time_s: measured, [N].
         weight: of each call in the loss, [N].
     """
@@ -48,6 +48,7 @@ class Table:
     compute_s: NDArray[np.float64]
     memory_s: NDArray[np.float64]
     floor_s: NDArray[np.float64]
+    event_share: NDArray[np.float64]
     time_s: NDArray[np.float64]
     weight: NDArray[np.float64]
 
@@ -87,9 +88,10 @@ def fit(table: Table, *, seed: int, steps: int, say: Say) -> Network:
     mean, scale = table.features.mean(axis=0), table.features.std(axis=0) + np.float32(1e-6)
     ensemble = _Ensemble(table.features.shape[1], generator)
     inputs = torch.from_numpy((table.features - mean) / scale)
-    columns = [
-        _tensor(c) for c in (table.compute_s, table.memory_s, table.floor_s, table.time_s, table.weight)
-    ]
+    numbers = (
+        table.compute_s, table.memory_s, table.floor_s, table.event_share, table.time_s, table.weight
+    )  # fmt: skip
+    columns = [_tensor(column) for column in numbers]
     _train(ensemble, inputs, columns, generator, steps, say)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
@@ -126,11 +128,12 @@ def _loss(
     compute_s: torch.Tensor,
     memory_s: torch.Tensor,
     floor_s: torch.Tensor,
+    event_share: torch.Tensor,
     time_s: torch.Tensor,
     weight: torch.Tensor,
 ) -> torch.Tensor:
     kernel_s = compute_s * outputs[..., 0].exp() + memory_s * outputs[..., 1].exp()
-    bounds = torch.stack([(EVENT_SHARE * floor_s + kernel_s).log(), floor_s.log().expand_as(kernel_s)])
+    bounds = torch.stack([(event_share * floor_s + kernel_s).log(), floor_s.log().expand_as(kernel_s)])
     residual = torch.logsumexp(_SHARPNESS * bounds, 0) / _SHARPNESS - time_s.log()
     huber = torch.nn.functional.huber_loss(
         residual, torch.zeros_like(residual), delta=_HUBER, reduction="none"

@@ -3,6 +3,9 @@
 Launches are queued, so a measured call takes ``max(floor, event + kernel)``: the host's interval between two
 calls, or the kernel and its events. NeuSight's element-wise kernels, fitted with both free, have an event
 overhead of 0.4 to 0.5 of the floor on every GPU; it is taken as 0.45.
+
+Recordings of ``advisor measure`` are timed without the host: what a call measures is its launch and its
+kernel, ``KERNEL_FLOOR_S + kernel``, as predictions add them up.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.predict.roofline import KERNEL_FLOOR_S
 from advisor.predict.training.samples import Samples
 
 EVENT_SHARE = 0.45
@@ -26,8 +30,19 @@ def floors_of(samples: Samples) -> Floors:
 
     A kind whose smallest call is large (convolutions) shows no floor of its own and gets at most twice its
     GPU's typical one; a GPU without a training split gets the typical one of the others, since the host is
-    most of it.
+    most of it. Recorded kinds have the launch alone, and tell nothing about the others.
     """
+    recorded = samples.is_recorded
+    pairs = set(zip(samples.gpus[recorded].tolist(), samples.kinds[recorded].tolist(), strict=True))
+    return _host_floors(samples.where(~recorded)) | dict.fromkeys(pairs, KERNEL_FLOOR_S)
+
+
+def event_shares(samples: Samples) -> Floats:
+    """The part of its floor that a call measures beside its kernel, [N]."""
+    return np.where(samples.is_recorded, 1.0, EVENT_SHARE)
+
+
+def _host_floors(samples: Samples) -> dict[tuple[str, str], float]:
     shortest: dict[str, dict[str, float]] = {}
     in_training = samples.splits == "train"
     for gpu, kind in sorted(set(zip(samples.gpus.tolist(), samples.kinds.tolist(), strict=True))):

@@ -11,7 +11,7 @@ from advisor.errors import RecordingError
 from advisor.predict.families import Family, base_name, family_of
 from advisor.predict.learned.shapes import shape_of
 from advisor.predict.roofline import wanted_rate
-from advisor.predict.training.samples import Samples
+from advisor.predict.training.samples import RECORDED, Samples
 from advisor.recording_io import Measurement, read_recording
 
 _COMPUTE = (Family.GEMM, Family.CONV)
@@ -38,7 +38,7 @@ def _samples(path: Path) -> Samples:
         ops=tuple(kernel.op for kernel in used),
         gpus=np.full(len(used), gpu),
         time_s=np.array([kernel.time_s for kernel in used]),
-        kinds=np.array([f"recorded {base_name(kernel.op.name)}" for kernel in used]),
+        kinds=np.array([f"{RECORDED}{base_name(kernel.op.name)}" for kernel in used]),
         splits=np.full(len(used), "train"),
     )
 

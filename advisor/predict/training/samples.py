@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from advisor.types import Op
 
+# How the kinds of advisor measure's recordings begin: timed on the device, which the host was ahead of.
+RECORDED = "recorded "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
@@ -17,7 +20,7 @@ class Samples:
     Attributes:
         ops: what ran, as a profile would record it; equal calls share one value.
         gpus: names of the catalog.
-        time_s: as measured, launch and event overhead included.
+        time_s: as measured, launch and event overhead included; of recorded kinds the launch alone.
         kinds: the recording's own name of the operator, such as ``"linear"``.
         splits: ``"train"`` or ``"test"``.
     """
@@ -27,6 +30,11 @@ class Samples:
     time_s: NDArray[np.float64]
     kinds: NDArray[np.str_]
     splits: NDArray[np.str_]
+
+    @property
+    def is_recorded(self) -> NDArray[np.bool_]:
+        """Which calls are of recordings, [N]."""
+        return np.asarray(np.char.startswith(self.kinds, RECORDED))
 
     def where(self, chosen: NDArray[np.bool_]) -> Samples:
         """The chosen calls, in the same order."""

@@ -11,7 +11,7 @@ from advisor.gpus import load_gpus
 from advisor.predict.learned.model import Calls, board_features, grouped
 from advisor.predict.learned.shapes import GEMM
 from advisor.predict.training.fit import Table
-from advisor.predict.training.overhead import floors_of
+from advisor.predict.training.overhead import event_shares, floors_of
 from advisor.predict.training.samples import Samples
 
 # Outputs of 16,384 columns or more ran at a quarter of the rate on Pascal when kernels were measured alone,
@@ -30,6 +30,7 @@ def tables(samples: Samples) -> Mapping[str, Table]:
     where = np.array([place[id(op)] for op in samples.ops])
     floors = floors_of(samples)
     floor_s = np.array([floors[key] for key in zip(samples.gpus, samples.kinds, strict=True)])
+    event_share = event_shares(samples)
     found = {}
     for calls in grouped(tuple(distinct.values())):
         row_of = np.full(len(distinct), -1)
@@ -46,6 +47,7 @@ def tables(samples: Samples) -> Mapping[str, Table]:
             compute_s=calls.flops[rows] / peak_flops_per_s,
             memory_s=calls.num_bytes[rows] / bytes_per_s,
             floor_s=floor_s[chosen],
+            event_share=event_share[chosen],
             time_s=samples.time_s[chosen],
             weight=_weights(samples.kinds[chosen], samples.splits[chosen]),
         )

@@ -135,6 +135,7 @@ def _existing(path: Path, backend: str) -> Recording | None:
     if not path.exists():
         _check_place(path)
         return None
+    _check_is_file(path)
     recording = read_recording(path)
     if recording.header.backend != backend:
         raise RecordingError(
@@ -150,6 +151,15 @@ def _check_can_grow(path: Path) -> None:
             f"{str(path)!r} is gzipped and not complete, and nothing can be added to it: gunzip it first, or"
             " choose another file with --out."
         )
+
+
+def _check_is_file(path: Path) -> None:
+    if path.is_dir():
+        example = str(path / "kernels.jsonl")
+        raise RecordingError(f"{str(path)!r} is a folder: name a file in it with --out, such as {example!r}.")
+    # Devices have no end to read to, and pipes nothing to continue.
+    if not path.is_file():
+        raise RecordingError(f"{str(path)!r} is no file that can be kept: choose another with --out.")
 
 
 def _check_place(path: Path) -> None:

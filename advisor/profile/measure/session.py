@@ -52,7 +52,7 @@ def measure(
     Raises:
         InputError: no such interpreter, or no torch in it.
         RecordingError: the file is another's, of another device, or cannot be written.
-        GpuUnusableError: there is no GPU, or others work on it.
+        GpuUnusableError: there is no GPU, others work on it, or its memory is full.
         ProfileError: the measuring process failed.
         KeyboardInterrupt: passed on; what was measured is in the file.
     """
@@ -155,6 +155,12 @@ def _failure(
         return GpuUnusableError(
             f"{message}, so there is nothing to measure. advisor measure --backend cpu tries it out,"
             " without use for predictions; another interpreter is named with --python."
+        )
+    if status == "full_device":
+        return GpuUnusableError(
+            f"the device has no memory left for a product of two matrices ({message}): others use it, or it"
+            " is too small. End what runs there (nvidia-smi lists it) or choose another GPU with"
+            " CUDA_VISIBLE_DEVICES, and repeat the command."
         )
     if status == "lost_device":
         return GpuUnusableError(

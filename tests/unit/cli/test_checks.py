@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +19,7 @@ from advisor.cli import checks
 from advisor.config import Config
 from advisor.errors import CatalogError
 from advisor.gpus import load_gpus
-from advisor.predict.calibration_files import write_calibration
+from advisor.predict.calibration_files import RECORDED, write_calibration
 from advisor.pricing import Offers
 from advisor.settings import Settings
 from tests.builders import make_offer
@@ -94,7 +94,7 @@ def test_the_catalog_is_counted():
 
 @pytest.mark.parametrize(("warnings", "state"), [((), "ok"), (("old",), "note")])
 def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
-    offers = tuple(make_offer(retrieved_at=date(2026, month, 1)) for month in (3, 9, 6))
+    offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
     monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
     found = checks._prices()
     assert found.state == state
@@ -208,17 +208,47 @@ def test_a_calibration_is_told_with_its_source(data_home, monkeypatch):
     assert (found.state, found.detail) == ("ok", "T4 calibrated on this machine, 2026-11-21")
 
 
-def test_a_broken_calibration_is_told(data_home, monkeypatch):
-    with_cards(monkeypatch, "Tesla T4")
+def test_calibrations_of_gpus_elsewhere_are_told_too(data_home, monkeypatch):
+    with_cards(monkeypatch)
+    write_calibration("T4", "2026-11-20", {"streaming_fraction": 0.8})
+    write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8}, where=RECORDED)
+    found = checks._calibration()
+    assert found.state == "ok"
+    assert (
+        found.detail
+        == "L4 calibrated from a recording, 2026-11-21; T4 calibrated on this machine, 2026-11-20"
+    )
+
+
+def test_all_damaged_calibrations_are_told_first_with_what_to_do(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4", "NVIDIA A10G")
     write_calibration("T4", "today", {"streaming_fraction": 7.0})
-    assert checks._guarded(checks._calibration).state == "broken"
+    write_calibration("H100-SXM-80GB", "today", {"streaming_fraction": 0.0})
+    write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert found.state == "broken"
+    first, second, *others = found.detail.split("; ")
+    for text, name in ((first, "H100-SXM-80GB.toml"), (second, "T4.toml")):
+        assert name in text
+        assert "Delete it, and run advisor calibrate again." in text
+    assert others == [
+        "none for A10G: advisor calibrate takes about a minute", "L4 calibrated on this machine, 2026-11-21"
+    ]  # fmt: skip
+
+
+def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monkeypatch):
+    with_cards(monkeypatch)
+    path = write_calibration("Voodoo-5", "today", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert found.state == "note"
+    assert f"{str(path)!r} is not used: delete it" in found.detail
 
 
 # --- All --------------------------------------------------------------------------------------------
 
 
 def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
-    def broken(query: Any, today: Any) -> Any:
+    def broken(query: Any, now: Any) -> Any:
         raise CatalogError("the file is damaged")
 
     monkeypatch.setattr(pricing, "load_offers", broken)

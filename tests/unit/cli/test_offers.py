@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -37,13 +37,13 @@ def cards(monkeypatch) -> list[Device]:
 
 
 @pytest.fixture
-def asked(monkeypatch) -> list[tuple[OfferQuery, date, float | None]]:
+def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
     """Queries that reach the prices; two GPUs in three sizes answer."""
-    queries: list[tuple[OfferQuery, date, float | None]] = []
+    queries: list[tuple[OfferQuery, datetime, float | None]] = []
     offers = tuple(make_offer(gpu, num_gpus=count) for gpu in ("A100-SXM-80GB", "L4") for count in (1, 4, 8))
 
-    def load(query: OfferQuery, *, today: date, max_age_s: float | None) -> Offers:
-        queries.append((query, today, max_age_s))
+    def load(query: OfferQuery, *, now: datetime, max_age_s: float | None) -> Offers:
+        queries.append((query, now, max_age_s))
         return Offers(offers=offers, warnings=("a warning",))
 
     monkeypatch.setattr(pricing, "load_offers", load)

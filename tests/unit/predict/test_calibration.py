@@ -15,7 +15,7 @@ from advisor.gpus import resolve_gpu
 from advisor.predict import calibration
 from advisor.predict.calibrate import FittedConstant, fit_offset
 from advisor.predict.calibration import Calibration, calibrate, calibrated_gpu
-from advisor.predict.constants import constants_for
+from advisor.predict.constants import constants_for, described
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.recording_io import Measurement, Recording
 from tests.recordings import make_header, make_measurement
@@ -77,7 +77,8 @@ def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
     write_calibration("L4", found.source, {fit.name: fit.after for fit in found.constants})
     after = constants_for(L4)
     assert after.measured >= set(KERNELS)
-    assert after.sources[0].startswith("calibrated on this machine, 2026-11-21, driver 580.1, torch 2.13.0: ")
+    source = "calibrated on this machine, 2026-11-21, driver 580.1, torch 2.13.0"
+    assert described(after.origin)[0].startswith(f"{source}: ")
     for kernel in kernels:
         assert op_time(kernel.op, L4, after, kernel.precision).time_s == pytest.approx(
             kernel.time_s, rel=1e-3

@@ -13,11 +13,13 @@ from advisor.errors import CalibrationError, CatalogError
 from advisor.gpus import resolve_gpu
 from advisor.predict.calibration_files import (
     CALIBRATED,
+    RECORDED,
+    calibrated_gpus,
     calibration_path,
     read_calibration,
     write_calibration,
 )
-from advisor.predict.constants import constants_for
+from advisor.predict.constants import constants_for, described
 
 VALUES = {"streaming_fraction": 0.91, "gemm_fraction.fp16": 0.5, "gemm_fraction.bf16": 0.55}
 L4 = resolve_gpu("L4")
@@ -39,6 +41,24 @@ def test_the_file_is_one_a_gpu_in_the_users_folder(data_home: Path) -> None:
     }
 
 
+def test_one_of_a_recording_says_so_and_counts_as_measured_too() -> None:
+    write_calibration("L4", "2026-11-21", VALUES, where=RECORDED)
+    found = constants_for(L4)
+    assert (
+        described(found.origin)[0] == "calibrated from a recording, 2026-11-21: gemm (bf16, fp16), streaming"
+    )
+    assert found.measured >= set(VALUES)
+
+
+def test_those_that_are_there_are_listed(data_home: Path) -> None:
+    assert calibrated_gpus() == ()
+    for gpu in ("T4", "L4"):
+        write_calibration(gpu, "today", VALUES)
+    (data_home / "advisor" / "calibrations" / "folder.toml").mkdir()
+    (data_home / "advisor" / "calibrations" / "notes.txt").write_text("")
+    assert calibrated_gpus() == ("L4", "T4")
+
+
 def test_none_is_none() -> None:
     assert read_calibration("L4") is None
 
@@ -46,7 +66,10 @@ def test_none_is_none() -> None:
 def test_a_newer_one_takes_the_place_of_an_older_one() -> None:
     write_calibration("L4", "first", VALUES)
     write_calibration("L4", "second", {"streaming_fraction": 0.8})
-    assert read_calibration("L4") == {"source": f"{CALIBRATED}, second", "streaming_fraction": 0.8}
+    assert read_calibration("L4") == {
+        "source": "calibrated on this machine, second",
+        "streaming_fraction": 0.8,
+    }
 
 
 def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
@@ -57,7 +80,7 @@ def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
     assert (after.streaming_fraction, after.gemm_fraction["fp16"]) == (0.91, 0.5)
     assert after.measured >= set(VALUES)
     assert after.conv_fraction == before.conv_fraction
-    assert after.sources[0] == f"{CALIBRATED}, today: gemm (bf16, fp16), streaming"
+    assert described(after.origin)[0] == "calibrated on this machine, today: gemm (bf16, fp16), streaming"
 
 
 def test_other_gpus_are_not_touched() -> None:

@@ -10,7 +10,7 @@ import pytest
 from advisor.errors import CatalogError
 from advisor.gpus import load_gpus, resolve_gpu
 from advisor.predict import constants
-from advisor.predict.constants import constants_for
+from advisor.predict.constants import constants_for, described
 from advisor.predict.knowledge import read_knowledge
 from tests.builders import make_gpu
 
@@ -79,7 +79,7 @@ def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
     assert found.gemm_fraction["fp32"] == 0.8
     assert found.measured == {"streaming_fraction"}
     alone = constants_for(resolve_gpu("T4"))
-    assert not any("median" in source for source in alone.sources)
+    assert not any("median" in source for source in alone.origin.values())
 
 
 def test_then_the_architecture_then_any_gpu(install: Install) -> None:
@@ -99,14 +99,23 @@ def test_a_whole_number_is_a_constant_too(install: Install) -> None:
 
 def test_the_sources_name_the_rates_unless_it_is_all_of_them(install: Install) -> None:
     install(TABLES)
-    fitted, assumed, anything = constants_for(resolve_gpu("V100-PCIE-32GB")).sources
+    fitted, assumed, anything = described(constants_for(resolve_gpu("V100-PCIE-32GB")).origin)
     assert fitted.endswith(": conv (fp32), gemm (fp32), streaming")
     assert "Volta" in assumed
     assert assumed.endswith(": gemm (fp16), reduction")
     assert anything.endswith(": conv (fp16)")
     stranger = constants_for(make_gpu(architecture="Unheard-of"))
-    assert len(stranger.sources) == 1
-    assert stranger.sources[0].endswith(": conv, gemm, reduction, streaming")
+    assert described(stranger.origin) == ("assumed for any GPU: conv, gemm, reduction, streaming",)
+
+
+def test_sources_may_be_of_some_constants_alone(install: Install) -> None:
+    install(TABLES)
+    origin = constants_for(resolve_gpu("V100-PCIE-32GB")).origin
+    assert described(origin, {"conv_fraction.fp16"}) == ("assumed for any GPU: conv (fp16)",)
+    fitted, assumed = described(origin, {"streaming_fraction", "reduction_fraction", "gemm_fraction.fp16"})
+    assert fitted == "fitted to measurements on this GPU: streaming"
+    assert assumed == "assumed for Volta: gemm (fp16), reduction"
+    assert described(origin, set()) == ()
 
 
 @pytest.mark.parametrize("text", ["[gpu", "= 1"])
@@ -128,4 +137,4 @@ def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach() -> None:
         assert all(0 < fraction <= 1 for fraction in fractions), spec.name
         assert set(found.gemm_fraction) == set(found.conv_fraction)
         assert {"fp64", "fp32", "fp16_vector", *spec.tensor_flops_per_s} <= set(found.gemm_fraction)
-        assert found.sources
+        assert set(found.origin.values())

@@ -130,6 +130,15 @@ def test_the_note_names_every_figure() -> None:
     assert "1 worker (" in str(input_note(loads(40.0, 1), found))
 
 
+@pytest.mark.parametrize("workers", [0, 8])
+def test_the_assumption_is_the_same_for_all_gpus_that_wait(workers: int) -> None:
+    first, second = (predict(loads(400.0, workers), resolve_gpu(name)) for name in ("T4", "L4"))
+    assert first.loading_s != second.loading_s or not workers
+    assert first.assumptions[0] == second.assumptions[0]
+    assert first.assumptions[0].startswith("input-bound: loading takes")
+    assert input_note(loads(400.0, workers), first) != input_note(loads(400.0, workers), second)
+
+
 def test_without_workers_the_note_proposes_them() -> None:
     slow, quick = estimate(ALONE_S * 2, 0), estimate(ALONE_S / 2, 0)
     assert str(input_note(loads(ALONE_S * 2, 0), slow)).startswith("input-bound: loading takes")

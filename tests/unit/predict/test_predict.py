@@ -90,9 +90,9 @@ def test_constants_are_measured_relatives_or_assumed_and_say_so() -> None:
     assert "streaming_fraction" in constants_for(V100).measured
     sibling = constants_for(resolve_gpu("V100-SXM-16GB"))
     assert sibling.measured == frozenset()
-    assert any("measured Volta" in text for text in sibling.sources)
+    assert any("measured Volta" in text for text in sibling.origin.values())
     hopper = constants_for(resolve_gpu("H100-SXM-80GB"))
-    assert any("assumed" in text for text in hopper.sources)
+    assert any("assumed" in text for text in hopper.origin.values())
 
 
 def test_the_interval_is_wider_where_nothing_was_measured() -> None:

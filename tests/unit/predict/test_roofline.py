@@ -20,7 +20,7 @@ CONSTANTS = FittedConstants(
     gemm_fraction=dict.fromkeys(RATES, 0.5),
     conv_fraction=dict.fromkeys(RATES, 0.25),
     measured=frozenset(),
-    sources=(),
+    origin={},
 )
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 TENSOR = {"tf32": 40e12, "fp16": 80e12, "bf16": 80e12, "fp8": 160e12}

@@ -1,19 +1,19 @@
-"""Offers of all sources: names widened aloud, ages told, stale prices refused on demand."""
+"""Offers of all answers: who has the word, names widened aloud, ages told, old prices refused on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
+import dataclasses
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from advisor.errors import StaleCatalogError, UnknownGpuError
-from advisor.pricing import DERIVED, Freshness, OfferQuery, PriceSource, load_offers
-from advisor.pricing.snapshot import freshness_of
+from advisor.pricing import DERIVED, Answer, OfferQuery, answer_of, load_offers
+from advisor.pricing.snapshot import SnapshotSource
 from advisor.types import Market, Offer
 from advisor.units import DAY_S
 
-TODAY = date(2026, 11, 21)
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def offer(*, gpu: str = "L4", age_days: int = 100, source: str = "test", **changes: str) -> Offer:
@@ -25,36 +25,25 @@ def offer(*, gpu: str = "L4", age_days: int = 100, source: str = "test", **chang
         num_gpus=1,
         market=Market.ON_DEMAND,
         list_usd_per_h=1.0,
-        retrieved_at=date.fromordinal(TODAY.toordinal() - age_days),
+        retrieved_at=NOW - timedelta(days=age_days),
         source=source,
         **values,
     )
 
 
-class FixedSource:
-    """A price source of given offers."""
-
-    name = "fixed"
-
-    def __init__(self, *offers: Offer) -> None:
-        self._offers = offers
-
-    def offers(self, query: OfferQuery) -> Sequence[Offer]:
-        return tuple(filter(query.matches, self._offers))
-
-    def freshness(self) -> Sequence[Freshness]:
-        return freshness_of(self._offers)
+def answer(*offers: Offer, is_live: bool = False) -> Answer:
+    return Answer(source="fixed", is_live=is_live, offers=offers)
 
 
-def test_offers_of_all_sources_are_joined() -> None:
-    sources: list[PriceSource] = [FixedSource(offer()), FixedSource(offer(provider="gcp"))]
-    found = load_offers(OfferQuery(), today=TODAY, sources=sources)
+def test_offers_of_all_answers_are_joined() -> None:
+    answers = [answer(offer()), answer(offer(provider="gcp"))]
+    found = load_offers(OfferQuery(), now=NOW, answers=answers)
     assert [o.provider for o in found.offers] == ["aws", "gcp"]
 
 
 def test_the_age_of_prices_is_told_by_provider() -> None:
-    source = FixedSource(offer(age_days=124), offer(age_days=511), offer(provider="gcp"))
-    found = load_offers(OfferQuery(), today=TODAY, sources=[source])
+    known = answer(offer(age_days=124), offer(age_days=511), offer(provider="gcp"))
+    found = load_offers(OfferQuery(), now=NOW, answers=[known])
     (warning,) = found.warnings
     assert warning == (
         "prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
@@ -63,47 +52,93 @@ def test_the_age_of_prices_is_told_by_provider() -> None:
 
 
 def test_a_family_is_widened_aloud_and_an_alias_silently() -> None:
-    source = FixedSource(offer(gpu="A100-SXM-80GB"), offer(gpu="T4"), offer())
+    known = answer(offer(gpu="A100-SXM-80GB"), offer(gpu="T4"), offer())
     query = OfferQuery(gpus=("A100-80GB", "Tesla T4"))
-    found = load_offers(query, today=TODAY, sources=[source])
+    found = load_offers(query, now=NOW, answers=[known])
     assert [o.gpu for o in found.offers] == ["A100-SXM-80GB", "T4"]
     assert found.warnings[0] == ("A100-80GB is a family: taken as A100-PCIE-80GB, A100-SXM-80GB")
 
 
 def test_an_unknown_gpu_is_an_error_not_an_empty_answer() -> None:
     with pytest.raises(UnknownGpuError, match="'A101'"):
-        load_offers(OfferQuery(gpus=("A101",)), today=TODAY, sources=[FixedSource(offer())])
+        load_offers(OfferQuery(gpus=("A101",)), now=NOW, answers=[answer(offer())])
 
 
 def test_nothing_that_matches_is_said() -> None:
     query = OfferQuery(regions=("mars-*",))
-    found = load_offers(query, today=TODAY, sources=[FixedSource(offer())])
+    found = load_offers(query, now=NOW, answers=[answer(offer())])
     assert found.offers == ()
-    assert found.warnings == ("no price in the catalog matches these limits: see `advisor prices`",)
+    assert found.warnings == ("no price matches these limits: see `advisor prices`",)
 
 
 def test_computed_prices_are_counted() -> None:
-    source = FixedSource(offer(), offer(source=f"{DERIVED} savings"))
-    found = load_offers(OfferQuery(), today=TODAY, sources=[source])
+    known = answer(offer(), offer(source=f"{DERIVED} savings"))
+    found = load_offers(OfferQuery(), now=NOW, answers=[known])
     assert "1 of 2 prices were never quoted but computed from others" in found.warnings[1]
 
 
 def test_prices_from_the_future_blame_the_clock() -> None:
-    found = load_offers(OfferQuery(), today=TODAY, sources=[FixedSource(offer(age_days=-3))])
+    found = load_offers(OfferQuery(), now=NOW, answers=[answer(offer(age_days=-3))])
     assert "prices of aws are dated after today: check the clock" in found.warnings
 
 
 def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
-    source = FixedSource(offer(age_days=5), offer(age_days=40, provider="gcp"))
+    known = answer(offer(age_days=5), offer(age_days=40, provider="gcp"))
     with pytest.raises(StaleCatalogError) as caught:
-        load_offers(OfferQuery(), today=TODAY, max_age_s=30 * DAY_S, sources=[source])
+        load_offers(OfferQuery(), now=NOW, max_age_s=30 * DAY_S, answers=[known])
     message = str(caught.value)
     assert message.startswith("1 of 2 prices are older than 30 d: gcp 40 days old (2026-10-12)")
     assert "--max-age" in message
 
 
 def test_only_prices_that_match_must_be_young_enough() -> None:
-    source = FixedSource(offer(age_days=5), offer(age_days=40, provider="gcp"))
+    known = answer(offer(age_days=5), offer(age_days=40, provider="gcp"))
     query = OfferQuery(providers=("aws",))
-    found = load_offers(query, today=TODAY, max_age_s=5 * DAY_S, sources=[source])
+    found = load_offers(query, now=NOW, max_age_s=5 * DAY_S, answers=[known])
     assert len(found.offers) == 1
+
+
+def test_the_first_answer_that_knows_a_machine_has_the_word() -> None:
+    own, others = answer(offer(source="own")), answer(offer(source="other"), offer(region="eu-west-1"))
+    found = load_offers(OfferQuery(), now=NOW, answers=[own, others])
+    assert [(o.region, o.source) for o in found.offers] == [("us-east-1", "own"), ("eu-west-1", "test")]
+
+
+def test_a_dear_price_still_silences_what_is_less_trusted() -> None:
+    """The limit counts after the merge: a cheap stale price does not stand in for a dear own rate."""
+    dear = dataclasses.replace(offer(), list_usd_per_h=9.0)
+    found = load_offers(OfferQuery(max_usd_per_h=2.0), now=NOW, answers=[answer(dear), answer(offer())])
+    assert found.offers == ()
+
+
+def test_live_prices_have_no_age_to_tell() -> None:
+    live = answer(offer(age_days=0), is_live=True)
+    assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
+    mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answer(offer(provider="gcp"))])
+    assert mixed.warnings == ("prices are not live: gcp 100 days old (2026-08-13)",)
+
+
+def test_live_prices_may_be_too_old_as_well() -> None:
+    live = answer(offer(age_days=3), is_live=True)
+    with pytest.raises(StaleCatalogError, match="aws 3 days old"):
+        load_offers(OfferQuery(), now=NOW, max_age_s=2 * DAY_S, answers=[live])
+
+
+def test_only_answers_that_have_the_word_must_be_young_enough() -> None:
+    fresh, old = answer(offer(age_days=0), is_live=True), answer(offer(age_days=400))
+    assert len(load_offers(OfferQuery(), now=NOW, max_age_s=DAY_S, answers=[fresh, old]).offers) == 1
+
+
+def test_without_answers_the_shipped_snapshot_is_asked() -> None:
+    query = OfferQuery(gpus=("L4",), max_usd_per_h=1.0)
+    shipped = load_offers(query, now=NOW)
+    assert shipped.offers
+    assert shipped == load_offers(query, now=NOW, answers=[answer_of(SnapshotSource(), query)])
+
+
+def test_an_answer_holds_prices_above_the_limit() -> None:
+    """So that a dear price can silence what is less trusted."""
+    limited = answer_of(SnapshotSource(), OfferQuery(gpus=("L4",), max_usd_per_h=0.01))
+    assert limited == answer_of(SnapshotSource(), OfferQuery(gpus=("L4",)))
+    assert (limited.source, limited.is_live, limited.covers) == ("snapshot", False, frozenset())
+    assert {o.gpu for o in limited.offers} == {"L4"}

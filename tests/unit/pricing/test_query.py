@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from datetime import date
+from datetime import UTC, datetime
 
 import pytest
 
@@ -21,7 +21,7 @@ OFFER = Offer(
     num_gpus=8,
     market=Market.ON_DEMAND,
     list_usd_per_h=21.957642,
-    retrieved_at=date(2026, 7, 20),
+    retrieved_at=datetime(2026, 7, 20, tzinfo=UTC),
     source="test",
 )
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from advisor.errors import CatalogError
-from advisor.pricing import OfferQuery
+from advisor.errors import CatalogError, ConfigError
+from advisor.pricing import Freshness, OfferQuery
 from advisor.pricing.snapshot import (
     INSTANCE_COLUMNS,
     PRICE_COLUMNS,
-    Freshness,
     SnapshotSource,
     read_instances,
     read_offers,
+    snapshot_source,
 )
+from advisor.pricing.source import Credentials
 from advisor.types import Market, Offer
 from advisor.units import GB, GIB
 
@@ -48,6 +50,9 @@ PRICE = {
 }
 
 
+ANY = OfferQuery()
+
+
 def write_csv(path: Path, columns: tuple[str, ...], *rows: dict[str, str]) -> Path:
     lines = [",".join(columns), *(",".join(row[c] for c in columns if c in row) for row in rows)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -55,12 +60,18 @@ def write_csv(path: Path, columns: tuple[str, ...], *rows: dict[str, str]) -> Pa
 
 
 def snapshot(tmp_path: Path, *prices: dict[str, str]) -> SnapshotSource:
-    instances = write_csv(tmp_path / "instances.csv", INSTANCE_COLUMNS, INSTANCE)
-    return SnapshotSource(instances, [write_csv(tmp_path / "aws.csv", PRICE_COLUMNS, *prices)])
+    write_csv(tmp_path / "instances.csv", INSTANCE_COLUMNS, INSTANCE)
+    (tmp_path / "prices").mkdir()
+    write_csv(tmp_path / "prices" / "aws.csv", PRICE_COLUMNS, *prices)
+    return SnapshotSource(tmp_path)
+
+
+def offered(source: SnapshotSource, query: OfferQuery = ANY) -> Sequence[Offer]:
+    return [offer for part in source.offers(query) for offer in part.offers]
 
 
 def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
-    assert snapshot(tmp_path, PRICE).offers(OfferQuery()) == (
+    assert offered(snapshot(tmp_path, PRICE)) == [
         Offer(
             provider="aws",
             instance_type="g6.xlarge",
@@ -73,14 +84,14 @@ def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
             includes=("4 vCPU", "16 GiB RAM", "250 GB local SSD"),
             minimum_billed_s=60.0,
             num_vcpus=4,
-            retrieved_at=date(2026, 7, 20),
+            retrieved_at=datetime(2026, 7, 20, tzinfo=UTC),
             source="test",
-        ),
-    )
+        )
+    ]
 
 
 def test_the_zone_and_the_network_may_be_unknown(tmp_path: Path) -> None:
-    (offer,) = snapshot(tmp_path, PRICE | {"zone": ""}).offers(OfferQuery())
+    (offer,) = offered(snapshot(tmp_path, PRICE | {"zone": ""}))
     assert offer.zone is None
     path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE | {"network_bits_per_s": ""})
     assert read_instances(path)["aws", "g6.xlarge"].network_bits_per_s is None
@@ -88,13 +99,18 @@ def test_the_zone_and_the_network_may_be_unknown(tmp_path: Path) -> None:
 
 def test_only_what_matches_is_offered(tmp_path: Path) -> None:
     source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"})
-    assert [o.region for o in source.offers(OfferQuery(regions=("eu-*",)))] == ["eu-west-1"]
+    assert [o.region for o in offered(source, OfferQuery(regions=("eu-*",)))] == ["eu-west-1"]
 
 
 def test_freshness_is_the_oldest_and_newest_price_of_a_provider(tmp_path: Path) -> None:
     older = PRICE | {"region": "eu-west-1", "retrieved_at": "2025-06-28"}
     assert snapshot(tmp_path, PRICE, older).freshness() == (
-        Freshness(provider="aws", num_offers=2, oldest=date(2025, 6, 28), newest=date(2026, 7, 20)),
+        Freshness(
+            provider="aws",
+            num_offers=2,
+            oldest=datetime(2025, 6, 28, tzinfo=UTC),
+            newest=datetime(2026, 7, 20, tzinfo=UTC),
+        ),
     )
 
 
@@ -117,7 +133,7 @@ def test_freshness_is_the_oldest_and_newest_price_of_a_provider(tmp_path: Path) 
 def test_a_broken_price_row_names_file_and_line(tmp_path: Path, change: dict[str, str], problem: str) -> None:
     source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"} | change)
     with pytest.raises(CatalogError, match=problem) as caught:
-        source.offers(OfferQuery())
+        offered(source)
     assert "aws.csv, line 3: " in str(caught.value)
 
 
@@ -145,7 +161,7 @@ def test_a_broken_instance_row_names_file_and_line(
 
 def test_a_row_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"line 3: aws g6\.xlarge us-east-1 use1-az1 spot is"):
-        snapshot(tmp_path, PRICE, PRICE | {"usd_per_h": "0.4"}).offers(OfferQuery())
+        offered(snapshot(tmp_path, PRICE, PRICE | {"usd_per_h": "0.4"}))
     path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE, INSTANCE)
     with pytest.raises(CatalogError, match=r"line 3: 'g6\.xlarge' is listed twice"):
         read_instances(path)
@@ -173,3 +189,32 @@ def test_a_truncated_or_foreign_file_is_refused(tmp_path: Path, text: str | byte
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"cannot read the catalog file .*absent\.csv"):
         read_instances(tmp_path / "absent.csv")
+
+
+def test_every_provider_is_a_part_that_holds_no_others(tmp_path: Path) -> None:
+    source = snapshot(tmp_path, PRICE, PRICE | {"region": "eu-west-1"})
+    (part,) = source.offers(OfferQuery())
+    assert (part.scope, len(part.offers), part.failure) == ("aws", 2, None)
+    shipped = {part.scope: {offer.provider for offer in part.offers} for part in SnapshotSource().offers(ANY)}
+    assert shipped == {"aws": {"aws"}, "gcp": {"gcp"}}
+
+
+def test_a_snapshot_knows_what_it_holds_and_needs_no_credentials(tmp_path: Path) -> None:
+    source = snapshot(tmp_path, PRICE)
+    assert (source.capabilities.providers, source.capabilities.is_live) == (("aws",), False)
+    assert source.credentials() is Credentials.NOT_NEEDED
+    assert SnapshotSource().capabilities.providers == ("aws", "gcp")
+
+
+def test_another_folder_than_the_shipped_one_is_an_option(tmp_path: Path) -> None:
+    snapshot(tmp_path, PRICE)
+    assert len(offered(snapshot_source({"folder": str(tmp_path)}))) == 1
+    assert len(offered(snapshot_source({"folder": None}))) == len(offered(SnapshotSource()))
+    with pytest.raises(ConfigError, match=r"'snapshot' has no option 'foldr'.*Did you mean 'folder'"):
+        snapshot_source({"foldr": "x"})
+
+
+@pytest.mark.parametrize("source", [SnapshotSource(Path("absent")), snapshot_source({"folder": "~/absent"})])
+def test_a_folder_without_prices_is_an_error_not_an_empty_answer(source: SnapshotSource) -> None:
+    with pytest.raises(CatalogError, match=r"there is no price file such as .*absent.prices.aws\.csv"):
+        offered(source)

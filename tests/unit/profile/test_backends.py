@@ -4,7 +4,7 @@ import pytest
 
 from advisor.devices import Device
 from advisor.errors import GpuUnusableError, InputError
-from advisor.profile.backends import BACKENDS, check_backend, visible_devices, why_busy
+from advisor.profile.backends import BACKENDS, check_backend, visible_devices, why_busy, why_first_is_busy
 
 FREE = "NVIDIA A10G, 23028, 300, 2"
 BUSY = "NVIDIA A10G, 23028, 300, 83"
@@ -59,6 +59,45 @@ def test_the_gpu_that_the_script_sees_counts(nvidia_smi):
     with pytest.raises(GpuUnusableError):
         check_backend("cuda", {"CUDA_VISIBLE_DEVICES": "0"})
     check_backend("cuda", {"CUDA_VISIBLE_DEVICES": "7"})
+
+
+# Answers as nvidia-smi does: all cards, one by its name, or an exit code for a name it does not know.
+BY_NAME = f"""
+case "$*" in
+  *--id=GPU-1111*) echo '{FREE}' ;;
+  *--id=MIG-3333*) echo '{BUSY}' ;;
+  *--id=*) echo 'No devices were found'; exit 6 ;;
+  *) echo '{FULL}'; echo '{BUSY}' ;;
+esac
+"""
+
+
+@pytest.fixture
+def by_name(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{BY_NAME}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+@pytest.mark.parametrize(
+    ("visible", "words"),
+    [
+        (None, "others use"),
+        ("0", "others use"),
+        ("1", "busy"),
+        ("GPU-1111", None),
+        ("GPU-1111,0", None),
+        ("MIG-3333", "busy"),
+        ("GPU-9999", None),
+        ("-1", None),
+        ("", None),
+    ],
+)
+def test_the_gpu_is_asked_for_by_the_name_it_is_given(by_name, visible, words):
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    reason = why_first_is_busy(environment)
+    assert reason is None if words is None else words in reason
 
 
 def test_what_the_driver_does_not_say_is_not_busy():

@@ -39,6 +39,7 @@ def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
         "5 GiB",
         "yes",
         "gemm 50%, optimizer 25%",
+        "85% roofline",
     ]
 
 
@@ -93,6 +94,77 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
             "assumptions": ["an assumption"],
         }
     ]
+
+
+def test_methods_are_named_by_their_share_of_the_iteration(capsys: pytest.CaptureFixture[str]) -> None:
+    methods = {Method.WAVE: 0.3, Method.LEARNED: 0.624, Method.ROOFLINE: 0.004}
+    (row,) = printed_rows(capsys, make_estimate("X", 1.0, by_method=methods))
+    assert row["How"] == "62% learned, 30% wave"
+
+
+# --- The table and what is below it --------------------------------------------------------------------
+
+
+def printed_table(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    *found: IterationEstimate,
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_estimates(make_trace(), found, Format.TABLE)
+    return capsys.readouterr().out.splitlines()
+
+
+WORDY = (
+    make_estimate(
+        "A100-PCIE-40GB",
+        Interval(p10=0.101, p50=0.2, p90=0.404),
+        num_gpus=8,
+        by_family={"waiting for the host": 0.11, "norm and softmax": 0.09},
+        by_method={Method.LEARNED: 0.12, Method.ROOFLINE: 0.06, Method.WAVE: 0.02},
+        assumptions=("of both", "of one " + "and more words " * 12),
+    ),
+    make_estimate("T4", by_method={Method.LEARNED: 0.1}, assumptions=("of both",)),
+)
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 160])
+def test_it_fits_the_terminal_and_tells_how(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = printed_table(capsys, monkeypatch, columns, *WORDY)
+    assert max(map(len, lines)) <= columns
+    text = " ".join(" ".join(lines).split())
+    assert "How" in text
+    assert "100% learned" in text
+    for word in ("A100-PCIE-40GB", "60%", "30%", "10%", "101 ms"):
+        assert word in text, text
+    # On a narrow terminal the shares give way.
+    assert ("Largest shares" in text) == (columns > 100)
+
+
+def test_assumptions_are_below_the_table_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = printed_table(capsys, monkeypatch, 100, *WORDY)
+    below = lines[lines.index("What the estimates rest on") + 1 :]
+    assert below[0] == "  of both"
+    assert below[1].startswith("  of one and more")
+    assert " ".join(" ".join(below).split()).endswith("words [A100-PCIE-40GB:8]")
+    assert sum("of both" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
+def test_programs_get_rows_alone(output: Format, capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimates(make_trace(), WORDY, output)
+    assert "of both" not in capsys.readouterr().out
+
+
+def test_nothing_is_said_where_nothing_is_assumed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "rest on" not in " ".join(printed_table(capsys, monkeypatch, 100, make_estimate("T4")))
 
 
 def test_unknown_memory_is_null_and_not_false() -> None:

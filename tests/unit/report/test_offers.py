@@ -51,7 +51,7 @@ def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixtu
     assert (second["usd_per_h"], second["list_usd_per_h"], second["contracted_usd_per_h"]) == (1, 1, None)
     assert (first["region"], first["zone"], second["zone"]) == ("us-east-1", "use1-az1", None)
     assert (first["market"], first["num_gpus"], first["includes"]) == ("spot", 8, ["8 vCPU"])
-    assert (first["retrieved_at"], first["source"]) == ("2026-11-01", "a test")
+    assert (first["retrieved_at"], first["source"]) == ("2026-11-01T00:00:00+00:00", "a test")
     assert first["minimum_billed_s"] == 0
     assert document["warnings"] == ["old prices"]
 

@@ -39,6 +39,41 @@ def test_values_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["cloud.markets"] == "on-demand, spot"
 
 
+def test_options_of_sources_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {"custom": {"files": ["a.csv", "b.yaml"]}, "gpuhunt": {"catalog_dir": None}}
+    found = rows(capsys, config_of(prices={"options": options}))
+    assert found["prices.options"][0] == "custom: files: a.csv, b.yaml; gpuhunt: catalog_dir: -"
+    assert rows(capsys, config_of())["prices.options"][0] == "none"
+
+
+@pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.JSON])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"store": {"url": "postgresql://me:hunter2@db.example/advisor"}},
+        {"store": {"url": "postgresql://:hunter2@/advisor"}},
+        {"store": {"url": "postgresql://me:not/escaped@hunter2@db/advisor"}},
+        {"store": {"url": "postgresql://db/advisor?user=me&password=hunter2&sslmode=require"}},
+        {"prices": {"options": {"acme": {"api_key": "hunter2", "url": "https://me:hunter2@acme.example"}}}},
+        {"prices": {"options": {"acme": {"regions": [{"name": "a", "Token": "hunter2"}]}}}},
+    ],
+)
+def test_secrets_are_never_shown(
+    capsys: pytest.CaptureFixture[str], values: dict[str, Any], output: Format
+) -> None:
+    print_settings(config_of(**values), output)
+    printed = capsys.readouterr().out
+    assert "hunter2" not in printed
+    assert "***" in printed.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://db.example:5432/advisor", "postgresql://me@db:5432/a", "sqlite:///a"]
+)
+def test_a_url_without_a_password_is_shown_as_it_is(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    assert rows(capsys, config_of(store={"url": url}))["store.url"][0] == url
+
+
 def test_a_setting_names_the_layer_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
     config = config_of(
         {"cloud.max_gpus": "flag", "clusters": "a file"}, cloud={"max_gpus": 2}, clusters=[LAB]

@@ -23,22 +23,11 @@ def run(job: dict[str, Any]) -> None:
 
 def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     from .. import torch_names
-    from ..backend import NoCudaError, check_cuda
-    from .cases import LostDeviceError, measure_all
-    from .clocks import clock_of
+    from ..backend import NoCudaError
+    from .cases import LostDeviceError, first_line, is_out_of_memory
 
     try:
-        torch_names.check_all()
-        if job["backend"] == "cuda":
-            check_cuda()
-        with Path(job["progress"]).open("a", encoding="utf-8") as out:
-
-            def tell(line: dict[str, Any]) -> None:
-                out.write(json.dumps(line) + "\n")
-                out.flush()
-
-            tell({"device": _device(job["backend"])})
-            measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
+        _measure_all(job)
     except NoCudaError as error:
         return "no_cuda", {"message": str(error)}
     except torch_names.MissingNameError as error:
@@ -47,7 +36,30 @@ def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
     except LostDeviceError as error:
         return "lost_device", {"message": str(error)}
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        return "full_device", {"message": first_line(error)}
     return "ok", {}
+
+
+def _measure_all(job: dict[str, Any]) -> None:
+    from .. import torch_names
+    from ..backend import check_cuda
+    from .cases import measure_all
+    from .clocks import clock_of
+
+    torch_names.check_all()
+    if job["backend"] == "cuda":
+        check_cuda()
+    with Path(job["progress"]).open("a", encoding="utf-8") as out:
+
+        def tell(line: dict[str, Any]) -> None:
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+
+        tell({"device": _device(job["backend"])})
+        measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
 
 
 def _device(backend: str) -> dict[str, Any]:

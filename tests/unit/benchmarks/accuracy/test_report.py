@@ -2,14 +2,19 @@
 
 import math
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.gpus import catalog_path
 from advisor.predict.interval import Z90
+from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.charts import below, two_digits, write_charts
 from benchmarks.accuracy.kernels import KernelErrors
+from benchmarks.accuracy.knowledge_files import described
+from benchmarks.accuracy.model_card import model_card
 from benchmarks.accuracy.report import write_report
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.scaling import Scaled
@@ -19,6 +24,7 @@ from benchmarks.speedups import SpeedUp
 from tests.unit.benchmarks.accuracy.builders import line, make_measured
 
 MEASURED_MS = "1234.5678"
+FOLDS = Path(__file__).parents[4] / "benchmarks" / "accuracy" / "folds"
 
 
 def row(gpu="T4", predicted=1500.0, label="clean", noise=None, **changes):
@@ -32,7 +38,7 @@ def results(**changes):
     summary = summarise(rows)
     parts = {
         "command": "python -m benchmarks.accuracy", "date": "2026-01-02", "left_out": {},
-        "hashes": {"s1": {"fitted.toml": "ab" * 32}},
+        "hashes": {"s1": {"fitted.toml": "ab" * 32}}, "evaluated": "as shipped",
         "end_to_end": {"rows": rows, "by_knowledge": {"s1": summary}, "summary": summary},
     }  # fmt: skip
     return Results(**(parts | changes))
@@ -128,6 +134,49 @@ def test_the_report_names_command_date_and_hashes_and_no_measured_time(tmp_path)
     for path in (tmp_path / "docs").iterdir():
         assert "1234.5" not in path.read_text(), path
         assert "1100.4" not in path.read_text(), path
+
+
+def card_of(**changes) -> list[str]:
+    """Labels of the errors on the model card."""
+    card = model_card(results(**changes), catalog_path(CARD).parent)
+    errors = card.partition("## Errors")[2].partition("## Calls")[0]
+    return [row.split(" | ")[0].strip("| ") for row in errors.strip().splitlines()[2:]]
+
+
+def test_the_card_says_which_knowledge_was_evaluated():
+    summary = summarise([row()])
+    assert card_of() == ["as shipped, all", "as shipped, clean"]
+    two = card_of(evaluated="trained on five GPUs", shipped=summary)
+    assert two == [
+        "trained on five GPUs, all", "trained on five GPUs, clean", "as shipped, all", "as shipped, clean"
+    ]  # fmt: skip
+
+
+def test_the_documented_card_names_its_fold():
+    folders = {path.name: path for path in FOLDS.glob("five/seed-*")}
+    assert len(folders) == 3
+    label = described(folders)
+    assert label == "trained on training-split kernels of five GPUs"
+    page = (FOLDS.parents[2] / "docs" / "accuracy" / "model-card.md").read_text()
+    assert f"| {label}, all |" in page
+
+
+def test_knowledge_is_described_by_its_card_or_by_its_name(tmp_path):
+    for name, text in {
+        "a": '{"fold": "without:T4"}',
+        "b": '{"fold": "six"}',
+        "c": "[]",
+        "d": "no JSON",
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / CARD).write_text(text)
+
+    def words(*names: str) -> str:
+        return described({name: tmp_path / name for name in names})
+
+    assert words("a") == "trained on training-split kernels without the T4"
+    assert words("a", "b") == f"{words('a')} and trained on fold 'six'"
+    assert [words(name) for name in "cde"] == ["knowledge 'c'", "knowledge 'd'", "knowledge 'e'"]
 
 
 def test_equal_results_draw_equal_charts(tmp_path):

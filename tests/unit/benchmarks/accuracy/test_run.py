@@ -57,6 +57,7 @@ def test_each_workload_is_profiled_once_for_all_gpus(tmp_path, unprofiled):
 def test_without_options_the_shipped_knowledge_is_evaluated_alone(tmp_path, unprofiled):
     results = evaluated(write_measurements(tmp_path, line()))
     assert list(results.hashes) == ["shipped"]
+    assert results.evaluated == "as shipped"
     assert set(results.hashes["shipped"]) >= {"fitted.toml"}
     assert {row["label"] for row in results.end_to_end["rows"]} == {"unknown"}
     parts = (results.kernels, results.scaled, results.scaled_clean, results.left_out, results.throughput)
@@ -97,6 +98,7 @@ def test_seeds_and_left_out_gpus_are_hashed(tmp_path, unprofiled):
         leave_one_out=tmp_path / "without",
     )
     assert list(results.hashes) == ["s1", "s2", "without T4, s1"]
+    assert results.evaluated == "knowledge 's1' and knowledge 's2'"
     assert len({tuple(files.items()) for files in results.hashes.values()}) == 1
     assert results.left_out["T4"]["unseen"]["summary"]["all"]["advisor"]["rows"] == 1
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.gpus import resolve_gpu
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import read_knowledge
 from advisor.predict.learned.times import learned_times
@@ -115,6 +116,7 @@ def test_a_training_writes_what_predictions_read(kernels: Path, tmp_path: Path, 
     facts = json.loads((out / "learned.json").read_text())
     assert (facts["fold"], facts["seed"]) == ("all", 0)
     assert sum(facts["rows"].values()) == 4 * 24
+    assert "recordings" not in facts["source"]
     assert facts["rows"]["T4 add train"] == 6
     assert facts["parameters"].keys() == EXAMPLES.keys()
 
@@ -146,6 +148,10 @@ def test_recordings_are_learned_from_too(kernels: Path, tmp_path: Path, main: Ma
     main("--kernels", kernels, "--out", tmp_path / "out", "--recording", recording)
     facts = json.loads((tmp_path / "out" / "learned.json").read_text())
     assert facts["rows"]["L4 recorded add train"] == 1
+    assert facts["source"].endswith(" and recordings of L4")
+    knowledge = read_knowledge(tmp_path / "out")
+    assert constants_for(resolve_gpu("L4"), knowledge).is_measured
+    assert not constants_for(resolve_gpu("L40S"), knowledge).is_measured
 
 
 def test_kernels_are_calls_as_a_profile_has_them(kernels: Path) -> None:

@@ -116,6 +116,18 @@ def test_what_is_written_is_read_back_to_three_digits() -> None:
     assert constants_for(resolve_gpu("P4"), Knowledge(tables=tables, networks={})).reduction_fraction == 0.5
 
 
+def test_gpus_that_tell_no_constant_are_named_as_measured() -> None:
+    fitted = {"T4": {"streaming_fraction": 0.7}}
+    knowledge = Knowledge(tables=tomllib.loads(render(fitted, {"T4", "L4"})), networks={})
+    found = constants_for(resolve_gpu("L4"), knowledge)
+    assert found.is_measured
+    assert found.measured == frozenset()
+    assert not constants_for(resolve_gpu("A10G"), knowledge).is_measured
+    # A GPU without constants is no relative to take a median from.
+    assert found.origin["streaming_fraction"] == "assumed for any GPU"
+    assert render(fitted, {"T4"}) == render(fitted)
+
+
 def test_without_a_fit_every_gpu_has_what_is_assumed() -> None:
     text = render({})
     # constants_for wants a table of fitted GPUs, which a fold always gives.

@@ -14,6 +14,7 @@ from advisor.predict.learned.weights import read_networks, write_networks
 
 torch = pytest.importorskip("torch")
 from advisor.predict.training.fit import MEMBERS, OUTPUTS, UNITS, Table, fit  # noqa: E402 - it needs torch
+from advisor.predict.training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ROWS = 300
@@ -36,6 +37,7 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
         compute_s=compute_s,
         memory_s=memory_s,
         floor_s=np.full(ROWS, floor_s),
+        event_share=np.full(ROWS, EVENT_SHARE),
         time_s=compute_s * math.exp(compute) + memory_s * math.exp(memory),
         weight=np.ones(ROWS),
     )
@@ -70,6 +72,13 @@ def test_what_the_floor_hides_is_not_held_against_the_kernel() -> None:
     large = table.compute_s > 1e-3
     found = factors(trained(hidden), table, 0)[:, large]
     assert np.median(found) == pytest.approx(math.exp(0.4), rel=0.05)
+
+
+def test_a_launch_that_is_measured_with_the_kernel_is_not_held_against_it() -> None:
+    table = make_table(0.4, 0.0, compute_share=1.0, floor_s=2e-4)
+    facts = {"time_s": table.floor_s + table.time_s, "event_share": np.ones(ROWS)}
+    launched = Table(**{name: getattr(table, name) for name in Table.__slots__} | facts)
+    assert np.median(factors(trained(launched), table, 0)) == pytest.approx(math.exp(0.4), rel=0.05)
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
@@ -134,6 +143,7 @@ def test_calls_without_weight_are_not_learned_from() -> None:
         compute_s=right.compute_s,
         memory_s=right.memory_s,
         floor_s=right.floor_s,
+        event_share=right.event_share,
         time_s=np.where(half, right.time_s, wrong.time_s),
         weight=np.where(half, 1.0, 0.0),
     )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.predict.training.overhead import EVENT_SHARE, floors_of, observed_s
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.predict.training.overhead import EVENT_SHARE, event_shares, floors_of, observed_s
 from tests.unit.predict.training.values import make_samples
 
 SECONDS = st.floats(0, 10)
@@ -62,6 +63,21 @@ def test_a_gpu_without_training_gets_the_floor_of_the_others() -> None:
 
 def test_without_any_training_there_are_no_floors() -> None:
     assert floors_of(make_samples(rows("T4", "add", 30e-6, "test"))) == {("T4", "add"): 0.0}
+
+
+@pytest.mark.parametrize("recorded_s", [1e-9, 3e-6, 1.0])
+def test_recordings_are_timed_without_the_host_and_tell_nothing_of_it(recorded_s: float) -> None:
+    host = [*small("T4"), *rows("T4", "conv", 5e-3), *rows("P4", "add", 9e-3, "test")]
+    recorded = [*rows("L4", "recorded add", recorded_s), *rows("T4", "recorded mm", recorded_s)]
+    found = floors_of(make_samples([*recorded, *host]))
+    own = {("L4", "recorded add"): KERNEL_FLOOR_S, ("T4", "recorded mm"): KERNEL_FLOOR_S}
+    assert found == floors_of(make_samples(host)) | own
+
+
+def test_recordings_alone_have_their_launches() -> None:
+    samples = make_samples(rows("L4", "recorded add", 1e-3))
+    assert floors_of(samples) == {("L4", "recorded add"): KERNEL_FLOOR_S}
+    assert event_shares(samples).tolist() == [1.0] * 100
 
 
 def test_every_gpu_and_kind_has_a_floor() -> None:

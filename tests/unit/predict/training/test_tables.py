@@ -11,7 +11,8 @@ import pytest
 from advisor.gpus import load_gpus
 from advisor.predict.learned.model import board_features
 from advisor.predict.learned.shapes import shape_of
-from advisor.predict.training.overhead import floors_of
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from advisor.predict.training.overhead import EVENT_SHARE, floors_of
 from advisor.types import Op
 from tests.builders import make_op
 from tests.unit.predict.learned.values import EXAMPLES, add, bmm, convolution, mm, softmax
@@ -66,13 +67,20 @@ def test_rows_keep_their_times_and_floors_in_order() -> None:
     assert found["pointwise"].floor_s.tolist() == expected
 
 
+def test_calls_of_recordings_have_their_launch_and_others_their_floor() -> None:
+    rows = [("T4", kind, "train", 1e-4) for kind in ("a", "recorded add", "a")]
+    table = tables(make_samples(rows, [add(64), add(32), add(16)]))["pointwise"]
+    assert table.floor_s.tolist() == [pytest.approx(1e-4), KERNEL_FLOOR_S, pytest.approx(1e-4)]
+    assert table.event_share.tolist() == [EVENT_SHARE, 1.0, EVENT_SHARE]
+
+
 def test_equal_calls_may_share_one_value_or_not() -> None:
     shared = add(64)
     copies = [replace(shared), replace(shared), shared]
     rows = [("T4", "a", "train", seconds) for seconds in (1e-3, 2e-3, 3e-3)]
     together = tables(make_samples(rows, [shared] * 3))["pointwise"]
     apart = tables(make_samples(rows, copies))["pointwise"]
-    for name in ("features", "compute_s", "memory_s", "floor_s", "time_s", "weight"):
+    for name in ("features", "compute_s", "memory_s", "floor_s", "event_share", "time_s", "weight"):
         assert (getattr(together, name) == getattr(apart, name)).all()
 
 
@@ -123,7 +131,7 @@ def test_what_is_left_out_shifts_no_row() -> None:
 def test_columns_have_the_types_that_the_training_takes() -> None:
     table = table_of(add(64))["pointwise"]
     assert table.features.dtype == np.float32
-    for name in ("compute_s", "memory_s", "floor_s", "time_s", "weight"):
+    for name in ("compute_s", "memory_s", "floor_s", "event_share", "time_s", "weight"):
         assert getattr(table, name).dtype == np.float64
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from advisor.profile.measure.case import Call, Case, call, result, tensor  # noqa: E402
-from advisor.profile.payload.measuring import building, cases  # noqa: E402
+from advisor.profile.payload.measuring import building, cases, run  # noqa: E402
 from advisor.profile.payload.measuring.building import Build, NoSuchOperatorError, operator_of  # noqa: E402
 from advisor.profile.payload.measuring.cases import measure_all, missing_ability, num_sets  # noqa: E402
 
@@ -145,13 +145,54 @@ def test_out_of_memory_goes_on():
     assert "time_s" in lines[2]
 
 
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
-def test_every_kind_of_out_of_memory(monkeypatch, error):
+NO_ROOM = [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    MemoryError(),
+    RuntimeError("CUDA error: out of memory\nCompile with ..."),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+]
+
+
+def failing(monkeypatch, error: Exception) -> None:
     def fail(*_):
         raise error
 
     monkeypatch.setattr(cases, "Build", fail)
+
+
+@pytest.mark.parametrize("error", NO_ROOM)
+def test_every_kind_of_out_of_memory(monkeypatch, error):
+    failing(monkeypatch, error)
     assert cases._outcome(described(PRODUCT), Clock()) == {"reason": "out of memory"}
+
+
+@pytest.fixture
+def job(tmp_path):
+    threads = torch.get_num_threads()
+    progress = tmp_path / "progress.jsonl"
+    yield {"backend": "cpu", "cases": [described(PRODUCT)], "reference": described(PRODUCT),
+           "progress": str(progress)}  # fmt: skip
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("error", NO_ROOM)
+def test_a_device_without_room_for_the_reference_is_full(monkeypatch, job, error):
+    failing(monkeypatch, error)
+    status, details = run._measure(job)
+    assert status == "full_device"
+    assert details["message"]
+    assert "\n" not in details["message"]
+
+
+def test_other_failures_of_the_reference_are_our_own(monkeypatch, job):
+    failing(monkeypatch, RuntimeError("mat1 and mat2 do not fit"))
+    with pytest.raises(RuntimeError, match="mat1"):
+        run._measure(job)
+
+
+def test_with_room_it_is_measured(job):
+    assert run._measure(job) == ("ok", {})
 
 
 def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):

@@ -143,6 +143,12 @@ def test_a_process_that_hangs_is_ended(play, monkeypatch) -> None:
         ("end('old_torch', message='2.1')", InputError, "too old"),
         ("end('strange_torch', message='torch.x', torch='2.9')", InputError, "lacks torch.x"),
         ("end('no_cuda', message='torch 2 finds no CUDA device')", GpuUnusableError, "--backend cpu"),
+        (
+            "device(); end('full_device', message='CUDA out of memory')",
+            GpuUnusableError,
+            "nvidia-smi.*repeat",
+        ),
+        ("end('full_device', message='CUDA error')", GpuUnusableError, r"no memory left .*\(CUDA error\)"),
         ("device(); end('crashed', message='KeyError()', traceback='...')", ProfileError, "report this"),
     ],
 )

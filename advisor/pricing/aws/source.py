@@ -1,0 +1,148 @@
+"""All regions of the account at once, each giving its parts or saying why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+
+from advisor.errors import CloudError
+from advisor.pricing.aws.calls import HOME_REGION, MAX_THREADS, Clients, items_of
+from advisor.pricing.aws.capacity_blocks import capacity_block_part
+from advisor.pricing.aws.faults import GARBLED
+from advisor.pricing.aws.machines import catalog_machines
+from advisor.pricing.aws.on_demand import on_demand_part
+from advisor.pricing.aws.options import AwsOptions
+from advisor.pricing.aws.spot import spot_part
+from advisor.pricing.aws.survey import Region, Survey, survey
+from advisor.pricing.query import OfferQuery
+from advisor.pricing.source import Capabilities, Credentials, Freshness, Part
+from advisor.types import Market
+
+WHOLE = "regions"
+"""Scope of what concerns every region: no credentials, no list of regions."""
+
+_BUILDERS: dict[Market, Callable[[Region, Survey, str], Part]] = {
+    Market.ON_DEMAND: on_demand_part,
+    Market.SPOT: spot_part,
+    Market.CAPACITY_BLOCK: capacity_block_part,
+}
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class AwsSource:
+    """AWS's own interfaces, in the commercial regions that the account has enabled.
+
+    Needs ``ec2:DescribeRegions``, ``pricing:GetProducts``, ``ec2:DescribeInstanceTypes``,
+    ``ec2:DescribeInstanceTypeOfferings``, ``ec2:DescribeAvailabilityZones`` and
+    ``ec2:DescribeSpotPriceHistory``, all read-only; without one of them the rest still answers.
+
+    Args:
+        clock: tells the time, with a time zone.
+    """
+
+    name = "aws"
+
+    def __init__(self, options: AwsOptions, *, clock: Callable[[], datetime] = _utc_now) -> None:
+        self._options = options
+        self._clock = clock
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """On-demand and spot; capacity blocks where the options ask for them."""
+        blocks = (Market.CAPACITY_BLOCK,) if self._options.capacity_blocks else ()
+        markets = (Market.ON_DEMAND, Market.SPOT, *blocks)
+        return Capabilities(providers=("aws",), markets=markets, is_live=True)
+
+    def offers(self, query: OfferQuery) -> Iterator[Part]:
+        """A part for each region and market, as they are known; one for all where nothing can be asked."""
+        markets = [m for m in self.capabilities.markets if not query.markets or m in query.markets]
+        if not markets or (query.providers and "aws" not in query.providers):
+            return
+        try:
+            regions = self._regions(query)
+        except CloudError as error:
+            yield Part(scope=WHOLE, failure=str(error))
+            return
+        yield from _all_parts(regions, markets)
+
+    def freshness(self) -> tuple[Freshness, ...]:
+        """Nothing is held."""
+        return ()
+
+    def credentials(self) -> Credentials:
+        """Whether the SDK's own chain finds credentials, which asks nobody but this machine's own service."""
+        try:
+            found = Clients(self._options).has_credentials()
+        except CloudError:
+            found = False
+        return Credentials.FOUND if found else Credentials.MISSING
+
+    def _regions(self, query: OfferQuery) -> list[Region]:
+        """Those of the account that the query wants, with clients: making them in threads is not safe.
+
+        Raises:
+            CloudError: no credentials, or the regions cannot be listed.
+        """
+        clients = Clients(self._options)
+        home = clients.client("ec2", HOME_REGION)
+        rows = items_of(home, "ec2:DescribeRegions", "Regions")
+        pricing = clients.client("pricing", HOME_REGION)
+        catalog = catalog_machines()
+        return [
+            Region(
+                name=name,
+                ec2=clients.client("ec2", name),
+                pricing=pricing,
+                query=query,
+                options=self._options,
+                catalog=catalog,
+                clock=self._clock,
+            )
+            for name in sorted(row["RegionName"] for row in rows)
+            if not query.regions or any(fnmatchcase(name, glob.lower()) for glob in query.regions)
+        ]
+
+
+def _all_parts(regions: Sequence[Region], markets: Sequence[Market]) -> Iterator[Part]:
+    """Parts in the order in which the regions answer."""
+    executor = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="aws")
+    try:
+        surveys = [executor.submit(region_parts, region, markets) for region in regions]
+        for done in _completed(surveys):
+            yield from done
+    finally:
+        # Who stops early waits for no region.
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _completed(futures: Iterable[Future[list[Part]]]) -> Iterator[list[Part]]:
+    return (future.result() for future in as_completed(futures))
+
+
+def region_parts(region: Region, markets: Sequence[Market]) -> list[Part]:
+    """The parts of one region, each a success or a failure of its own."""
+    try:
+        surveyed = survey(region)
+    except _UNREADABLE:
+        failure = GARBLED.format(action="pricing:GetProducts")
+        return [Part(scope=f"{region.name} {market}", failure=failure) for market in markets]
+    return [_part(region, surveyed, market) for market in markets]
+
+
+# What reading a reply of an unexpected form raises.
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
+
+
+def _part(region: Region, surveyed: Survey, market: Market) -> Part:
+    scope = f"{region.name} {market}"
+    try:
+        return _BUILDERS[market](region, surveyed, scope)
+    except CloudError as error:
+        return Part(scope=scope, failure=str(error))
+    except _UNREADABLE:
+        return Part(scope=scope, failure=GARBLED.format(action=f"the {market} calls"))

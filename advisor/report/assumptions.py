@@ -1,0 +1,32 @@
+"""What a list of estimates rests on: every assumption once, with the GPUs it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.types import IterationEstimate
+
+
+def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[str, str]]:
+    """Each assumption and whose it is: first those of all, of nobody in particular, then the others.
+
+    GPUs are named as ``--gpu`` takes them, or those that are left out where they are fewer: ``all but T4``.
+    """
+    names = [_name(estimate) for estimate in estimates]
+    holders: dict[str, list[str]] = {}
+    for name, estimate in zip(names, estimates, strict=True):
+        for text in dict.fromkeys(estimate.assumptions):
+            holders.setdefault(text, []).append(name)
+    for text, found in sorted(holders.items(), key=lambda item: len(item[1]) < len(names)):
+        yield text, _named(found, names)
+
+
+def _name(estimate: IterationEstimate) -> str:
+    return estimate.gpu if estimate.num_gpus == 1 else f"{estimate.gpu}:{estimate.num_gpus}"
+
+
+def _named(found: Sequence[str], names: Sequence[str]) -> str:
+    others = [name for name in names if name not in found]
+    if not others:
+        return ""
+    return f"all but {', '.join(others)}" if len(others) < len(found) else ", ".join(found)

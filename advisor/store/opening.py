@@ -1,0 +1,100 @@
+"""From a path or URL to an open ``Store``."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from advisor.errors import ConfigError, StoreError
+from advisor.store import Store
+from advisor.store.transactions import make_engine
+from advisor.store.versions import bring_to_newest
+
+FORMS = "sqlite:///PATH or postgresql://user@host/database"
+SERVERS = {"postgresql", "postgres", "postgresql+psycopg"}
+
+
+def open_file(path: Path) -> Store:
+    """Open an SQLite file; a missing one appears whole or not at all, however many processes want it.
+
+    Raises:
+        StoreError: it cannot be made, read or written, is no database of ours or of a newer version.
+    """
+    try:
+        if not path.exists():
+            _make_file(path)
+    except OSError as error:
+        raise StoreError(
+            f"cannot make the database {path}: {error.strerror or error}."
+            f" Free or choose another place: store.url may be {FORMS}."
+        ) from error
+    return _opened(_file_url(path), str(path))
+
+
+def open_server(url: str) -> Store:
+    """Open a PostgreSQL database.
+
+    Raises:
+        ConfigError: the URL is of another kind, or misspelt.
+        StoreError: it cannot be reached, read or written, is no database of ours or of a newer version.
+    """
+    parsed = _server_url(url)
+    if find_spec("psycopg") is None:
+        raise StoreError(
+            f"the database {_shown(parsed)} needs psycopg: pip install 'gpu-advisor[postgresql]' in advisor's"
+            " own environment."
+        )
+    return _opened(parsed, _shown(parsed))
+
+
+def _make_file(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        whole = Path(folder) / path.name
+        with _opened(_file_url(whole), str(path)):
+            pass
+        # If another process was first, its file may hold something already.
+        with suppress(FileExistsError):
+            os.link(whole, path)
+
+
+def _opened(url: URL, place: str) -> Store:
+    store = Store(engine=make_engine(url), place=place)
+    try:
+        bring_to_newest(store)
+    except BaseException:
+        store.engine.dispose()
+        raise
+    return store
+
+
+def _file_url(path: Path) -> URL:
+    return URL.create("sqlite", database=str(path))
+
+
+def _server_url(url: str) -> URL:
+    scheme = re.match(r"(\w[\w+.-]*)://", url)
+    if scheme is None or scheme[1] not in SERVERS:
+        told = f" begins with {scheme[1]!r}" if scheme else " is no URL"
+        raise ConfigError(f"the setting 'store.url'{told}: it may be {FORMS}.")
+    try:
+        parsed = make_url(url).set(drivername="postgresql+psycopg")
+    except (ArgumentError, ValueError):
+        # Without its cause, which may hold the password.
+        raise ConfigError(f"the setting 'store.url' cannot be read: write it as {FORMS}.") from None
+    if "@" in (parsed.host or ""):
+        raise ConfigError("the setting 'store.url' has a second '@': write %40 for one within the password.")
+    return parsed
+
+
+def _shown(url: URL) -> str:
+    """What may be told of a URL: neither its password nor its options, which may hold one too."""
+    shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
+    return shown.render_as_string()

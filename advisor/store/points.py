@@ -1,0 +1,205 @@
+"""The history of prices: points of time from which on a machine cost so much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from advisor.errors import StoreError
+from advisor.store import Store, schema
+from advisor.store.transactions import insert_into, reading, writing
+from advisor.types import Market, Offer, PricePoint
+
+_SERIES = schema.price_series.c
+_POINTS = schema.price_points.c
+_KEY = ("provider", "instance_type", "region", "zone", "market")
+# A point to insert. Parameters must not be named like the columns.
+_NEW = {column.name: bindparam(f"new_{column.name}", type_=column.type) for column in _POINTS}
+_REMEMBERED = (Market.ON_DEMAND, Market.SPOT)
+
+Key = tuple[str, str, str, str, Market]
+"""Provider, instance type, region, zone ("" for the whole region), market."""
+
+
+def check_price(usd_per_h: float, what: str) -> None:
+    """Refuse what cannot be a price.
+
+    Raises:
+        StoreError: names the price and whose it is.
+    """
+    if not (usd_per_h > 0 and math.isfinite(usd_per_h)):
+        raise StoreError(
+            f"{what} costs {usd_per_h!r} USD/h: a price is above 0, and an unknown one is left out."
+            " The source that says so must be put right."
+        )
+
+
+def price_points(
+    store: Store,
+    *,
+    sources: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    providers: Sequence[str] = (),
+    instance_types: Sequence[str] = (),
+    regions: Sequence[str] = (),
+    markets: Sequence[Market] = (),
+    since: datetime | None = None,
+) -> tuple[PricePoint, ...]:
+    """The history in order of time; an empty tuple or None sets no limit.
+
+    Two sources may tell different prices of one machine: ``sources`` keeps them apart. A GPU is known by the
+    offers that came with the prices. ``since`` is the first moment that counts.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at]
+    wanted = select(*columns).join(schema.price_series)
+    limits: tuple[tuple[str, Sequence[str]], ...] = (
+        ("source", sources), ("gpu", gpus), ("provider", providers), ("instance_type", instance_types),
+        ("region", regions), ("market", markets),
+    )  # fmt: skip
+    for name, values in limits:
+        if values:
+            wanted = wanted.where(_SERIES[name].in_(values))
+    if since is not None:
+        wanted = wanted.where(_POINTS.observed_at >= since)
+    ordered = wanted.order_by(_POINTS.observed_at, *columns, _SERIES.source)
+    with reading(store) as connection:
+        return tuple(map(_point, connection.execute(ordered).all()))
+
+
+def forget_points(store: Store, before: datetime) -> int:
+    """Drop old prices, but the newest of each series, which is still the last word.
+
+    Returns:
+        How many were dropped.
+
+    Raises:
+        StoreError: the database cannot be written.
+    """
+    other = schema.price_points.alias()
+    newest = select(func.max(other.c.observed_at)).where(other.c.series_id == _POINTS.series_id)
+    old = (_POINTS.observed_at < before) & (_POINTS.observed_at < newest.scalar_subquery())
+    with writing(store) as connection:
+        return connection.execute(delete(schema.price_points).where(old)).rowcount
+
+
+def append_points(
+    connection: Connection, source: str, offers: Sequence[Offer], history: Iterable[PricePoint]
+) -> None:
+    """Add what is new of a part: its history, then the prices of its offers where they changed.
+
+    Raises:
+        StoreError: a price is not above 0.
+    """
+    told, quoted = tuple(history), _quoted(offers)
+    for point in told:
+        check_price(point.usd_per_h, f"{point.provider} {point.instance_type} in {point.region}")
+    points = (*told, *quoted)
+    if not points:
+        return
+    gpus = {(offer.provider, offer.instance_type): offer.gpu for offer in offers}
+    ids = _series_ids(connection, source, {_key(point) for point in points}, gpus)
+    if told:
+        new = insert_into(connection, schema.price_points).values(_NEW)
+        connection.execute(new.on_conflict_do_nothing(), _rows(told, ids))
+    if quoted:
+        connection.execute(_insert_if_changed(connection), _rows(quoted, ids))
+
+
+def _quoted(offers: Sequence[Offer]) -> tuple[PricePoint, ...]:
+    """Prices of offers as points; the cheapest stands for several of one machine and place."""
+    cheapest: dict[Key, PricePoint] = {}
+    for offer in offers:
+        if offer.market not in _REMEMBERED:
+            continue
+        point = PricePoint(
+            provider=offer.provider,
+            instance_type=offer.instance_type,
+            region=offer.region,
+            zone=offer.zone,
+            market=offer.market,
+            usd_per_h=offer.usd_per_h,
+            observed_at=offer.retrieved_at,
+        )
+        key = _key(point)
+        cheapest[key] = min(cheapest.get(key, point), point, key=lambda one: (one.usd_per_h, one.observed_at))
+    return tuple(cheapest.values())
+
+
+def _insert_if_changed(connection: Connection) -> Any:
+    """An INSERT of a point whose price is not the one that its series had at that time."""
+    series_id, observed_at, usd_per_h = _NEW.values()
+    in_force = (
+        select(_POINTS.usd_per_h)
+        .where(_POINTS.series_id == series_id, _POINTS.observed_at <= observed_at)
+        .order_by(_POINTS.observed_at.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    changed = select(*_NEW.values()).where(usd_per_h.is_distinct_from(in_force))
+    new = insert_into(connection, schema.price_points).from_select(list(_NEW), changed)
+    return new.on_conflict_do_nothing()
+
+
+def _rows(points: Iterable[PricePoint], ids: Mapping[Key, int]) -> list[dict[str, Any]]:
+    ordered = sorted(points, key=lambda point: (ids[_key(point)], point.observed_at, point.usd_per_h))
+    return [
+        {"new_series_id": ids[_key(p)], "new_observed_at": p.observed_at, "new_usd_per_h": p.usd_per_h}
+        for p in ordered
+    ]
+
+
+def _series_ids(
+    connection: Connection, source: str, keys: set[Key], gpus: Mapping[tuple[str, str], str]
+) -> dict[Key, int]:
+    """Ids of the series, made where they are missing; a GPU that was unknown or renamed is noted."""
+    known = _known_series(connection, source, keys)
+    missing = sorted(keys - known.keys())
+    if missing:
+        rows = [dict(zip(_KEY, key, strict=True), source=source, gpu=gpus.get(key[:2])) for key in missing]
+        connection.execute(insert(schema.price_series), rows)
+        known |= _known_series(connection, source, set(missing))
+    renamed = [
+        {"series_id": number, "new_gpu": gpus[key[:2]]}
+        for key, (number, gpu) in known.items()
+        if gpus.get(key[:2], gpu) != gpu
+    ]
+    if renamed:
+        rename = update(schema.price_series).where(_SERIES.id == bindparam("series_id"))
+        connection.execute(rename.values(gpu=bindparam("new_gpu")), renamed)
+    return {key: number for key, (number, _) in known.items()}
+
+
+def _known_series(connection: Connection, source: str, keys: set[Key]) -> dict[Key, tuple[int, str | None]]:
+    columns = [_SERIES[name] for name in (*_KEY, "id", "gpu")]
+    # By region, since a list of thousands of keys would be too long for one statement.
+    regions = {key[2] for key in keys}
+    wanted = select(*columns).where(_SERIES.source == source, _SERIES.region.in_(regions))
+    return {
+        (provider, instance_type, region, zone, market): (number, gpu)
+        for provider, instance_type, region, zone, market, number, gpu in connection.execute(wanted)
+        if (provider, instance_type, region, zone, market) in keys
+    }
+
+
+def _key(point: PricePoint) -> Key:
+    return point.provider, point.instance_type, point.region, point.zone or "", point.market
+
+
+def _point(row: Sequence[Any]) -> PricePoint:
+    provider, instance_type, region, zone, market, usd_per_h, observed_at = row
+    return PricePoint(
+        provider=provider,
+        instance_type=instance_type,
+        region=region,
+        zone=zone or None,
+        market=market,
+        usd_per_h=usd_per_h,
+        observed_at=observed_at,
+    )

@@ -1,0 +1,162 @@
+"""What is for rent now, by source and scope, and how the last pull of each scope went."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from advisor.store import Store, schema
+from advisor.store.points import append_points, check_price, forget_points, price_points
+from advisor.store.transactions import insert_into, reading, writing
+from advisor.types import Interval, Market, Offer, PricePoint
+
+__all__ = [
+    "Pull", "covered_places", "current_offers", "forget_points", "price_points", "pulls", "save_failure",
+    "save_part",
+]  # fmt: skip
+
+_OFFERS = schema.offers.c
+_PULLS = schema.pulls.c
+# Kept as they are; the quantiles of a spot price have a column each.
+_PLAIN = tuple(field.name for field in dataclasses.fields(Offer) if field.name != "spot_usd_per_h")
+_SPOT = ("spot_p10_usd_per_h", "spot_p50_usd_per_h", "spot_p90_usd_per_h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """How asking a source about a scope went.
+
+    Attributes:
+        num_offers: of the last success; these are the current ones.
+        succeeded_at: when that was; None if it never did.
+        failed_at: the last failure since then, None if there was none.
+        failure: why, in words.
+        gaps: what the last success lacked and why, in words.
+    """
+
+    source: str
+    scope: str
+    num_offers: int
+    succeeded_at: datetime | None
+    failed_at: datetime | None
+    failure: str | None
+    gaps: tuple[str, ...]
+
+
+def save_part(
+    store: Store,
+    source: str,
+    scope: str,
+    offers: Sequence[Offer],
+    history: Sequence[PricePoint],
+    gaps: Sequence[str],
+    at: datetime,
+) -> None:
+    """Replace what a scope held, remember its prices and note the success: all of it or nothing.
+
+    On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
+
+    Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
+
+    Raises:
+        StoreError: a price is not above 0 or a time has no zone; or the database cannot be written.
+    """
+    for offer in offers:
+        _check(offer)
+    noted = {"num_offers": len(offers), "succeeded_at": at, "failed_at": None, "failure": None}
+    with writing(store) as connection:
+        _note(connection, source, scope, noted | {"gaps": tuple(gaps)})
+        held = (_OFFERS.pull_source == source) & (_OFFERS.pull_scope == scope)
+        connection.execute(delete(schema.offers).where(held))
+        key = {"pull_source": source, "pull_scope": scope}
+        rows = [key | {"position": position} | _columns(offer) for position, offer in enumerate(offers)]
+        if rows:
+            connection.execute(insert(schema.offers), rows)
+        append_points(connection, source, offers, history)
+
+
+def save_failure(store: Store, source: str, scope: str, failure: str, at: datetime) -> None:
+    """Note that a scope could not be pulled; its offers stay, with the age they have.
+
+    ``failure`` tells why, in words and without secrets; ``at`` is when the source was asked.
+
+    Raises:
+        StoreError: the time has no zone, or the database cannot be written.
+    """
+    with writing(store) as connection:
+        _note(connection, source, scope, {"failed_at": at, "failure": failure})
+
+
+def current_offers(
+    store: Store, source: str, *, providers: Sequence[str] = (), gpus: Sequence[str] = ()
+) -> tuple[Offer, ...]:
+    """What a source last said is for rent, scopes in alphabetical order, each in the order of its part.
+
+    Only of the given providers and GPUs, named as in the offers; empty for all.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    columns = [_OFFERS[name] for name in (*_PLAIN, *_SPOT)]
+    wanted = select(*columns).where(_OFFERS.pull_source == source)
+    if providers:
+        wanted = wanted.where(_OFFERS.provider.in_(providers))
+    if gpus:
+        wanted = wanted.where(_OFFERS.gpu.in_(gpus))
+    ordered = wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)
+    with reading(store) as connection:
+        return tuple(map(_offer, connection.execute(ordered).all()))
+
+
+def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Market]]:
+    """Provider, region and market of the current offers of a source.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    places = select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
+    with reading(store) as connection:
+        found = connection.execute(places.where(_OFFERS.pull_source == source))
+        return frozenset((provider, region, market) for provider, region, market in found)
+
+
+def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
+    """The last pull of each scope of one source or all, in alphabetical order.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(schema.pulls).order_by(_PULLS.source, _PULLS.scope)
+    if source is not None:
+        wanted = wanted.where(_PULLS.source == source)
+    with reading(store) as connection:
+        return tuple(Pull(**row) for row in connection.execute(wanted).mappings())
+
+
+def _note(connection: Connection, source: str, scope: str, values: dict[str, Any]) -> None:
+    first: dict[str, Any] = {"source": source, "scope": scope, "num_offers": 0, "gaps": ()}
+    noted = insert_into(connection, schema.pulls).values(first | values)
+    connection.execute(noted.on_conflict_do_update(index_elements=["source", "scope"], set_=values))
+
+
+def _check(offer: Offer) -> None:
+    what = f"{offer.provider} {offer.instance_type} in {offer.region}"
+    for price in (offer.list_usd_per_h, offer.usd_per_h):
+        check_price(price, what)
+
+
+def _columns(offer: Offer) -> dict[str, Any]:
+    spot = offer.spot_usd_per_h
+    quantiles = (None, None, None) if spot is None else (spot.p10, spot.p50, spot.p90)
+    return {name: getattr(offer, name) for name in _PLAIN} | dict(zip(_SPOT, quantiles, strict=True))
+
+
+def _offer(row: Sequence[Any]) -> Offer:
+    p10, p50, p90 = row[-3:]
+    spot = None if p50 is None else Interval(p10=p10, p50=p50, p90=p90)
+    return Offer(**dict(zip(_PLAIN, row[:-3], strict=True)), spot_usd_per_h=spot)

@@ -1,0 +1,206 @@
+"""The tables, the same on SQLite and PostgreSQL; ``migrations/versions`` make them and must end at the same.
+
+Times are kept in UTC and come back with that time zone. Money is a double: what was put in comes out.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeDecorator
+
+from advisor.types import Market
+
+VERSION = "0002"
+"""The newest migration. Numbers grow, so that a newer database can be told from an older one."""
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment; without a time zone it is refused, since any guess would be wrong somewhere."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """To UTC, which SQLite then keeps as text that sorts."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"the time {value} has no time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """PostgreSQL answers in the session's time zone, SQLite in none."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class MarketName(TypeDecorator[Market]):
+    """A market by its name."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Market | None, dialect: Any) -> str | None:  # noqa: ARG002
+        """To its name."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> Market | None:  # noqa: ARG002
+        """A name we do not know was written by a newer version: ``ValueError``."""
+        return None if value is None else Market(value)
+
+
+class Texts(TypeDecorator[tuple[str, ...]]):
+    """Several texts, as a JSON list."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Any) -> str | None:  # noqa: ARG002
+        """To JSON."""
+        return None if value is None else json.dumps(value)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> tuple[str, ...] | None:  # noqa: ARG002
+        """From JSON."""
+        return None if value is None else _texts(value)
+
+
+# Thousands of offers include the same few things.
+@lru_cache(maxsize=1024)
+def _texts(value: str) -> tuple[str, ...]:
+    return tuple(json.loads(value))
+
+
+metadata = MetaData()
+
+pulls = Table(
+    "pulls",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("scope", Text, primary_key=True),
+    Column("num_offers", Integer, nullable=False),
+    Column("succeeded_at", UtcTime),
+    Column("failed_at", UtcTime),
+    Column("failure", Text),
+    Column("gaps", Texts, nullable=False),
+)
+
+# What is for rent now; the position keeps the order of the part it came with.
+offers = Table(
+    "offers",
+    metadata,
+    Column("pull_source", Text, primary_key=True),
+    Column("pull_scope", Text, primary_key=True),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("provider", Text, nullable=False),
+    Column("instance_type", Text, nullable=False),
+    Column("region", Text, nullable=False),
+    Column("zone", Text),
+    Column("gpu", Text, nullable=False),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName, nullable=False),
+    Column("list_usd_per_h", Double, nullable=False),
+    Column("contracted_usd_per_h", Double),
+    Column("effective_usd_per_h", Double),
+    Column("spot_p10_usd_per_h", Double),
+    Column("spot_p50_usd_per_h", Double),
+    Column("spot_p90_usd_per_h", Double),
+    Column("includes", Texts, nullable=False),
+    Column("minimum_billed_s", Double, nullable=False),
+    Column("billed_step_s", Double, nullable=False),
+    Column("num_vcpus", Integer),
+    Column("retrieved_at", UtcTime, nullable=False),
+    Column("source", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# A machine in a place and market as one source sees it. Zone "" is the whole region: NULLs are never equal.
+price_series = Table(
+    "price_series",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("instance_type", Text, nullable=False),
+    Column("region", Text, nullable=False),
+    Column("zone", Text, nullable=False),
+    Column("market", MarketName, nullable=False),
+    Column("gpu", Text),
+    UniqueConstraint(
+        "source", "provider", "instance_type", "region", "zone", "market", name="uq_price_series"
+    ),
+    Index("ix_price_series_gpu", "gpu"),
+)
+
+price_points = Table(
+    "price_points",
+    metadata,
+    Column(
+        "series_id", Integer, ForeignKey("price_series.id", name="fk_price_points_series"), primary_key=True
+    ),
+    Column("observed_at", UtcTime, primary_key=True),
+    Column("usd_per_h", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("token", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("taken_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+)
+
+recommendations = Table(
+    "recommendations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("at", UtcTime, nullable=False, index=True),
+    Column("project", Text, nullable=False),
+    Column("script", Text, nullable=False),
+    Column("plan_id", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("gpu", Text, nullable=False),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName),
+    Column("time_p50_s", Double, nullable=False),
+    Column("time_p90_s", Double, nullable=False),
+    Column("cost_p50_usd", Double, nullable=False),
+    Column("cost_p90_usd", Double, nullable=False),
+    Column("note", Text, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("recommendation_id", Text),
+    Column("project", Text, nullable=False),
+    Column("script", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("gpu", Text, nullable=False),
+    Column("num_gpus", Integer, nullable=False),
+    Column("market", MarketName),
+    Column("started_at", UtcTime, nullable=False, index=True),
+    Column("duration_s", Double, nullable=False),
+    Column("cost_usd", Double, nullable=False),
+    Column("note", Text, nullable=False),
+)

@@ -1,0 +1,86 @@
+"""Connections to the database, and its two kinds of transactions: one that reads, one that writes.
+
+There is one writer at a time, on SQLite by ``BEGIN IMMEDIATE`` and on PostgreSQL by an advisory lock. So what
+a writer has read stays true until it commits, and writers cannot wait for each other in a circle. Readers
+never wait. Writing takes a second or so a few times an hour; waiting for it is cheaper than conflicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+
+from advisor.store import Store
+from advisor.store.failures import explained
+
+WAIT_S = 60
+"""How long a writer waits for another one."""
+CONNECT_S = 10
+_WRITES = "advisor_writes"
+_LOCK = 0x6164_7669_736F_72  # "advisor": the number that all our writers lock on a server
+
+
+def make_engine(url: URL) -> Engine:
+    """An engine whose connections follow the rules above; it connects when it is first used."""
+    if url.get_backend_name() != "sqlite":
+        limits = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
+        return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=limits)
+    # The driver's own transactions would begin late and without IMMEDIATE.
+    arguments = {"timeout": WAIT_S, "isolation_level": None}
+    engine = create_engine(url, hide_parameters=True, connect_args=arguments)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+@contextmanager
+def reading(store: Store) -> Iterator[Connection]:
+    """What others have committed, and nothing of what they are writing.
+
+    Raises:
+        StoreError: the database cannot be reached or read.
+    """
+    with explained(store), store.engine.connect() as connection:
+        yield connection
+
+
+@contextmanager
+def writing(store: Store) -> Iterator[Connection]:
+    """All or nothing: committed at the end, undone if anything is raised or the process dies.
+
+    Raises:
+        StoreError: the database cannot be reached or written, or another writer takes too long.
+    """
+    with explained(store), store.engine.connect() as connection:
+        connection.execution_options(**{_WRITES: True})
+        with connection.begin():
+            if connection.dialect.name == "postgresql":
+                connection.execute(text(f"SET LOCAL lock_timeout = '{WAIT_S}s'"))
+                # A writer that lost its network must not keep the others out.
+                connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{WAIT_S}s'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            yield connection
+
+
+def insert_into(connection: Connection, table: Any) -> Any:
+    """An INSERT that takes an ON CONFLICT: both databases have it, SQLAlchemy in their own dialects."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(_WRITES)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

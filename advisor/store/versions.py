@@ -1,0 +1,60 @@
+"""The version of a database's schema: read at each open, and raised by Alembic where it is old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, column, inspect, select, table
+
+from advisor.errors import StoreError
+from advisor.store import Store
+from advisor.store.schema import VERSION
+from advisor.store.transactions import reading, writing
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_VERSION_TABLE = "alembic_version"
+
+
+def bring_to_newest(store: Store) -> None:
+    """Make the tables, or change those of an older version; of several processes one does it.
+
+    Raises:
+        StoreError: the database is of a newer version or another program's, or cannot be written.
+    """
+    with reading(store) as connection:
+        if _version(connection, store.place) == VERSION:
+            return
+    with writing(store) as connection:
+        if _version(connection, store.place) != VERSION:
+            upgrade(connection, "head")
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """Run the migrations up to a revision within the connection's transaction."""
+    # Only here: it costs more than all the rest of opening.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    # Alembic takes % for the beginning of a variable.
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    command.upgrade(config, revision)
+
+
+def _version(connection: Connection, place: str) -> str | None:
+    """The database's version, None if it is empty."""
+    inspector = inspect(connection)
+    if not inspector.has_table(_VERSION_TABLE):
+        if inspector.get_table_names():
+            raise StoreError(
+                f"the database {place} holds another program's tables: name an empty one in store.url,"
+                " or a file that is not there yet."
+            )
+        return None
+    version = connection.execute(select(column("version_num")).select_from(table(_VERSION_TABLE))).scalar()
+    if version is not None and not (version.isdigit() and version <= VERSION):
+        raise StoreError(
+            f"the database {place} has version {version!r}, this advisor knows {VERSION!r} and older: update"
+            " gpu-advisor, or name another database in store.url."
+        )
+    return None if version is None else str(version)

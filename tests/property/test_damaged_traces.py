@@ -1,0 +1,168 @@
+"""Whatever a trace's file holds, advisor predict answers or says in words what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.cli import app
+from advisor.errors import AdvisorError
+from advisor.trace_io import FORMAT
+from advisor.types import Collective, Kernel, Op, Trace
+from tests.builders import make_op, make_trace
+from tests.end_to_end.cli import Shell
+from tests.recordings import make_measurement
+
+KERNEL = Kernel(
+    name="k",
+    grid=(4096, 1, 1),
+    block=(256, 1, 1),
+    registers_per_thread=32,
+    shared_bytes=1024,
+    duration_s=1e-4,
+)
+Path_ = tuple[str | int, ...]
+
+
+def measured_op(name: str, **changes: Any) -> Op:
+    """As a GPU measured it, with what a convolution or a layer has for arguments."""
+    op = make_measurement(name, **changes).op
+    facts: dict[str, Any] = {"stride": (1, 1), "groups": 1, "p": 0.5, "is_causal": True, "mode": None}
+    return Op(
+        **{**{field: getattr(op, field) for field in Op.__slots__}, "attributes": facts, "kernels": (KERNEL,)}
+    )
+
+
+TRACES: dict[str, Trace] = {
+    "measured": make_trace(
+        ops=(measured_op("aten::mm"), measured_op("aten::add"), measured_op("aten::sum")),
+        origin_gpu="V100-PCIE-32GB", iteration_s=0.01, warnings=("a warning",), arguments=("--lr", "1"),
+    ),
+    "distributed": make_trace(
+        ops=(make_op(), make_op("aten::_cudnn_rnn", dtype="float16"), make_measurement("aten::_softmax").op),
+        collectives=(
+            Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=2),
+            Collective(kind="reduce_scatter", num_bytes=None, world_size=None, count=1),
+        ),
+        data_loading_s=0.5, num_workers=4, world_size=8, is_sharded=True,
+    ),
+}  # fmt: skip
+DOCUMENTS = {name: json.loads(json.dumps({"format": FORMAT, **asdict(t)})) for name, t in TRACES.items()}
+ABSURD: tuple[Any, ...] = (
+    -1, 0, 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30, 10**400, True, -0.5, 0.5, 1e-300, 1e300, float("nan"),
+    float("inf"), float("-inf"), None, "", "text", "\ud800", "\x1b[2J", "x" * 10_000, [], [1], [-1, 2**62],
+    [[[]]], {}, {"a": 1},
+)  # fmt: skip
+
+
+def paths(value: object, start: Path_ = ()) -> Iterator[Path_]:
+    """Where every value of a document is."""
+    if start:
+        yield start
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from paths(item, (*start, key))
+
+
+PLACES = [(name, path) for name, document in DOCUMENTS.items() for path in paths(document)]
+
+
+def damaged(name: str, path: Path_, value: object) -> str:
+    """The document with another value at one place."""
+    document = json.loads(json.dumps(DOCUMENTS[name]))
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return json.dumps(document)
+
+
+def exit_code(*arguments: str) -> int:
+    """Of a command in this process; what is no error of ours is raised."""
+    try:
+        app(["predict", *arguments], standalone_mode=False)
+    except AdvisorError as error:
+        return error.exit_code
+    return 0
+
+
+GPUS = ("-g", "V100-PCIE-32GB", "-g", "A100-SXM-80GB:1,8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("damaged")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None:
+    (folder / "whole.json").write_text(json.dumps(DOCUMENTS[name]))
+    assert exit_code(str(folder / "whole.json"), *GPUS) == 0
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    place=st.sampled_from(PLACES),
+    value=st.sampled_from(ABSURD),
+    output=st.sampled_from(["table", "json", "csv"]),
+)
+def test_one_absurd_value_is_answered_or_told(
+    place: tuple[str, Path_], value: object, output: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "t.json").write_text(damaged(*place, value))
+    code = exit_code(str(folder / "t.json"), *GPUS, "--format", output)
+    printed = capsys.readouterr().out
+    assert code in (0, 2)
+    assert (code == 0) == bool(printed)
+    assert "nan" not in printed.lower()
+    printed.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("ops", 0, "flops"), -1, "flops of aten::mm is -1"),
+        (("ops", 0, "flops"), 10**400, "flops of aten::mm is 1000"),
+        (("ops", 0, "bytes"), None, "bytes of aten::mm is None"),
+        (("ops", 0, "count"), 0, "count of aten::mm is 0"),
+        (("ops", 0, "name"), "\x1b[2J", "the name of an operator is '\\x1b[2J'"),
+        (("ops", 0, "measured_s"), float("nan"), "measured_s of aten::mm is nan"),
+        (("ops", 0, "inputs", 0, "shape"), [2**62, 4], "the shape of a tensor of aten::mm"),
+        (("ops", 0, "inputs", 0, "stride", 0), -4096, "a stride of aten::mm is -4096"),
+        (("ops", 0, "inputs", 0, "dtype"), None, "the dtype of a tensor of aten::mm is None"),
+        (("ops", 0, "attributes", "mode"), {"a": 1}, "mode of aten::mm is {'a': 1}"),
+        (("ops", 0, "kernels", 0, "registers_per_thread"), -1, "registers_per_thread of a kernel of"),
+        (("ops", 0, "kernels", 0, "shared_bytes"), "much", "shared_bytes of a kernel of aten::mm is 'much'"),
+        (("ops", 0, "kernels", 0, "duration_s"), None, "duration_s of a kernel of aten::mm is None"),
+        (("ops", 0, "kernels", 0, "grid"), [1, 1], "grid of a kernel of aten::mm is (1, 1)"),
+        (("ops", 0, "kernels", 0, "block", 2), 0, "block of a kernel of aten::mm is 0"),
+        (("collectives", 0, "num_bytes"), -1, "num_bytes of a collective is -1"),
+        (("collectives", 0, "world_size"), 0, "world_size of a collective is 0"),
+        (("collectives", 0, "count"), None, "count of a collective is None"),
+        (("num_workers",), "four", "num_workers is 'four'"),
+        (("iteration_s",), 0, "iteration_s is 0"),
+        (("is_sharded",), "false", "is_sharded is 'false'"),
+        (("precision", "tf32_matmul"), 1, "tf32_matmul is 1"),
+        (("warnings",), "a text", "'a text', which is no list"),
+        (("arguments", 0), 3, "an argument is 3"),
+    ],
+)  # fmt: skip
+def test_the_message_names_the_field_and_its_value(
+    path: Path_, value: object, words: str, tmp_path: Path
+) -> None:
+    name = "distributed" if path[0] == "collectives" else "measured"
+    (tmp_path / "t.json").write_text(damaged(name, path, value))
+    answer = Shell(folder=tmp_path).run("predict", "t.json", "-g", "T4")
+    assert answer.code == 2
+    assert answer.out == ""
+    (line,) = answer.err.splitlines()
+    assert words in line
+    assert line.startswith("error: the trace 't.json' is damaged")
+    assert line.endswith("Profile the script again.")

@@ -1,0 +1,97 @@
+"""Laws of merging: equal to a slow clear reference, blind to order inside an answer, one source a machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.pricing.merge import Answer, Place, merged
+from advisor.types import Market, Offer
+from tests.builders import make_offer
+
+PLACES: list[Place] = [
+    (provider, region, market)
+    for provider in ("aws", "acme")
+    for region in ("us-east-1", "eu-west-1")
+    for market in (Market.ON_DEMAND, Market.SPOT)
+]
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> list[Answer]:
+    """Up to four answers, each offer's source telling whose it is."""
+    return [_answer(draw, f"source {number}") for number in range(draw(st.integers(0, 4)))]
+
+
+def _answer(draw: st.DrawFn, source: str) -> Answer:
+    found = [
+        make_offer(
+            provider=provider, region=region, market=market, source=source,
+            instance_type=draw(st.sampled_from(["p4d", "p5"])), zone=draw(st.sampled_from([None, "az1"])),
+        )
+        for provider, region, market in draw(st.lists(st.sampled_from(PLACES), max_size=8))
+    ]  # fmt: skip
+    covers = draw(st.frozensets(st.sampled_from(PLACES), max_size=3))
+    return Answer(source=source, is_live=draw(st.booleans()), offers=tuple(found), covers=covers)
+
+
+def place(offer: Offer) -> Place:
+    return offer.provider, offer.region, offer.market
+
+
+def has_the_word(offer: Offer, earlier: list[Answer]) -> bool:
+    """No earlier answer covers the offer's place or names its machine there."""
+    return not any(
+        place(offer) in answer.covers
+        or any((place(o), o.instance_type) == (place(offer), offer.instance_type) for o in answer.offers)
+        for answer in earlier
+    )
+
+
+@given(answers())
+def test_merging_equals_the_reference(given_answers: list[Answer]) -> None:
+    expected = tuple(
+        dataclasses.replace(
+            answer, offers=tuple(o for o in answer.offers if has_the_word(o, given_answers[:number]))
+        )
+        for number, answer in enumerate(given_answers)
+    )
+    assert merged(given_answers) == expected
+
+
+@given(answers(), st.randoms(use_true_random=False))
+def test_order_inside_an_answer_changes_nothing_but_the_order(given_answers: list[Answer], random) -> None:
+    shuffled = [
+        dataclasses.replace(a, offers=tuple(random.sample(a.offers, len(a.offers)))) for a in given_answers
+    ]
+    for one, other in zip(merged(given_answers), merged(shuffled), strict=True):
+        assert Counter(one.offers) == Counter(other.offers)
+
+
+@given(answers())
+def test_every_machine_has_one_source_in_a_region_and_market(given_answers: list[Answer]) -> None:
+    sources: dict[tuple[Place, str], set[str]] = {}
+    for answer in merged(given_answers):
+        for offer in answer.offers:
+            sources.setdefault((place(offer), offer.instance_type), set()).add(offer.source)
+    assert all(len(found) == 1 for found in sources.values())
+    known = {(place(o), o.instance_type): place(o) for a in given_answers for o in a.offers}
+    covered = {p for a in given_answers for p in a.covers}
+    assert {machine for machine, where in known.items() if where not in covered} <= set(sources)
+
+
+@given(answers())
+def test_a_covered_place_never_shows_offers_of_a_later_source(given_answers: list[Answer]) -> None:
+    found = merged(given_answers)
+    for number, answer in enumerate(found):
+        for later in found[number + 1 :]:
+            assert not [offer for offer in later.offers if place(offer) in answer.covers]
+
+
+@given(answers())
+def test_merging_again_changes_nothing(given_answers: list[Answer]) -> None:
+    once = merged(given_answers)
+    assert merged(once) == once

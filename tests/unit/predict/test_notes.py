@@ -1,0 +1,60 @@
+"""What an estimate rests on: short, without figures of one GPU, and of what was used alone."""
+
+from __future__ import annotations
+
+from advisor.gpus import load_gpus, resolve_gpu
+from advisor.predict import predict
+from advisor.predict.notes import LEARNED, UNSEEN
+from advisor.types import Op, Phase
+from tests.builders import make_op, make_trace
+from tests.recordings import make_measurement
+
+LEARNED_OP = make_measurement("aten::add").op
+
+
+def assumptions(gpu: str, *ops: Op) -> tuple[str, ...]:
+    return predict(make_trace(ops=ops), resolve_gpu(gpu)).assumptions
+
+
+def constants(texts: tuple[str, ...]) -> list[str]:
+    return [text.removeprefix("roofline constants, ") for text in texts if text.startswith("roofline")]
+
+
+def test_constants_that_were_not_used_are_not_named() -> None:
+    texts = assumptions("V100-PCIE-32GB", make_op("aten::mm", dtype="bfloat16", flops=10**13))
+    assert constants(texts) == ["fitted to measurements on this GPU: gemm (fp32)"]
+    texts = assumptions("V100-PCIE-32GB", make_op("aten::sum", num_bytes=10**9))
+    assert constants(texts) == ["fitted to measurements on this GPU: streaming"]
+
+
+def test_recurrent_layers_rest_on_the_rate_of_products() -> None:
+    texts = assumptions("T4", make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"))
+    assert constants(texts) == ["assumed for any GPU: gemm (fp16)"]
+    assert any("recurrent layers" in text for text in texts)
+
+
+def test_where_all_is_learned_the_roofline_is_not_named() -> None:
+    texts = assumptions("T4", LEARNED_OP)
+    assert LEARNED in texts
+    assert not any("roofline" in text for text in texts)
+
+
+def test_families_that_no_network_knows_are_named_and_mixed_ones_told_apart() -> None:
+    reduction = make_op("aten::sum", num_bytes=10**9)
+    optimizer = make_op("aten::_foreach_add_", num_bytes=10**8, phase=Phase.OPTIMIZER)
+    texts = assumptions("T4", LEARNED_OP, reduction, optimizer)
+    assert "by the roofline, not learned: some element-wise, optimizer" in texts
+
+
+def test_gpus_that_were_not_measured_say_so() -> None:
+    assert UNSEEN in assumptions("L4", LEARNED_OP)
+    assert UNSEEN not in assumptions("T4", LEARNED_OP)
+
+
+def test_all_gpus_of_the_catalog_share_most_of_it_and_keep_it_short() -> None:
+    ops = (*make_trace().ops, LEARNED_OP, make_op("aten::sum", num_bytes=10**9))
+    trace = make_trace(ops=ops)
+    found = [predict(trace, spec).assumptions for spec in load_gpus().values()]
+    distinct = {text for texts in found for text in texts}
+    assert len(distinct) < 20 < len(found)
+    assert max(map(len, distinct)) <= 110

@@ -1,0 +1,28 @@
+"""Every test of what the store does runs on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from advisor.store import Store, open_store
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("postgres_url")
+        return url
+    return f"sqlite:///{tmp_path}/advisor.db"
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """An open, empty store of each kind."""
+    opened = open_store(store_url)
+    assert opened is not None
+    with opened:
+        yield opened

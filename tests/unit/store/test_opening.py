@@ -1,0 +1,198 @@
+"""Opening: what is made, what is refused and in which words; no password is ever told."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from advisor.errors import ConfigError, StoreError
+from advisor.store import Store, default_path, open_store, opening
+from advisor.store.transactions import reading
+from advisor.store.versions import VERSION
+
+SECRET = "hunter2%2F"
+
+
+def opened(url: str | None) -> Store:
+    store = open_store(url)
+    assert store is not None
+    return store
+
+
+def refusal(url: str) -> str:
+    with pytest.raises((StoreError, ConfigError)) as caught:
+        open_store(url)
+    return str(caught.value)
+
+
+def set_version(url: str, version: str) -> None:
+    with opened(url) as store, store.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :version"), {"version": version})
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys\nfrom advisor.store import open_store\n{statement}\nprint(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(answer.stdout.split())
+
+
+def test_without_a_url_it_is_this_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "new"))
+    assert default_path() == tmp_path / "new" / "advisor" / "advisor.db"
+    with opened(None) as store:
+        assert store.place == str(default_path())
+    assert default_path().is_file()
+
+
+def test_a_missing_file_is_made_only_on_demand(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    assert open_store(url, must_exist=True) is None
+    assert list(tmp_path.iterdir()) == []
+    with opened(url):
+        pass
+    again = open_store(url, must_exist=True)
+    assert again is not None
+    with again:
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
+
+
+def test_asking_for_a_missing_file_costs_no_import(tmp_path: Path) -> None:
+    loaded = loaded_after(f"assert open_store('sqlite:///{tmp_path}/a.db', must_exist=True) is None")
+    assert not loaded & {"sqlalchemy", "alembic", "pydantic"}
+
+
+def test_opening_again_does_without_alembic(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/a.db"):
+        pass
+    loaded = loaded_after(f"assert open_store('sqlite:///{tmp_path}/a.db')")
+    assert "sqlalchemy" in loaded
+    assert "alembic" not in loaded
+
+
+@pytest.mark.parametrize("name", ["100%.db", "ü#?&.db", "a b/c.db"])
+def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
+    with opened(f"sqlite:///{tmp_path}/{name}"):
+        pass
+    assert (tmp_path / name).is_file()
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with opened("sqlite:///~/a.db"):
+        pass
+    assert (tmp_path / "a.db").is_file()
+
+
+def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:
+        assert connection.execute(sa.text("PRAGMA journal_mode")).scalar() == "wal"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("mysql://host/advisor", "begins with 'mysql'"),
+        ("advisor.db", "is no URL"),
+        ("", "is no URL"),
+        ("sqlite://", "begins with 'sqlite'"),
+        ("sqlite:///", "begins with 'sqlite'"),
+        (f"postgres:{SECRET}@host/advisor", "is no URL"),
+        (f"postgresql://me:{SECRET}@host:port/advisor", "cannot be read"),
+        (f"postgresql://me:a@{SECRET}@host/advisor", "second '@'"),
+    ],
+)
+def test_other_urls_are_refused_with_what_is_allowed(url: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_store(url)
+    message = str(caught.value)
+    assert told in message
+    assert SECRET not in message
+    assert caught.value.__cause__ is None
+    assert "postgresql://user@host/database" in message or "%40" in message
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_a_server_out_of_reach_is_named_without_its_password(scheme: str) -> None:
+    # Port 1 of this machine: nobody listens there.
+    message = refusal(f"{scheme}://me:{SECRET}@127.0.0.1:1/advisor?application_name={SECRET}")
+    assert "postgresql://me@127.0.0.1:1/advisor" in message
+    assert "Check store.url" in message
+    for secret in (SECRET, "hunter2/", "hunter2"):
+        assert secret not in message
+
+
+def test_what_is_shown_of_a_store_has_no_password(tmp_path: Path, postgres_url: str) -> None:
+    url = sa.make_url(postgres_url).set(username="advisor", password="hunter2")
+    with opened(url.render_as_string(hide_password=False)) as store:
+        assert "hunter2" not in repr(store) + store.place
+        assert store.place.startswith("postgresql://advisor@")
+        with pytest.raises(StoreError, match="not_there") as caught, reading(store) as connection:
+            connection.execute(sa.text("SELECT 'hunter2' FROM not_there"))
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_missing_database_is_told(postgres_url: str) -> None:
+    message = refusal(sa.make_url(postgres_url).set(database="not_there").render_as_string())
+    assert "createdb" in message
+
+
+def test_a_missing_driver_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "find_spec", lambda _name: None)
+    assert "gpu-advisor[postgresql]" in refusal("postgresql://me@127.0.0.1:1/advisor")
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.write_text("my diary " * 1000)
+    message = refusal(f"sqlite:///{path}")
+    assert str(path) in message
+    assert "file is not a database" in message
+    assert "store.url" in message
+    assert path.read_text() == "my diary " * 1000
+
+
+def test_another_programs_database_is_left_alone(store_url: str) -> None:
+    engine = sa.create_engine(store_url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE bookmarks (url TEXT)"))
+    assert "another program's tables" in refusal(store_url)
+    assert sa.inspect(engine).get_table_names() == ["bookmarks"]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("version", ["9999", "ae1027a6acf1"])
+def test_a_newer_or_foreign_version_is_refused(store_url: str, version: str) -> None:
+    set_version(store_url, version)
+    message = refusal(store_url)
+    assert f"version {version!r}" in message
+    assert f"{VERSION!r} and older" in message
+    assert "update gpu-advisor" in message
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.touch()
+    with opened(f"sqlite:///{path}"):
+        pass
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(VERSION,)]
+    connection.close()
+
+
+@pytest.mark.parametrize("path", ["/dev/null/advisor.db", "/proc/advisor.db"])
+def test_a_place_that_cannot_be_written_is_told(path: str) -> None:
+    message = refusal(f"sqlite:///{path}")
+    assert path in message
+    assert "store.url" in message
+
+
+def test_a_folder_is_no_database(tmp_path: Path) -> None:
+    message = refusal(f"sqlite:///{tmp_path}")
+    assert str(tmp_path) in message
+    assert "store.url" in message

@@ -1,0 +1,173 @@
+"""Current offers and pulls: a part replaces its scope, a failure changes no price."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from advisor.errors import StoreError
+from advisor.store import Store
+from advisor.store.prices import (
+    Pull,
+    covered_places,
+    current_offers,
+    price_points,
+    pulls,
+    save_failure,
+    save_part,
+)
+from advisor.types import Interval, Market
+from tests.builders import make_offer
+
+AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
+LATER = AT + timedelta(hours=1)
+
+
+def test_nothing_is_known_of_an_empty_store(store: Store) -> None:
+    assert current_offers(store, "aws") == ()
+    assert covered_places(store, "aws") == frozenset()
+    assert pulls(store) == ()
+
+
+def test_an_offer_comes_back_as_it_was(store: Store) -> None:
+    offer = make_offer(
+        zone="use1-az4",
+        market=Market.SPOT,
+        list_usd_per_h=0.1 + 0.2,
+        contracted_usd_per_h=1 / 3,
+        effective_usd_per_h=5e-324,
+        spot_usd_per_h=Interval(p10=0.1, p50=0.1 + 0.2, p90=1e17 + 1),
+        includes=("local disk", 'Größe, "quoted"\n\''),
+        num_vcpus=96,
+        retrieved_at=datetime(2026, 11, 1, 12, 30, 15, 123456, tzinfo=UTC),
+        source="https://example.org/?a=b%20c",
+    )
+    plain = make_offer()
+    save_part(store, "aws", "all", [offer, plain], (), (), AT)
+    assert current_offers(store, "aws") == (offer, plain)
+
+
+def test_times_of_any_zone_come_back_in_utc(store: Store) -> None:
+    there = timezone(timedelta(hours=-7))
+    save_part(
+        store, "aws", "all", [make_offer(retrieved_at=AT.astimezone(there))], (), (), LATER.astimezone(there)
+    )
+    (offer,), (pull,) = current_offers(store, "aws"), pulls(store)
+    assert pull.succeeded_at == LATER
+    for found, expected in ((offer.retrieved_at, AT), (pull.succeeded_at, LATER)):
+        assert found is not None
+        assert found.isoformat() == expected.isoformat()
+
+
+def test_a_part_replaces_its_scope_alone(store: Store) -> None:
+    old, new, other = (make_offer(name) for name in ("OLD", "NEW", "OTHER"))
+    save_part(store, "aws", "us-east-1", [old], (), (), AT)
+    save_part(store, "aws", "us-west-2", [other], (), (), AT)
+    save_part(store, "gcp", "us-east-1", [other], (), (), AT)
+    save_part(store, "aws", "us-east-1", [new], (), (), LATER)
+    assert current_offers(store, "aws") == (new, other)
+    assert current_offers(store, "gcp") == (other,)
+
+
+def test_a_part_without_offers_leaves_none(store: Store) -> None:
+    save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
+    save_part(store, "aws", "us-east-1", [], (), (), LATER)
+    assert current_offers(store, "aws") == ()
+    assert pulls(store)[0].num_offers == 0
+
+
+def test_offers_keep_the_order_of_their_part_and_scopes_are_sorted(store: Store) -> None:
+    parts = {scope: [make_offer(f"{scope}{i}") for i in (3, 1, 2)] for scope in ("b", "a")}
+    for scope, offers in parts.items():
+        save_part(store, "aws", scope, offers, (), (), AT)
+    assert [offer.gpu for offer in current_offers(store, "aws")] == ["a3", "a1", "a2", "b3", "b1", "b2"]
+
+
+def test_the_same_offer_may_be_in_two_scopes_and_twice_in_one(store: Store) -> None:
+    for scope in ("a", "b"):
+        save_part(store, "aws", scope, [make_offer()] * 2, (), (), AT)
+    assert current_offers(store, "aws") == (make_offer(),) * 4
+
+
+def test_offers_by_provider_and_gpu(store: Store) -> None:
+    offers = [
+        make_offer(gpu, provider=provider) for provider in ("aws", "gcp", "azure") for gpu in ("X", "Y", "Z")
+    ]
+    save_part(store, "many", "all", offers, (), (), AT)
+    found = current_offers(store, "many", providers=("aws", "azure"), gpus=("X", "Z"))
+    assert [(offer.provider, offer.gpu) for offer in found] == [
+        ("aws", "X"), ("aws", "Z"), ("azure", "X"), ("azure", "Z"),
+    ]  # fmt: skip
+    assert current_offers(store, "many", gpus=("W",)) == ()
+
+
+def test_places_are_those_of_the_current_offers(store: Store) -> None:
+    offers = [make_offer(region=region, market=market) for region in ("a", "b") for market in Market]
+    save_part(store, "aws", "all", [*offers, *offers], (), (), AT)
+    assert covered_places(store, "aws") == {
+        ("aws", region, market) for region in ("a", "b") for market in Market
+    }
+    assert covered_places(store, "gcp") == frozenset()
+
+
+def test_a_failure_keeps_offers_with_their_age(store: Store) -> None:
+    offer = make_offer()
+    save_part(store, "aws", "us-east-1", [offer], (), ("no spot prices in az5",), AT)
+    save_failure(store, "aws", "us-east-1", "throttled; try again later", LATER)
+    assert current_offers(store, "aws") == (offer,)
+    assert pulls(store) == (
+        Pull(
+            source="aws",
+            scope="us-east-1",
+            num_offers=1,
+            succeeded_at=AT,
+            failed_at=LATER,
+            failure="throttled; try again later",
+            gaps=("no spot prices in az5",),
+        ),
+    )
+
+
+def test_a_success_ends_a_failure(store: Store) -> None:
+    save_failure(store, "aws", "us-east-1", "no credentials", AT)
+    (failed,) = pulls(store)
+    assert (failed.succeeded_at, failed.num_offers, failed.gaps) == (None, 0, ())
+    save_part(store, "aws", "us-east-1", [make_offer()], (), (), LATER)
+    (pull,) = pulls(store)
+    assert (pull.succeeded_at, pull.failed_at, pull.failure) == (LATER, None, None)
+
+
+def test_pulls_of_one_source(store: Store) -> None:
+    for source, scope in (("gcp", "b"), ("gcp", "a"), ("aws", "c")):
+        save_part(store, source, scope, (), (), (), AT)
+    assert [(pull.source, pull.scope) for pull in pulls(store)] == [("aws", "c"), ("gcp", "a"), ("gcp", "b")]
+    assert [pull.scope for pull in pulls(store, "gcp")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("usd_per_h", [0.0, -1.0, math.nan, math.inf])
+def test_what_cannot_be_a_price_is_refused_and_nothing_changes(store: Store, usd_per_h: float) -> None:
+    good = make_offer()
+    save_part(store, "aws", "us-east-1", [good], (), (), AT)
+    for bad in (make_offer(usd_per_h=usd_per_h), make_offer(effective_usd_per_h=usd_per_h)):
+        with pytest.raises(StoreError, match=r"aws x.xlarge in us-east-1 costs .* a price is above 0"):
+            save_part(store, "aws", "us-east-1", [good, bad], (), (), LATER)
+    assert current_offers(store, "aws") == (good,)
+    assert pulls(store)[0].succeeded_at == AT
+    assert len(price_points(store)) == 1
+
+
+def test_a_time_without_a_zone_is_refused_and_nothing_changes(store: Store) -> None:
+    naive = AT.replace(tzinfo=None)
+    with pytest.raises(StoreError, match="has no time zone"):
+        save_part(store, "aws", "us-east-1", [make_offer(retrieved_at=naive)], (), (), AT)
+    with pytest.raises(StoreError, match="has no time zone"):
+        save_failure(store, "aws", "us-east-1", "why", naive)
+    assert pulls(store) == ()
+
+
+def test_text_that_no_database_takes_is_an_error_of_ours(store: Store) -> None:
+    with pytest.raises(StoreError):
+        save_part(store, "aws", "us-east-1", [make_offer(source="\ud800")], (), (), AT)
+    assert pulls(store) == ()

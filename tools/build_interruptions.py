@@ -1,0 +1,79 @@
+"""Builds catalogs/interruptions.csv from collected tables of the AWS Spot Advisor.
+
+``python tools/build_interruptions.py --shared ../shared``. Kept are the newest snapshot's Linux rows of
+the instance types in catalogs/instances.csv, outside US government regions. The same table gives the
+same bytes; it is read back before it replaces anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from price_catalog_rows import read_csv
+
+from advisor.files import write_atomically
+from advisor.gpus import catalog_path
+from advisor.pricing.interruptions import INTERRUPTION_COLUMNS, INTERRUPTION_FILE, read_interruptions
+from advisor.pricing.snapshot import read_instances
+
+SOURCE = "AWS Spot Advisor by alexei-led/spotinfo"
+
+
+def rows_of(table: Path) -> list[tuple[str, ...]]:
+    """Rows of the catalog file in alphabetical order."""
+    collected = read_csv(table)
+    newest = max(row["as_of"] for row in collected)
+    known = {name for provider, name in read_instances(catalog_path("instances.csv")) if provider == "aws"}
+    return sorted(
+        (
+            row["instance_type"],
+            row["region"],
+            row["interruption_bucket_low_pct"],
+            row["interruption_bucket_high_pct"],
+            row["as_of"],
+            SOURCE,
+        )
+        for row in collected
+        if row["as_of"] == newest
+        and row["os"] == "Linux"
+        and row["instance_type"] in known
+        and not row["region"].startswith("us-gov-")
+    )
+
+
+def write(rows: Sequence[Sequence[str]], path: Path) -> None:
+    """Reads the file back, then puts it in its place.
+
+    Raises:
+        CatalogError: a row is broken or double; nothing was replaced.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(INTERRUPTION_COLUMNS)
+    writer.writerows(rows)
+    payload = text.getvalue().encode()
+    with tempfile.TemporaryDirectory() as folder:
+        trial = Path(folder) / path.name
+        trial.write_bytes(payload)
+        read_interruptions(trial)
+    write_atomically(path, payload)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Build the table of spot interruptions.")
+    parser.add_argument("--shared", type=Path, required=True, help="folder that holds prices/")
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "catalogs")
+    options = parser.parse_args(arguments)
+    rows = rows_of(options.shared / "prices" / "aws_spot_advisor.csv")
+    write(rows, options.out / INTERRUPTION_FILE)
+    print(f"{len(rows)} buckets of {len({row[0] for row in rows})} instance types as of {rows[0][4]}")
+
+
+if __name__ == "__main__":
+    main()
