@@ -156,12 +156,14 @@ def everything_removed(removals: Mapping[str, Sequence[Removal]]) -> PolicyViola
         removals: by plan id, of every plan; none may be empty.
     """
     found = would_give_way(removals)
-    count = f"all {len(removals)} plans" if len(removals) != 1 else "the only plan"
     if found is None:
         return PolicyViolationError("the policy leaves no plan.")
-    left = f"{found.num_plans} plan{'s' if found.num_plans > 1 else ''}"
+    rules, count = " and ".join(found.rules), found.num_plans
+    if len(removals) == 1:
+        return PolicyViolationError(f"the policy removes this plan: {rules} would have to give way.")
+    left = f"{count} plans" if count > 1 else "1 plan"
     return PolicyViolationError(
-        f"the policy removed {count}. {left} would be left without {' and '.join(found.rules)}:"
+        f"the policy removes all {len(removals)} plans. {left} would be left without {rules}:"
         " ask the owner of the file, or look for other machines."
     )
 

@@ -16,9 +16,12 @@ from recommender.policy.names import matches
 # Money is compared to a millionth, so that rounding never decides.
 TOLERANCE = 1e-6
 _FACT_OF_LIST = {
-    "providers": "provider", "regions": "region", "markets": "market", "gpus": "gpu",
-    "instance_types": "instance_type",
-}  # fmt: skip
+    "providers": ("provider", "provider"),
+    "regions": ("region", "region"),
+    "markets": ("market", "market"),
+    "gpus": ("gpu", "GPU"),
+    "instance_types": ("instance_type", "instance type"),
+}
 _OF_CLOUDS = frozenset({"regions", "markets", "instance_types"})
 
 
@@ -84,6 +87,11 @@ class Rule(ABC):
         return f"{self.key}: {self.value_text}"
 
     @property
+    def means(self) -> tuple[str, ...]:
+        """GPUs of the catalog that the names stand for, if they are not those names."""
+        return ()
+
+    @property
     def merge_key(self) -> str:
         """Rules of the same merge key are compared with each other."""
         return self.key
@@ -119,19 +127,23 @@ class NameRule(Rule):
         """As a person reads it."""
         return ", ".join(self.names)
 
+    @property
+    def means(self) -> tuple[str, ...]:
+        """GPUs of the catalog that the names stand for, if they are not those names."""
+        return () if self.members <= set(self.names) else tuple(sorted(self.members))
+
     def judge(self, facts: Facts) -> Judgement:
         """Whether the name in question is on the list."""
         effect, _, subject = self.key.partition(".")
-        fact = _FACT_OF_LIST[subject]
+        fact, word = _FACT_OF_LIST[subject]
         if facts.tier is not Tier.CLOUD and subject in _OF_CLOUDS:
-            return _silent(f"a machine of one's own has no {fact.replace('_', ' ')}")
+            return _silent(f"a machine of one's own has no {word}")
         name = getattr(facts, fact)
         if name is None:
-            return _unknown(fact)
+            return _unknown(word)
         found = name in self.members or any(matches(glob, name) for glob in self.names)
         removes = found if effect == "deny" else not found
-        words = "is among them" if found else "is not among them"
-        return _removes_if(removes, f"{fact.replace('_', ' ')} {name} {words}")
+        return _removes_if(removes, f"{word} {name} is {'' if found else 'not '}among them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +239,7 @@ class SpotRule(Rule):
 
     def _checkpoints(self, saved: bool | None) -> Judgement:
         if saved is None and self.setting:
-            return _unknown("checkpoints")
+            return _unknown("checkpoint interval")
         words = "it saves checkpoints" if saved else "it saves no checkpoints (spot.checkpoint_interval)"
         return _removes_if(bool(self.setting) and not saved, words)
 
@@ -299,7 +311,8 @@ class PreferRule(Rule):
         """The tier alone: whether an option of the preferred one is there, other options tell."""
         if facts.tier is self.tier:
             return Judgement(effect=Effect.KEEPS, detail="it is of the preferred tier")
-        return _unknown("options of the preferred tier")
+        detail = f"it stays unless a {self.tier} option is feasible and meets the condition"
+        return Judgement(effect=Effect.UNKNOWN, detail=detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,4 +347,4 @@ def _silent(detail: str) -> Judgement:
 
 
 def _unknown(what: str) -> Judgement:
-    return Judgement(effect=Effect.UNKNOWN, detail=f"the {what.replace('_', ' ')} is not known")
+    return Judgement(effect=Effect.UNKNOWN, detail=f"the {what} is not known")
