@@ -11,14 +11,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from advisor.errors import ConfigError, PolicyError, did_you_mean
-from advisor.user_files import Document, Place, fault_in_words, read_document
+from advisor.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
 from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models
 
 ADVICE = "docs/policy.md shows how policies are written, `advisor policy schema` what they may hold."
 MOST_FAULTS = 50
 _LONGEST_VALUE = 60
-_EMPTY = "give it a value or remove it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +70,30 @@ def _read(path: Path) -> Source | list[Fault]:
     if not isinstance(document.value, Mapping):
         message = "a policy file holds keys such as 'version: 1', 'layer: project' and 'limits:'"
         return [Fault(file=file, line=1, message=message)]
-    faults = [
-        Fault(file=file, line=document.line(place), message=f"{_dotted(place)} is empty: {_EMPTY}")
-        for place in _empty(document.value)
-    ]
+    content, errors = _validated(document.value)
+    places = {item["loc"]: _words(item["loc"], item) for item in errors}
+    # An unknown key is told as such, whatever it holds; and what is empty is told once.
+    unknown = {item["loc"] for item in errors if item["type"] == "extra_forbidden"}
+    for place in _empty(document.value):
+        if not any(place[:end] in unknown for end in range(1, len(place) + 1)):
+            places[place] = f"{_dotted(place)} is empty: give it a value or remove it"
+    faults = [Fault(file=file, line=document.line(place), message=words) for place, words in places.items()]
+    if content is None or faults:
+        return sorted(faults, key=lambda fault: fault.line or 0)
+    return Source(file=file, content=content, lines=document.lines)
+
+
+def _validated(value: Any) -> tuple[PolicyFile | None, list[Mapping[str, Any]]]:
     try:
-        content = PolicyFile.model_validate(document.value)
+        return PolicyFile.model_validate(value), []
     except ValidationError as error:
-        faults += _faults(file, document, error)
-    else:
-        if not faults:
-            return Source(file=file, content=content, lines=document.lines)
-    return sorted(faults, key=lambda fault: fault.line or 0)
+        # A list is too short once its entries are refused: that is no fault of its own.
+        return None, [
+            # A key that is no text would look like the index of a list entry.
+            item | {"loc": (*item["loc"][:-1], str(item["input"]))} if item["type"] == "invalid_key" else item
+            for item in error.errors()
+            if item["type"] != "too_short" or not item["input"]
+        ]
 
 
 def _empty(value: Any, place: Place = ()) -> Iterator[Place]:
@@ -96,14 +107,6 @@ def _empty(value: Any, place: Place = ()) -> Iterator[Place]:
             yield from _empty(item, (*place, index))
 
 
-def _faults(file: str, document: Document, error: ValidationError) -> Iterator[Fault]:
-    for item in error.errors():
-        place: Place = item["loc"]
-        # What is empty is told already, and a list is too short once its entries are refused.
-        if item["input"] is not None and (item["type"] != "too_short" or not item["input"]):
-            yield Fault(file=file, line=document.line(place), message=_words(place, item))
-
-
 def _dotted(place: Place) -> str:
     """``allow.gpus.2``; entries are counted from 1."""
     return ".".join(part if isinstance(part, str) else str(part + 1) for part in place)
@@ -114,6 +117,8 @@ def _words(place: Place, item: Mapping[str, Any]) -> str:
     match item["type"]:
         case "extra_forbidden":
             return f"unknown key {name!r}.{_near(place)}"
+        case "invalid_key":
+            return f"a key must be a text, not {given!r}"
         case "missing":
             return f"{name!r} is missing: {_description(str(place[-1]))}"
         case "too_short":
