@@ -73,6 +73,13 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _printable(value: str) -> str:
+    # It is printed to terminals, which obey control characters.
+    if not value.isprintable() or not value.strip():
+        raise ValueError("write a text of one line without control characters")
+    return value
+
+
 def _lockable(value: str) -> str:
     if value not in lockable_keys():
         hint = did_you_mean(value, lockable_keys())
@@ -82,6 +89,7 @@ def _lockable(value: str) -> str:
     return value
 
 
+Text = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
 Glob = Annotated[str, AfterValidator(checked_glob)]
 MarketGlob = Annotated[Glob, AfterValidator(checked_market)]
 GpuGlob = Annotated[Glob, AfterValidator(checked_gpu)]
@@ -158,7 +166,7 @@ class Approval(Section):
     """Who must agree to a job; it is marked, not removed."""
 
     over_usd_per_job: Usd = Field(description="for jobs whose p90 cost is above this")
-    by: str = Field(min_length=1, max_length=100, description="a role or a person")
+    by: Text = Field(description="a role or a person")
 
 
 class Objective(Section):
@@ -172,7 +180,7 @@ class PolicyFile(Section):
     """A policy of advisor: which machines a job may use, what it may cost and who must agree."""
 
     version: Annotated[Literal[1], BeforeValidator(_version)] = Field(description="of this format")
-    name: str = Field(min_length=1, max_length=100, description="whose policy it is, for messages")
+    name: Text = Field(description="whose policy it is, for messages")
     layer: Annotated[Layer, BeforeValidator(_layer)] = Field(description="whose rules these are")
     currency: Annotated[Literal["USD"], BeforeValidator(_currency)] = Field(
         "USD", description="of all amounts"

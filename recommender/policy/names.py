@@ -20,7 +20,7 @@ def checked_glob(text: str) -> str:
     Raises:
         ValueError: says what is allowed.
     """
-    if not text.strip() or len(text) > _LONGEST or _FOREIGN & set(text):
+    if not text.strip() or len(text) > _LONGEST or _FOREIGN & set(text) or not text.isprintable():
         raise ValueError("one name an entry, with the wildcards * and ? at most, such as us-*")
     return text.strip()
 

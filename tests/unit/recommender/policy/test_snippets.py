@@ -93,12 +93,15 @@ BAD = {
     "by whom": ("approval:\n- {over_usd_per_job: 3}", 5, ["'approval.1.by' is missing: a role or a person"]),
     "an unknown key without a value": ("zz:", 4, ["unknown key 'zz'"]),
     "an empty entry": ("deny:\n  regions:\n  - us-*\n  -", 7, ["deny.regions.2 is empty"]),
+    "a name that paints the terminal": ('deny: {regions: ["\\e[31mred"]}', 4, ["one name an entry", "x1b[31m"]),
+    "a role that rings": ('approval: [{over_usd_per_job: 1, by: "b\\a"}]', 4, ["without control characters"]),
     "yes in quotes": ("spot: {allowed: 'no'}", 4, ["true or false, without quotes"]),
     "unknown pick": ("objective: {pick: best}", 4, ["cheapest, fastest, best-value, safest"]),
     "a lock of nothing": ("lock: [limit]", 4, ["no such key can be locked", "Did you mean 'limits'?"]),
     "a lock with nobody below": ("lock:\n- limits", 5, ["no layer is below a project"]),
     "a key twice": ("limits: {usd_per_job: 1, usd_per_job: 2}", None, ["stands twice", "line 4"]),
     "an alias": ("allow: &a {regions: [x]}\ndeny: *a", None, ["aliases are not allowed", "line 5"]),
+    "a star without quotes": ("deny: {regions: [*-1]}", None, ["begins with * is written in quotes"]),
     "a bomb": (
         "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\nd: [*c,*c,*c]", None, ["aliases are not allowed"]
     ),
