@@ -10,7 +10,8 @@ from advisor.errors import PolicyViolationError
 from advisor.types import Option, Plan
 from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.policy.merge import Policy
-from recommender.policy.rules import ApprovalRule, Effect, Judgement, Rule
+from recommender.policy.plan_rules import ApprovalRule
+from recommender.policy.rules import Effect, Judgement, Rule
 from recommender.spot import SpotTerms
 
 

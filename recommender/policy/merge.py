@@ -8,17 +8,9 @@ from itertools import combinations
 
 from recommender.policy.model import Layer, PolicyFile, section_models
 from recommender.policy.names import gpu_members, may_overlap
-from recommender.policy.rules import (
-    ApprovalRule,
-    LimitRule,
-    Merging,
-    NameRule,
-    ObjectiveRule,
-    Origin,
-    PreferRule,
-    Rule,
-    SpotRule,
-)
+from recommender.policy.order_rules import ObjectiveRule, PreferRule
+from recommender.policy.plan_rules import ApprovalRule, LimitRule, NameRule, SpotRule
+from recommender.policy.rules import Merging, Origin, Rule
 
 Lines = Mapping[tuple[str | int, ...], int]
 
