@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError
 
 from advisor.errors import ConfigError, did_you_mean
-from advisor.settings import ClusterSettings, Settings, setting_names
+from advisor.settings import LIST_SECTIONS, Settings, setting_names
 from advisor.user_files import fault_in_words, read_yaml
 
 ENV_PREFIX = "ADVISOR_"
@@ -146,8 +146,10 @@ def _fault(item: Any, origins: Mapping[str, str]) -> str:
     origin = origins.get(".".join(location[:2])) or origins.get(location[0])
     where = f" (set by {origin})" if origin else ""
     if item["type"] == "extra_forbidden":
-        choices = ClusterSettings.model_fields if location[0] == "clusters" else setting_names()
-        hint = did_you_mean(location[-1] if location[0] == "clusters" else name, choices)
+        entry = LIST_SECTIONS.get(location[0])
+        hint = (
+            did_you_mean(location[-1], entry.model_fields) if entry else did_you_mean(name, setting_names())
+        )
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
         return f"unknown setting {name!r}{where}.{hint} advisor config show lists them all."

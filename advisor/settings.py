@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +24,8 @@ Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_du
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 UsdPerH = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=4096)]
+Gigabytes = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
 
 
 class _Section(BaseModel):
@@ -77,6 +80,35 @@ class CloudSettings(_Section):
     markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
     max_gpus: Count = Field(8, description="GPUs of one machine at most")
     startup: Duration = Field("5m", description="boot and installation, billed")  # type: ignore[assignment]
+    boot_disk_gb: Gigabytes = Field(
+        100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
+    )
+    dataset_gb: Gigabytes = Field(
+        0, description="data set, downloaded at the start to a disk that is paid like the boot disk"
+    )
+    result_gb: Gigabytes = Field(0, description="what is brought home over the internet at the end")
+    download_gbit_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        1, description="how fast the data set arrives; that time is billed, too"
+    )
+
+
+class ContractSettings(_Section):
+    """A discount that a cloud grants, or a commitment; the first entry that matches a machine counts."""
+
+    provider: str = Field(min_length=1, description="cloud that grants it")
+    instance_types: tuple[str, ...] = Field(("*",), description="machines, with wildcards")
+    regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
+    markets: tuple[Market, ...] = Field(
+        (Market.ON_DEMAND,), description="terms of rent; spot counts only if it is named"
+    )
+    discount: Discount = Field(0, description="negotiated, off the list price: 0.1 is 10 %")
+    commitment_discount: Discount = Field(
+        0, description="of a savings plan or committed use, off the contracted price"
+    )
+    coverage: Annotated[float, Field(ge=0, le=1)] = Field(
+        1, description="share of the use that the commitment covers"
+    )
+    until: date | None = Field(None, description="last day it holds, such as 2027-06-30; null: no end")
 
 
 class SpotSettings(_Section):
@@ -127,6 +159,7 @@ class Settings(_Section):
     local: LocalSettings = LocalSettings()
     clusters: tuple[ClusterSettings, ...] = Field((), description="node types of the organisation's cluster")
     cloud: CloudSettings = CloudSettings()
+    contracts: tuple[ContractSettings, ...] = Field((), description="discounts that clouds grant you")
     spot: SpotSettings = SpotSettings()
 
     @field_validator("clusters")
@@ -144,8 +177,12 @@ class Settings(_Section):
     store: StoreSettings = StoreSettings()
 
 
+LIST_SECTIONS: Mapping[str, type[BaseModel]] = {"clusters": ClusterSettings, "contracts": ContractSettings}
+"""Sections that are a list, and what an entry holds."""
+
+
 def setting_names() -> list[str]:
-    """Dotted names of all settings, clusters as one: ``cloud.max_gpus``, ``clusters``."""
+    """Dotted names of all settings, a list as one: ``cloud.max_gpus``, ``clusters``."""
     names = []
     for section, field in Settings.model_fields.items():
         model = field.annotation

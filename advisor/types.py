@@ -384,7 +384,14 @@ class Plan:
     Attributes:
         usd_per_h: None if the owner of a private machine configured no cost.
         wait_s: time until the machine is ours; None if nobody configured or measured it.
-        startup_s: boot and installation; billed on a cloud.
+        startup_s: boot, installation and download of the data set; billed on a cloud.
+        billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
+        download_s: the part of ``startup_s`` in which the data set arrives.
+        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away; None if nobody
+            knows their rate.
+        egress_usd: what bringing the result home costs; None if the rate is unknown.
+        rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
+            and date.
     """
 
     id: str
@@ -398,6 +405,11 @@ class Plan:
     wait_s: Quantiles | None
     startup_s: float
     minimum_billed_s: float
+    billed_step_s: float = 0.0
+    download_s: float = 0.0
+    storage_usd_per_h: float | None = 0.0
+    egress_usd: float | None = 0.0
+    rates: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

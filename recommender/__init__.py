@@ -106,6 +106,12 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
         )
     if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
         warnings.append("the wait for cloud capacity is unknown and counts as 0")
+    uncounted = [o for o in options if None in (o.plan.storage_usd_per_h, o.plan.egress_usd)]
+    if uncounted:
+        warnings.append(
+            f"disks or data transfer are not counted for {len(uncounted)} of {len(options)} options, whose"
+            " regions have no known rate (see their notes), which flatters them"
+        )
     queued = sorted({o.plan.provider for o in options if o.plan.offer is None and o.plan.wait_s is None})
     if queued:
         warnings.append(

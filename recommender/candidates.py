@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
+from recommender.extras import CloudTerms, Extras, extras_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,24 +63,94 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
     )
 
 
-def plans_of_offers(offers: Iterable[Offer], *, startup_s: float) -> list[Plan]:
-    """One plan an offer: the whole machine, with every GPU in it. The cloud's wait is unknown."""
-    return [
-        Plan(
-            id="/".join([o.provider, o.instance_type, o.zone or o.region, o.market]),
-            tier=Tier.CLOUD,
-            provider=o.provider,
-            gpu=o.gpu,
-            num_gpus=o.num_gpus,
-            num_nodes=1,
-            offer=o,
-            usd_per_h=o.usd_per_h,
-            wait_s=None,
-            startup_s=startup_s,
-            minimum_billed_s=o.minimum_billed_s,
-        )
-        for o in offers
-    ]
+def plans_of_offers(
+    offers: Iterable[Offer], *, terms: CloudTerms, catalog: Sequence[Rate] = ()
+) -> list[Plan]:
+    """One plan an offer: the whole machine, with every GPU in it. The cloud's wait is unknown.
+
+    Args:
+        offers: what is for rent.
+        terms: what the job needs of any machine.
+        catalog: rates of storage and egress; what it lacks is unknown in the plan.
+    """
+
+    @cache
+    def extras(provider: str, region: str) -> Extras:
+        return extras_at(provider, region, terms, catalog)
+
+    return [_cloud_plan(offer, terms, extras(offer.provider, offer.region)) for offer in offers]
+
+
+def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras) -> Plan:
+    return Plan(
+        id="/".join([offer.provider, offer.instance_type, offer.zone or offer.region, offer.market]),
+        tier=Tier.CLOUD,
+        provider=offer.provider,
+        gpu=offer.gpu,
+        num_gpus=offer.num_gpus,
+        num_nodes=1,
+        offer=offer,
+        usd_per_h=offer.usd_per_h,
+        wait_s=None,
+        startup_s=terms.startup_s + terms.download_s,
+        minimum_billed_s=offer.minimum_billed_s,
+        billed_step_s=offer.billed_step_s,
+        download_s=terms.download_s,
+        storage_usd_per_h=extras.storage_usd_per_h,
+        egress_usd=extras.egress_usd,
+        rates=extras.rates,
+    )
+
+
+def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[str, ...]]:
+    """Offers whose GPU can be predicted, and one warning that names the GPUs of the others."""
+    kept, unknown = [], set()
+    for offer in offers:
+        if offer.gpu in known:
+            kept.append(offer)
+        else:
+            unknown.add(offer.gpu)
+    if not unknown:
+        return kept, ()
+    return kept, (f"the catalog does not know {', '.join(sorted(unknown))}: offers with it are left out",)
+
+
+def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
+    """Rented plans, machine by machine, without the places that are never the cheapest for it.
+
+    A job runs equally long everywhere, so a place is left out where another costs no more by the hour (rent
+    and disks) nor at the end (egress). An unknown rate counts here as the dearest known one of the machine's
+    other places, so that ignorance never wins.
+    """
+    groups: dict[tuple[str, str, str], list[Plan]] = {}
+    for plan in plans:
+        offer = _offer_of(plan)
+        key = (offer.provider, offer.instance_type, offer.market)
+        groups.setdefault(key, []).append(plan)
+    return [plan for group in groups.values() for plan in _undominated(group)]
+
+
+def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
+    dearest_storage = max(plan.storage_usd_per_h or 0.0 for plan in group)
+    dearest_egress = max(plan.egress_usd or 0.0 for plan in group)
+
+    def price(plan: Plan) -> tuple[float, float, str, str]:
+        offer = _offer_of(plan)
+        storage = dearest_storage if plan.storage_usd_per_h is None else plan.storage_usd_per_h
+        egress = dearest_egress if plan.egress_usd is None else plan.egress_usd
+        return offer.usd_per_h + storage, egress, offer.region, offer.zone or ""
+
+    least_egress = math.inf
+    for plan in sorted(group, key=price):
+        egress = price(plan)[1]
+        if egress < least_egress:
+            least_egress = egress
+            yield plan
+
+
+def _offer_of(plan: Plan) -> Offer:
+    assert plan.offer is not None, "only what is rented has a place to choose"  # noqa: S101
+    return plan.offer
 
 
 def cheapest_places(offers: Sequence[Offer]) -> list[Offer]:

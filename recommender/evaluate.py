@@ -15,29 +15,31 @@ from advisor.types import (
     GpuSpec,
     IterationEstimate,
     Job,
-    Market,
     Option,
     Plan,
-    Quantiles,
     Tier,
     Trace,
 )
 from advisor.units import HOUR_S, format_bytes, format_duration, format_usd
 from recommender import software
+from recommender.bill import TOLERANCE, breakdown_usd, cost_usd
 from recommender.draws import Array, Draws, log_normal, quantiles_of, waits
-from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, best_checkpoint_interval_h, drawn_hours
-
-# Money and time are compared to a millionth, so that rounding never decides.
-TOLERANCE = 1e-6
+from recommender.spot import (
+    SIGMA_RATE,
+    SIGMA_REACQUIRE,
+    SpotTerms,
+    best_checkpoint_interval_h,
+    drawn_hours,
+    is_spot,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Draws [n] of one plan: seconds trained, seconds until done, seconds billed, dollars."""
+    """Draws [n] of one plan: seconds trained, seconds until done, dollars."""
 
     train_s: Array
     time_s: Array
-    billed_s: Array
     cost_usd: Array
 
 
@@ -83,7 +85,8 @@ def evaluate(
     outcome = _outcome(plan, estimate, iterations, draws, spot)
     odds = _odds(outcome, job)
     removed_by = _removed_by(estimate, gpu, trace, job, odds)
-    cost_usd = quantiles_of(outcome.cost_usd)
+    cost = quantiles_of(outcome.cost_usd)
+    work_s = iterations * estimate.iteration_s.p50
     return Option(
         plan=plan,
         estimate=estimate,
@@ -91,14 +94,14 @@ def evaluate(
         wait_s=plan.wait_s,
         train_s=quantiles_of(outcome.train_s),
         time_s=quantiles_of(outcome.time_s),
-        cost_usd=cost_usd,
-        cost_breakdown_usd=_breakdown(plan, cost_usd, iterations * estimate.iteration_s.p50),
+        cost_usd=cost,
+        cost_breakdown_usd=breakdown_usd(plan, cost.p50, work_s),
         p_within_budget=odds["budget"],
         p_within_deadline=odds["deadline"],
         risk=_risk(plan, spot),
         feasible=not removed_by,
         removed_by=", ".join(removed_by) or None,
-        script_changes=tuple(_changes(plan, gpu, trace, spot, iterations * estimate.iteration_s.p50)),
+        script_changes=tuple(_changes(plan, gpu, trace, spot, work_s)),
         reasons=(*_misses(job, outcome, odds), *_reasons(plan, estimate, gpu, trace)),
     )
 
@@ -107,27 +110,21 @@ def _outcome(
     plan: Plan, estimate: IterationEstimate, iterations: int, draws: Draws, spot: SpotTerms
 ) -> Outcome:
     work_s = iterations * log_normal(estimate.iteration_s, draws.prediction)
-    train_s, billed_s = work_s, work_s
+    train_s, running_s = work_s, work_s
     if is_spot(plan):
         rate = spot.preemptions_per_h * np.exp(SIGMA_RATE * draws.preemption_rate)
         reacquire = spot.reacquire_h * np.exp(SIGMA_REACQUIRE * draws.reacquire)
         makespan_h, billed_h = drawn_hours(
             work_s / HOUR_S, spot, rate_per_h=rate, reacquire_h=reacquire, z=draws.preemption
         )
-        train_s, billed_s = makespan_h * HOUR_S, billed_h * HOUR_S
+        train_s, running_s = makespan_h * HOUR_S, billed_h * HOUR_S
     wait_s = waits(plan.wait_s, draws.wait) if plan.wait_s else np.zeros_like(work_s)
-    billed_s = np.maximum(billed_s + plan.startup_s, plan.minimum_billed_s)
+    kept_s = plan.startup_s + train_s
     return Outcome(
         train_s=train_s,
-        time_s=wait_s + plan.startup_s + train_s,
-        billed_s=billed_s,
-        cost_usd=(plan.usd_per_h or 0.0) * billed_s / HOUR_S,
+        time_s=wait_s + kept_s,
+        cost_usd=cost_usd(plan, run_s=plan.startup_s + running_s, kept_s=kept_s),
     )
-
-
-def is_spot(plan: Plan) -> bool:
-    """Whether the plan can be preempted."""
-    return plan.offer is not None and plan.offer.market is Market.SPOT
 
 
 def _odds(outcome: Outcome, job: Job) -> dict[str, float | None]:
@@ -151,19 +148,6 @@ def _removed_by(
 
 def _is_of_another_world(trace: Trace, num_gpus: int) -> bool:
     return sharded_over(trace) not in (None, num_gpus)
-
-
-def _breakdown(plan: Plan, cost_usd: Quantiles, train_s: float) -> dict[str, float]:
-    """Dollars by cause; they add up to the median cost."""
-    usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
-    parts = {
-        "training": usd_per_s * train_s,
-        "start-up": usd_per_s * plan.startup_s,
-    }
-    rest = cost_usd.p50 - sum(parts.values())
-    name = "preemptions" if is_spot(plan) else "billing minimum"
-    counts = not math.isfinite(rest) or abs(rest) > TOLERANCE * cost_usd.p50
-    return parts | ({name: rest} if counts else {})
 
 
 def _misses(job: Job, outcome: Outcome, odds: Mapping[str, float | None]) -> list[str]:
@@ -206,8 +190,17 @@ def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace
         yield f"price never quoted, {plan.offer.source}"
     if plan.usd_per_h is None:
         yield "cost unknown: nobody configured an hourly cost, so it counts as $0.00"
+    yield from _not_counted(plan)
     if plan.wait_s is None:
         yield "wait unknown: nobody configured or measured it, so it counts as 0"
+
+
+def _not_counted(plan: Plan) -> Iterator[str]:
+    region = plan.offer.region if plan.offer is not None else plan.provider
+    if plan.storage_usd_per_h is None:
+        yield f"storage not counted: no rate for {region}"
+    if plan.egress_usd is None:
+        yield f"data transfer not counted: no rate for {region}"
 
 
 def _changes(plan: Plan, gpu: GpuSpec, trace: Trace, spot: SpotTerms, train_s: float) -> Iterator[str]:

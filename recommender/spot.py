@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.types import Market, Plan
+
 Array = NDArray[np.float64]
 
 # Spread of what replays of real availability traces showed (log-normal sigmas).
@@ -46,6 +48,11 @@ class SpotTerms:
         interval = self.checkpoint_interval_h
         if self.preemptions_per_h < 0 or (interval is not None and interval <= 0):
             raise ValueError(f"rate must be 0 or more and the interval above 0, got {self}")
+
+
+def is_spot(plan: Plan) -> bool:
+    """Whether the plan can be preempted."""
+    return plan.offer is not None and plan.offer.market is Market.SPOT
 
 
 def makespan_and_billed_h(

@@ -17,7 +17,7 @@ import typer
 
 from advisor.cli import app
 from advisor.config import environment_variable
-from advisor.settings import ClusterSettings, Settings, setting_names
+from advisor.settings import LIST_SECTIONS, Settings, setting_names
 from recommender.policy import json_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -58,11 +58,17 @@ def settings_page() -> str:
             field = field.annotation.model_fields[key]
         default = _default(field.default)
         lines.append(f"| `{name}` | {default} | `{environment_variable(name)}` | {field.description} |")
-    lines += ["\nEach entry of `clusters`:\n", "| key | meaning |", "|---|---|"]
-    for name, field in ClusterSettings.model_fields.items():
-        required = ", required" if field.is_required() else ""
-        lines.append(f"| `{name}` | {field.description}{required} |")
+    for section, entry in LIST_SECTIONS.items():
+        lines += [f"\nEach entry of `{section}`: {_lower(entry.__doc__)}\n", "| key | default | meaning |"]
+        lines.append("|---|---|---|")
+        for name, field in entry.model_fields.items():
+            default = "required" if field.is_required() else _default(field.default)
+            lines.append(f"| `{name}` | {default} | {field.description} |")
     return "\n".join(lines) + "\n"
+
+
+def _lower(sentence: str | None) -> str:
+    return (sentence or "")[:1].lower() + (sentence or "")[1:]
 
 
 def _default(value: object) -> str:

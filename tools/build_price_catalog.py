@@ -1,4 +1,4 @@
-"""Builds catalogs/instances.csv and catalogs/prices/*.csv from collected figures.
+"""Builds catalogs/instances.csv, gcp_machine_types.csv and prices/*.csv from collected figures.
 
 ``python tools/build_price_catalog.py --shared ../shared``. The folder holds ``prices/`` with the
 CSV files that its README describes. The result is a function of these files and of
@@ -19,9 +19,11 @@ from typing import Any
 
 from price_catalog_aws import aws_instances, aws_prices
 from price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
-from price_catalog_rows import CatalogRows, InstanceRow, PriceRow, check_prices
+from price_catalog_gcp_machines import gcp_machines
+from price_catalog_rows import CatalogRows, InstanceRow, MachineRow, PriceRow, check_prices
 
 from advisor.gpus import load_gpus
+from advisor.pricing.gcp.machines import MACHINE_COLUMNS, MACHINE_FILE, read_machines
 from advisor.pricing.snapshot import (
     INSTANCE_COLUMNS,
     PRICE_COLUMNS,
@@ -39,11 +41,13 @@ def build(shared: Path, facts: dict[str, Any]) -> CatalogRows:
     rows = CatalogRows()
     aws_instances(prices_dir, facts, rows)
     gcp_instances(prices_dir, facts, rows)
+    gcp_machines(prices_dir, facts, rows)
     aws_prices(prices_dir, rows)
     gcp_prices(prices_dir, facts, rows)
     check_prices(rows)
     drop_unrentable(facts["gcp"]["spot_only"], rows)
     rows.instances.sort(key=lambda row: (row.provider, row.instance_type))
+    rows.machines.sort(key=lambda row: row.machine_type)
     rows.prices.sort(key=lambda row: (row.provider, row.instance_type, row.region, row.market, row.zone))
     return rows
 
@@ -58,20 +62,24 @@ def write(rows: CatalogRows, out: Path) -> None:
     with tempfile.TemporaryDirectory(dir=out) as folder:
         temporary = Path(folder)
         _write_csv(temporary / "instances.csv", INSTANCE_COLUMNS, rows.instances)
+        _write_csv(temporary / MACHINE_FILE, MACHINE_COLUMNS, rows.machines)
         for name in PRICE_FILES:
             prices = [row for row in rows.prices if row.provider == Path(name).stem]
             _write_csv(temporary / name, PRICE_COLUMNS, prices)
         known = read_instances(temporary / "instances.csv")
         if unknown := {instance.gpu for instance in known.values()} - set(load_gpus()):
             raise SystemExit(f"GPUs that the catalog lacks: {', '.join(sorted(unknown))}")
+        read_machines(temporary / MACHINE_FILE, known)
         for name in PRICE_FILES:
             read_offers(temporary / name, known)
-        for name in ("instances.csv", *PRICE_FILES):
+        for name in ("instances.csv", MACHINE_FILE, *PRICE_FILES):
             (out / name).parent.mkdir(exist_ok=True)
             (temporary / name).replace(out / name)
 
 
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[InstanceRow | PriceRow]) -> None:
+def _write_csv(
+    path: Path, columns: Sequence[str], rows: Iterable[InstanceRow | MachineRow | PriceRow]
+) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

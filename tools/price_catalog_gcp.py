@@ -28,7 +28,7 @@ def gcp_instances(prices_dir: Path, facts: dict[str, Any], rows: CatalogRows) ->
         if float(row["gpu_count"]) < 1:
             rows.drop(row["machine_type"], "gcp types with a fraction of a GPU")
             continue
-        machine = _machine(row, as_of=str(facts["gcp"]["as_of"]))
+        machine = _machine(row, facts["gcp"])
         try:
             rows.instances.append(instance_row(machine, minimum_billed_s=minimum_s))
         except UnknownGpuError:
@@ -38,11 +38,11 @@ def gcp_instances(prices_dir: Path, facts: dict[str, Any], rows: CatalogRows) ->
     gpus = {row["gpu"]: row for row in read_csv(prices_dir / "gcp_attached_gpu.csv")}
     rows.instances += [
         instance_row(_combined(gpus[gpu], count, hosts[host]), minimum_billed_s=minimum_s)
-        for gpu, count, host in _combinations(facts)
+        for gpu, count, host in combinations(facts)
     ]
 
 
-def _machine(row: dict[str, str], *, as_of: str) -> Machine:
+def _machine(row: dict[str, str], facts: dict[str, Any]) -> Machine:
     return Machine(
         provider="gcp",
         instance_type=row["machine_type"],
@@ -52,17 +52,22 @@ def _machine(row: dict[str, str], *, as_of: str) -> Machine:
         vcpus=int(row["vcpus"]),
         memory_gib=float(row["memory_gib"]),
         network_gbps=None,
-        local_ssd_gb=int(row["bundled_local_ssd_gb"] or 0),
+        local_ssd_gb=local_ssd_gib(row, facts),
         architecture="x86_64",
         source=row["source"],
-        as_of=as_of,
+        as_of=str(facts["as_of"]),
     )
+
+
+def local_ssd_gib(row: dict[str, str], facts: dict[str, Any]) -> int:
+    """Disks that a machine comes with; the tables' "375 GB" is billed as 375 GiB."""
+    return int(row["bundled_local_ssd_gb"] or facts["local_ssd_gib"].get(row["machine_type"], 0))
 
 
 def _combined(gpu: dict[str, str], count: int, host: dict[str, str]) -> Machine:
     return Machine(
         provider="gcp",
-        instance_type=_combined_name(gpu["gpu"], count, host["machine_type"]),
+        instance_type=combined_name(gpu["gpu"], count, host["machine_type"]),
         gpu_name=gpu["gpu"],
         gpu_memory=f"{gpu['gpu_memory_gb']} GB",
         num_gpus=count,
@@ -76,11 +81,12 @@ def _combined(gpu: dict[str, str], count: int, host: dict[str, str]) -> Machine:
     )
 
 
-def _combined_name(gpu: str, count: int, host: str) -> str:
+def combined_name(gpu: str, count: int, host: str) -> str:
+    """Our name of an N1 host with attached GPUs."""
     return f"{host}+{count}x{gpu}"
 
 
-def _combinations(facts: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
+def combinations(facts: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
     """(GPU, number of GPUs, host) of every combination that is offered."""
     for gpu, by_count in facts["n1_hosts"].items():
         for count, hosts in by_count.items():
@@ -132,7 +138,7 @@ def _attached(prices_dir: Path, facts: dict[str, Any]) -> Iterator[PriceRow]:
     for row in read_csv(prices_dir / "gcp_n1_host_prices.csv"):
         hosts.setdefault(row["machine_type"], []).append(row)
     gpus = _gpu_by_region(prices_dir)
-    for name, count, host_name in _combinations(facts):
+    for name, count, host_name in combinations(facts):
         for host in hosts[host_name]:
             if gpu := gpus.get((name, host["region"])):
                 yield from _sum(host, gpu, count)
@@ -154,7 +160,7 @@ def _sum(host: dict[str, str], gpu: dict[str, str], count: int) -> Iterator[Pric
         usd_per_h = float(host[f"{word}_usd_per_hour"]) + count * float(gpu[f"{word}_usd_per_gpu_hour"])
         yield PriceRow(
             provider="gcp",
-            instance_type=_combined_name(gpu["gpu"], count, host["machine_type"]),
+            instance_type=combined_name(gpu["gpu"], count, host["machine_type"]),
             region=host["region"],
             market=market,
             usd_per_h=_tidy(usd_per_h),

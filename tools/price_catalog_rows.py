@@ -40,6 +40,19 @@ class InstanceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRow:
+    """One row of gcp_machine_types.csv; fields are its columns."""
+
+    machine_type: str
+    components: str
+    local_ssd_gib: int
+    markets: str
+    regions: str
+    source: str
+    as_of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
     """One row of prices/PROVIDER.csv; fields are its columns."""
 
@@ -63,6 +76,7 @@ class CatalogRows:
     """What is being built; ``dropped`` holds pairs of what was left out and why."""
 
     instances: list[InstanceRow] = field(default_factory=list)
+    machines: list[MachineRow] = field(default_factory=list)
     prices: list[PriceRow] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)
 

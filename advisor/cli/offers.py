@@ -30,6 +30,8 @@ def query_offers(
 ) -> Offers:
     """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
 
+    Prices are those of the organisation's contracts.
+
     Args:
         config: which clouds, regions and markets, and how old prices may be.
         wanted: GPU name -> counts.
@@ -45,6 +47,7 @@ def query_offers(
     """
     from advisor.cli.live import current_answers
     from advisor.pricing import OfferQuery, load_offers
+    from advisor.pricing.contracts import contracted, in_force
 
     cloud = config.settings.cloud
     query = OfferQuery(
@@ -56,13 +59,15 @@ def query_offers(
     )
     answers = current_answers(config, query, may_refresh=may_refresh)
     _check_providers(query.providers, answers)
+    rules, ended = in_force(config.settings.contracts, now().date())
+    answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
     found = load_offers(query, now=now(), max_age_s=config.settings.prices.max_age, answers=answers)
     kept = (
         offer
         for offer in found.offers
         if is_wanted(wanted, offer.gpu, offer.num_gpus) and (max_gpus is None or offer.num_gpus <= max_gpus)
     )
-    return replace(found, offers=tuple(kept))
+    return replace(found, offers=tuple(kept), warnings=(*found.warnings, *ended))
 
 
 def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,7 +32,9 @@ from advisor.report.rows import Format
 
 if TYPE_CHECKING:
     from advisor.config import Config
+    from advisor.settings import CloudSettings
     from advisor.types import GpuSpec, Job, Plan, Recommendation, Trace
+    from recommender.extras import CloudTerms
     from recommender.spot import SpotTerms
 
 SEED = 0
@@ -67,6 +70,13 @@ def recommend(
     market: MarketOption = None,
     max_age: MaxAgeOption = None,
     offline: OfflineOption = None,
+    dataset_gb: Annotated[
+        float | None,
+        typer.Option(metavar="GB", help="Data set to download at the start and to keep on a disk."),
+    ] = None,
+    result_gb: Annotated[
+        float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
+    ] = None,
     allow_vendor: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable."),
@@ -111,6 +121,8 @@ def recommend(
         cloud__providers=provider,
         cloud__regions=region,
         cloud__markets=market,
+        cloud__dataset_gb=dataset_gb,
+        cloud__result_gb=result_gb,
         prices__max_age=max_age,
         prices__offline=offline,
         profile__python=python,
@@ -143,18 +155,16 @@ def _deadline_s(text: str | None) -> float | None:
 
 
 def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[list[Plan], tuple[str, ...]]:
-    from advisor.cli.offers import is_wanted, own_machines, query_offers, wanted_counts
+    from advisor.cli.offers import is_wanted, own_machines, wanted_counts
     from advisor.errors import InputError
     from advisor.gpus import load_gpus
-    from recommender.candidates import cheapest_places, plans_of_machine, plans_of_offers
+    from recommender.candidates import plans_of_machine
 
     def allowed(spec: GpuSpec) -> bool:
         return spec.vendor.lower() in vendors
 
-    cloud = config.settings.cloud
     wanted = wanted_counts(gpu or ())
-    found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
-    rented = plans_of_offers(cheapest_places(found.offers), startup_s=cloud.startup)
+    rented, warnings = _rented(config, wanted)
     own = [
         plan
         for machine in own_machines(config.settings)
@@ -168,7 +178,33 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
             f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
             " --allow-vendor amd takes it in all the same."
         )
-    return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], found.warnings
+    return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], warnings
+
+
+def _rented(config: Config, wanted: Mapping[str, set[int]]) -> tuple[list[Plan], tuple[str, ...]]:
+    """What clouds offer, live prices pulled anew where they are due."""
+    from advisor.cli.offers import query_offers
+    from advisor.gpus import load_gpus
+    from advisor.pricing.storage import load_rates
+    from recommender.candidates import cheapest_plans, plans_of_offers, with_known_gpu
+
+    cloud = config.settings.cloud
+    found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
+    offers, unknown = with_known_gpu(found.offers, load_gpus())
+    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates())
+    return cheapest_plans(plans), (*found.warnings, *unknown)
+
+
+def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
+    from recommender.extras import CloudTerms
+
+    return CloudTerms(
+        startup_s=cloud.startup,
+        boot_disk_gib=cloud.boot_disk_gb,
+        dataset_gib=cloud.dataset_gb,
+        result_gib=cloud.result_gb,
+        download_bits_per_s=cloud.download_gbit_per_s * 1e9,
+    )
 
 
 def _recommend(

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from advisor.gpus import catalog_path
-from advisor.pricing.snapshot import read_rows
+from advisor.pricing.rows import read_rows
 
 INTERRUPTION_COLUMNS = ("instance_type", "region", "low_pct", "high_pct", "as_of", "source")
 INTERRUPTION_FILE = "interruptions.csv"

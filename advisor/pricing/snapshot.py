@@ -6,9 +6,7 @@ here by hand, so that the values can change without the format. A price of 0 is 
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -18,6 +16,7 @@ from typing import Any
 from advisor.errors import CatalogError
 from advisor.gpus import catalog_path
 from advisor.pricing.query import OfferQuery
+from advisor.pricing.rows import parse_date, positive, read_rows
 from advisor.pricing.source import Capabilities, Credentials, Freshness, Part, check_options, freshness_of
 from advisor.types import Market, Offer
 
@@ -193,31 +192,6 @@ def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> li
     return offers
 
 
-def read_rows(path: Path, columns: tuple[str, ...], read_row: Callable[[list[str]], None]) -> None:
-    """Hands each row of a catalog file to ``read_row``, which raises ValueError for one that cannot be.
-
-    Raises:
-        CatalogError: the file is missing, has other columns or a broken row; it names file and line.
-    """
-    line = 1
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.reader(file, strict=True)
-            if (header := tuple(next(rows, ()))) != columns:
-                raise ValueError(f"the columns are {','.join(header)}, not {','.join(columns)}")
-            for row in rows:
-                line = rows.line_num
-                if len(row) != len(columns):
-                    raise ValueError(f"{len(row)} fields instead of {len(columns)}")
-                read_row(row)
-    except OSError as error:
-        raise CatalogError(f"cannot read the catalog file {path}: {error}") from error
-    except (ValueError, csv.Error) as error:
-        raise CatalogError(
-            f"{path}, line {line}: {error}. Build the catalog again or reinstall gpu-advisor."
-        ) from error
-
-
 def _instance(row: Sequence[str]) -> InstanceType:
     (
         provider, name, gpu, num_gpus, vcpus, memory_bytes, gpu_memory, network, ssd_bytes,
@@ -229,17 +203,17 @@ def _instance(row: Sequence[str]) -> InstanceType:
         provider=provider,
         instance_type=name,
         gpu=gpu,
-        num_gpus=int(_positive("num_gpus", int(num_gpus))),
-        vcpus=int(_positive("vcpus", int(vcpus))),
-        memory_bytes=int(_positive("memory_bytes", int(memory_bytes))),
+        num_gpus=int(positive("num_gpus", int(num_gpus))),
+        vcpus=int(positive("vcpus", int(vcpus))),
+        memory_bytes=int(positive("memory_bytes", int(memory_bytes))),
         gpu_memory=gpu_memory,
-        network_bits_per_s=_positive("network_bits_per_s", float(network)) if network else None,
+        network_bits_per_s=positive("network_bits_per_s", float(network)) if network else None,
         local_ssd_bytes=int(ssd_bytes),
         architecture=architecture,
-        minimum_billed_s=_positive("minimum_billed_s", float(minimum_s)),
+        minimum_billed_s=positive("minimum_billed_s", float(minimum_s)),
         includes=tuple(includes.split(", ")),
         source=source,
-        as_of=_date(as_of),
+        as_of=parse_date(as_of),
     )
 
 
@@ -258,7 +232,7 @@ def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) ->
         gpu=instance.gpu,
         num_gpus=instance.num_gpus,
         market=Market(market),
-        list_usd_per_h=_positive("usd_per_h", float(usd_per_h)),
+        list_usd_per_h=positive("usd_per_h", float(usd_per_h)),
         includes=instance.includes,
         minimum_billed_s=instance.minimum_billed_s,
         num_vcpus=instance.vcpus,
@@ -267,17 +241,6 @@ def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) ->
     )
 
 
-def _positive(column: str, value: float) -> float:
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{column} is {value:g}: it must be above 0 (0 means unknown, never free)")
-    return value
-
-
-@cache
-def _date(text: str) -> date:
-    return date.fromisoformat(text)
-
-
 @cache
 def _midnight(text: str) -> datetime:
-    return datetime.combine(_date(text), datetime.min.time(), UTC)
+    return datetime.combine(parse_date(text), datetime.min.time(), UTC)

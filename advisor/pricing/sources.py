@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Own rates are meant to be believed; a dated file is what is left when nobody else knows.
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
+# Asked only where the settings name it or give it options: it fetches catalogs from a third party.
+_ON_REQUEST = ("gpuhunt",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Sources:
 
 
 def sources_of(settings: PriceSettings) -> Sources:
-    """The sources of the settings, or all that are registered.
+    """The sources of the settings, or all that are registered; gpuhunt only on request.
 
     Raises:
         ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
@@ -40,7 +42,8 @@ def sources_of(settings: PriceSettings) -> Sources:
         found = [_source(name, settings.options) for name in settings.sources]
         return Sources(sources=tuple(found), warnings=())
     sources, warnings = [], []
-    for name in _in_order_of_trust(registered(GROUP)):
+    names = [name for name in registered(GROUP) if name not in _ON_REQUEST or name in settings.options]
+    for name in _in_order_of_trust(names):
         try:
             sources.append(_source(name, settings.options))
         except ConfigError as error:
@@ -50,7 +53,7 @@ def sources_of(settings: PriceSettings) -> Sources:
     return Sources(sources=tuple(sources), warnings=tuple(warnings))
 
 
-def _in_order_of_trust(names: Mapping[str, Any]) -> list[str]:
+def _in_order_of_trust(names: Sequence[str]) -> list[str]:
     foreign = [name for name in names if name not in (*_FIRST, *_LAST)]
     return [name for name in (*_FIRST, *foreign, *_LAST) if name in names]
 

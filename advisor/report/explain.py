@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from advisor.report.options import where
 from advisor.report.text import interval_text, with_p90
-from advisor.types import Option, Quantiles
+from advisor.types import Offer, Option, Quantiles
 from advisor.units import format_bytes, format_duration, format_usd
 
 MOST_OPERATORS = 8
@@ -48,6 +48,8 @@ def _time(option: Option) -> Iterator[str]:
     wait = option.wait_s
     yield _line("wait", "unknown, counted as 0" if wait is None else _quantiles(wait))
     yield _line("start-up", format_duration(plan.startup_s))
+    if plan.download_s:
+        yield _line("  of it the data set", format_duration(plan.download_s))
     yield _line("training", _quantiles(option.train_s))
     yield _line("total", _quantiles(option.time_s))
     if option.p_within_deadline is not None:
@@ -65,14 +67,29 @@ def _money(option: Option) -> Iterator[str]:
     else:
         yield _line("rate", f"{format_usd(plan.usd_per_h)} per hour")
     if plan.offer is not None:
+        yield from _prices(plan.offer)
         yield _line("price from", f"{plan.offer.source}, {plan.offer.retrieved_at:%Y-%m-%d}")
         if plan.offer.includes:
             yield _line("includes", ", ".join(plan.offer.includes))
+    for name, words in plan.rates.items():
+        yield _line(f"rate of {name}", words)
     for name, usd in option.cost_breakdown_usd.items():
         yield _line(name, format_usd(usd))
     yield _line("total", with_p90(option.cost_usd, format_usd))
     if option.p_within_budget is not None:
         yield _line("within budget with p", f"{option.p_within_budget:.2f}")
+
+
+def _prices(offer: Offer) -> Iterator[str]:
+    """List, contracted and effective price, where they are not one and the same."""
+    prices = {
+        "list price": offer.list_usd_per_h,
+        "contracted price": offer.contracted_usd_per_h,
+        "effective price": offer.effective_usd_per_h,
+    }
+    known = {name: usd_per_h for name, usd_per_h in prices.items() if usd_per_h is not None}
+    if len(known) > 1:
+        yield from (_line(name, f"{format_usd(usd_per_h)} per hour") for name, usd_per_h in known.items())
 
 
 def _iteration(option: Option) -> Iterator[str]:

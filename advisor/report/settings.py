@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from advisor.config import Config
 from advisor.report.rows import Format, print_rows, to_json
-from advisor.settings import ClusterSettings, Settings, setting_names
+from advisor.settings import LIST_SECTIONS, Settings, setting_names
 
 COLUMNS = ("Setting", "Value", "Set by")
 DEFAULT = "default"
@@ -51,6 +52,8 @@ def _origin(config: Config, name: str) -> str:
 def _in_words(name: str, value: Any) -> str:
     if name == "clusters":
         return ", ".join(f"{c['name']} ({c['num_gpus']} x {c['gpu']})" for c in value) or "none"
+    if name == "contracts":
+        return ", ".join(f"{c['provider']} {' '.join(c['instance_types'])}" for c in value) or "none"
     return _text(value)
 
 
@@ -77,7 +80,7 @@ def template() -> str:
             lines += [f"# {model.__doc__}", f"# {section}:"]
             lines += [_commented(name, item) for name, item in model.model_fields.items()]
         else:
-            lines += [f"# {field.description}", f"# {section}:", *_example_cluster()]
+            lines += [f"# {field.description}", f"# {section}:", *_example_entry(section)]
     return "\n".join(lines) + "\n"
 
 
@@ -97,18 +100,32 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if text == "*" else text
 
 
-_EXAMPLE = {
-    "name": "lab",
-    "gpu": "A100-SXM-80GB",
-    "num_gpus": "8",
-    "usd_per_gpu_h": "0.50",
-    "wait_p50": "3h",
-    "wait_p90": "8h",
+_EXAMPLES: Mapping[str, Mapping[str, str]] = {
+    "clusters": {
+        "name": "lab",
+        "gpu": "A100-SXM-80GB",
+        "num_gpus": "8",
+        "usd_per_gpu_h": "0.50",
+        "wait_p50": "3h",
+        "wait_p90": "8h",
+    },
+    "contracts": {
+        "provider": "aws",
+        "instance_types": '["p5*"]',
+        "regions": '["us-*"]',
+        "markets": "[on-demand]",
+        "discount": "0.05",
+        "commitment_discount": "0.27",
+        "coverage": "0.8",
+        "until": "2027-06-30",
+    },
 }
 
 
-def _example_cluster() -> list[str]:
-    lines = []
-    for i, (name, field) in enumerate(ClusterSettings.model_fields.items()):
-        lines.append(f"#   {'- ' if i == 0 else '  '}{name}: {_EXAMPLE[name]}  # {field.description}")
-    return lines
+def _example_entry(section: str) -> list[str]:
+    values = _EXAMPLES[section]
+    fields = LIST_SECTIONS[section].model_fields.items()
+    return [
+        f"#   {'  ' if i else '- '}{name}: {values[name]}  # {field.description}"
+        for i, (name, field) in enumerate(fields)
+    ]

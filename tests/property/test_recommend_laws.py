@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,6 +24,7 @@ from recommender.spot import SpotTerms, makespan_and_billed_h
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 
 PRICES = st.floats(0.05, 100)
+EXTRAS = st.none() | st.just(0.0) | st.floats(0.01, 10)
 SECONDS = st.floats(1e-3, 10)
 # Below a second there is no wait to speak of.
 WAITS = st.just(0.0) | st.floats(1, 3600)
@@ -37,10 +40,18 @@ def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEsti
         interval = Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
         market = draw(st.sampled_from([Market.ON_DEMAND, Market.SPOT]))
         tier = draw(st.sampled_from([Tier.CLOUD, Tier.CLUSTER]))
-        startup_s = draw(st.floats(0, 3600))
-        wait_s = Quantiles(p50=draw(WAITS), p90=7200.0)
         plans.append(
-            make_plan(f"G{i}", draw(PRICES), market=market, tier=tier, startup_s=startup_s, wait_s=wait_s)
+            make_plan(
+                f"G{i}",
+                draw(PRICES),
+                market=market,
+                tier=tier,
+                startup_s=draw(st.floats(0, 3600)),
+                wait_s=Quantiles(p50=draw(WAITS), p90=7200.0),
+                billed_step_s=draw(st.sampled_from([0.0, 1.0, 3600.0])),
+                storage_usd_per_h=draw(EXTRAS),
+                egress_usd=draw(EXTRAS),
+            )
         )
         fits = draw(st.booleans())
         estimates.append(make_estimate(f"G{i}", interval, memory_limit_bytes=16 * 2**30 if fits else 1))
@@ -66,12 +77,12 @@ def test_the_breakdown_adds_up_to_the_cost(
 ) -> None:
     for option in decide(pair).options:
         parts = sum(option.cost_breakdown_usd.values())
-        assert parts == pytest.approx(option.cost_usd.p50, rel=1e-6)
+        assert parts == pytest.approx(option.cost_usd.p50, rel=2e-6)
 
 
 @settings(max_examples=40, deadline=None)
 @given(plans_and_estimates())
-def test_cost_is_price_times_billed_time_without_preemption(
+def test_cost_is_price_times_billed_time_and_extras_without_preemption(
     pair: tuple[list[Plan], list[IterationEstimate]],
 ) -> None:
     for option in decide(pair).options:
@@ -79,8 +90,11 @@ def test_cost_is_price_times_billed_time_without_preemption(
         if plan.offer is not None and plan.offer.market is Market.SPOT:
             continue
         assert plan.usd_per_h is not None
-        billed_s = plan.startup_s + option.train_s.p50
-        assert option.cost_usd.p50 == pytest.approx(plan.usd_per_h * billed_s / 3600, rel=1e-9)
+        run_s = plan.startup_s + option.train_s.p50
+        step_s = plan.billed_step_s
+        billed_s = math.ceil(run_s / step_s - 1e-6) * step_s if step_s else run_s
+        extras = (plan.storage_usd_per_h or 0) * run_s / 3600 + (plan.egress_usd or 0)
+        assert option.cost_usd.p50 == pytest.approx(plan.usd_per_h * billed_s / 3600 + extras, rel=1e-9)
 
 
 @settings(max_examples=40, deadline=None)

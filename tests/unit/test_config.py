@@ -98,6 +98,8 @@ def test_strange_environment_variables_warn(tmp_path: Path) -> None:
         ("clusters: [{name: lab, gpu: T4}]", "Field required"),
         ("clusters: [{name: lab, gpu: T4, num_gpus: 1, wait: 3h}]", "unknown setting"),
         ("clusters: 5", "a list, such as"),
+        ("contracts: [{provider: aws, discout: 0.1}]", "Did you mean 'discount'"),
+        ("contracts: [{provider: aws, discount: 10}]", "less than 1"),
         ("clusters: [{name: local, gpu: T4, num_gpus: 1}]", "means this machine"),
         (
             "clusters: [{name: a, gpu: T4, num_gpus: 1}, {name: a, gpu: T4, num_gpus: 2}]",
@@ -165,7 +167,7 @@ def test_the_uncommented_template_is_valid_and_equals_the_defaults(tmp_path: Pat
     assert document["clusters"][0]["name"] == "lab"
     write_user(body)
     settings = load_config(environ={}, cwd=tmp_path).settings
-    assert settings.model_copy(update={"clusters": ()}) == Settings()
+    assert settings.model_copy(update={"clusters": (), "contracts": ()}) == Settings()
 
 
 def test_names_and_variables() -> None:

@@ -8,8 +8,10 @@ import pytest
 from advisor.types import IterationEstimate, Job, Plan, Quantiles, Recommendation, Tier, Trace
 from advisor.units import GB
 from recommender import nearest, recommend
+from recommender.candidates import plans_of_offers
+from recommender.extras import CloudTerms
 from recommender.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 
 TOLERANCE = 1e-4
 
@@ -161,6 +163,12 @@ class TestCase7BillingMinimum:
         assert option.train_s.p50 == pytest.approx(20.0)
         assert option.cost_usd.p50 == pytest.approx(0.06)
         assert sum(option.cost_breakdown_usd.values()) == pytest.approx(0.06)
+
+    def test_so_they_do_by_an_offer_billed_by_the_second(self) -> None:
+        offer = make_offer("X", 3.6, minimum_billed_s=60.0)
+        (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0))
+        answer = decide([plan], [make_estimate("X", 0.1)], make_job(iterations=200))
+        assert cost_usd(answer, plan.id) == pytest.approx(0.06)
 
 
 class TestCase8NearTie:

@@ -62,6 +62,9 @@ def test_what_counts_by_default() -> None:
         ("cloud", "startup", "0s", 0),
         ("cloud", "providers", [], ()),
         ("prices", "max_age", "0d", 0),
+        ("cloud", "boot_disk_gb", 0, 0),
+        ("cloud", "result_gb", 0.5, 0.5),
+        ("cloud", "download_gbit_per_s", 100, 100),
     ],
 )
 def test_values_at_the_edge_are_taken(section: str, name: str, value: Any, expected: Any) -> None:
@@ -88,6 +91,10 @@ def test_values_at_the_edge_are_taken(section: str, name: str, value: Any, expec
         ("spot", "checkpoint_interval", "0s"),
         ("profile", "timeout", "0s"),
         ("profile", "timeout", None),
+        ("cloud", "boot_disk_gb", -1),
+        ("cloud", "dataset_gb", float("inf")),
+        ("cloud", "result_gb", float("nan")),
+        ("cloud", "download_gbit_per_s", 0),
         ("nonsense", "name", 1),
         ("cloud", "nonsense", 1),
     ],
@@ -122,6 +129,33 @@ def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
         Settings.model_validate({"clusters": [LAB, LAB | {"num_gpus": 4}]})
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("provider", ""),
+        ("discount", 1),
+        ("discount", -0.1),
+        ("discount", float("nan")),
+        ("commitment_discount", 1),
+        ("coverage", 1.1),
+        ("coverage", -0.1),
+        ("markets", ["free"]),
+        ("until", "next year"),
+        ("percent", 10),
+    ],
+)
+def test_a_contract_within_reason(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=name):
+        Settings.model_validate({"contracts": [{"provider": "aws", name: value}]})
+
+
+def test_a_contract_without_figures_changes_nothing_and_names_no_spot() -> None:
+    (rule,) = Settings.model_validate({"contracts": [{"provider": "aws"}]}).contracts
+    assert (rule.discount, rule.commitment_discount, rule.coverage, rule.until) == (0, 0, 1, None)
+    assert rule.markets == (Market.ON_DEMAND,)
+    assert (rule.instance_types, rule.regions) == (("*",), ("*",))
+
+
 def test_settings_do_not_change_once_made() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings().cloud.max_gpus = 2
@@ -132,6 +166,7 @@ def test_settings_survive_a_round_trip_through_text() -> None:
         "cloud": {"startup": "90s", "markets": ["spot"]},
         "spot": {"checkpoint_interval": None},
         "clusters": [LAB | {"wait_p50": "3h", "wait_p90": "1d6h"}],
+        "contracts": [{"provider": "gcp", "discount": 0.2, "until": "2027-01-31"}],
     }
     found = Settings.model_validate(values)
     assert Settings.model_validate(found.model_dump(mode="json")) == found
@@ -141,4 +176,5 @@ def test_names_are_dotted_and_clusters_are_one() -> None:
     names = setting_names()
     assert len(set(names)) == len(names)
     assert {"clusters", "cloud.max_gpus", "spot.reacquire", "prices.max_age"} <= set(names)
-    assert not any(name.startswith("clusters.") for name in names)
+    assert "contracts" in names
+    assert not any(name.startswith(("clusters.", "contracts.")) for name in names)

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
 
-from advisor.types import Market, Quantiles, Tier
-from recommender.candidates import Machine, cheapest_places, plans_of_machine, plans_of_offers, useful_counts
-from tests.builders import make_offer
+from advisor.pricing.storage import Rate, RateKind
+from advisor.types import Market, Plan, Quantiles, Tier
+from recommender.candidates import (
+    Machine,
+    cheapest_places,
+    cheapest_plans,
+    plans_of_machine,
+    plans_of_offers,
+    useful_counts,
+    with_known_gpu,
+)
+from recommender.extras import CloudTerms
+from tests.builders import make_offer, make_plan
 
 WAIT = Quantiles(p50=3600.0, p90=7200.0)
+NOTHING = CloudTerms(startup_s=0.0)
+DISK = Rate(
+    provider="aws",
+    region="us-*",
+    kind=RateKind.BLOCK_STORAGE,
+    up_to_gib=float("inf"),
+    usd=0.073,
+    source="a test",
+    as_of=date(2025, 1, 1),
+)
+EGRESS = replace(DISK, kind=RateKind.EGRESS_INTERNET, usd=0.09)
 
 
 def make_machine(**changes: Any) -> Machine:
@@ -70,7 +93,7 @@ def test_two_clusters_with_the_same_gpu_have_distinct_ids() -> None:
 
 def test_an_offer_becomes_the_whole_machine() -> None:
     offer = make_offer(num_gpus=8, usd_per_h=32.0, minimum_billed_s=60.0)
-    plan = plans_of_offers([offer], startup_s=300.0)[0]
+    plan = plans_of_offers([offer], terms=CloudTerms(startup_s=300.0))[0]
     assert (plan.num_gpus, plan.num_nodes, plan.usd_per_h) == (8, 1, 32.0)
     assert (plan.startup_s, plan.minimum_billed_s) == (300.0, 60.0)
     assert plan.offer is offer
@@ -79,7 +102,30 @@ def test_an_offer_becomes_the_whole_machine() -> None:
 
 def test_an_offer_is_paid_at_the_contracted_price() -> None:
     offer = make_offer(usd_per_h=32.0, contracted_usd_per_h=20.0)
-    assert plans_of_offers([offer], startup_s=0.0)[0].usd_per_h == 20.0
+    assert plans_of_offers([offer], terms=NOTHING)[0].usd_per_h == 20.0
+
+
+def test_an_offer_is_billed_by_its_own_step() -> None:
+    offer = make_offer(billed_step_s=3600.0)
+    assert plans_of_offers([offer], terms=NOTHING)[0].billed_step_s == 3600.0
+
+
+def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
+    terms = CloudTerms(startup_s=300.0, boot_disk_gib=20.0, dataset_gib=80.0, result_gib=5.0)
+    offers = [make_offer(), make_offer(region="eu-west-1")]
+    known, unknown = plans_of_offers(offers, terms=terms, catalog=(DISK, EGRESS))
+    assert known.storage_usd_per_h == pytest.approx(100 * 0.073 / 730)
+    assert known.egress_usd == pytest.approx(5 * 0.09)
+    assert set(known.rates) == {"storage", "data transfer"}
+    assert (unknown.storage_usd_per_h, unknown.egress_usd, unknown.rates) == (None, None, {})
+    for plan in (known, unknown):
+        assert plan.download_s == terms.download_s > 0
+        assert plan.startup_s == 300.0 + terms.download_s
+
+
+def test_an_own_machine_pays_no_cloud() -> None:
+    for plan in plans_of_machine(make_machine()):
+        assert (plan.storage_usd_per_h, plan.egress_usd, plan.download_s, plan.billed_step_s) == (0, 0, 0, 0)
 
 
 def test_the_id_of_an_offer_tells_zone_and_market_apart() -> None:
@@ -90,7 +136,7 @@ def test_the_id_of_an_offer_tells_zone_and_market_apart() -> None:
         make_offer(market=Market.SPOT, zone="use1-az2"),
         make_offer(provider="gcp"),
     ]
-    ids = [plan.id for plan in plans_of_offers(offers, startup_s=0.0)]
+    ids = [plan.id for plan in plans_of_offers(offers, terms=NOTHING)]
     assert ids[0] == "aws/x.xlarge/us-east-1/on-demand"
     assert ids[2] == "aws/x.xlarge/use1-az1/spot"
     assert len(set(ids)) == 5
@@ -129,4 +175,58 @@ def test_equal_prices_are_decided_by_the_name_of_the_place() -> None:
 
 
 def test_nothing_offered_is_nothing_to_rent() -> None:
-    assert cheapest_places([]) == plans_of_offers([], startup_s=1.0) == []
+    assert cheapest_places([]) == plans_of_offers([], terms=NOTHING) == cheapest_plans([]) == []
+
+
+# --- places, disks and egress counted ---------------------------------------------------------------
+
+
+def place(region: str, usd_per_h: float, **changes: Any) -> Plan:
+    offer = make_offer(usd_per_h=usd_per_h, region=region)
+    return make_plan(offer=offer, usd_per_h=usd_per_h, id=region, **changes)
+
+
+def test_without_extras_the_cheapest_plan_is_the_cheapest_place() -> None:
+    plans = [place("c", 3.0), place("b", 2.0), place("a", 2.0)]
+    assert cheapest_plans(plans) == cheapest_plans(plans[::-1]) == [plans[2]]
+
+
+def test_dear_disks_can_make_a_cheap_machine_the_dearer_one() -> None:
+    cheap, dear = place("a", 2.0, storage_usd_per_h=1.5), place("b", 3.0, storage_usd_per_h=0.1)
+    assert cheapest_plans([cheap, dear]) == [dear]
+
+
+def test_a_place_with_cheaper_egress_stays_beside_one_with_cheaper_rent() -> None:
+    rent, egress = place("a", 2.0, egress_usd=10.0), place("b", 3.0, egress_usd=1.0)
+    beaten = place("c", 3.5, egress_usd=5.0)
+    assert cheapest_plans([beaten, egress, rent]) == [rent, egress]
+
+
+def test_an_unknown_rate_is_no_advantage() -> None:
+    known = place("a", 2.0, storage_usd_per_h=0.5, egress_usd=3.0)
+    unknown = place("b", 2.1, storage_usd_per_h=None, egress_usd=None)
+    assert cheapest_plans([known, unknown]) == [known]
+    cheaper = place("c", 1.9, storage_usd_per_h=None, egress_usd=None)
+    assert cheapest_plans([known, cheaper]) == [cheaper]
+
+
+def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either() -> None:
+    offers = [make_offer(), make_offer(market=Market.SPOT), make_offer(instance_type="y")]
+    plans = plans_of_offers(offers, terms=NOTHING)
+    assert cheapest_plans(plans) == plans
+
+
+# --- GPUs nobody can predict ------------------------------------------------------------------------
+
+
+def test_offers_of_unknown_gpus_are_left_out_with_one_warning() -> None:
+    offers = [make_offer("T4"), make_offer("aws B400"), make_offer("gcp X1"), make_offer("aws B400")]
+    kept, warnings = with_known_gpu(offers, {"T4", "L4"})
+    assert kept == offers[:1]
+    assert len(warnings) == 1
+    assert "aws B400, gcp X1" in warnings[0]
+
+
+def test_known_gpus_need_no_warning() -> None:
+    offers = [make_offer("T4"), make_offer("L4")]
+    assert with_known_gpu(offers, {"T4", "L4"}) == (offers, ())

@@ -23,8 +23,8 @@ from advisor.types import (
 )
 from advisor.units import GIB
 from recommender.draws import make_draws
-from recommender.evaluate import evaluate, is_spot, num_iterations
-from recommender.spot import SpotTerms
+from recommender.evaluate import evaluate, num_iterations
+from recommender.spot import SpotTerms, is_spot
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
@@ -122,6 +122,49 @@ def test_quantiles_of_time_and_cost_follow_the_iteration_time() -> None:
     option = option_of(make_plan("X", 3.6), iteration=WIDE, job=make_job(iterations=1000))
     assert (option.time_s.p50, option.time_s.p90) == (pytest.approx(100), pytest.approx(200))
     assert (option.cost_usd.p50, option.cost_usd.p90) == (pytest.approx(0.1), pytest.approx(0.2))
+
+
+def test_disks_and_egress_are_on_the_bill() -> None:
+    # 1 h of training and 15 min of start-up at 4 dollars, disks at 8 cents an hour, 3 dollars of egress.
+    plan = make_plan("X", 4.0, startup_s=900.0, storage_usd_per_h=0.08, egress_usd=3.0)
+    option = option_of(plan, job=make_job(iterations=36_000))
+    assert option.cost_usd.p50 == pytest.approx(5.0 + 0.1 + 3.0)
+    assert option.cost_breakdown_usd["storage"] == pytest.approx(0.1)
+    assert option.cost_breakdown_usd["data transfer"] == 3.0
+
+
+def test_a_budget_counts_disks_and_egress() -> None:
+    job = make_job(iterations=36_000, budget_usd=4.5)
+    assert option_of(make_plan("X", 4.0), job=job).feasible
+    assert not option_of(make_plan("X", 4.0, storage_usd_per_h=0.6), job=job).feasible
+    assert not option_of(make_plan("X", 4.0, egress_usd=0.6), job=job).feasible
+
+
+def test_time_is_billed_in_whole_steps() -> None:
+    # 1 h 6 s are two hours where an hour is the step; 1 h is one.
+    plan = make_plan("X", 4.0, billed_step_s=3600.0)
+    assert option_of(plan, job=make_job(iterations=36_000)).cost_usd.p50 == pytest.approx(4.0)
+    longer = option_of(plan, job=make_job(iterations=36_060))
+    assert longer.cost_usd.p50 == pytest.approx(8.0)
+    assert longer.cost_breakdown_usd["billing step"] == pytest.approx(8.0 - 4.0 * 3606 / 3600)
+    assert longer.time_s.p50 == pytest.approx(3606)
+
+
+def test_disks_are_kept_while_a_spot_machine_is_away() -> None:
+    plan = make_plan("X", 0.0, market=Market.SPOT, storage_usd_per_h=1.0)
+    option = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=10.0))
+    assert option.cost_usd.p50 == pytest.approx(option.time_s.p50 / HOUR_S, rel=1e-6)
+    assert option.cost_breakdown_usd["storage"] == pytest.approx(100_000 * 0.1 / HOUR_S)
+    assert option.cost_breakdown_usd["preemptions"] > option.cost_breakdown_usd["storage"]
+
+
+def test_what_has_no_rate_is_told_and_counts_as_nothing() -> None:
+    plan = make_plan(offer=make_offer(region="ap-southeast-3"), storage_usd_per_h=None, egress_usd=None)
+    option = option_of(plan)
+    assert "storage not counted: no rate for ap-southeast-3" in option.reasons
+    assert "data transfer not counted: no rate for ap-southeast-3" in option.reasons
+    assert set(option.cost_breakdown_usd) == {"training", "start-up"}
+    assert "not counted" not in words(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
 
 
 def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:

@@ -105,6 +105,45 @@ def test_what_the_price_includes() -> None:
     assert value(option, "Money", "includes") == "8 vCPU, 32 GiB RAM"
 
 
+def test_one_price_is_one_line() -> None:
+    offer = make_offer(usd_per_h=4.0)
+    text = explain(make_option(plan=make_plan("X", 4.0, offer=offer)))
+    assert not any(word in text for word in ("list price", "contracted", "effective"))
+
+
+def test_list_contracted_and_effective_price_stand_apart() -> None:
+    offer = make_offer(usd_per_h=40.0, contracted_usd_per_h=36.0, effective_usd_per_h=30.6)
+    option = make_option(plan=make_plan("X", offer.usd_per_h, offer=offer))
+    assert value(option, "Money", "rate") == "$30.60 per hour"
+    assert value(option, "Money", "list price") == "$40.00 per hour"
+    assert value(option, "Money", "contracted price") == "$36.00 per hour"
+    assert value(option, "Money", "effective price") == "$30.60 per hour"
+
+
+def test_a_commitment_without_a_discount_has_no_contracted_price() -> None:
+    offer = make_offer(usd_per_h=40.0, effective_usd_per_h=30.0)
+    text = explain(make_option(plan=make_plan("X", 30.0, offer=offer)))
+    assert "list price" in text
+    assert "contracted price" not in text
+
+
+def test_disks_and_egress_have_lines_with_rate_source_and_date() -> None:
+    rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01", "data transfer": "some rate"}
+    breakdown = {"training": 3.0, "start-up": 1.0, "storage": 0.25, "data transfer": 0.75}
+    option = make_option(plan=make_plan("X", 4.0, rates=rates), cost_breakdown_usd=breakdown)
+    assert value(option, "Money", "storage") == "$0.25"
+    assert value(option, "Money", "data transfer") == "$0.75"
+    assert value(option, "Money", "rate of storage") == rates["storage"]
+    assert value(option, "Money", "rate of data transfer") == "some rate"
+
+
+def test_the_time_of_the_data_set_is_part_of_the_start_up() -> None:
+    option = make_option(plan=make_plan("X", 4.0, startup_s=900.0, download_s=600.0))
+    assert value(option, "Time", "start-up") == "15 min"
+    assert value(option, "Time", "of it the data set") == "10 min"
+    assert "data set" not in explain(make_option())
+
+
 def test_an_own_machine_has_no_source_of_its_price() -> None:
     option = make_option(plan=make_plan("X", None, tier=Tier.CLUSTER))
     assert "unknown" in value(option, "Money", "rate")

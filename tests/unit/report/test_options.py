@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,12 +20,13 @@ from advisor.report.options import (
 from advisor.report.rows import Format
 from advisor.types import Interval, Market, Option, Quantiles, Recommendation, Tier
 from recommender import recommend
-from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 
 OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
     "usd_per_h", "price_retrieved_at", "iteration_s", "wait_s", "train_s", "time_s", "cost_usd",
-    "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
+    "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
+    "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
 }  # fmt: skip
 
@@ -128,6 +130,22 @@ def test_json_by_contract(answer: Recommendation) -> None:
     assert by_id["DEAR"]["removed_by"] == "budget"
     assert document["frontier"] == list(answer.frontier)
     assert document["job"]["budget_usd"] == 20.0
+
+
+def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> None:
+    offer = make_offer("FAST", 3.0, contracted_usd_per_h=2.5, effective_usd_per_h=2.0)
+    rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01"}
+    extras = {"storage_usd_per_h": 0.011, "egress_usd": None, "rates": rates}
+    plan = make_plan("FAST", offer.usd_per_h, offer=offer, **extras)
+    changed = [replace(o, plan=plan) if o.plan.id == "FAST" else o for o in answer.options]
+    document = json.loads(recommendation_json(replace(answer, options=tuple(changed)), make_trace()))
+    by_id = {option["id"]: option for option in document["options"]}
+    fast, lab = by_id["FAST"], by_id["LAB"]
+    prices = ("usd_per_h", "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h")
+    assert [fast[name] for name in prices] == [2.0, 3.0, 2.5, 2.0]
+    assert (fast["storage_usd_per_h"], fast["egress_usd"], fast["rates"]) == (0.011, None, rates)
+    assert [lab[name] for name in prices] == [None] * 4
+    assert (lab["storage_usd_per_h"], lab["egress_usd"], lab["rates"]) == (0, 0, {})
 
 
 def test_find_by_id_and_by_number(answer: Recommendation) -> None:

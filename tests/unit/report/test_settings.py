@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import yaml
 from advisor.config import Config, environment_variable
 from advisor.report.rows import Format
 from advisor.report.settings import print_settings, template
-from advisor.settings import ClusterSettings, Settings, setting_names
+from advisor.settings import LIST_SECTIONS, Settings, setting_names
+from advisor.types import Market
 from tests.unit.report.printed import read_csv, read_json
 
 LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}
@@ -104,16 +106,30 @@ def test_the_template_changes_nothing() -> None:
 
 def test_every_default_of_the_template_is_the_default() -> None:
     values = uncommented()
-    clusters = values.pop("clusters")
+    entries = {section: values.pop(section) for section in LIST_SECTIONS}
     assert Settings.model_validate(values) == Settings()
     names = [f"{section}.{name}" for section, items in values.items() for name in items]
-    assert sorted([*names, "clusters"]) == sorted(setting_names())
-    assert set(clusters[0]) == set(ClusterSettings.model_fields)
+    assert sorted([*names, *entries]) == sorted(setting_names())
+    for section, (entry,) in entries.items():
+        assert set(entry) == set(LIST_SECTIONS[section].model_fields)
 
 
 def test_the_example_cluster_is_one() -> None:
     (lab,) = Settings.model_validate({"clusters": uncommented()["clusters"]}).clusters
     assert (lab.num_gpus, lab.usd_per_gpu_h, lab.wait_p50, lab.wait_p90) == (8, 0.5, 3 * 3600, 8 * 3600)
+
+
+def test_the_example_contract_is_one() -> None:
+    (rule,) = Settings.model_validate({"contracts": uncommented()["contracts"]}).contracts
+    assert (rule.provider, rule.instance_types, rule.regions) == ("aws", ("p5*",), ("us-*",))
+    assert (rule.discount, rule.commitment_discount, rule.coverage) == (0.05, 0.27, 0.8)
+    assert (rule.markets, rule.until) == ((Market.ON_DEMAND,), date(2027, 6, 30))
+
+
+def test_a_contract_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    contract = {"provider": "aws", "instance_types": ["p5*", "p4d*"], "discount": 0.1}
+    assert rows(capsys, config_of(contracts=[contract]))["contracts"][0] == "aws p5* p4d*"
+    assert rows(capsys, config_of())["contracts"][0] == "none"
 
 
 @pytest.mark.parametrize(

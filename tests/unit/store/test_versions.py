@@ -24,16 +24,16 @@ from tests.builders import make_offer
 ROOT = Path(__file__).resolve().parents[3]
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 # Rows as version 1 wrote them; they stay as they are here, whatever later versions do.
-VERSION_1 = (
-    "INSERT INTO pulls VALUES"
-    """ ('aws', 'us-east-1 spot', 1, '2026-11-01 12:00:00', NULL, NULL, '["no zones"]')""",
-    "INSERT INTO offers VALUES"
-    " ('aws', 'us-east-1 spot', 0, 'aws', 'x.xlarge', 'us-east-1', 'use1-az4', 'X', 1, 'spot', 1.5, NULL, NULL,"
-    """ 1.0, 1.5, 2.0, '["local disk"]', 60.0, 1.0, 4, '2026-11-01 12:00:00', 'a test')""",
-    "INSERT INTO price_series VALUES (7, 'aws', 'aws', 'x.xlarge', 'us-east-1', 'use1-az4', 'spot', 'X')",
-    "INSERT INTO price_points VALUES (7, '2026-10-31 12:00:00', 1.25)",
-    "INSERT INTO price_points VALUES (7, '2026-11-01 12:00:00', 1.5)",
-)
+VERSION_1 = """
+INSERT INTO pulls VALUES
+  ('aws', 'us-east-1 spot', 1, '2026-11-01 12:00:00', NULL, NULL, '["no zones"]');
+INSERT INTO offers VALUES
+  ('aws', 'us-east-1 spot', 0, 'aws', 'x.xlarge', 'us-east-1', 'use1-az4', 'X', 1, 'spot', 1.5, NULL, NULL,
+   1.0, 1.5, 2.0, '["local disk"]', 60.0, 1.0, 4, '2026-11-01 12:00:00', 'a test');
+INSERT INTO price_series VALUES
+  (7, 'aws', 'aws', 'x.xlarge', 'us-east-1', 'use1-az4', 'spot', 'X');
+INSERT INTO price_points VALUES (7, '2026-10-31 12:00:00', 1.25), (7, '2026-11-01 12:00:00', 1.5)
+"""
 
 
 def old_store(url: str, revision: str) -> Store:
@@ -68,8 +68,8 @@ def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> No
     with old, writing(old) as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.text("SET LOCAL TIME ZONE 'UTC'"))
-        for statement in VERSION_1:
-            connection.execute(sa.text(statement))
+        for statement in VERSION_1.split(";"):
+            connection.exec_driver_sql(statement)
     store = open_store(store_url)
     assert store is not None
     with store:

@@ -1,0 +1,165 @@
+"""Calls of the Cloud Billing Catalog API; Google's libraries are slow to load and imported inside."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from advisor.pricing.gcp.failures import BrokenReplyError, failure_in_words, passes_by_itself
+from advisor.pricing.gcp.skus import Pricing, Sku, Tier, recognise
+from advisor.pricing.source import Credentials
+
+COMPUTE_ENGINE = "services/6F81-5844-456A"
+PAGE_SIZE = 5000  # the most the API gives
+
+# gcloud's own variable, for tests and mirrors; without credentials, as with Google's emulators.
+ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING"
+_CREDENTIALS_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
+_GCLOUD_FOLDER_VARIABLE = "CLOUDSDK_CONFIG"
+_METADATA_TIMEOUT_S = 1.0
+
+
+class PullError(Exception):
+    """The price list could not be had; the text says why and what to do, without secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for the API.
+
+    Attributes:
+        call_s: for one reply.
+        first_wait_s: before the first retry; doubles with each.
+        total_s: for one page, retries included.
+    """
+
+    call_s: float = 60.0
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 20.0
+    total_s: float = 180.0
+
+
+def endpoint() -> str | None:
+    """The server that stands in for Google's, if one is set."""
+    return os.environ.get(ENDPOINT_VARIABLE, "").rstrip("/") or None
+
+
+def local_credentials() -> Credentials:
+    """Whether application-default credentials lie on this machine; asks no metadata server."""
+    if endpoint():
+        return Credentials.NOT_NEEDED
+    path = os.environ.get(_CREDENTIALS_VARIABLE)
+    found = Path(path).is_file() if path else _well_known_file().is_file()
+    return Credentials.FOUND if found else Credentials.MISSING
+
+
+def _well_known_file() -> Path:
+    """Where ``gcloud auth application-default login`` leaves credentials."""
+    if folder := os.environ.get(_GCLOUD_FOLDER_VARIABLE):
+        return Path(folder) / "application_default_credentials.json"
+    home = Path(os.environ["APPDATA"]) if os.name == "nt" else Path.home() / ".config"
+    return home / "gcloud" / "application_default_credentials.json"
+
+
+def pull_skus(patience: Patience) -> list[Sku]:
+    """All SKUs of Compute Engine that we know, in USD: every page, or none.
+
+    Raises:
+        PullError: some page could not be had.
+    """
+    import requests
+    from google.api_core.exceptions import GoogleAPICallError, RetryError
+    from google.auth.exceptions import GoogleAuthError
+    from google.protobuf.json_format import ParseError
+
+    try:
+        skus = [sku for page in _pages(patience) for sku in _known(page)]
+    except (
+        GoogleAPICallError, RetryError, GoogleAuthError, requests.RequestException, ParseError,
+        UnicodeDecodeError, BrokenReplyError,
+    ) as error:  # fmt: skip
+        raise PullError(failure_in_words(error)) from None
+    if not skus:
+        raise PullError(failure_in_words(BrokenReplyError("no SKU of ours")))
+    return skus
+
+
+def _pages(patience: Patience) -> Iterator[Any]:
+    """Raw pages of the list, each with its own retries."""
+    from google.api_core.retry import Retry
+    from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
+
+    retry = Retry(
+        predicate=passes_by_itself,
+        initial=patience.first_wait_s,
+        maximum=patience.longest_wait_s,
+        timeout=patience.total_s,
+    )
+    request = ListSkusRequest(parent=COMPUTE_ENGINE, page_size=PAGE_SIZE, currency_code="USD")
+    client = _client()
+    with client:
+        seen = set()
+        for page in client.list_skus(request=request, retry=retry, timeout=patience.call_s).pages:
+            raw = ListSkusResponse.pb(page)
+            if raw.next_page_token in seen:
+                raise BrokenReplyError("the same page again")
+            seen.add(raw.next_page_token)
+            yield raw
+
+
+def _client() -> Any:
+    import google.auth
+    import google.auth.transport.requests
+    from google.api_core.client_options import ClientOptions
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud.billing_v1 import CloudCatalogClient
+
+    class Impatient(google.auth.transport.requests.Request):  # type: ignore[misc]
+        """Waits for a metadata server no longer than one that exists needs."""
+
+        def __call__(self, *args: Any, timeout: float = _METADATA_TIMEOUT_S, **kwargs: Any) -> Any:
+            return super().__call__(*args, timeout=min(timeout, _METADATA_TIMEOUT_S), **kwargs)
+
+    if server := endpoint():
+        options = ClientOptions(api_endpoint=server)
+        return CloudCatalogClient(
+            transport="rest", credentials=AnonymousCredentials(), client_options=options
+        )
+    scopes = ["https://www.googleapis.com/auth/cloud-platform"]
+    with warnings.catch_warnings():  # a missing quota project matters only if Google then refuses the call
+        warnings.simplefilter("ignore", UserWarning)
+        credentials, _ = google.auth.default(scopes=scopes, request=Impatient())
+    return CloudCatalogClient(transport="rest", credentials=credentials)
+
+
+def _known(page: Any) -> Iterator[Sku]:
+    """SKUs of a page that price something of ours: a small share of some tens of thousands."""
+    for raw in page.skus:
+        usage_type = raw.category.usage_type
+        if recognise(raw.description, usage_type):
+            yield Sku(
+                sku_id=raw.sku_id,
+                description=raw.description,
+                usage_type=usage_type,
+                regions=tuple(raw.service_regions),
+                pricing=tuple(map(_pricing, raw.pricing_info)),
+            )
+
+
+def _pricing(raw: Any) -> Pricing:
+    expression = raw.pricing_expression
+    dated = raw.HasField("effective_time")
+    effective_at = datetime.fromtimestamp(raw.effective_time.seconds, UTC) if dated else None
+    rates = sorted(expression.tiered_rates, key=lambda rate: rate.start_usage_amount)
+    prices = (rate.unit_price for rate in rates)
+    return Pricing(
+        effective_at=effective_at,
+        usage_unit=expression.usage_unit,
+        base_units=expression.base_unit_conversion_factor,
+        tiers=tuple(Tier(currency=p.currency_code, units=p.units, nanos=p.nanos) for p in prices),
+    )

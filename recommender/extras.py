@@ -1,0 +1,71 @@
+"""What a cloud bills besides the machine: disks and data that leaves; and the time data takes to arrive.
+
+Gigabytes here are GiB (2^30 bytes), as clouds bill them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.pricing.storage import HOURS_PER_MONTH, Rate, RateKind, rates_at, usd_of
+from advisor.units import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudTerms:
+    """What a job needs of any cloud machine.
+
+    Attributes:
+        startup_s: boot and installation.
+        boot_disk_gib: disk that the machine has anyway.
+        dataset_gib: data set, downloaded to a disk beside it before training starts.
+        result_gib: what leaves over the internet at the end.
+        download_bits_per_s: how fast the data set arrives.
+    """
+
+    startup_s: float
+    boot_disk_gib: float = 0.0
+    dataset_gib: float = 0.0
+    result_gib: float = 0.0
+    download_bits_per_s: float = 1e9
+
+    @property
+    def download_s(self) -> float:
+        """Seconds until the data set is there."""
+        return self.dataset_gib * GIB * 8 / self.download_bits_per_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """As in ``Plan``: None where the catalog has no rate, 0 where nothing is needed."""
+
+    storage_usd_per_h: float | None
+    egress_usd: float | None
+    rates: Mapping[str, str]
+
+
+def extras_at(provider: str, region: str, terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
+    """What a job pays for disks and egress in a region."""
+    disk_gib = terms.boot_disk_gib + terms.dataset_gib
+    disks = rates_at(catalog, RateKind.BLOCK_STORAGE, provider, region)
+    egress = rates_at(catalog, RateKind.EGRESS_INTERNET, provider, region)
+    disk_usd_per_month = _usd_of(disks, disk_gib)
+    return Extras(
+        storage_usd_per_h=None if disk_usd_per_month is None else disk_usd_per_month / HOURS_PER_MONTH,
+        egress_usd=_usd_of(egress, terms.result_gib),
+        rates=_in_words("storage", disks, disk_gib) | _in_words("data transfer", egress, terms.result_gib),
+    )
+
+
+def _usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
+    return usd_of(tiers, gib) if gib else 0.0
+
+
+def _in_words(name: str, tiers: Sequence[Rate], gib: float) -> dict[str, str]:
+    """``"100 GiB at 0.08 USD per GiB-month; SOURCE, 2025-01-01"`` by name; nothing where nothing is known."""
+    if _usd_of(tiers, gib) in (None, 0.0):
+        return {}
+    first = tiers[0]
+    at = "from" if gib > first.up_to_gib else "at"
+    return {name: f"{gib:g} GiB {at} {first.usd:g} USD per {first.kind.unit}; {first.source}, {first.as_of}"}

@@ -1,0 +1,112 @@
+"""Every rate of storage and egress: plausible, dated, sourced, and of a region where GPUs are rented."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import date
+from fnmatch import fnmatchcase
+
+import pytest
+
+from advisor.gpus import catalog_path
+from advisor.pricing.snapshot import PRICE_FILES, read_instances, read_offers
+from advisor.pricing.storage import Rate, RateKind, load_rates, rates_at, usd_of
+
+RATES = load_rates()
+INSTANCES = read_instances(catalog_path("instances.csv"))
+PLACES = {
+    (offer.provider, offer.region)
+    for name in PRICE_FILES
+    for offer in read_offers(catalog_path(name), INSTANCES)
+}
+PLAUSIBLE_USD = {
+    RateKind.BLOCK_STORAGE: (0.05, 0.25),
+    RateKind.OBJECT_STORAGE: (0.015, 0.05),
+    RateKind.EGRESS_INTERNET: (0.04, 0.25),
+    RateKind.EGRESS_REGION: (0.01, 0.15),
+}
+
+
+def by_place() -> dict[tuple[str, str, RateKind], list[Rate]]:
+    found = defaultdict(list)
+    for rate in RATES:
+        found[rate.provider, rate.region, rate.kind].append(rate)
+    return found
+
+
+def test_rates_are_in_range() -> None:
+    for rate in RATES:
+        low, high = PLAUSIBLE_USD[rate.kind]
+        assert low <= rate.usd <= high, rate
+
+
+def test_every_rate_says_that_it_was_written_by_hand_and_where_to_look() -> None:
+    hosts = {"aws": "https://aws.amazon.com/", "gcp": "https://cloud.google.com/"}
+    for rate in RATES:
+        assert rate.source.startswith(f"written down by hand; see {hosts[rate.provider]}"), rate
+        assert date(2024, 1, 1) <= rate.as_of <= date(2026, 11, 21), rate
+
+
+def test_every_region_or_glob_is_one_where_gpus_are_rented() -> None:
+    for rate in RATES:
+        assert any(
+            rate.provider == provider and fnmatchcase(region, rate.region) for provider, region in PLACES
+        )
+
+
+def test_a_region_is_priced_by_one_row_or_glob() -> None:
+    for provider, region in PLACES:
+        for kind in RateKind:
+            names = {
+                rate.region
+                for rate in RATES
+                if (rate.provider, rate.kind) == (provider, kind) and fnmatchcase(region, rate.region)
+            }
+            assert len(names) <= 1, (provider, region, kind)
+
+
+def test_more_is_never_dearer_by_the_unit() -> None:
+    for tiers in by_place().values():
+        rates = [tier.usd for tier in tiers]
+        assert rates == sorted(rates, reverse=True)
+
+
+def test_what_is_kept_has_no_last_tier() -> None:
+    for (_, _, kind), tiers in by_place().items():
+        if kind is not RateKind.EGRESS_INTERNET:
+            assert tiers[-1].up_to_gib == float("inf"), tiers
+
+
+def test_a_disk_in_a_main_region_of_each_continent_has_a_rate() -> None:
+    for provider, region in (
+        ("aws", "us-east-1"),
+        ("aws", "eu-central-1"),
+        ("aws", "ap-northeast-1"),
+        ("gcp", "us-central1"),
+        ("gcp", "europe-west4"),
+        ("gcp", "asia-east1"),
+    ):
+        assert rates_at(RATES, RateKind.BLOCK_STORAGE, provider, region)
+
+
+@pytest.mark.parametrize(
+    ("provider", "region", "kind", "gib", "usd"),
+    [
+        ("aws", "us-east-1", RateKind.BLOCK_STORAGE, 100, 8.0),  # gp3
+        ("aws", "us-east-1", RateKind.OBJECT_STORAGE, 1000, 23.0),
+        ("aws", "us-east-1", RateKind.EGRESS_INTERNET, 100, 9.0),
+        ("aws", "us-east-1", RateKind.EGRESS_INTERNET, 10_240 + 100, 921.6 + 8.5),
+        ("aws", "us-east-1", RateKind.EGRESS_REGION, 100, 2.0),
+        ("gcp", "us-central1", RateKind.BLOCK_STORAGE, 100, 10.0),  # pd-balanced
+        ("gcp", "us-central1", RateKind.OBJECT_STORAGE, 1000, 20.0),
+        ("gcp", "us-central1", RateKind.EGRESS_INTERNET, 100, 12.0),
+        ("gcp", "us-central1", RateKind.EGRESS_INTERNET, 1024 + 100, 122.88 + 11.0),
+    ],
+)
+def test_known_rates(provider: str, region: str, kind: RateKind, gib: float, usd: float) -> None:
+    assert usd_of(rates_at(RATES, kind, provider, region), gib) == pytest.approx(usd)
+
+
+def test_unknown_regions_stay_unknown() -> None:
+    assert not rates_at(RATES, RateKind.BLOCK_STORAGE, "aws", "ap-southeast-3")
+    assert usd_of(rates_at(RATES, RateKind.EGRESS_INTERNET, "aws", "ap-south-1"), 20_000) is None

@@ -1,0 +1,169 @@
+"""Laws of the bill: never less than what ran, at most a step more, and every dollar under a name."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from advisor.pricing.storage import Rate, RateKind, usd_of
+from advisor.types import Market, Plan
+from recommender.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
+from recommender.candidates import cheapest_plans
+from tests.builders import make_offer, make_plan
+
+SECONDS = st.floats(0, 1e7)
+STEPS = st.sampled_from([0.0, 1.0, 60.0, 3600.0])
+MINIMA = st.sampled_from([0.0, 60.0, 600.0])
+RATES = st.floats(0, 100)
+
+
+def billed(run_s: float, minimum_s: float, step_s: float) -> float:
+    return float(billed_time_s(np.array([run_s]), minimum_s=minimum_s, step_s=step_s)[0])
+
+
+@given(SECONDS, MINIMA, STEPS)
+def test_time_billed_is_between_what_ran_and_a_step_more(
+    run_s: float, minimum_s: float, step_s: float
+) -> None:
+    found = billed(run_s, minimum_s, step_s)
+    assert found >= minimum_s
+    assert found >= run_s - TOLERANCE * step_s
+    assert found in (minimum_s, run_s) or found < run_s + step_s * (1 + TOLERANCE)
+
+
+@given(SECONDS, MINIMA, st.sampled_from([1.0, 60.0, 3600.0]))
+def test_time_billed_is_the_minimum_or_whole_steps(run_s: float, minimum_s: float, step_s: float) -> None:
+    found = billed(run_s, minimum_s, step_s)
+    assert found == minimum_s or found % step_s == 0
+
+
+@given(SECONDS, SECONDS, MINIMA, STEPS)
+def test_running_longer_is_never_billed_less(a_s: float, b_s: float, minimum_s: float, step_s: float) -> None:
+    short, long = sorted((a_s, b_s))
+    assert billed(short, minimum_s, step_s) <= billed(long, minimum_s, step_s)
+
+
+@given(SECONDS, MINIMA, STEPS)
+def test_what_was_billed_is_billed_the_same_again(run_s: float, minimum_s: float, step_s: float) -> None:
+    once = billed(run_s, minimum_s, step_s)
+    assume(not step_s or once % step_s == 0)
+    assert billed(once, minimum_s, step_s) == once
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    return make_plan(
+        "X",
+        draw(st.none() | RATES),
+        market=draw(st.sampled_from([Market.ON_DEMAND, Market.SPOT])),
+        startup_s=draw(st.floats(0, 3600)),
+        minimum_billed_s=draw(MINIMA),
+        billed_step_s=draw(STEPS),
+        storage_usd_per_h=draw(st.none() | RATES),
+        egress_usd=draw(st.none() | RATES),
+    )
+
+
+@given(plans(), SECONDS, st.floats(0, 1e6))
+def test_cost_is_price_times_billed_time_and_extras(plan: Plan, run_s: float, away_s: float) -> None:
+    kept_s = run_s + away_s
+    found = float(cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
+    rent = (plan.usd_per_h or 0) * billed(run_s, plan.minimum_billed_s, plan.billed_step_s) / 3600
+    extras = (plan.storage_usd_per_h or 0) * kept_s / 3600 + (plan.egress_usd or 0)
+    assert found == pytest.approx(rent + extras, rel=1e-12)
+
+
+@given(plans(), SECONDS)
+def test_the_lines_add_up_whatever_the_terms(plan: Plan, train_s: float) -> None:
+    run_s = np.array([plan.startup_s + train_s])
+    total = float(cost_usd(plan, run_s=run_s, kept_s=run_s)[0])
+    lines = breakdown_usd(plan, total, train_s)
+    assert sum(lines.values()) == pytest.approx(total, rel=2 * TOLERANCE)
+    assert min(lines.values()) >= -TOLERANCE * (1 + total)
+    assert ("storage" in lines) <= bool(plan.storage_usd_per_h)
+    assert ("data transfer" in lines) == bool(plan.egress_usd)
+
+
+# --- Rates ------------------------------------------------------------------------------------------
+
+
+@st.composite
+def tiers(draw: st.DrawFn) -> tuple[Rate, ...]:
+    limits = draw(st.lists(st.floats(1, 1e5), min_size=1, max_size=4, unique=True))
+    last = draw(st.sampled_from([math.inf, max(limits)]))
+    return tuple(
+        Rate(
+            provider="aws",
+            region="*",
+            kind=RateKind.EGRESS_INTERNET,
+            up_to_gib=limit,
+            usd=draw(st.floats(0.01, 1)),
+            source="a test",
+            as_of=date(2025, 1, 1),
+        )
+        for limit in sorted({*limits, last})
+    )
+
+
+@given(tiers(), st.floats(0, 2e5), st.floats(0, 2e5))
+def test_more_data_never_costs_less(rates: tuple[Rate, ...], a_gib: float, b_gib: float) -> None:
+    few, many = (usd_of(rates, gib) for gib in sorted((a_gib, b_gib)))
+    assert many is None or (few is not None and few <= many * (1 + 1e-12))
+
+
+@given(tiers(), st.floats(0, 2e5))
+def test_data_costs_between_the_cheapest_and_the_dearest_tier(rates: tuple[Rate, ...], gib: float) -> None:
+    usd = usd_of(rates, gib)
+    assert (usd is None) == (gib > rates[-1].up_to_gib)
+    if usd is not None:
+        low, high = min(rate.usd for rate in rates), max(rate.usd for rate in rates)
+        assert low * gib * (1 - 1e-9) <= usd <= high * gib * (1 + 1e-9)
+
+
+# --- The choice of a place --------------------------------------------------------------------------
+
+
+@st.composite
+def places(draw: st.DrawFn) -> list[Plan]:
+    count = draw(st.integers(1, 6))
+    prices = st.sampled_from([1.0, 2.0, 3.0])
+    return [
+        make_plan(
+            offer=make_offer("X", usd_per_h := draw(prices), region=f"r{i}"),
+            usd_per_h=usd_per_h,
+            id=f"r{i}",
+            storage_usd_per_h=draw(prices),
+            egress_usd=draw(prices),
+        )
+        for i in range(count)
+    ]
+
+
+def total_usd(plan: Plan, hours: float) -> float:
+    assert plan.usd_per_h is not None
+    assert plan.storage_usd_per_h is not None
+    assert plan.egress_usd is not None
+    return (plan.usd_per_h + plan.storage_usd_per_h) * hours + plan.egress_usd
+
+
+@given(places(), st.floats(0, 100))
+def test_the_places_kept_hold_the_cheapest_for_a_job_of_any_length(found: list[Plan], hours: float) -> None:
+    kept = cheapest_plans(found)
+    assert min(total_usd(plan, hours) for plan in kept) == min(total_usd(plan, hours) for plan in found)
+
+
+@given(places())
+def test_no_place_that_is_kept_is_beaten_by_another(found: list[Plan]) -> None:
+    def price(plan: Plan) -> tuple[float, float]:
+        return total_usd(plan, 1.0) - total_usd(plan, 0.0), total_usd(plan, 0.0)
+
+    kept = cheapest_plans(found)
+    assert {plan.id for plan in kept} <= {plan.id for plan in found}
+    for one in kept:
+        for other in kept:
+            assert one is other or not all(a <= b for a, b in zip(price(one), price(other), strict=True))

@@ -1,0 +1,55 @@
+"""What clouds offer on its way to the ranking: GPUs nobody knows must not end it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.cli import app
+from advisor.cli import offers as cli_offers
+from advisor.errors import NoOfferError
+from advisor.pricing import Offers
+from advisor.trace_io import write_trace
+from advisor.types import Offer
+from tests.builders import make_offer, make_trace
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    path = tmp_path / "t.json.gz"
+    write_trace(make_trace(), path)
+    return path
+
+
+def recommend(monkeypatch: pytest.MonkeyPatch, trace: Path, *offers: Offer) -> None:
+    def query(*_: Any, **__: Any) -> Offers:
+        return Offers(offers=offers, warnings=("prices are old",))
+
+    monkeypatch.setattr(cli_offers, "query_offers", query)
+    app(["recommend", str(trace), "--epochs", "1"], standalone_mode=False)
+
+
+def test_an_offer_of_an_unknown_gpu_is_left_out_and_named_once(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = make_offer("aws B400", 0.01, instance_type="p7.48xlarge")
+    other = replace(new, gpu="gcp X9", region="us-central1", provider="gcp")
+    recommend(monkeypatch, trace, make_offer("T4"), new, replace(new, region="eu-west-1"), other)
+    printed = capsys.readouterr()
+    assert "1 x T4" in printed.out
+    assert "B400" not in printed.out
+    assert printed.err.count("aws B400") == printed.err.count("gcp X9") == 1
+    assert "prices are old" in printed.err
+
+
+def test_nothing_but_unknown_gpus_is_nothing_to_choose_from(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NoOfferError):
+        recommend(monkeypatch, trace, make_offer("aws B400"))

@@ -1,0 +1,37 @@
+"""What a person is told about all options together: what counted as nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.types import Plan, Tier
+from recommender import recommend
+from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+
+
+def warnings(*plans: Plan) -> str:
+    estimates = {(plan.gpu, plan.num_gpus): make_estimate(plan.gpu) for plan in plans}
+    gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
+    answer = recommend(make_trace(), estimates, gpus, plans, make_job(), rng=np.random.default_rng(0))
+    return "\n".join(answer.warnings)
+
+
+@pytest.mark.parametrize("unknown", ["storage_usd_per_h", "egress_usd"])
+def test_options_without_a_rate_are_counted(unknown: str) -> None:
+    text = warnings(make_plan("A", **{unknown: None}), make_plan("B"), make_plan("C", **{unknown: None}))
+    assert "not counted for 2 of 3 options" in text
+    assert "flatters" in text
+
+
+def test_what_costs_nothing_is_known_and_no_reason_to_warn() -> None:
+    text = warnings(make_plan("A"), make_plan("B", 0.5, tier=Tier.CLUSTER))
+    assert "not counted" not in text
+    assert "hourly cost" not in text
+
+
+def test_each_unknown_wait_and_cost_is_told() -> None:
+    text = warnings(make_plan("A", wait_s=None), make_plan("B", None, tier=Tier.CLUSTER, wait_s=None))
+    assert "the wait for cloud capacity is unknown" in text
+    assert "no hourly cost is configured for lab" in text
+    assert "no wait is configured for lab" in text

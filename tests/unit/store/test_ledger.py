@@ -1,0 +1,126 @@
+"""Recommendations and runs come back as they were; what was spent is their sum."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from advisor.errors import StoreError
+from advisor.store import Store
+from advisor.store.ledger import (
+    LedgerEntry,
+    Run,
+    recommendations,
+    record_recommendation,
+    record_run,
+    runs,
+    spent_usd,
+)
+from advisor.types import Market, Quantiles
+
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def make_entry(hours: float = 0, **changes: Any) -> LedgerEntry:
+    facts: dict[str, Any] = {
+        "at": NOON + timedelta(hours=hours),
+        "project": "vision",
+        "script": "train.py",
+        "plan_id": "aws-p4d",
+        "provider": "aws",
+        "gpu": "A100-SXM-40GB",
+        "num_gpus": 8,
+        "market": Market.SPOT,
+        "time_s": Quantiles(p50=0.1 + 0.2, p90=7200.0),
+        "cost_usd": Quantiles(p50=1 / 3, p90=44.0),
+    }
+    return LedgerEntry(**(facts | changes))
+
+
+def make_run(hours: float = 0, **changes: Any) -> Run:
+    facts: dict[str, Any] = {
+        "project": "vision",
+        "script": "train.py",
+        "provider": "aws",
+        "gpu": "A100-SXM-40GB",
+        "num_gpus": 8,
+        "market": Market.ON_DEMAND,
+        "started_at": NOON + timedelta(hours=hours),
+        "duration_s": 3600.5,
+        "cost_usd": 21.957642,
+    }
+    return Run(**(facts | changes))
+
+
+def test_recommendations_come_back_in_order_of_time(store: Store) -> None:
+    entries = [make_entry(hours) for hours in (2, 0, 1)]
+    entries.append(make_entry(3, market=None, provider="lab", note="no rent", project=""))
+    assert [record_recommendation(store, entry) for entry in entries] == [entry.id for entry in entries]
+    found = recommendations(store, since=NOON)
+    assert found == tuple(sorted(entries, key=lambda entry: entry.at))
+    assert found[0].at.isoformat() == NOON.isoformat()
+
+
+def test_runs_come_back_in_order_of_time(store: Store) -> None:
+    entry = make_entry()
+    made = [make_run(2), make_run(0, recommendation_id=entry.id), make_run(1, market=None, note="ours")]
+    assert [record_run(store, run) for run in made] == [run.id for run in made]
+    assert runs(store, since=NOON) == (made[1], made[2], made[0])
+
+
+def test_ids_are_all_different() -> None:
+    assert len({make_run().id for _ in range(100)} | {make_entry().id for _ in range(100)}) == 200
+
+
+def test_recording_again_changes_nothing(store: Store) -> None:
+    run, entry = make_run(), make_entry()
+    for _ in range(2):
+        record_run(store, run)
+        record_recommendation(store, entry)
+    record_run(store, dataclasses.replace(run, cost_usd=1e6))
+    assert runs(store, since=NOON) == (run,)
+    assert recommendations(store, since=NOON) == (entry,)
+
+
+def test_questions_by_time_and_project(store: Store) -> None:
+    for hours, project in ((0, "vision"), (1, "speech"), (2, "vision"), (3, "")):
+        record_run(store, make_run(hours, project=project, cost_usd=10.0**hours))
+        record_recommendation(store, make_entry(hours, project=project))
+    later = NOON + timedelta(hours=1)
+    assert [run.project for run in runs(store, since=later)] == ["speech", "vision", ""]
+    assert [run.cost_usd for run in runs(store, since=NOON, project="vision")] == [1.0, 100.0]
+    assert [entry.at for entry in recommendations(store, since=later, project="speech")] == [later]
+    assert spent_usd(store, since=NOON) == 1111.0
+    assert spent_usd(store, since=later) == 1110.0
+    assert spent_usd(store, since=later, project="vision") == 100.0
+    assert spent_usd(store, since=NOON, project="") == 1000.0
+
+
+def test_nothing_was_spent_where_nothing_ran(store: Store) -> None:
+    record_recommendation(store, make_entry())
+    assert spent_usd(store, since=NOON) == 0.0
+    assert runs(store, since=NOON) == ()
+
+
+@pytest.mark.parametrize("number", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["duration_s", "cost_usd"])
+def test_a_run_of_impossible_numbers_is_refused(store: Store, name: str, number: float) -> None:
+    with pytest.raises(StoreError, match=rf"the run of train\.py has a {name} of .*: it must be 0 or more"):
+        record_run(store, make_run(**{name: number}))
+    assert runs(store, since=NOON) == ()
+
+
+@pytest.mark.parametrize("name", ["time_s", "cost_usd"])
+def test_a_recommendation_of_impossible_numbers_is_refused(store: Store, name: str) -> None:
+    with pytest.raises(StoreError, match="it must be 0 or more"):
+        record_recommendation(store, make_entry(**{name: Quantiles(p50=1.0, p90=math.nan)}))
+    assert recommendations(store, since=NOON) == ()
+
+
+def test_a_start_without_a_time_zone_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="has no time zone"):
+        record_run(store, make_run(started_at=NOON.replace(tzinfo=None)))
