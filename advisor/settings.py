@@ -136,7 +136,8 @@ class PriceSettings(_Section):
     )
     offline: bool = Field(False, description="never touch the network")
     sources: tuple[str, ...] | None = Field(
-        None, description="sources in order of trust; null: own rates, live clouds, plug-ins, the snapshot"
+        None,
+        description="sources in order of trust; null: own rates, clouds, plug-ins, gpuhunt, snapshot",
     )
     options: Mapping[str, Mapping[str, Any]] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"

@@ -151,20 +151,3 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
 def _offer_of(plan: Plan) -> Offer:
     assert plan.offer is not None, "only what is rented has a place to choose"  # noqa: S101
     return plan.offer
-
-
-def cheapest_places(offers: Sequence[Offer]) -> list[Offer]:
-    """The cheapest zone of each (provider, instance type, market), in the order of the offers.
-
-    A job runs equally long everywhere, so the other zones are dominated.
-    """
-    best: dict[tuple[str, str, str], Offer] = {}
-    for offer in offers:
-        key = (offer.provider, offer.instance_type, offer.market)
-        if key not in best or _place_order(offer) < _place_order(best[key]):
-            best[key] = offer
-    return list(best.values())
-
-
-def _place_order(offer: Offer) -> tuple[float, str, str]:
-    return offer.usd_per_h, offer.region, offer.zone or ""

@@ -1,6 +1,6 @@
 """A PostgreSQL for tests: the one that ADVISOR_TEST_POSTGRES_URL names, or a private one while they run.
 
-The variable's user must be allowed to create databases; each test gets one of its own.
+The variable's user must be allowed to create databases and roles; each test gets a database of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,18 @@ def postgres_server() -> Iterator[sa.URL]:
         user = _owner(folder)
         data = folder / "data"
         _run(
-            binaries / "initdb", "-D", data, "-U", "advisor", "-A", "trust", "-E", "UTF8", "--no-sync", **user
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            "advisor",
+            "-A",
+            "trust",
+            "--no-locale",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            **user,
         )
         options = f"-k {folder} -c listen_addresses='' -c fsync=off"
         _run(binaries / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start", **user)

@@ -33,7 +33,15 @@ def test_help_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["advisor", "advisor.types", "advisor.errors", "advisor.units", "advisor.trace_io", "advisor.devices"],
+    [
+        "advisor",
+        "advisor.types",
+        "advisor.errors",
+        "advisor.units",
+        "advisor.trace_io",
+        "advisor.devices",
+        "advisor.store",
+    ],
 )
 def test_core_modules_need_the_standard_library_alone(module: str) -> None:
     loaded = modules_after(f"import {module}") - modules_after("pass")

@@ -61,8 +61,8 @@ def prices(
     from advisor.cli.common import settings_with, warn
     from advisor.cli.offers import query_offers, wanted_counts
     from advisor.errors import InputError
+    from advisor.pricing.places import cheapest_places
     from advisor.report.offers import print_offers
-    from recommender.candidates import cheapest_places
 
     if max_price is not None and max_price <= 0:
         raise InputError(f"--max-price must be above 0, got {max_price:g}.")

@@ -69,9 +69,9 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
 def _before(folder: Path) -> tuple[Offer, ...]:
     if not folder.exists():
         return ()
-    instances, prices = snapshot_files(folder)
-    if not instances.is_file():
+    if not (folder / "instances.csv").is_file():
         raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another --out.")
+    instances, prices = snapshot_files(folder)
     types = read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, types))
 

@@ -10,6 +10,8 @@ from advisor.types import Market, Offer, PricePoint
 
 JUMP = 0.3
 """A change by more than this share of the earlier price is told."""
+ROUNDING = 1e-4
+"""Spot prices are rounded to four decimals: that much above on-demand is still equal to it."""
 
 Series = tuple[str, str, str, str | None, Market]
 
@@ -96,7 +98,9 @@ def _spot_above_on_demand(offers: Sequence[Offer]) -> Iterator[Finding]:
     }
     for offer in offers:
         on_demand = listed.get((offer.provider, offer.instance_type, offer.region))
-        if offer.market is Market.SPOT and on_demand is not None and offer.list_usd_per_h > on_demand:
+        if offer.market is not Market.SPOT or on_demand is None:
+            continue
+        if offer.list_usd_per_h > on_demand * (1 + ROUNDING):
             detail = f"{offer.list_usd_per_h:.4f} USD/h against {on_demand:.4f} on demand"
             yield _finding(Doubt.SPOT_ABOVE, offer, detail)
 

@@ -180,7 +180,7 @@ def _plain(error: BaseException) -> str:
 
 
 def _about(provider: str, said: Sequence[str]) -> list[str]:
-    return [text for text in said if provider in text]
+    return [text for text in said if provider in text.lower()]
 
 
 def _few(said: Sequence[str]) -> list[str]:

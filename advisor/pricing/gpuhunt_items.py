@@ -89,7 +89,7 @@ def _gpu(item: Any, gaps: Counter[str]) -> str:
     if len(members) == 1:
         return members[0].name
     memory = f" {item.gpu_memory:g} GB" if item.gpu_memory else ""
-    own_name = f"{item.gpu_name}{memory}"
+    own_name = f"{item.provider} {item.gpu_name}{memory}"
     choices = " or ".join(gpu.name for gpu in members)
     what = f"may be {choices}" if members else "is not in the catalog"
     gaps[f"{own_name} {what}, so no time can be predicted"] += 1

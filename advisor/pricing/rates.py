@@ -87,8 +87,9 @@ class Rate(BaseModel):
         return self
 
     def offer(self, source: str) -> Offer:
-        """The offer; its list price is the rate, since that is all that is known."""
+        """The offer at this rate, which is what is paid: no contract of the settings applies to it again."""
         per_gpu = (self.usd_per_gpu_h or 0.0) * self.num_gpus
+        usd_per_h = per_gpu if self.usd_per_h is None else self.usd_per_h
         return Offer(
             provider=self.provider,
             instance_type=self.instance_type,
@@ -97,7 +98,8 @@ class Rate(BaseModel):
             gpu=self.gpu,
             num_gpus=self.num_gpus,
             market=self.market,
-            list_usd_per_h=per_gpu if self.usd_per_h is None else self.usd_per_h,
+            list_usd_per_h=usd_per_h,
+            contracted_usd_per_h=usd_per_h,
             includes=self.includes,
             minimum_billed_s=self.minimum_billed_s,
             billed_step_s=self.billed_step_s,

@@ -104,6 +104,8 @@ class SnapshotSource:
 
     def _all(self) -> tuple[Offer, ...]:
         instances, prices = snapshot_files(self._folder)
+        if not prices:
+            raise CatalogError(f"{str(self._folder)!r} has no price files: name another folder.")
         return _read_all(instances, prices, tuple(map(_changed_at, (instances, *prices))))
 
 
@@ -119,19 +121,10 @@ def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
 
 
 def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:
-    """The file of instance types and the price files of a folder, or the shipped ones.
-
-    Raises:
-        CatalogError: the folder has no price file.
-    """
+    """The file of instance types and the price files of a folder, or the shipped ones."""
     if folder is None:
         return catalog_path("instances.csv"), tuple(catalog_path(name) for name in PRICE_FILES)
-    prices = tuple(sorted((folder / "prices").glob("*.csv")))
-    if not prices:
-        raise CatalogError(
-            f"there is no price file such as {folder / 'prices' / 'aws.csv'}: name another folder."
-        )
-    return folder / "instances.csv", prices
+    return folder / "instances.csv", tuple(sorted((folder / "prices").glob("*.csv")))
 
 
 def _changed_at(path: Path) -> int | None:

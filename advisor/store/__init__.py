@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -42,6 +42,14 @@ def default_path() -> Path:
     import platformdirs
 
     return platformdirs.user_data_path("advisor") / "advisor.db"
+
+
+@overload
+def open_store(url: str | None, *, must_exist: Literal[False] = False) -> Store: ...
+
+
+@overload
+def open_store(url: str | None, *, must_exist: bool) -> Store | None: ...
 
 
 def open_store(url: str | None, *, must_exist: bool = False) -> Store | None:

@@ -6,7 +6,6 @@ import os
 import re
 import tempfile
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -33,7 +32,7 @@ def open_file(path: Path) -> Store:
     except OSError as error:
         raise StoreError(
             f"cannot make the database {path}: {error.strerror or error}."
-            f" Free or choose another place: store.url may be {FORMS}."
+            f" Allow writing there, or name another place in store.url: {FORMS}."
         ) from error
     return _opened(_file_url(path), str(path))
 
@@ -46,12 +45,13 @@ def open_server(url: str) -> Store:
         StoreError: it cannot be reached, read or written, is no database of ours or of a newer version.
     """
     parsed = _server_url(url)
-    if find_spec("psycopg") is None:
+    try:
+        return _opened(parsed, _shown(parsed))
+    except ImportError as error:
         raise StoreError(
-            f"the database {_shown(parsed)} needs psycopg: pip install 'gpu-advisor[postgresql]' in advisor's"
-            " own environment."
-        )
-    return _opened(parsed, _shown(parsed))
+            f"the database {_shown(parsed)} needs psycopg, which cannot be imported: {error}."
+            " pip install 'gpu-advisor[postgresql]' in advisor's own environment."
+        ) from error
 
 
 def _make_file(path: Path) -> None:

@@ -25,12 +25,14 @@ Key = tuple[str, str, str, str, Market]
 """Provider, instance type, region, zone ("" for the whole region), market."""
 
 
-def check_price(usd_per_h: float, what: str) -> None:
-    """Refuse what cannot be a price.
+def check_quote(usd_per_h: float, at: datetime, what: str) -> None:
+    """Refuse what cannot be a price, or a time that could be any.
 
     Raises:
-        StoreError: names the price and whose it is.
+        StoreError: names it and whose it is.
     """
+    if at.tzinfo is None:
+        raise StoreError(f"the price of {what} is of {at}, which has no time zone: its source must give one.")
     if not (usd_per_h > 0 and math.isfinite(usd_per_h)):
         raise StoreError(
             f"{what} costs {usd_per_h!r} USD/h: a price is above 0, and an unknown one is left out."
@@ -95,11 +97,12 @@ def append_points(
     """Add what is new of a part: its history, then the prices of its offers where they changed.
 
     Raises:
-        StoreError: a price is not above 0.
+        StoreError: a price is not above 0, or its time has no zone.
     """
     told, quoted = tuple(history), _quoted(offers)
     for point in told:
-        check_price(point.usd_per_h, f"{point.provider} {point.instance_type} in {point.region}")
+        what = f"{point.provider} {point.instance_type} in {point.region}"
+        check_quote(point.usd_per_h, point.observed_at, what)
     points = (*told, *quoted)
     if not points:
         return

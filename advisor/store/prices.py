@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 
 from advisor.store import Store, schema
-from advisor.store.points import append_points, check_price, forget_points, price_points
+from advisor.store.points import append_points, check_quote, forget_points, price_points
 from advisor.store.transactions import insert_into, reading, writing
 from advisor.types import Interval, Market, Offer, PricePoint
 
@@ -147,7 +147,7 @@ def _note(connection: Connection, source: str, scope: str, values: dict[str, Any
 def _check(offer: Offer) -> None:
     what = f"{offer.provider} {offer.instance_type} in {offer.region}"
     for price in (offer.list_usd_per_h, offer.usd_per_h):
-        check_price(price, what)
+        check_quote(price, offer.retrieved_at, what)
 
 
 def _columns(offer: Offer) -> dict[str, Any]:

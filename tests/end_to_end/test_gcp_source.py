@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from advisor.pricing.gcp.client import ENDPOINT_VARIABLE
 from advisor.pricing.gcp.machines import Machine, load_machines
 from advisor.types import Market, Offer
 from tests.clouds import gcp_skus
-from tests.clouds.gcp_server import Behaviour, serving
+from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import DERIVED, attached_prices, host_prices, machine_prices, sku
+from tests.end_to_end.cli import Shell
 from tests.shared import needs_shared
 
 pytestmark = [pytest.mark.shared, needs_shared]
@@ -250,3 +252,35 @@ def test_the_list_needs_every_derived_sku(parts: list[Part]) -> None:
 
 def is_g2(machine: Machine) -> bool:
     return machine.instance.instance_type.startswith("g2-")
+
+
+# --- As a person types it -------------------------------------------------------------------------
+
+
+def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
+    shell = Shell(folder=tmp_path)
+    behaviour = Behaviour(skus=gcp_skus.skus())
+    shown = ("prices", "--provider", "gcp", "--gpu", "A100-SXM-40GB:1", "--region", "us-central1", "--json")
+    with serving(behaviour) as server:
+        environ = {ENDPOINT_VARIABLE: server.url}
+        assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
+        live = shell.run(*shown, **environ).document["offers"]
+        prices = {o["market"]: o["usd_per_h"] for o in live}
+        assert prices == pytest.approx({"on-demand": 3.673385, "spot": 1.92802}, abs=1e-6)
+        assert {o["source"] for o in live} == {"Cloud Billing Catalog"}
+        behaviour.always = "403"
+        refused = shell.run("prices", "refresh", "--source", "gcp", **environ)
+        assert refused.code == 1
+        assert "enable cloudbilling.googleapis.com" in refused.err
+        assert not [secret for secret in SECRETS if secret in refused.out + refused.err]
+        assert shell.run(*shown, **environ).document["offers"] == live
+
+
+def test_without_credentials_a_refresh_says_how_to_get_some(tmp_path: Path) -> None:
+    stranger = dict.fromkeys((ENDPOINT_VARIABLE, "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"), "")
+    answer = Shell(folder=tmp_path).run(
+        "prices", "refresh", "--source", "gcp", NO_GCE_CHECK="true", **stranger
+    )
+    assert answer.code == 1
+    assert "gcloud auth application-default login" in answer.err
+    assert "Traceback" not in answer.err

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from advisor.errors import LeaseTakenError
-from advisor.store import Store, open_store
+from advisor.store import open_store
 from advisor.store.lease import lease
 from advisor.store.prices import current_offers, forget_points, price_points, pulls, save_part
 from advisor.types import Market, Offer, PricePoint
@@ -35,12 +35,6 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         url: str = request.getfixturevalue("postgres_url")
         return url
     return f"sqlite:///{tmp_path}/new/advisor.db"
-
-
-def opened(url: str) -> Store:
-    store = open_store(url)
-    assert store is not None
-    return store
 
 
 def price_of(round_: int) -> float:
@@ -102,7 +96,7 @@ def append_and_read(pipe: Connection, url: str, barrier: Any, number: int) -> No
     """Each opens the missing database at once, saves a scope of its own and one of all, and reads both."""
     barrier.wait()
     seen = []
-    with opened(url) as store:
+    with open_store(url) as store:
         for round_ in range(NUM_ROUNDS):
             save_part(store, f"own {number}", "all", offers_of(round_), HISTORY, (), NOON)
             save_part(store, "common", f"scope {round_ % 2}", offers_of(round_), HISTORY, (), NOON)
@@ -121,7 +115,7 @@ def test_eight_processes_lose_and_double_nothing(store_url: str) -> None:
         assert len(prices) in (NUM_OFFERS, 2 * NUM_OFFERS)
         scopes = [set(prices[:NUM_OFFERS]), set(prices[NUM_OFFERS:])]
         assert all(len(scope) <= 1 and scope <= allowed for scope in scopes)
-    with opened(store_url) as store:
+    with open_store(store_url) as store:
         assert len(pulls(store)) == NUM_PROCESSES + 2
         own = [
             point
@@ -138,7 +132,7 @@ def test_eight_processes_lose_and_double_nothing(store_url: str) -> None:
 
 def take_lease(pipe: Connection, url: str, barrier: Any, number: int) -> None:
     """Whoever gets it keeps it until all have tried."""
-    with opened(url) as store:
+    with open_store(url) as store:
         barrier.wait()
         try:
             with lease(store, "refresh", f"process {number}", for_s=600, now=NOON):
@@ -159,7 +153,7 @@ def test_one_of_eight_processes_gets_the_lease(store_url: str) -> None:
 
 def stop_before(pipe: Connection, url: str, beginning: str) -> None:
     """Saves, and stops for ever where a statement begins so."""
-    with opened(url) as store:
+    with open_store(url) as store:
 
         def stop(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
             if statement.startswith(beginning):
@@ -172,7 +166,7 @@ def stop_before(pipe: Connection, url: str, beginning: str) -> None:
 
 @pytest.mark.parametrize("beginning", ["INSERT INTO offers", "INSERT INTO price_points"])
 def test_a_save_that_is_killed_in_the_middle_changes_nothing(store_url: str, beginning: str) -> None:
-    with opened(store_url) as store:
+    with open_store(store_url) as store:
         save_part(store, "aws", "all", offers_of(0), (), (), NOON)
         before = current_offers(store, "aws"), pulls(store), price_points(store)
     process, pipe = start(stop_before, store_url, beginning)
@@ -183,7 +177,7 @@ def test_a_save_that_is_killed_in_the_middle_changes_nothing(store_url: str, beg
     os.kill(process.pid, signal.SIGKILL)
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
-    with opened(store_url) as store:
+    with open_store(store_url) as store:
         assert (current_offers(store, "aws"), pulls(store), price_points(store)) == before
         save_part(store, "aws", "all", offers_of(1), HISTORY, (), NOON + timedelta(hours=1))
         assert current_offers(store, "aws") == tuple(offers_of(1))
@@ -191,7 +185,7 @@ def test_a_save_that_is_killed_in_the_middle_changes_nothing(store_url: str, beg
 
 def hold_lease(pipe: Connection, url: str) -> None:
     """Takes the lease and never gives it back."""
-    with opened(url) as store, lease(store, "refresh", "the killed", for_s=600, now=NOON):
+    with open_store(url) as store, lease(store, "refresh", "the killed", for_s=600, now=NOON):
         pipe.send("held")
         signal.pause()
 
@@ -204,7 +198,7 @@ def test_a_killed_holder_blocks_nobody_for_ever(store_url: str) -> None:
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join(120)
-    with opened(store_url) as store:
+    with open_store(store_url) as store:
         with (
             pytest.raises(LeaseTakenError, match="the killed"),
             lease(store, "refresh", "next", for_s=1, now=NOON),
@@ -223,7 +217,7 @@ def make_and_die(pipe: Connection, url: str) -> None:
             signal.pause()
 
     sa.event.listen(sa.Engine, "before_cursor_execute", stop)
-    opened(url)
+    open_store(url)
 
 
 def test_a_database_that_was_being_made_is_made_anew(store_url: str) -> None:
@@ -234,6 +228,6 @@ def test_a_database_that_was_being_made_is_made_anew(store_url: str) -> None:
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join(120)
-    with opened(store_url) as store:
+    with open_store(store_url) as store:
         save_part(store, "aws", "all", offers_of(0), HISTORY, (), NOON)
         assert current_offers(store, "aws") == tuple(offers_of(0))

@@ -26,6 +26,7 @@ from price_catalog_rows import (  # noqa: E402
 
 from advisor.errors import CatalogError, UnknownGpuError  # noqa: E402
 from advisor.pricing import OfferQuery  # noqa: E402
+from advisor.pricing.gcp.machines import MACHINE_FILE  # noqa: E402
 from advisor.pricing.snapshot import PRICE_FILES, SnapshotSource  # noqa: E402
 
 
@@ -108,7 +109,8 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     write(rows_of(price(), price("0.5", SPOT)), tmp_path)
     parts = SnapshotSource(tmp_path).offers(OfferQuery())
     assert [offer.usd_per_h for part in parts for offer in part.offers] == [1.0, 0.5]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["instances.csv", "prices"]
+    files = ["gcp_machine_types.csv", "instances.csv", "prices"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
 
 
 def test_a_broken_catalog_replaces_nothing(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_the_build_reproduces_the_committed_files_byte_for_byte(tmp_path: Path) 
     command = [sys.executable, str(script), "--shared", str(SHARED), "--out", str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    for name in ("instances.csv", *PRICE_FILES):
+    for name in ("instances.csv", MACHINE_FILE, *PRICE_FILES):
         assert (tmp_path / name).read_bytes() == (ROOT / "catalogs" / name).read_bytes(), name
     for said in ("left out:", "government regions", "fraction of a GPU", "without any price"):
         assert said in run.stdout

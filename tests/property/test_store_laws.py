@@ -129,9 +129,7 @@ def empty_database() -> bytes:
     """Made once: it takes longer than what is asked of it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.db"
-        store = open_store(f"sqlite:///{path}")
-        assert store is not None
-        with store:
+        with open_store(f"sqlite:///{path}"):
             pass
         return path.read_bytes()
 
@@ -141,9 +139,7 @@ def new_store() -> Iterator[Store]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.db"
         path.write_bytes(empty_database())
-        store = open_store(f"sqlite:///{path}")
-        assert store is not None
-        with store:
+        with open_store(f"sqlite:///{path}") as store:
             yield store
 
 

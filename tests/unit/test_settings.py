@@ -42,7 +42,7 @@ def test_the_spot_defaults_are_those_of_the_recommender() -> None:
 
 def test_what_counts_by_default() -> None:
     cloud = Settings().cloud
-    assert cloud.providers == ("aws", "gcp")
+    assert cloud.providers == ("*",)
     assert cloud.regions == ("*",)
     assert cloud.markets == (Market.ON_DEMAND, Market.SPOT)
     assert (cloud.max_gpus, Settings().local.num_gpus, Settings().clusters) == (8, 1, ())

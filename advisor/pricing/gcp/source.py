@@ -66,7 +66,7 @@ class GcpSource:
         return ()
 
     def credentials(self) -> Credentials:
-        """Whether application-default credentials lie on this machine; a metadata server is not asked."""
+        """Whether application-default credentials are at hand, as far as can be told without the network."""
         return local_credentials()
 
 

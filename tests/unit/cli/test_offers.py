@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from advisor import devices, pricing
+from advisor.cli import live
 from advisor.cli.offers import is_wanted, own_machines, query_offers, wanted_counts
 from advisor.config import Config
 from advisor.devices import Device
 from advisor.errors import ConfigError, InputError, UnknownGpuError
-from advisor.pricing import OfferQuery, Offers
+from advisor.pricing import Answer, OfferQuery, Offers
 from advisor.settings import ClusterSettings, Settings
 from advisor.types import Market, Quantiles, Tier
 from tests.builders import make_offer
@@ -38,15 +40,20 @@ def cards(monkeypatch) -> list[Device]:
 
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
-    """Queries that reach the prices; two GPUs in three sizes answer."""
+    """Queries that reach the prices; two GPUs in three sizes answer, of two providers."""
     queries: list[tuple[OfferQuery, datetime, float | None]] = []
     offers = tuple(make_offer(gpu, num_gpus=count) for gpu in ("A100-SXM-80GB", "L4") for count in (1, 4, 8))
 
-    def load(query: OfferQuery, *, now: datetime, max_age_s: float | None) -> Offers:
+    def load(
+        query: OfferQuery, *, now: datetime, max_age_s: float | None, answers: Sequence[Answer]
+    ) -> Offers:
+        assert answers == known
         queries.append((query, now, max_age_s))
         return Offers(offers=offers, warnings=("a warning",))
 
+    known = [Answer(source="a test", is_live=False, offers=(), providers=("aws", "gcp"))]
     monkeypatch.setattr(pricing, "load_offers", load)
+    monkeypatch.setattr(live, "current_answers", lambda *_, **__: known)
     return queries
 
 

@@ -18,8 +18,10 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 
 def points(*prices: float, zone: str | None = "use1-az1", market: Market = Market.SPOT) -> list[PricePoint]:
     return [
-        PricePoint(provider="aws", instance_type="x", region="us-east-1", zone=zone, market=market, usd_per_h=usd,
-                   observed_at=START + timedelta(days=day))
+        PricePoint(
+            provider="aws", instance_type="x", region="us-east-1", zone=zone, market=market,
+            usd_per_h=usd, observed_at=START + timedelta(days=day),
+        )
         for day, usd in enumerate(prices)
     ]  # fmt: skip
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from advisor.pricing.places import cheapest_places
 from advisor.pricing.storage import Rate, RateKind
 from advisor.types import Market, Plan, Quantiles, Tier
 from recommender.candidates import (
     Machine,
-    cheapest_places,
     cheapest_plans,
     plans_of_machine,
     plans_of_offers,

@@ -22,7 +22,5 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
     """An open, empty store of each kind."""
-    opened = open_store(store_url)
-    assert opened is not None
-    with opened:
+    with open_store(store_url) as opened:
         yield opened

@@ -25,9 +25,7 @@ MANY = [make_offer(f"G{number}", 1.0 + number) for number in range(2000)]
 @pytest.fixture
 def file_store(tmp_path: Path) -> Iterator[Store]:
     """A store on SQLite, with one offer."""
-    opened = open_store(f"sqlite:///{tmp_path}/a.db")
-    assert opened is not None
-    with opened:
+    with open_store(f"sqlite:///{tmp_path}/a.db") as opened:
         save_part(opened, "aws", "all", [make_offer()], (), (), AT)
         yield opened
 
@@ -64,9 +62,7 @@ def test_a_full_disk_is_told_and_what_was_there_stays(file_store: Store) -> None
     assert "disk is full" in str(caught.value)
     assert "free some space" in str(caught.value)
     assert current_offers(file_store, "aws") == (make_offer(),)
-    again = open_store(f"sqlite:///{file_store.place}")
-    assert again is not None
-    with again:
+    with open_store(f"sqlite:///{file_store.place}") as again:
         save_part(again, "aws", "all", MANY, (), (), AT)
         assert current_offers(again, "aws") == tuple(MANY)
 
@@ -108,9 +104,7 @@ def test_a_writer_waits_for_another_only_so_long(store: Store, monkeypatch: pyte
 
 
 def test_a_server_that_was_started_anew_is_reached_again(postgres_url: str) -> None:
-    store = open_store(postgres_url)
-    assert store is not None
-    with store, store.engine.connect() as other:
+    with open_store(postgres_url) as store, store.engine.connect() as other:
         save_part(store, "aws", "all", [make_offer()], (), (), AT)
         others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
         killed = other.execute(sa.text(f"SELECT pg_terminate_backend(pid, 5000) {others}")).scalars().all()

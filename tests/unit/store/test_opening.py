@@ -11,17 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from advisor.errors import ConfigError, StoreError
-from advisor.store import Store, default_path, open_store, opening
+from advisor.store import default_path, open_store
 from advisor.store.transactions import reading
 from advisor.store.versions import VERSION
 
 SECRET = "hunter2%2F"
-
-
-def opened(url: str | None) -> Store:
-    store = open_store(url)
-    assert store is not None
-    return store
 
 
 def refusal(url: str) -> str:
@@ -31,7 +25,7 @@ def refusal(url: str) -> str:
 
 
 def set_version(url: str, version: str) -> None:
-    with opened(url) as store, store.engine.begin() as connection:
+    with open_store(url) as store, store.engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = :version"), {"version": version})
 
 
@@ -44,7 +38,7 @@ def loaded_after(statement: str) -> set[str]:
 def test_without_a_url_it_is_this_users_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "new"))
     assert default_path() == tmp_path / "new" / "advisor" / "advisor.db"
-    with opened(None) as store:
+    with open_store(None) as store:
         assert store.place == str(default_path())
     assert default_path().is_file()
 
@@ -53,12 +47,12 @@ def test_a_missing_file_is_made_only_on_demand(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     assert open_store(url, must_exist=True) is None
     assert list(tmp_path.iterdir()) == []
-    with opened(url):
+    with open_store(url):
         pass
     again = open_store(url, must_exist=True)
     assert again is not None
     with again:
-        pass
+        assert again.place == str(tmp_path / "a.db")
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]
 
 
@@ -68,7 +62,7 @@ def test_asking_for_a_missing_file_costs_no_import(tmp_path: Path) -> None:
 
 
 def test_opening_again_does_without_alembic(tmp_path: Path) -> None:
-    with opened(f"sqlite:///{tmp_path}/a.db"):
+    with open_store(f"sqlite:///{tmp_path}/a.db"):
         pass
     loaded = loaded_after(f"assert open_store('sqlite:///{tmp_path}/a.db')")
     assert "sqlalchemy" in loaded
@@ -77,20 +71,20 @@ def test_opening_again_does_without_alembic(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["100%.db", "ü#?&.db", "a b/c.db"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
-    with opened(f"sqlite:///{tmp_path}/{name}"):
+    with open_store(f"sqlite:///{tmp_path}/{name}"):
         pass
     assert (tmp_path / name).is_file()
 
 
 def test_the_home_folder_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with opened("sqlite:///~/a.db"):
+    with open_store("sqlite:///~/a.db"):
         pass
     assert (tmp_path / "a.db").is_file()
 
 
 def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
-    with opened(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:
         assert connection.execute(sa.text("PRAGMA journal_mode")).scalar() == "wal"
 
 
@@ -129,7 +123,7 @@ def test_a_server_out_of_reach_is_named_without_its_password(scheme: str) -> Non
 
 def test_what_is_shown_of_a_store_has_no_password(tmp_path: Path, postgres_url: str) -> None:
     url = sa.make_url(postgres_url).set(username="advisor", password="hunter2")
-    with opened(url.render_as_string(hide_password=False)) as store:
+    with open_store(url.render_as_string(hide_password=False)) as store:
         assert "hunter2" not in repr(store) + store.place
         assert store.place.startswith("postgresql://advisor@")
         with pytest.raises(StoreError, match="not_there") as caught, reading(store) as connection:
@@ -143,7 +137,7 @@ def test_a_missing_database_is_told(postgres_url: str) -> None:
 
 
 def test_a_missing_driver_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     assert "gpu-advisor[postgresql]" in refusal("postgresql://me@127.0.0.1:1/advisor")
 
 
@@ -178,7 +172,7 @@ def test_a_newer_or_foreign_version_is_refused(store_url: str, version: str) -> 
 def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     path.touch()
-    with opened(f"sqlite:///{path}"):
+    with open_store(f"sqlite:///{path}"):
         pass
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(VERSION,)]

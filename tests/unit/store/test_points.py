@@ -188,12 +188,21 @@ def test_what_cannot_be_a_price_is_refused(store: Store, usd_per_h: float) -> No
     assert price_points(store) == ()
 
 
+def test_a_time_without_a_zone_is_refused_among_others_with_one(store: Store) -> None:
+    naive = make_point(observed_at=NOON.replace(tzinfo=None))
+    with pytest.raises(
+        StoreError, match=r"aws x\.xlarge in us-east-1 is of 2026-11-01 12:00:00, which has no"
+    ):
+        save(store, history=(make_point(-1), naive))
+    with pytest.raises(StoreError, match="no time zone"):
+        save(store, spot(), make_offer(retrieved_at=NOON.replace(tzinfo=None)))
+    assert price_points(store) == ()
+
+
 def test_a_question_by_gpu_is_answered_by_indexes(tmp_path: Path) -> None:
     """On SQLite: PostgreSQL rightly reads small tables as a whole."""
-    store = open_store(f"sqlite:///{tmp_path}/a.db")
-    assert store is not None
     query = sa.select(schema.price_points).join(schema.price_series).where(schema.price_series.c.gpu == "X")
-    with store, store.engine.connect() as connection:
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:
         text = query.compile(store.engine, compile_kwargs={"literal_binds": True})
         plan = [row[-1] for row in connection.execute(sa.text(f"EXPLAIN QUERY PLAN {text}"))]
     assert any("ix_price_series_gpu" in step for step in plan)

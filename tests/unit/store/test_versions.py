@@ -70,9 +70,7 @@ def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> No
             connection.execute(sa.text("SET LOCAL TIME ZONE 'UTC'"))
         for statement in VERSION_1.split(";"):
             connection.exec_driver_sql(statement)
-    store = open_store(store_url)
-    assert store is not None
-    with store:
+    with open_store(store_url) as store:
         (pull,) = prices.pulls(store)
         assert (pull.succeeded_at, pull.num_offers, pull.gaps) == (AT, 1, ("no zones",))
         (offer,) = prices.current_offers(store, "aws")
@@ -86,9 +84,7 @@ def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> No
 def test_a_new_series_goes_on_after_an_upgrade(store_url: str) -> None:
     with old_store(store_url, "0001"):
         pass
-    store = open_store(store_url)
-    assert store is not None
-    with store:
+    with open_store(store_url) as store:
         prices.save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
         assert len(prices.price_points(store)) == 1
 

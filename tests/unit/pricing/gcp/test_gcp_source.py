@@ -220,6 +220,7 @@ def stranger(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setattr("advisor.pricing.gcp.client.PRODUCT_NAME", tmp_path / "product_name")
     return tmp_path
 
 
@@ -255,6 +256,15 @@ def test_where_credentials_are_looked_for(
     assert GcpSource().credentials() is Credentials.MISSING
     file.write_text("{}", encoding="utf-8")
     assert GcpSource().credentials() is Credentials.FOUND
+
+
+@pytest.mark.parametrize(
+    ("product", "found"),
+    [("Google Compute Engine\n", Credentials.FOUND), ("HVM domU\n", Credentials.MISSING)],
+)
+def test_a_machine_of_google_has_credentials(stranger: Path, product: str, found: Credentials) -> None:
+    (stranger / "product_name").write_text(product, encoding="utf-8")
+    assert GcpSource().credentials() is found
 
 
 def test_a_stand_in_needs_no_credentials(behaviour: Behaviour) -> None:
