@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kernels", type=Path, required=True, metavar="DIR")
     parser.add_argument("--recording", type=Path, action="append", default=[], metavar="FILE")
-    parser.add_argument("--fold", default=ALL, help="all, five or without:GPU")
+    parser.add_argument("--fold", default=ALL, help="all, five, unseen-dims or without:GPU")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args()
