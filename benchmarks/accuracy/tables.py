@@ -20,8 +20,8 @@ _SHIPPED = (
     "Trained on all kernels of all these GPUs, unlike the tables above; on iterations nothing ever was."
 )
 _UNSEEN_DIMS = (
-    "15 % of the shapes of the training split, chosen by a hash of the shapes and the same on every GPU, were held"
-    " out of another training; the split's other shapes were measured in the same state of the boards."
+    "15 % of the shapes of the training split, chosen by a hash and the same on every GPU, were held out of a"
+    " training on its others, which were measured in the same state of the boards."
 )
 
 

@@ -70,7 +70,8 @@ def test_every_part_has_its_table():
     tables = dict(all_tables(full))
     assert list(tables) == [
         "Iterations", "Rows", "Operators, test split", "Operators, train split",
-        "Operators of unseen dimensions", "A GPU left out of training", "Scaled from another GPU", "Published speed-ups, V100 to A100",
+        "Operators of unseen dimensions", "A GPU left out of training", "Scaled from another GPU",
+        "Published speed-ups, V100 to A100",
     ]  # fmt: skip
     assert "| 0.5 | 10.0 / 10.0 / 10 / 10 | - |" in tables["Scaled from another GPU"]
     assert (

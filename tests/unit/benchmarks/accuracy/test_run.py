@@ -143,13 +143,18 @@ def test_unseen_dimensions_are_scored_on_what_was_held_out(tmp_path, unprofiled)
     kernels, fold = tmp_path / "kernels", tmp_path / "unseen"
     kernels.mkdir()
     fold.mkdir()
-    lines = [f"T4,{split},{0.03 + size * 1e-6},{size},64" for size in range(1, 1001) for split in ("train", "test")]
+    lines = [
+        f"T4,{split},{0.03 + size * 1e-6},{size},64" for size in range(1, 1001) for split in ("train", "test")
+    ]
     text = "\n".join(["gpu,split,latency_ms,B,H", *lines])
     (kernels / "add.csv.gz").write_bytes(gzip.compress(text.encode()))
     (fold / "fitted.toml").write_text(catalog_path("fitted.toml").read_text())
     results = evaluated(write_measurements(tmp_path, line()), kernels=kernels, unseen_dims=fold)
     assert list(results.hashes) == ["shipped", "unseen-dims, unseen"]
-    assert [(errors.kind, errors.split) for errors in results.unseen_dims] == [("add", "train"), ("all", "train")]
+    assert [(errors.kind, errors.split) for errors in results.unseen_dims] == [
+        ("add", "train"),
+        ("all", "train"),
+    ]
     assert 100 < results.unseen_dims[0].rows < 200
     assert results.to_json()["unseen_dims"][0]["rows"] == results.unseen_dims[0].rows
     assert not evaluated(write_measurements(tmp_path, line()), unseen_dims=fold).unseen_dims

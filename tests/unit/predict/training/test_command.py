@@ -161,12 +161,14 @@ def test_kernels_are_calls_as_a_profile_has_them(kernels: Path) -> None:
 
 
 def test_the_column_n_of_a_product_is_its_inner_size(tmp_path: Path) -> None:
-    row = pd.DataFrame({"gpu": ["T4"], "split": ["train"], "latency_ms": [1.0], "B": 7, "M": 5, "N": 3, "K": 2})
+    sizes = {"B": 7, "M": 5, "N": 3, "K": 2}
+    row = pd.DataFrame({"gpu": ["T4"], "split": ["train"], "latency_ms": [1.0], **sizes})
     for kind in ("linear", "bmm"):
         row.to_csv(tmp_path / f"{kind}.csv.gz", index=False)
     linear, batched = read_kernels(tmp_path).ops
     assert [tensor.shape for tensor in (*linear.inputs, *linear.outputs)] == [(2,), (5, 3), (3, 2), (5, 2)]
-    assert [tensor.shape for tensor in (*batched.inputs, *batched.outputs)] == [(7, 5, 3), (7, 3, 2), (7, 5, 2)]
+    shapes = [tensor.shape for tensor in (*batched.inputs, *batched.outputs)]
+    assert shapes == [(7, 5, 3), (7, 3, 2), (7, 5, 2)]
 
 
 def test_one_kind_may_be_read_alone(kernels: Path) -> None:
