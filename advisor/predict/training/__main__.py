@@ -63,9 +63,11 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"--out {str(options.out)!r} is a file: name a folder.")
     everything = Samples.joined([read_kernels(options.kernels), *read_recordings(options.recording)])
     samples = chosen(everything, options.fold)
+    # One rate each GPU: the mean of both splits. Networks cannot be right on two that contradict each other.
+    constants = fit_constants(everything if options.fold == ALL else samples)
     networks = train(samples, options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(options.out / CONSTANTS, render(fit_constants(samples)).encode())
+    write_atomically(options.out / CONSTANTS, render(constants).encode())
     write_networks(networks, options.out / NETWORKS)
     text = card(samples, networks, fold=options.fold, seed=options.seed)
     write_atomically(options.out / CARD, text.encode())

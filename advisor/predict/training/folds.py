@@ -24,7 +24,7 @@ def chosen(samples: Samples, fold: str) -> Samples:
 
     Args:
         samples: all of them.
-        fold: ``all``: every row, which is what ships; ``five``: the training split of P4, P100, T4, V100 and
+        fold: ``all``: the training split, which is what ships; ``five``: that of P4, P100, T4, V100 and
             A100-40GB, which leaves the A100-80GB unseen; ``unseen-dims``: the training split but for the
             shapes of ``held_out``; ``without:GPU``: the training split of the others.
 
@@ -33,7 +33,7 @@ def chosen(samples: Samples, fold: str) -> Samples:
     """
     in_training = samples.splits == "train"
     if fold == ALL:
-        found = samples
+        found = samples.where(in_training)
     elif fold == FIVE:
         found = samples.where(in_training & np.isin(samples.gpus, _FIVE))
     elif fold == UNSEEN_DIMS:

@@ -114,7 +114,7 @@ def test_a_training_writes_what_predictions_read(kernels: Path, tmp_path: Path, 
     assert found.networks.keys() == EXAMPLES.keys()
     facts = json.loads((out / "learned.json").read_text())
     assert (facts["fold"], facts["seed"]) == ("all", 0)
-    assert sum(facts["rows"].values()) == 4 * 24
+    assert sum(facts["rows"].values()) == 4 * 12
     assert facts["rows"]["T4 add train"] == 6
     assert facts["parameters"].keys() == EXAMPLES.keys()
 

@@ -39,8 +39,8 @@ def test_joined_calls_come_one_recording_after_the_other() -> None:
     assert found.ops == (*first.ops, *second.ops)
 
 
-def test_what_ships_learns_from_everything() -> None:
-    assert chosen(SAMPLES, ALL) is SAMPLES
+def test_what_ships_learns_from_every_training_split() -> None:
+    assert rows(chosen(SAMPLES, ALL)) == {(gpu, "train") for gpu in GPUS}
 
 
 def test_the_five_learn_from_their_training_split() -> None:
