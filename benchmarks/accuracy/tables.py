@@ -16,9 +16,7 @@ from benchmarks.speedups import SpeedUp
 
 _ROW_KEY = ("gpu", "model", "mode", "seq_len", "batch_size")
 
-_SHIPPED = (
-    "Trained on the training split of all these GPUs; on iterations nothing ever was."
-)
+_SHIPPED = "Trained on the training split of all these GPUs; on iterations nothing ever was."
 _UNSEEN_DIMS = (
     "15 % of the shapes of the training split, chosen by a hash and the same on every GPU, were held out of a"
     " training on its others, which were measured in the same state of the boards."
