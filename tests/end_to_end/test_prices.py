@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import sqlite3
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.clouds import aws_server, gcp_server, gcp_skus
-from tests.clouds.aws_server import DENIED_JSON, FakeAws
+from tests.clouds.aws_server import DENIED, DENIED_JSON, FakeAws
 from tests.clouds.aws_world import shared_world, small_world
 from tests.clouds.gcp_server import Behaviour
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
@@ -357,6 +358,32 @@ def test_killed_in_the_middle_the_old_prices_are_whole(clouds: Clouds) -> None:
     held = offers(clouds.run("prices", "--all", "--json"))
     test_two_refreshes_at_once_are_one(clouds)
     assert offers(clouds.run("prices", "--all", "--json")) == held
+
+
+# --- Capacity ---------------------------------------------------------------------------------------
+
+
+def test_scores_and_quotas_are_asked_of_aws(tmp_path: Path) -> None:
+    quotas = {"L-417A185B": 0.0, "L-DB2E81BA": 64.0}
+    scores = (("us-east-1", "use1-az1", 3), ("us-east-1", "use1-az2", 9))
+    world = dataclasses.replace(small_world(), quotas=quotas, scores=scores)
+    with ExitStack() as stack:
+        clouds = clouds_of(stack, tmp_path, world, [])
+        command = ("prices", "capacity", "p5.48xlarge", "--region", "us-east-1")
+        found = clouds.run(*command, "--json").document
+        assert {tuple(quota["families"]): quota["num_vcpus"] for quota in found["quotas"]} == {
+            ("g", "vt"): 64, ("p",): 0,
+        }  # fmt: skip
+        assert [score["score"] for score in found["scores"]] == [9, 3]
+        assert "0 vCPU" in clouds.run(*command).out
+        clouds.aws.fail("GetSpotPlacementScores", DENIED)
+        partly = clouds.run(*command, "--json")
+        assert partly.code == 0
+        assert (partly.document["scores"], len(partly.document["quotas"])) == ([], 2)
+        assert "ec2:GetSpotPlacementScores" in partly.err
+        clouds.aws.fail("GetServiceQuota", DENIED_JSON)
+        assert_plain_error(clouds.run(*command), 1, "servicequotas:GetServiceQuota")
+        assert_plain_error(clouds.run(*command, ADVISOR_PRICES__OFFLINE="true"), 2, "prices.offline")
 
 
 # --- A plug-in, and the whole of both clouds --------------------------------------------------------
