@@ -1,10 +1,10 @@
 """A trace as if the script ran its forward pass under ``torch.autocast``; no torch.
 
-The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent layers
-run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in what they are
-given. A trace tells shapes, not which tensor goes where, so a tensor's dtype is that of the last one of its
-size that nobody has taken yet; where none is left, float32 if one of that size ever was. What is uncertain is
-thus taken as the slower float32.
+The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
+layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in what
+they are given. A trace tells shapes, not which tensor goes where, so a tensor's dtype is that of the last one
+of its size that nobody has taken yet; where none is left, float32 if one of that size ever was. What is
+uncertain is thus taken as the slower float32.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from advisor.types import MemoryUse, Op, Phase, TensorSpec, Trace
 
 FULL = "float32"
 LOWER_FAMILIES = frozenset({Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT})
-_FULL_PRECISION = frozenset(
-    """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus cumprod
-    cumsum prod native_layer_norm native_group_norm _fused_rms_norm _softmax nll_loss_forward nll_loss2d_forward
-    mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div logsumexp
-    upsample_nearest2d upsample_bilinear2d upsample_bicubic2d""".split()
-)
+_FULL_PRECISION = {
+    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt",
+    "sinh", "tan", "pow", "softplus", "cumprod", "cumsum", "prod", "native_layer_norm", "native_group_norm",
+    "_fused_rms_norm", "_softmax", "nll_loss_forward", "nll_loss2d_forward", "mse_loss", "smooth_l1_loss",
+    "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "logsumexp",
+    "upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d",
+}  # fmt: skip
 _FORWARD_OF = {"threshold": "relu"}
 _ITEM_BYTES = {FULL: 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4}
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
@@ -31,17 +32,20 @@ _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
 Shape = tuple[int, ...]
 
 
-def under_autocast(trace: Trace, dtype: str) -> Trace:
+def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     """The trace with float32 replaced where autocast would, and its casts added; FLOPs stay the same.
 
+    None if there is nothing to replace: the script uses autocast, or its products are of other dtypes.
     Float16 adds the gradient scaler's pass over the gradients. Memory is an upper bound: activations are
-    counted at full precision, and beside them the weights' copies. Times that were measured at
-    full precision are dropped.
+    counted at full precision, and beside them the weights' copies. Times that were measured at full
+    precision are dropped.
 
     Args:
-        trace: of a script without autocast.
+        trace: of the script as it is.
         dtype: ``"bfloat16"`` or ``"float16"``.
     """
+    if trace.precision.amp_dtype is not None or not any(map(_is_full_product, trace.ops)):
+        return None
     walk = _Walk(lower=dtype, parameters=_parameter_shapes(trace.ops))
     ops = [cast_op for op in trace.ops for cast_op in walk.cast(op)]
     if dtype == "float16" and trace.memory.gradient_bytes:
@@ -53,6 +57,11 @@ def under_autocast(trace: Trace, dtype: str) -> Trace:
         memory=_with_weight_copies(trace.memory),
         iteration_s=None,
     )
+
+
+def _is_full_product(op: Op) -> bool:
+    is_product = op.phase is not Phase.OPTIMIZER and family_of(op) in LOWER_FAMILIES
+    return is_product and any(tensor.dtype == FULL for tensor in op.inputs)
 
 
 def _parameter_shapes(ops: Sequence[Op]) -> frozenset[Shape]:
@@ -73,9 +82,7 @@ def _unscale(gradient_bytes: int) -> Op:
     return _op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
 
 
-def _op(
-    name: str, phase: Phase, source: TensorSpec, target: TensorSpec, num_bytes: int, *, count: int
-) -> Op:
+def _op(name: str, phase: Phase, source: TensorSpec, target: TensorSpec, num_bytes: int, *, count: int) -> Op:
     return Op(
         name=name,
         phase=phase,
@@ -121,7 +128,8 @@ class _Walk:
             if op.inputs:
                 self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
         inputs = tuple(
-            self._in(tensor, runs_in or dtype, is_lower) for tensor, dtype in zip(op.inputs, given, strict=True)
+            self._in(tensor, runs_in or dtype, is_lower)
+            for tensor, dtype in zip(op.inputs, given, strict=True)
         )
         outputs = tuple(self._in(t, result, is_lower) for t in op.outputs)
         for tensor in outputs:
