@@ -201,10 +201,16 @@ def _cast(tensor: TensorSpec, source: str, target: str, phase: Phase, count: int
 
 
 def _result(op: Op, given: Sequence[str]) -> str:
-    """The dtype of a result: normalisation keeps its input's, others promote to the widest."""
+    """The dtype of a result: normalisation keeps its input's, others promote to the widest.
+
+    A vector that is added is the bias of a product that was taken apart, and cast with it.
+    """
     if family_of(op) is Family.NORM:
         return given[0]
-    floating = [dtype for dtype in given if dtype in (FULL, "float16", "bfloat16")]
+    counted = list(zip(op.inputs, given, strict=True))
+    if base_name(op.name) in ("add", "add_"):
+        counted = [(tensor, dtype) for tensor, dtype in counted if len(tensor.shape) > 1] or counted
+    floating = [dtype for _, dtype in counted if dtype in (FULL, "float16", "bfloat16")]
     return floating[0] if floating and FULL not in floating else FULL
 
 
