@@ -205,7 +205,7 @@ def _result(op: Op, given: Sequence[str]) -> str:
 
     A vector that is added is the bias of a product that was taken apart, and cast with it.
     """
-    if family_of(op) is Family.NORM:
+    if given and family_of(op) is Family.NORM:
         return given[0]
     counted = list(zip(op.inputs, given, strict=True))
     if base_name(op.name) in ("add", "add_"):
