@@ -22,7 +22,7 @@ from recommender.software import capability
 from recommender.spot import SpotTerms
 
 # A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
-# are off by 11 % at most (docs/methods/recommendation.md).
+# are off by 8 % at most (docs/methods/recommendation.md).
 SIGMA_CHANGED = 0.1
 TF32_LEAST = (8, 0)
 _CHECK_LOSS = "check that the loss still falls as before"
