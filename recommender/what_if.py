@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.predict import allow_tf32, under_autocast, widened
-from advisor.types import GpuSpec, IterationEstimate, Option, Plan, Recommendation, Trace
+from advisor.types import GpuSpec, IterationEstimate, Option, Recommendation, Trace
 from recommender.choose import NEGLIGIBLE_SAVING
 from recommender.draws import make_draws
 from recommender.estimates import estimates_for
@@ -67,17 +67,32 @@ def with_what_ifs(
         spot: as for the answer.
     """
     draws, terms = make_draws(rng), spot or SpotTerms()
-    found: list[Option] = []
-    for change in changes(trace):
-        suited = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
-        estimates = estimates_for(change.trace, [option.plan for option in suited], gpus)
-        for option in suited:
-            plan, gpu = option.plan, gpus[option.plan.gpu]
-            estimate = _unsure(estimates[plan.gpu, plan.num_gpus], change)
-            changed = evaluate(_named(plan, change), estimate, gpu, change.trace, answer.job, draws, terms)
-            if changed.feasible and _saves_time(changed, option):
-                found.append(_marked(changed, change))
-    return replace(answer, what_ifs=tuple(found))
+
+    def changed(option: Option, estimate: IterationEstimate, change: Change) -> Option:
+        plan = replace(option.plan, id=f"{option.plan.id}+{change.name}")
+        found = evaluate(
+            plan, _unsure(estimate, change), gpus[plan.gpu], change.trace, answer.job, draws, terms
+        )
+        steps = (*change.steps, *found.script_changes)
+        return replace(found, what_if=change.name, script_changes=steps)
+
+    pairs = (
+        (option, changed(option, estimate, change))
+        for change in changes(trace)
+        for option, estimate in _suited(answer, change, gpus)
+    )
+    return replace(
+        answer, what_ifs=tuple(new for old, new in pairs if new.feasible and _saves_time(new, old))
+    )
+
+
+def _suited(
+    answer: Recommendation, change: Change, gpus: Mapping[str, GpuSpec]
+) -> list[tuple[Option, IterationEstimate]]:
+    """Options whose GPU gains from a change, each with the estimate of the changed script."""
+    options = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
+    estimates = estimates_for(change.trace, [option.plan for option in options], gpus)
+    return [(option, estimates[option.plan.gpu, option.plan.num_gpus]) for option in options]
 
 
 def best_what_if(answer: Recommendation) -> Option | None:
@@ -140,20 +155,12 @@ def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec],
     )
 
 
-def _named(plan: Plan, change: Change) -> Plan:
-    return replace(plan, id=f"{plan.id}+{change.name}")
-
-
 def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
     return replace(
         estimate,
         iteration_s=widened(estimate.iteration_s, SIGMA_CHANGED),
         assumptions=(change.assumption, *estimate.assumptions),
     )
-
-
-def _marked(option: Option, change: Change) -> Option:
-    return replace(option, what_if=change.name, script_changes=(*change.steps, *option.script_changes))
 
 
 def _saves_time(changed: Option, option: Option) -> bool:

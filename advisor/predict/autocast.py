@@ -10,7 +10,7 @@ uncertain is thus taken as the slower float32.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.predict.families import Family, base_name, family_of
@@ -47,7 +47,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     if trace.precision.amp_dtype is not None or not any(map(_is_full_product, trace.ops)):
         return None
     walk = _Walk(lower=dtype, parameters=_parameter_shapes(trace.ops))
-    ops = [cast_op for op in trace.ops for cast_op in walk.cast(op)]
+    ops = [walk.lowered(op) for op in trace.ops]
     if dtype == "float16" and trace.memory.gradient_bytes:
         ops.append(_unscale(trace.memory.gradient_bytes))
     return replace(
@@ -114,11 +114,10 @@ class _Walk:
     full: set[int] = field(default_factory=set)
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
 
-    def cast(self, op: Op) -> Iterator[Op]:
+    def lowered(self, op: Op) -> Op:
         """The operator as autocast runs it."""
         if op.phase is Phase.OPTIMIZER:
-            yield op
-            return
+            return op
         given = [self._take(tensor) for tensor in op.inputs]
         runs_in = self._precision(op)
         result = runs_in or _result(op, given)
@@ -128,13 +127,13 @@ class _Walk:
             if op.inputs:
                 self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
         inputs = tuple(
-            self._in(tensor, runs_in or dtype, is_lower)
+            _retyped(tensor, runs_in or dtype, is_lower=is_lower)
             for tensor, dtype in zip(op.inputs, given, strict=True)
         )
-        outputs = tuple(self._in(t, result, is_lower) for t in op.outputs)
+        outputs = tuple(_retyped(t, result, is_lower=is_lower) for t in op.outputs)
         for tensor in outputs:
             self._put(tensor)
-        yield _with_tensors(op, inputs, outputs)
+        return _with_tensors(op, inputs, outputs)
 
     def _precision(self, op: Op) -> str | None:
         """The dtype an operator asks for; None if it takes what it is given."""
@@ -171,17 +170,18 @@ class _Walk:
         if family is Family.ATTENTION:
             return  # its operands are parts of a product's result
         for tensor, dtype in zip(op.inputs, given, strict=True):
-            if self._in(tensor, wanted, family in LOWER_FAMILIES).dtype == dtype:
+            if _retyped(tensor, wanted, is_lower=family in LOWER_FAMILIES).dtype == dtype:
                 continue
             if not is_promoted:  # else the kernel itself reads both
                 self.casts.append(_cast(tensor, dtype, wanted, Phase.FORWARD, op.count))
             self.casts.append(_cast(tensor, wanted, dtype, Phase.BACKWARD, op.count))
 
-    def _in(self, tensor: TensorSpec, dtype: str, is_lower: bool) -> TensorSpec:
-        # Statistics, scales and biases of what is no product stay in float32.
-        if tensor.dtype != FULL or not (is_lower or len(tensor.shape) > 1):
-            return tensor
-        return replace(tensor, dtype=dtype)
+
+def _retyped(tensor: TensorSpec, dtype: str, *, is_lower: bool) -> TensorSpec:
+    """A float32 tensor in another dtype; statistics, scales and biases stay, save those of products."""
+    if tensor.dtype != FULL or not (is_lower or len(tensor.shape) > 1):
+        return tensor
+    return replace(tensor, dtype=dtype)
 
 
 def _with_tensors(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> Op:
@@ -203,15 +203,16 @@ def _cast(tensor: TensorSpec, source: str, target: str, phase: Phase, count: int
 def _result(op: Op, given: Sequence[str]) -> str:
     """The dtype of a result: normalisation keeps its input's, others promote to the widest.
 
-    A vector that is added is the bias of a product that was taken apart, and cast with it.
+    A vector that is added is the bias of a product that was taken apart, and cast with it. Operands that the
+    script itself made of another dtype say nothing.
     """
-    if given and family_of(op) is Family.NORM:
-        return given[0]
-    counted = list(zip(op.inputs, given, strict=True))
+    operands = [(t, dtype) for t, dtype in zip(op.inputs, given, strict=True) if t.dtype == FULL]
     if base_name(op.name) in ("add", "add_"):
-        counted = [(tensor, dtype) for tensor, dtype in counted if len(tensor.shape) > 1] or counted
-    floating = [dtype for _, dtype in counted if dtype in (FULL, "float16", "bfloat16")]
-    return floating[0] if floating and FULL not in floating else FULL
+        operands = [(t, dtype) for t, dtype in operands if len(t.shape) > 1] or operands
+    if family_of(op) is Family.NORM:
+        operands = operands[:1]
+    dtypes = {dtype for _, dtype in operands} or {FULL}
+    return FULL if FULL in dtypes else dtypes.pop()
 
 
 def _numel(tensor: TensorSpec) -> int:

@@ -204,6 +204,15 @@ def test_nothing_to_change(trace: Trace) -> None:
     assert under_autocast(trace, LOW) is None
 
 
+def test_what_the_script_itself_converts_stays_so() -> None:
+    half = tensor(ROWS, WIDTH, dtype="float16")
+    widening = replace(op("_to_copy", [X], [X]), inputs=(half,))
+    narrowing = replace(op("_to_copy", [X], [X]), outputs=(half,))
+    for own in (widening, narrowing):
+        assert [t.dtype for t in cast(own, LINEAR, STEP).ops[0].outputs] == [own.outputs[0].dtype]
+    assert dtypes(cast(LINEAR, narrowing, STEP), "_to_copy") == ([LOW], ["float16"])
+
+
 def test_operators_without_inputs_are_left_alone() -> None:
     blank = op("native_batch_norm", [], [])
     assert blank in cast(LINEAR, blank, STEP).ops
