@@ -417,6 +417,10 @@ class Option:
     """A plan with its time, cost and risk for one job.
 
     ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
+
+    Attributes:
+        what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
+            it is.
     """
 
     plan: Plan
@@ -434,6 +438,7 @@ class Option:
     removed_by: str | None
     script_changes: tuple[str, ...]
     reasons: tuple[str, ...]
+    what_if: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,7 +461,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """The answer: every option, the ids of the frontier in order of time, the one to take and why."""
+    """The answer: every option, the ids of the frontier in order of time, the one to take and why.
+
+    Attributes:
+        what_ifs: options of a changed script, which never count for the frontier nor the choice.
+    """
 
     job: Job
     options: tuple[Option, ...]
@@ -464,3 +473,4 @@ class Recommendation:
     recommended: str | None
     rule: str | None
     warnings: tuple[str, ...]
+    what_ifs: tuple[Option, ...] = ()

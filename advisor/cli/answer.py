@@ -12,6 +12,7 @@ from advisor.report.options import (
     find_option,
     option_json,
     print_options,
+    ranked,
     recommendation_json,
     selection,
     where,
@@ -31,8 +32,17 @@ def show(
     output: Format,
     explained: str | None,
     top: int | None,
+    what_if: Option | None = None,
 ) -> None:
     """Results to stdout, warnings to stderr.
+
+    Args:
+        recommendation: with what-ifs if they are to be rows.
+        trace: of the script.
+        output: in which format.
+        explained: an option's id or row number, to show it alone.
+        top: rows to show, None for all.
+        what_if: the best of a changed script, for one line of text.
 
     Raises:
         InputError: ``explained`` names no option.
@@ -50,6 +60,7 @@ def show(
         print_options(recommendation, output, top=top)
         if output is Format.TABLE:
             _print_words(recommendation, top)
+            _print_what_if(recommendation, what_if)
     warn(recommendation.warnings)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
@@ -67,7 +78,7 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
 
 
 def _print_words(recommendation: Recommendation, top: int | None) -> None:
-    hidden = len(recommendation.options) - len(selection(recommendation, top))
+    hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
     if hidden:
         print(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
     if recommendation.recommended is None:
@@ -83,6 +94,19 @@ def _print_words(recommendation: Recommendation, top: int | None) -> None:
             continue
         time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
         print(f"{name}: {where(option)}, {time} for {cost}.")
+
+
+def _print_what_if(recommendation: Recommendation, option: Option | None) -> None:
+    """What the best change to the script would bring, beside what is recommended for it as it is."""
+    if option is None:
+        return
+    time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
+    line = f"What if {option.what_if}: {where(option)}, {time} for {cost}"
+    chosen = next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
+    if chosen is not None:
+        line += f" instead of {format_duration(chosen.time_s.p50)} for {format_usd(chosen.cost_usd.p50)}"
+    more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
+    print(f"{line} ({more}).")
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:

@@ -85,6 +85,13 @@ def recommend(
         str | None,
         typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
     ] = None,
+    what_if: Annotated[
+        bool | None,
+        typer.Option(
+            "--what-if/--no-what-if",
+            help="Also rows for the script in lower precision; by default one line on the best of them.",
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1)] = 15,
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
     python: PythonOption = None,
@@ -101,10 +108,13 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline.
     """
+    from dataclasses import replace
+
     from advisor.cli.answer import show
     from advisor.cli.common import check_exists, load_trace, settings_with
     from advisor.types import Job
     from recommender import check_job
+    from recommender.what_if import best_what_if
 
     job = Job(
         epochs=epochs,
@@ -134,13 +144,14 @@ def recommend(
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
-    recommendation = _recommend(trace, plans, job, config, warnings)
+    recommendation = _recommend(trace, plans, job, config, warnings, what_if=what_if is not False)
     show(
-        recommendation,
+        recommendation if what_if else replace(recommendation, what_ifs=()),
         trace,
         output=chosen_format(output, as_json),
         explained=explain,
         top=None if all_ else top,
+        what_if=best_what_if(recommendation),
     )
 
 
@@ -208,7 +219,7 @@ def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
 
 
 def _recommend(
-    trace: Trace, plans: list[Plan], job: Job, config: Config, warnings: tuple[str, ...]
+    trace: Trace, plans: list[Plan], job: Job, config: Config, warnings: tuple[str, ...], *, what_if: bool
 ) -> Recommendation:
     from dataclasses import replace
 
@@ -217,17 +228,13 @@ def _recommend(
     from advisor.gpus import load_gpus
     from recommender import recommend as rank
     from recommender.estimates import estimates_for
+    from recommender.what_if import with_what_ifs
 
-    gpus = load_gpus()
-    answer = rank(
-        trace,
-        estimates_for(trace, plans, gpus),
-        gpus,
-        plans,
-        job,
-        rng=np.random.default_rng(SEED),
-        spot=_spot_terms(config),
-    )
+    gpus, spot = load_gpus(), _spot_terms(config)
+    estimates = estimates_for(trace, plans, gpus)
+    answer = rank(trace, estimates, gpus, plans, job, rng=np.random.default_rng(SEED), spot=spot)
+    if what_if:
+        answer = with_what_ifs(answer, trace, gpus, rng=np.random.default_rng(SEED), spot=spot)
     return replace(answer, warnings=(*answer.warnings, *warnings))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from advisor.predict.autocast import under_autocast
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.distributed import exposed_communication_s
@@ -15,7 +16,7 @@ from advisor.predict.exchange import (
     sharded_over,
 )
 from advisor.predict.families import base_name
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import (
     UNCOUNTED,
@@ -30,6 +31,7 @@ from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import OpTime, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.roofline import HOST_DISPATCH_S
+from advisor.predict.tf32 import allow_tf32
 from advisor.types import (
     GpuSpec,
     IterationEstimate,
@@ -40,13 +42,16 @@ from advisor.types import (
 
 __all__ = [
     "HOST_DISPATCH_S",
+    "allow_tf32",
     "cpu_note",
     "holds_buckets",
     "input_note",
     "predict",
     "predict_counts",
     "sharded_over",
+    "under_autocast",
     "what_would_fit",
+    "widened",
 ]
 
 HOST = "waiting for the host"

@@ -54,3 +54,19 @@ def spread(p50_s: float, sigma: float) -> Interval:
     """
     factor = math.exp(Z90 * sigma)
     return Interval(p10=p50_s / factor, p50=p50_s, p90=p50_s * factor)
+
+
+def widened(interval: Interval, sigma: float) -> Interval:
+    """An interval with a further, independent log-normal error; the median stays.
+
+    >>> widened(Interval(p10=1.0, p50=1.0, p90=1.0), 0.0)
+    Interval(p10=1.0, p50=1.0, p90=1.0)
+    """
+    if not interval.p10 > 0:
+        return interval
+
+    def factor(ratio: float) -> float:
+        return math.exp(math.hypot(math.log(ratio), Z90 * sigma))
+
+    p10, p50, p90 = interval.p10, interval.p50, interval.p90
+    return Interval(p10=p50 / factor(p50 / p10), p50=p50, p90=p50 * factor(p90 / p50))

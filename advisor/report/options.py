@@ -27,15 +27,16 @@ _STYLES = {"recommended": "bold green", "frontier": "green", "": ""}
 
 
 def ranked(recommendation: Recommendation) -> list[Option]:
-    """All options: the frontier by time, the other feasible ones by cost, then the removed by cost."""
+    """The frontier by time, other feasible options by cost, the removed by cost, and what-ifs by cost."""
     place = {plan_id: i for i, plan_id in enumerate(recommendation.frontier)}
 
     def order(option: Option) -> tuple[int, float, str]:
         if option.plan.id in place:
             return 0, place[option.plan.id], ""
-        return (1 if option.feasible else 2), option.cost_usd.p50, option.plan.id
+        group = 3 if option.what_if else 1 if option.feasible else 2
+        return group, option.cost_usd.p50, option.plan.id
 
-    return sorted(recommendation.options, key=order)
+    return sorted((*recommendation.options, *recommendation.what_ifs), key=order)
 
 
 def status(option: Option, recommendation: Recommendation) -> str:
@@ -44,17 +45,24 @@ def status(option: Option, recommendation: Recommendation) -> str:
         return "recommended"
     if option.plan.id in recommendation.frontier:
         return "frontier"
+    if option.what_if:
+        return f"what if {option.what_if}"
     if option.removed_by is None:
         return ""
     return _STATUS_OF_REMOVAL[option.removed_by.split(", ")[0]]
 
 
 def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
-    """Numbered options worth showing: ``top`` of the ranking, and at least one removed for each reason."""
+    """Numbered options worth showing: ``top`` of the ranking, one removed for each reason, own machines.
+
+    Of the what-ifs those of the recommended plan, and the cheapest of each change.
+    """
     numbered = list(enumerate(ranked(recommendation), start=1))
     if top is None or len(numbered) <= top:
         return numbered
-    own = [(n, o) for n, o in numbered if o.plan.offer is None]
+    changed = f"{recommendation.recommended}+"
+    own = [(n, o) for n, o in numbered if o.plan.offer is None and not o.what_if]
+    own += [(n, o) for n, o in numbered if o.what_if and o.plan.id.startswith(changed)]
     kinds: dict[str | None, tuple[int, Option]] = {}
     for n, option in numbered:
         kinds.setdefault(status(option, recommendation), (n, option))
@@ -197,6 +205,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "feasible": option.feasible,
         "removed_by": option.removed_by,
         "script_changes": option.script_changes,
+        "what_if": option.what_if,
         "on_frontier": plan.id in frontier,
         "recommended": plan.id == recommended,
         "reasons": option.reasons,

@@ -218,3 +218,42 @@ def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
     assert "memory" in text
     assert "middle.xlarge" in text
     assert "reason of MIDDLE" in text
+
+
+# --- What if ----------------------------------------------------------------------------------------
+
+
+CHANGED = replace(make_option("MIDDLE", 1, 8), plan=replace(MIDDLE.plan, id="MIDDLE+bf16"), what_if="bf16")
+
+
+def test_one_line_says_what_the_best_change_would_save(capsys):
+    out, _ = shown(capsys, answer(), what_if=CHANGED)
+    assert out.splitlines()[-1] == (
+        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00"
+        " (--what-if)."
+    )
+
+
+def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
+    out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), what_if=CHANGED)
+    assert out.splitlines()[-1].endswith("(--explain MIDDLE+bf16).")
+
+
+def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
+    late = replace(MIDDLE, feasible=False, removed_by="deadline")
+    recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
+    with pytest.raises(NothingFeasibleError):
+        shown(capsys, recommendation, what_if=CHANGED)
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if)."
+    )
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
+def test_the_line_goes_with_the_table_alone(output, capsys):
+    assert "What if" not in shown(capsys, answer(), output=output, what_if=CHANGED)[0]
+
+
+def test_hidden_what_ifs_are_counted(capsys):
+    out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), top=3)
+    assert "1 more rows" in out

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from advisor.predict import HOST_DISPATCH_S, predict
-from advisor.predict.interval import sigma_of, spread
+from advisor.predict.interval import sigma_of, spread, widened
 from advisor.types import Interval
 from tests.builders import make_gpu, make_op, make_trace
 
@@ -76,3 +76,16 @@ def test_what_was_measured_is_sure_to_three_percent() -> None:
     gpu = make_gpu()
     found = predict(make_trace(ops=(make_op(measured_s=0.01),), origin_gpu=gpu.name), gpu)
     assert sigma(found.iteration_s) == pytest.approx(0.03)
+
+
+def test_a_further_error_adds_in_squares() -> None:
+    wide = widened(spread(2.0, 0.3), 0.4)
+    assert wide.p50 == 2.0
+    assert (wide.p10, wide.p90) == (pytest.approx(spread(2.0, 0.5).p10), pytest.approx(spread(2.0, 0.5).p90))
+
+
+def test_sides_widen_each_by_itself() -> None:
+    lopsided = Interval(p10=1.0, p50=1.0, p90=2.0)
+    wide = widened(lopsided, 0.1)
+    assert wide.p10 == pytest.approx(spread(1.0, 0.1).p10)
+    assert wide.p90 == pytest.approx(math.exp(math.hypot(math.log(2), Z90 * 0.1)))

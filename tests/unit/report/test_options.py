@@ -28,6 +28,7 @@ OPTION_FIELDS = {
     "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
     "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
+    "what_if",
 }  # fmt: skip
 
 
@@ -166,3 +167,50 @@ def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> Non
     assert "save a checkpoint every 30 min" in texts["CHEAP"]
     assert "does not fit" in texts["SMALL"]
     assert "unknown, counted as $0.00" in texts["LAB"]
+
+
+# --- What-ifs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def with_what_ifs(answer: Recommendation) -> Recommendation:
+    """The recommended plan changed, and a cheaper one."""
+    by_id = {option.plan.id: option for option in answer.options}
+    changed = [
+        replace(
+            by_id[name],
+            plan=replace(by_id[name].plan, id=f"{name}+bf16"),
+            what_if="bf16",
+            cost_usd=Quantiles(p50=usd, p90=usd),
+        )
+        for name, usd in ((answer.recommended or "", 2.0), ("DEAR", 1.0))
+    ]
+    return replace(answer, what_ifs=tuple(changed))
+
+
+def test_what_ifs_come_last_and_say_what_they_are(
+    answer: Recommendation, with_what_ifs: Recommendation
+) -> None:
+    options = ranked(with_what_ifs)
+    assert options[:-2] == ranked(answer)
+    assert [o.plan.id for o in options[-2:]] == ["DEAR+bf16", f"{answer.recommended}+bf16"]
+    assert [status(o, with_what_ifs) for o in options[-2:]] == ["what if bf16"] * 2
+
+
+def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs: Recommendation) -> None:
+    shown = [option.plan.id for _, option in selection(with_what_ifs, 3)]
+    assert f"{with_what_ifs.recommended}+bf16" in shown
+
+
+def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> None:
+    document = json.loads(recommendation_json(with_what_ifs, make_trace()))
+    changed = [option for option in document["options"] if option["what_if"]]
+    assert len(changed) == 2
+    assert not any(option["on_frontier"] or option["recommended"] for option in changed)
+    assert {option["what_if"] for option in document["options"]} == {None, "bf16"}
+
+
+def test_a_what_if_is_found_by_its_id(with_what_ifs: Recommendation) -> None:
+    found = find_option(with_what_ifs, "DEAR+bf16")
+    assert isinstance(found, Option)
+    assert found.what_if == "bf16"

@@ -1,0 +1,223 @@
+"""A trace as if the script ran its forward pass under ``torch.autocast``; no torch.
+
+The rules are those of ``aten/src/ATen/autocast_mode.h``: products, convolutions, attention and recurrent
+layers run in the lower precision, some operators (layer norm, losses, powers) in float32, all others in what
+they are given. A trace tells shapes, not which tensor goes where, so a tensor's dtype is that of the last one
+of its size that nobody has taken yet; where none is left, float32 if one of that size ever was. What is
+uncertain is thus taken as the slower float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from advisor.predict.families import Family, base_name, family_of
+from advisor.types import MemoryUse, Op, Phase, TensorSpec, Trace
+
+FULL = "float32"
+LOWER_FAMILIES = frozenset({Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT})
+_FULL_PRECISION = {
+    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt",
+    "sinh", "tan", "pow", "softplus", "cumprod", "cumsum", "prod", "native_layer_norm", "native_group_norm",
+    "_fused_rms_norm", "_softmax", "nll_loss_forward", "nll_loss2d_forward", "mse_loss", "smooth_l1_loss",
+    "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "logsumexp",
+    "upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d",
+}  # fmt: skip
+_FORWARD_OF = {"threshold": "relu"}
+_ITEM_BYTES = {FULL: 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4}
+_UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
+
+Shape = tuple[int, ...]
+
+
+def under_autocast(trace: Trace, dtype: str) -> Trace | None:
+    """The trace with float32 replaced where autocast would, and its casts added; FLOPs stay the same.
+
+    None if there is nothing to replace: the script uses autocast, or its products are of other dtypes.
+    Float16 adds the gradient scaler's pass over the gradients. Memory is an upper bound: activations are
+    counted at full precision, and beside them the weights' copies. Times that were measured at full
+    precision are dropped.
+
+    Args:
+        trace: of the script as it is.
+        dtype: ``"bfloat16"`` or ``"float16"``.
+    """
+    if trace.precision.amp_dtype is not None or not any(map(_is_full_product, trace.ops)):
+        return None
+    walk = _Walk(lower=dtype, parameters=_parameter_shapes(trace.ops))
+    ops = [walk.lowered(op) for op in trace.ops]
+    if dtype == "float16" and trace.memory.gradient_bytes:
+        ops.append(_unscale(trace.memory.gradient_bytes))
+    return replace(
+        trace,
+        ops=(*ops, *walk.casts),
+        precision=replace(trace.precision, amp_dtype=dtype),
+        memory=_with_weight_copies(trace.memory),
+        iteration_s=None,
+    )
+
+
+def _is_full_product(op: Op) -> bool:
+    is_product = op.phase is not Phase.OPTIMIZER and family_of(op) in LOWER_FAMILIES
+    return is_product and any(tensor.dtype == FULL for tensor in op.inputs)
+
+
+def _parameter_shapes(ops: Sequence[Op]) -> frozenset[Shape]:
+    """What the optimizer steps over, whichever way round a matrix is used."""
+    return frozenset(
+        tuple(sorted(tensor.shape)) for op in ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs
+    )
+
+
+def _with_weight_copies(memory: MemoryUse) -> MemoryUse:
+    if memory.peak_bytes is None:
+        return memory
+    return replace(memory, peak_bytes=memory.peak_bytes + (memory.parameter_bytes or 0) // 2)
+
+
+def _unscale(gradient_bytes: int) -> Op:
+    gradients = TensorSpec(shape=(gradient_bytes // 4,), dtype=FULL)
+    return _op(_UNSCALE, Phase.OPTIMIZER, gradients, gradients, 2 * gradient_bytes, count=1)
+
+
+def _op(name: str, phase: Phase, source: TensorSpec, target: TensorSpec, num_bytes: int, *, count: int) -> Op:
+    return Op(
+        name=name,
+        phase=phase,
+        inputs=(source,),
+        outputs=(target,),
+        attributes={},
+        flops=0,
+        bytes=num_bytes,
+        count=count,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Walk:
+    """Follows the operators in the order they were recorded.
+
+    Attributes:
+        parameters: shapes of parameters, sorted.
+        casts: casts met so far, those that the backward pass repeats the other way round included.
+        waiting: by number of elements, the dtypes of tensors that nobody has taken yet.
+        full: numbers of elements of which a float32 tensor was made.
+        forward: by name and number of elements, the dtype a forward operator ran in.
+    """
+
+    lower: str
+    parameters: frozenset[Shape]
+    casts: list[Op] = field(default_factory=list)
+    waiting: dict[int, list[str]] = field(default_factory=dict)
+    full: set[int] = field(default_factory=set)
+    forward: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def lowered(self, op: Op) -> Op:
+        """The operator as autocast runs it."""
+        if op.phase is Phase.OPTIMIZER:
+            return op
+        given = [self._take(tensor) for tensor in op.inputs]
+        runs_in = self._precision(op)
+        result = runs_in or _result(op, given)
+        is_lower = family_of(op) in LOWER_FAMILIES
+        if op.phase is Phase.FORWARD:
+            self._note_casts(op, given, result, is_promoted=runs_in is None)
+            if op.inputs:
+                self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
+        inputs = tuple(
+            _retyped(tensor, runs_in or dtype, is_lower=is_lower)
+            for tensor, dtype in zip(op.inputs, given, strict=True)
+        )
+        outputs = tuple(_retyped(t, result, is_lower=is_lower) for t in op.outputs)
+        for tensor in outputs:
+            self._put(tensor)
+        return _with_tensors(op, inputs, outputs)
+
+    def _precision(self, op: Op) -> str | None:
+        """The dtype an operator asks for; None if it takes what it is given."""
+        name = base_name(op.name)
+        if family_of(op) in LOWER_FAMILIES:
+            return self.lower
+        if name in _FULL_PRECISION:
+            return FULL
+        if op.phase is Phase.BACKWARD and op.inputs:
+            stem = name.removesuffix("_data").removesuffix("_backward").strip("_")
+            return self.forward.get((_FORWARD_OF.get(stem, stem), _numel(op.inputs[0])))
+        return None
+
+    def _take(self, tensor: TensorSpec) -> str:
+        """The dtype of an operand, which is float32 for parameters and for what came from outside."""
+        if tensor.dtype != FULL or tuple(sorted(tensor.shape)) in self.parameters:
+            return tensor.dtype
+        waiting = self.waiting.get(_numel(tensor))
+        if waiting:
+            return waiting.pop()
+        is_full = waiting is None or _numel(tensor) in self.full
+        return FULL if is_full else self.lower
+
+    def _put(self, tensor: TensorSpec) -> None:
+        if tensor.dtype not in (FULL, self.lower):
+            return
+        self.waiting.setdefault(_numel(tensor), []).append(tensor.dtype)
+        if tensor.dtype == FULL:
+            self.full.add(_numel(tensor))
+
+    def _note_casts(self, op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> None:
+        """Casts of operands, and of their gradients on the way back."""
+        family = family_of(op)
+        if family is Family.ATTENTION:
+            return  # its operands are parts of a product's result
+        for tensor, dtype in zip(op.inputs, given, strict=True):
+            if _retyped(tensor, wanted, is_lower=family in LOWER_FAMILIES).dtype == dtype:
+                continue
+            if not is_promoted:  # else the kernel itself reads both
+                self.casts.append(_cast(tensor, dtype, wanted, Phase.FORWARD, op.count))
+            self.casts.append(_cast(tensor, wanted, dtype, Phase.BACKWARD, op.count))
+
+
+def _retyped(tensor: TensorSpec, dtype: str, *, is_lower: bool) -> TensorSpec:
+    """A float32 tensor in another dtype; statistics, scales and biases stay, save those of products."""
+    if tensor.dtype != FULL or not (is_lower or len(tensor.shape) > 1):
+        return tensor
+    return replace(tensor, dtype=dtype)
+
+
+def _with_tensors(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorSpec, ...]) -> Op:
+    """The operator on tensors of other dtypes; its traffic shrinks as they do."""
+    if (inputs, outputs) == (op.inputs, op.outputs):
+        return op
+    share = _total_bytes((*inputs, *outputs)) / max(_total_bytes((*op.inputs, *op.outputs)), 1)
+    return replace(
+        op, inputs=inputs, outputs=outputs, bytes=round(op.bytes * share), measured_s=None, kernels=()
+    )
+
+
+def _cast(tensor: TensorSpec, source: str, target: str, phase: Phase, count: int) -> Op:
+    num_bytes = _numel(tensor) * (_ITEM_BYTES[source] + _ITEM_BYTES[target])
+    before, after = replace(tensor, dtype=source), replace(tensor, dtype=target)
+    return _op("aten::_to_copy", phase, before, after, num_bytes, count=count)
+
+
+def _result(op: Op, given: Sequence[str]) -> str:
+    """The dtype of a result: normalisation keeps its input's, others promote to the widest.
+
+    A vector that is added is the bias of a product that was taken apart, and cast with it. Operands that the
+    script itself made of another dtype say nothing.
+    """
+    operands = [(t, dtype) for t, dtype in zip(op.inputs, given, strict=True) if t.dtype == FULL]
+    if base_name(op.name) in ("add", "add_"):
+        operands = [(t, dtype) for t, dtype in operands if len(t.shape) > 1] or operands
+    if family_of(op) is Family.NORM:
+        operands = operands[:1]
+    dtypes = {dtype for _, dtype in operands} or {FULL}
+    return FULL if FULL in dtypes else dtypes.pop()
+
+
+def _numel(tensor: TensorSpec) -> int:
+    return math.prod(tensor.shape)
+
+
+def _total_bytes(tensors: Sequence[TensorSpec]) -> int:
+    return sum(_numel(tensor) * _ITEM_BYTES.get(tensor.dtype, 1) for tensor in tensors)

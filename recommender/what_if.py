@@ -1,0 +1,172 @@
+"""What if the script were changed: the same plans, timed for the script as the change would make it.
+
+A what-if never touches the options of the script as it is, their frontier or the choice among them. It is an
+option of its own, whose id ends in the change's name. Another kind of change is one more ``Change``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from advisor.predict import allow_tf32, under_autocast, widened
+from advisor.types import GpuSpec, IterationEstimate, Option, Recommendation, Trace
+from recommender.choose import NEGLIGIBLE_SAVING
+from recommender.draws import make_draws
+from recommender.estimates import estimates_for
+from recommender.evaluate import evaluate
+from recommender.software import capability
+from recommender.spot import SpotTerms
+
+# A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
+# are off by 8 % at most (docs/methods/recommendation.md).
+SIGMA_CHANGED = 0.1
+TF32_LEAST = (8, 0)
+_CHECK_LOSS = "check that the loss still falls as before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change to the script.
+
+    Attributes:
+        name: ends the ids of its options.
+        trace: the script's as the change would make it.
+        suits: whether a GPU gains from it at all.
+        steps: what to change in the script, in words.
+        assumption: what its estimates rest on besides.
+    """
+
+    name: str
+    trace: Trace
+    suits: Callable[[GpuSpec], bool]
+    steps: tuple[str, ...]
+    assumption: str
+
+
+def with_what_ifs(
+    answer: Recommendation,
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    *,
+    rng: np.random.Generator,
+    spot: SpotTerms | None = None,
+) -> Recommendation:
+    """The answer with options of a changed script beside it.
+
+    Only those that are feasible and save 5 % of the time.
+
+    Args:
+        answer: for the script as it is.
+        trace: of the script as it is.
+        gpus: the catalog entries of the answer's GPUs.
+        rng: seeded as it was for the answer, so that luck never decides between the two.
+        spot: as for the answer.
+    """
+    draws, terms = make_draws(rng), spot or SpotTerms()
+
+    def changed(option: Option, estimate: IterationEstimate, change: Change) -> Option:
+        plan = replace(option.plan, id=f"{option.plan.id}+{change.name}")
+        found = evaluate(
+            plan, _unsure(estimate, change), gpus[plan.gpu], change.trace, answer.job, draws, terms
+        )
+        steps = (*change.steps, *found.script_changes)
+        return replace(found, what_if=change.name, script_changes=steps)
+
+    pairs = (
+        (option, changed(option, estimate, change))
+        for change in changes(trace)
+        for option, estimate in _suited(answer, change, gpus)
+    )
+    return replace(
+        answer, what_ifs=tuple(new for old, new in pairs if new.feasible and _saves_time(new, old))
+    )
+
+
+def _suited(
+    answer: Recommendation, change: Change, gpus: Mapping[str, GpuSpec]
+) -> list[tuple[Option, IterationEstimate]]:
+    """Options whose GPU gains from a change, each with the estimate of the changed script."""
+    options = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
+    estimates = estimates_for(change.trace, [option.plan for option in options], gpus)
+    return [(option, estimates[option.plan.gpu, option.plan.num_gpus]) for option in options]
+
+
+def best_what_if(answer: Recommendation) -> Option | None:
+    """The what-if of least time x cost among those that are no slower and no dearer than what is recommended.
+
+    Among all of them where nothing is recommended; None where there is none.
+    """
+    chosen = next((o for o in answer.options if o.plan.id == answer.recommended), None)
+    better = [o for o in answer.what_ifs if chosen is None or _is_no_worse(o, chosen)]
+    return min(better, key=lambda o: (o.time_s.p50 * o.cost_usd.p50, o.time_s.p50), default=None)
+
+
+def changes(trace: Trace) -> Iterator[Change]:
+    """Changes of precision that the script leaves open."""
+    yield from _tf32(trace)
+    yield from _autocast(trace, "bf16", "bfloat16", suits=_has_bf16)
+    yield from _autocast(trace, "fp16", "float16", suits=_has_fp16_only)
+
+
+def _tf32(trace: Trace) -> Iterator[Change]:
+    changed = allow_tf32(trace)
+    if changed is not None:
+        yield Change(
+            name="tf32",
+            trace=changed,
+            suits=_has_tf32,
+            steps=(f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',),
+            assumption="what if: products in TF32 instead of FP32; not profiled so",
+        )
+
+
+def _has_tf32(gpu: GpuSpec) -> bool:
+    return "tf32" in gpu.tensor_flops_per_s and (capability(gpu) or (0, 0)) >= TF32_LEAST
+
+
+def _has_bf16(gpu: GpuSpec) -> bool:
+    return "bf16" in gpu.tensor_flops_per_s
+
+
+def _has_fp16_only(gpu: GpuSpec) -> bool:
+    """Where there is bfloat16, it is as fast and needs no scaler."""
+    return "fp16" in gpu.tensor_flops_per_s and not _has_bf16(gpu)
+
+
+def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec], bool]) -> Iterator[Change]:
+    changed = under_autocast(trace, dtype)
+    if changed is None:
+        return
+    context = f'torch.autocast("cuda", dtype=torch.{dtype})'
+    steps = [f"run the forward pass and the loss under {context}, and {_CHECK_LOSS}"]
+    if dtype == "float16":
+        steps.append('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")')
+    yield Change(
+        name=name,
+        trace=changed,
+        suits=suits,
+        steps=tuple(steps),
+        assumption=f"what if: the forward pass and the loss under autocast to {dtype}; casts estimated from"
+        " the order of operators, activations still counted in FP32 (an upper bound); not profiled so",
+    )
+
+
+def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
+    return replace(
+        estimate,
+        iteration_s=widened(estimate.iteration_s, SIGMA_CHANGED),
+        assumptions=(change.assumption, *estimate.assumptions),
+    )
+
+
+def _saves_time(changed: Option, option: Option) -> bool:
+    limit_s = (1 - NEGLIGIBLE_SAVING) * option.time_s.p50
+    return math.isfinite(changed.time_s.p50) and changed.time_s.p50 <= limit_s
+
+
+def _is_no_worse(option: Option, chosen: Option) -> bool:
+    return option.time_s.p50 <= chosen.time_s.p50 and option.cost_usd.p50 <= chosen.cost_usd.p50

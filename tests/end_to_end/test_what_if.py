@@ -1,0 +1,169 @@
+"""What-ifs as a person sees them, and against scripts that really have autocast written in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.gpus import load_gpus
+from advisor.predict import predict, under_autocast
+from advisor.trace_io import read_trace, write_trace
+from advisor.types import Precision, Trace
+from tests.builders import make_trace
+from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+WITHOUT_SCALER = ("GradScaler(device, enabled=args.amp)", "GradScaler(device, enabled=False)")
+TO_BF16 = ("dtype=torch.float16, enabled=args.amp", "dtype=torch.bfloat16, enabled=args.amp")
+OFF_AT_MOST = 0.15
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A folder with a trace in FP32, and one of a script that uses autocast."""
+    folder = tmp_path_factory.mktemp("what_if")
+    write_trace(make_trace(), folder / "t.json.gz")
+    amp = Precision(amp_dtype="bfloat16", tf32_matmul=True, tf32_cudnn=True)
+    write_trace(make_trace(precision=amp), folder / "amp.json.gz")
+    return Shell(folder=folder)
+
+
+def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz") -> Answer:
+    return shell.run("recommend", trace, "--epochs", "1", "--budget", "200", *arguments)
+
+
+# --- The command ------------------------------------------------------------------------------------
+
+
+def test_by_default_one_line_and_no_rows(shell: Shell) -> None:
+    answer = recommend(shell)
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("What if ")]
+    assert " instead of " in line
+    assert line.endswith("(--what-if).")
+    assert not any(line.startswith("what if") for line in answer.out.splitlines())
+
+
+def test_without_what_ifs_no_word_of_them(shell: Shell) -> None:
+    assert "what if" not in recommend(shell, "--no-what-if").out.lower()
+
+
+def test_rows_below_and_the_recommendation_as_before(shell: Shell) -> None:
+    answer = recommend(shell, "--what-if", "--all")
+    states = [line.split("  ")[0].strip() for line in answer.out.splitlines()]
+    rows = [i for i, state in enumerate(states) if state.startswith("what if")]
+    others = [i for i, state in enumerate(states) if state in ("recommended", "frontier", "unsupported")]
+    assert min(rows) > max(others)
+    assert {"what if tf32", "what if bf16", "what if fp16"} <= set(states)
+
+    def recommended(text: str) -> str:
+        return next(line for line in text.splitlines() if line.startswith("Recommended: "))
+
+    assert recommended(answer.out) == recommended(recommend(shell).out)
+
+
+def by_id(answer: Answer) -> dict[str, Any]:
+    return {option["id"]: option for option in answer.document["options"]}
+
+
+def test_json_only_adds_what_ifs(shell: Shell) -> None:
+    plain, full = recommend(shell, "--json"), recommend(shell, "--json", "--what-if")
+    before, after = by_id(plain), by_id(full)
+    assert {name: after[name] for name in before} == before
+    for name in ("job", "frontier", "recommended", "rule", "warnings"):
+        assert full.document[name] == plain.document[name]
+    added = [after[name] for name in after if name not in before]
+    assert added
+    for option in added:
+        plan_id, _, change = option["id"].rpartition("+")
+        assert option["what_if"] == change
+        assert option["time_s"]["p50"] < before[plan_id]["time_s"]["p50"]
+        assert not option["on_frontier"]
+        assert not option["recommended"]
+        words = "set_float32_matmul_precision" if change == "tf32" else "torch.autocast"
+        assert words in option["script_changes"][0]
+
+
+def test_one_in_full(shell: Shell) -> None:
+    options = by_id(recommend(shell, "--json", "--what-if")).values()
+    chosen = next(option["id"] for option in options if option["what_if"] == "bf16")
+    answer = recommend(shell, "--what-if", "--explain", chosen)
+    assert 'torch.autocast("cuda", dtype=torch.bfloat16)' in answer.out
+    assert "an upper bound" in answer.out
+
+
+def test_a_script_in_lower_precision_already_has_none(shell: Shell) -> None:
+    answer = recommend(shell, "--what-if", trace="amp.json.gz")
+    assert answer.code == 0
+    assert "what if" not in answer.out.lower()
+
+
+def test_nothing_feasible_still_ends_with_4_and_says_what_would_be(shell: Shell) -> None:
+    full = recommend(shell, "--gpu", "T4:1", "--market", "spot", "--json")
+    least_s = min(option["time_s"]["p50"] for option in by_id(full).values())
+    deadline = ("--gpu", "T4:1", "--market", "spot", "--deadline", f"{round(least_s / 2)}s")
+    answer = recommend(shell, *deadline)
+    assert_plain_error(answer, 4, "nothing is feasible")
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("What if fp16: ")]
+    assert "instead of" not in line
+
+
+# --- Against the real thing -------------------------------------------------------------------------
+
+
+def profiled(shell: Shell, script: str, name: str, *arguments: str) -> Trace:
+    shell.write(f"{name}.py", script)
+    extra = ("--", *arguments) if arguments else ()
+    answer = shell.run("profile", f"{name}.py", "--backend", "fake", "--out", f"{name}.json.gz", *extra)
+    assert answer.code == 0, answer
+    trace = read_trace(shell.folder / f"{name}.json.gz")
+    return replace(trace, data_loading_s=None)  # the CPU's part is the same, and noisy
+
+
+def edited(name: str, *edits: tuple[str, str]) -> str:
+    text = (EXAMPLES / name).read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def resnet50(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
+    edits = () if dtype == "float16" else (WITHOUT_SCALER, TO_BF16)
+    script = edited("train_resnet50.py", *edits)
+    return profiled(shell, script, "resnet"), profiled(shell, script, "resnet_amp", "--amp")
+
+
+def gpt(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
+    context = "with torch.autocast(device, dtype=torch.bfloat16):"
+    full = edited("train_gpt.py", (context, "if True:"))
+    lower = edited("train_gpt.py", (context, context.replace("bfloat16", dtype)))
+    return profiled(shell, full, "gpt"), profiled(shell, lower, "gpt_amp")
+
+
+def bert(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
+    edits = () if dtype == "float16" else (WITHOUT_SCALER, TO_BF16)
+    script = edited("train_bert.py", *edits)
+    return profiled(shell, script, "bert"), profiled(shell, script, "bert_amp", "--amp")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("example", "dtype"),
+    [(resnet50, "bfloat16"), (resnet50, "float16"), (gpt, "bfloat16"), (bert, "float16")],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: Any, dtype: str) -> None:
+    full, real = example(shell, dtype)
+    supposed = under_autocast(full, dtype)
+    assert supposed is not None
+    assert supposed.precision.amp_dtype == real.precision.amp_dtype == dtype
+    rate = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
+    suited = [gpu for gpu in load_gpus().values() if rate in gpu.tensor_flops_per_s]
+    assert len(suited) > 10
+    for gpu in suited:
+        expected_s = predict(real, gpu).iteration_s.p50
+        assert predict(supposed, gpu).iteration_s.p50 == pytest.approx(expected_s, rel=OFF_AT_MOST), gpu.name
+    assert (supposed.memory.peak_bytes or 0) >= (real.memory.peak_bytes or 0)
