@@ -68,12 +68,12 @@ def _table_rows(lines: TextIO, delimiter: str, path: Path) -> Iterator[tuple[int
     if delimiter == "|":
         reader = csv.reader(lines, delimiter="|", quoting=csv.QUOTE_NONE)
     else:
-        reader = csv.reader(lines)
+        reader = csv.reader(lines, strict=True)
     try:
-        header = [name.strip().lower() for name in next(row for row in reader if any(row))]
+        header = [name.strip().lower() for name in next(row for row in reader if _holds_something(row))]
         _check_header(header, path)
         for fields in reader:
-            if not fields:
+            if not _holds_something(fields):
                 continue
             if len(fields) != len(header):
                 yield reader.line_num, ValueError(f"{len(fields)} fields under {len(header)} columns")
@@ -81,6 +81,11 @@ def _table_rows(lines: TextIO, delimiter: str, path: Path) -> Iterator[tuple[int
                 yield reader.line_num, dict(zip(header, fields, strict=True))
     except csv.Error as error:
         yield reader.line_num, ValueError(f"no valid CSV: {error}")
+
+
+def _holds_something(fields: list[str]) -> bool:
+    """Spreadsheets leave rows of nothing but commas behind."""
+    return any(field.strip() for field in fields)
 
 
 def _check_header(header: list[str], path: Path) -> None:

@@ -53,9 +53,7 @@ def _read_fit(path: Path) -> WaitQuantiles:
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
             raise InputError(f"{str(path)!r} is no fit of queue waits, nor a job log. {advice}.")
         if (version := body.pop("version", None)) != FORMAT_VERSION:
-            raise InputError(
-                f"{str(path)!r} has version {version!r}, this advisor reads {FORMAT_VERSION}. {advice}."
-            )
+            raise InputError(f"{str(path)!r} has version {version!r}, not {FORMAT_VERSION}. {advice}.")
         found = TypeAdapter(WaitQuantiles).validate_python(body)
     except ValidationError as error:
         raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {advice}.") from error

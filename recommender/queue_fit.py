@@ -126,12 +126,12 @@ def _wait_bin(waits: Waits, which: Bin, num_jobs: int) -> WaitBin:
     )
 
 
-def warnings_of(found: WaitQuantiles, alike: WaitBin) -> tuple[str, ...]:
-    """What makes an answer doubtful: sizes that are no GPUs, a log that knows few such jobs."""
+def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[str, ...]:
+    """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
     warnings = []
     if found.size_unit != GPUS:
         warnings.append(
-            f"the log counts {found.size_unit}, not GPUs: N GPUs are taken for N {found.size_unit}"
+            f"the log counts {found.size_unit}, not GPUs: this is the wait of size {size:g}"
         )
     if alike.size is None:
         warnings.append(

@@ -85,7 +85,7 @@ def show(
         print_fit(found, chosen_format(output, as_json))
         return
     alike = found.of(size=gpus, walltime_s=asked_s, queue=queue)
-    warnings = warnings_of(found, alike)
+    warnings = warnings_of(found, alike, gpus)
     warn(warnings)
     print_wait(alike, found.size_unit, warnings, chosen_format(output, as_json))
 
