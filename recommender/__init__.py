@@ -115,6 +115,6 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
     queued = sorted({o.plan.provider for o in options if o.plan.offer is None and o.plan.wait_s is None})
     if queued:
         warnings.append(
-            f"no wait is configured for {', '.join(queued)} (wait_p50 and wait_p90): counted as 0"
+            f"no wait is configured for {', '.join(queued)} (wait_p50, wait_p90 or wait_log): counted as 0"
         )
     return tuple(warnings)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from advisor.errors import InputError
 from advisor.types import Quantiles
 from recommender.job_log import JobLog
-from recommender.queue_wait import ALL, ENOUGH_JOBS, Waits, replay, to_log_minutes, to_wait_s
+from recommender.queue_wait import ALL, ENOUGH_JOBS, Expected, Waits, replay, to_log_minutes, to_wait_s
 
 TRAINED_SHARE = 0.7
 
@@ -29,30 +29,32 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCheck:
-    """Conditional quantiles with online correction, beside the quantiles of all recent jobs."""
+    """Conditional quantiles with and without online correction, beside the quantiles of all recent jobs."""
 
     num_jobs: int
     num_checked: int
     foreseen: Score
+    uncorrected: Score
     baseline: Score
 
 
 def check(log: JobLog) -> QueueCheck:
-    """Both are told the same: each wait at the moment its job starts, of the last 8,000 jobs.
+    """All are told the same: each wait at the moment its job starts, of the last 8,000 jobs.
 
     Raises:
         InputError: too few jobs to check anything.
     """
     first = math.floor(len(log.jobs) * TRAINED_SHARE)
     known = Waits()
-    waits, foreseen, baseline = [], [], []
+    waits, foreseen, uncorrected, baseline = [], [], [], []
     for index, (job, expected) in enumerate(replay(log.jobs, known)):
         global_quantiles = known.expect_in(ALL)
         if index < first or expected is None or global_quantiles is None:
             continue
         waits.append(to_log_minutes(job.wait_s))
         foreseen.append(known.corrected(expected))
-        baseline.append(Quantiles(p50=to_wait_s(global_quantiles.p50), p90=to_wait_s(global_quantiles.p90)))
+        uncorrected.append(as_they_are(expected))
+        baseline.append(as_they_are(global_quantiles))
     if len(waits) < ENOUGH_JOBS:
         raise InputError(
             f"only {len(waits)} of {len(log.jobs)} jobs can be checked, which says nothing: a log for this"
@@ -62,8 +64,14 @@ def check(log: JobLog) -> QueueCheck:
         num_jobs=len(log.jobs),
         num_checked=len(waits),
         foreseen=_score(waits, foreseen),
+        uncorrected=_score(waits, uncorrected),
         baseline=_score(waits, baseline),
     )
+
+
+def as_they_are(expected: Expected) -> Quantiles:
+    """Seconds, without correction."""
+    return Quantiles(p50=to_wait_s(expected.p50), p90=to_wait_s(expected.p90))
 
 
 def pinball(value: float, quantile: float, probability: float) -> float:

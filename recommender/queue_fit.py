@@ -130,9 +130,7 @@ def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[str,
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
     warnings = []
     if found.size_unit != GPUS:
-        warnings.append(
-            f"the log counts {found.size_unit}, not GPUs: this is the wait of size {size:g}"
-        )
+        warnings.append(f"the log counts {found.size_unit}, not GPUs: this is the wait of size {size:g}")
     if alike.size is None:
         warnings.append(
             f"the log has fewer than {ENOUGH_JOBS} jobs of this size: the wait is that of jobs of any size"

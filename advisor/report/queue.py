@@ -14,6 +14,7 @@ from recommender.queue_fit import WaitBin, WaitQuantiles
 BIN_COLUMNS = ("Size", "Walltime", "Queue", "Jobs", "Wait p50", "Wait p90")
 CHECK_COLUMNS = ("Quantiles", "Covers p50", "Covers p90", "Pinball p50", "Pinball p90")
 ANY = "any"
+NO_WAIT = "0 s"  # logs count whole seconds
 
 
 def print_fit(found: WaitQuantiles, output: Format) -> None:
@@ -33,7 +34,7 @@ def print_wait(alike: WaitBin, size_unit: str, warnings: Sequence[str], output: 
         body = {"wait_s": asdict(wait_s), "jobs": alike.num_jobs, "size_unit": size_unit}
         print(to_json({**body, "based_on": based_on, "warnings": warnings}))
     elif output is Format.TABLE:
-        wait = f"{format_duration(alike.p50_s)}, 9 of 10 within {format_duration(alike.p90_s)}"
+        wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
         print(f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})")
     else:
         print_rows(BIN_COLUMNS, [_bin_row(alike)], output)
@@ -45,6 +46,8 @@ def print_check(found: QueueCheck, output: Format) -> None:
         scores = {
             "coverage": found.foreseen.coverage,
             "pinball": found.foreseen.pinball,
+            "uncorrected_coverage": found.uncorrected.coverage,
+            "uncorrected_pinball": found.uncorrected.pinball,
             "baseline_coverage": found.baseline.coverage,
             "baseline_pinball": found.baseline.pinball,
         }
@@ -52,6 +55,7 @@ def print_check(found: QueueCheck, output: Format) -> None:
         print(to_json({**counts, **{name: asdict(score) for name, score in scores.items()}}))
         return
     rows = [_score_row("by size, walltime and queue, corrected", found.foreseen)]
+    rows += [_score_row("the same, uncorrected", found.uncorrected)]
     rows += [_score_row("of all jobs", found.baseline)]
     print_rows(CHECK_COLUMNS, rows, output, right=frozenset(CHECK_COLUMNS[1:]))
     if output is Format.TABLE:
@@ -68,8 +72,16 @@ def basis(alike: WaitBin, size_unit: str) -> str:
 
 def _bin_row(one: WaitBin) -> list[str]:
     kind = [ANY if name is None else name for name in one.key]
-    waits = [format_duration_short(seconds) for seconds in (one.p50_s, one.p90_s)]
+    waits = [_short(seconds) for seconds in (one.p50_s, one.p90_s)]
     return [*kind, f"{one.num_jobs:,}", *waits]
+
+
+def _in_words(wait_s: float) -> str:
+    return NO_WAIT if wait_s < 1 else format_duration(wait_s)
+
+
+def _short(wait_s: float) -> str:
+    return NO_WAIT if wait_s < 1 else format_duration_short(wait_s)
 
 
 def _score_row(name: str, score: Score) -> list[str]:
