@@ -19,6 +19,7 @@ from recommender.job_log_lines import rows_of
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
 LONGEST_WAIT_S = 366 * DAY_S
 MOST_FAULTS = 5
+GPUS = "gpus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -73,7 +74,7 @@ def read_job_log(path: Path) -> JobLog:
             f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"
             " (of sacct: ReqTRES, NNodes or NCPUS)."
         )
-    reasons = [_why_left_out(record) for record in records]
+    reasons = [_why_left_out(record, unit) for record in records]
     counted = zip(records, reasons, strict=True)
     jobs = [_job(record, unit or "") for record, reason in counted if reason is None]
     if not jobs:
@@ -105,7 +106,9 @@ def _in_words(path: Path, faults: Iterable[str]) -> str:
     return "\n  ".join([f"{str(path)!r} is not a job log as it should be:", *lines[:MOST_FAULTS], *more])
 
 
-def _why_left_out(record: Record) -> str | None:
+def _why_left_out(record: Record, unit: str | None) -> str | None:
+    if unit == GPUS and not record.sizes.get(GPUS):
+        return "asked for no GPU"  # waits for something else than those that do
     if record.start_s is None:
         return "never started"
     if not has_run(record):

@@ -14,6 +14,7 @@ SUBMIT = ("submit", "submit_time", "submittime")
 START = ("start", "start_time", "starttime")
 _ELIGIBLE = ("eligible", "eligible_time")
 _END = ("end", "end_time", "endtime")
+_RUN = ("elapsed", "run")
 _WALLTIME = ("walltime", "requested_walltime", "timelimit", "time_limit")
 _QUEUE = ("queue", "partition")
 _ID = ("jobid", "job_id")
@@ -113,9 +114,9 @@ def _start_s(row: Mapping[str, str], submit_s: float) -> float | None:
 
 
 def _end_s(row: Mapping[str, str], start_s: float | None) -> float | None:
-    if "run" not in row:
+    if any(name in row for name in _END):
         return _time_s(_text(row, _END), _END[0])
-    run_s = _time_s(row["run"], "run")
+    run_s = parse_walltime_s(_text(row, _RUN))
     return None if run_s is None or start_s is None else start_s + run_s
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from advisor.errors import InputError, did_you_mean
 from advisor.types import Quantiles
-from recommender.job_log import JobLog
+from recommender.job_log import GPUS, JobLog
 from recommender.queue_wait import (
     ALL,
     ENOUGH_JOBS,
@@ -20,8 +20,6 @@ from recommender.queue_wait import (
     size_bin,
     walltime_bin,
 )
-
-GPUS = "gpus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,18 +68,21 @@ GOOD = (
     ("row", "reason"),
     [
         ("2|2026-03-01T00:00:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|PENDING", "never started"),
-        ("2|2026-03-01T00:00:00|None|2026-03-01T00:09:00|0|1:00|||1|a|CANCELLED by 7", "never started"),
         (
-            "2|2026-03-01T00:00:00|2026-03-01T03:00:00|2026-03-01T03:00:00|0|1:00|||1|a|CANCELLED by 7",
+            "2|2026-03-01T00:00:00|None|2026-03-01T00:09:00|0|1:00|gres/gpu=1||1|a|CANCELLED by 7",
+            "never started",
+        ),
+        (
+            "2|2026-03-01T00:00:00|2026-03-01T03:00:00|2026-03-01T03:00:00|0|1:00|gres/gpu=1||1|a|CANCELLED",
             "cancelled before the start",
         ),
         (
-            "2|2026-03-01T02:30:00|2026-03-01T01:31:00|2026-03-01T03:00:00|0|1:00|||1|a|COMPLETED",
+            "2|2026-03-01T02:30:00|2026-03-01T01:31:00|2026-03-01T03:00:00|0|1:00|gres/gpu=1||1|a|COMPLETED",
             "started before the submission",
         ),
-        ("2|1970-01-01T00:00:00|2026-03-01T01:31:00|Unknown|0|1:00|||1|a|RUNNING", "clock jumped"),
+        ("2|1970-01-01T00:00:00|2026-03-01T01:31:00|Unknown|0|1:00|gres/gpu=1||1|a|RUNNING", "clock jumped"),
         (
-            "2|2026-03-01T00:00:00|2026-03-01T01:31:00|2026-03-01T01:00:00|0|1:00|||1|a|COMPLETED",
+            "2|2026-03-01T00:00:00|2026-03-01T01:31:00|2026-03-01T01:00:00|0|1:00|gres/gpu=1||1|a|COMPLETED",
             "clock jumped",
         ),
     ],
@@ -88,6 +91,19 @@ def test_what_tells_no_wait_is_counted(tmp_path, row, reason):
     log = read_job_log(sacct(tmp_path, GOOD, row))
     assert len(log.jobs) == 1
     assert log.left_out == {reason: 1}
+
+
+def test_a_run_time_tells_the_end_too(tmp_path):
+    header = "JobID|Submit|Start|Elapsed|NNodes|State"
+    rows = ("1|0|60|00:00:00|1|CANCELLED", "2|0|60|00:10:00|1|CANCELLED", "3|0|60||1|RUNNING")
+    log = read_job_log(write(tmp_path, "\n".join([header, *rows, ""])))
+    assert (len(log.jobs), log.left_out) == (2, {"cancelled before the start": 1})
+
+
+@pytest.mark.parametrize("tres", ["cpu=8,mem=1G", ""])
+def test_jobs_without_a_gpu_wait_for_something_else(tmp_path, tres):
+    log = read_job_log(sacct(tmp_path, GOOD, GOOD.replace("gres/gpu=2", tres)))
+    assert (len(log.jobs), log.left_out) == (1, {"asked for no GPU": 1})
 
 
 @pytest.mark.parametrize("end", ["2026-03-01T02:00:00", "Unknown"])
@@ -109,8 +125,6 @@ def test_a_held_job_waits_from_when_it_may_run(tmp_path):
         ("billing=8,cpu=8,gres/gpu=4,mem=64G,node=1", 4),
         ("cpu=8,gres/gpu:a100=3,gres/gpu=3", 3),
         ("gres/gpu:a100=3,gres/gpu:t4=1", 4),
-        ("cpu=8,mem=1G", 0),
-        ("", 0),
     ],
 )
 def test_gpus_of_slurm(tmp_path, tres, size):
