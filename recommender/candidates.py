@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -48,12 +48,17 @@ class Machine:
         return self.num_gpus - len(self.in_use)
 
 
-def plans_of_machine(machine: Machine) -> list[Plan]:
-    """One plan for each useful count of free GPUs (powers of two, and all), and one for all there are.
+def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[Plan]:
+    """One plan for each useful count of free GPUs: powers of two, and all.
 
     Where none is free there is nothing to prefer: any may be waited for.
+
+    Args:
+        machine: with the GPUs that others work on.
+        asked: counts the user named: those of all its GPUs are planned though some are in use.
     """
-    counts = {*useful_counts(machine.num_free or machine.num_gpus), machine.num_gpus}
+    counts = set(useful_counts(machine.num_free or machine.num_gpus))
+    counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
     return [_machine_plan(machine, count) for count in sorted(counts)]
 
 
@@ -72,8 +77,10 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
     place = "local" if local else f"cluster/{machine.name}"
     rate = machine.usd_per_gpu_h
     logged = machine.waits.get(num_gpus)
-    in_use = machine.in_use if num_gpus > machine.num_free else ()
+    # Nobody knows when the others will be done.
+    is_free = num_gpus <= machine.num_free
     wait_s = machine.wait_s if logged is None else logged.wait_s
+    no_wait = Quantiles(p50=0.0, p90=0.0) if is_free else None
     return Plan(
         id=f"{place}/{num_gpus}x{machine.gpu}",
         tier=machine.tier,
@@ -83,11 +90,11 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
         num_nodes=1,
         offer=None,
         usd_per_h=None if rate is None else rate * num_gpus,
-        wait_s=Quantiles(p50=0.0, p90=0.0) if local else wait_s,
+        wait_s=no_wait if local else wait_s,
         startup_s=0.0,
         minimum_billed_s=0.0,
         rates={} if machine.cost_source is None else {"training": machine.cost_source},
-        notes=(*in_use, *(logged.notes if logged is not None else ())),
+        notes=(*machine.in_use, *(logged.notes if logged is not None else ())),
     )
 
 

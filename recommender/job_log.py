@@ -6,6 +6,7 @@ with its line number.
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -64,10 +65,7 @@ def read_job_log(path: Path) -> JobLog:
     Raises:
         InputError: unreadable, no job log, lines that make no sense (five are named), or no job that started.
     """
-    try:
-        records = _records(path)
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}.") from error
+    records = _read(path)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
         raise InputError(
@@ -81,6 +79,15 @@ def read_job_log(path: Path) -> JobLog:
         raise InputError(f"{str(path)!r} holds no job that started, of {len(records):,} in all.")
     left_out = Counter(reason for reason in reasons if reason is not None)
     return JobLog(jobs=tuple(sorted(jobs)), size_unit=unit or "", left_out=dict(sorted(left_out.items())))
+
+
+def _read(path: Path) -> list[Record]:
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
+    try:
+        return _records(path)
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}.") from error
 
 
 def _records(path: Path) -> list[Record]:

@@ -38,6 +38,8 @@ def load_fit(path: Path) -> WaitQuantiles:
     Raises:
         InputError: unreadable, neither of both, or of a newer version.
     """
+    if not path.is_file():
+        return fit(read_job_log(path))  # says what is there instead
     try:
         with path.open("rb") as file:
             is_fit = file.read(64).lstrip()[:1] == b"{"

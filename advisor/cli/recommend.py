@@ -169,7 +169,7 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
     own = [
         plan
         for machine in own_machines(config.settings)
-        for plan in plans_of_machine(machine)
+        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
     gpus = load_gpus()

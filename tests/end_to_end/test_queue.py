@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,3 +125,27 @@ def test_recommend_takes_the_wait_from_the_log(shell: Shell) -> None:
     assert "70 W a GPU (its TDP) at 0.3 USD/kWh" in local["rates"]["training"]
     explained = shell.run("recommend", "t.json.gz", "--iterations", "5000", "--explain", "local/1xT4").out
     assert "electricity alone" in explained
+
+
+def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
+    write_trace(make_trace(), shell.folder / "t.json.gz")
+    program = shell.write("bin/nvidia-smi", '#!/bin/sh\nprintf "NVIDIA L4, 23034, 1, %s\\n" 0 92\n')
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    command = ("recommend", "t.json.gz", "--iterations", "5000", "--offline", "--json")
+
+    def local_options(*gpu: str) -> tuple[dict[int, Any], str]:
+        answer = shell.run(*command, *gpu, PATH=path)
+        found = (option for option in answer.document["options"] if option["tier"] == "local")
+        return {option["num_gpus"]: option for option in found}, answer.err
+
+    free, said = local_options()
+    assert list(free) == [1]
+    assert "GPU 1 is in use: 92 % busy" in free[1]["reasons"]
+    assert free[1]["wait_s"] == {"p50": 0, "p90": 0}
+    assert "are in use" not in said
+    both, said = local_options("--gpu", "L4:1..2")
+    assert sorted(both) == [1, 2]
+    assert both[2]["wait_s"] is None
+    assert "warning: GPUs of this machine are in use: the wait until they are free counts as 0" in said
+    assert "no wait is configured" not in said

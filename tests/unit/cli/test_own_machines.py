@@ -123,11 +123,14 @@ def test_busy_cards_are_told_by_their_index(cards):
     assert l4.in_use == ()
 
 
-def test_a_busy_card_is_planned_with_only_if_all_are_wanted(cards):
+def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
     cards += [card("Tesla T4"), busy(), card("Tesla T4"), card("Tesla T4")]
     (machine,) = own_machines(Settings())
-    notes = {plan.num_gpus: plan.notes for plan in plans_of_machine(machine)}
-    assert notes == {1: (), 2: (), 3: (), 4: ("GPU 1 is in use: 92 % busy",)}
+    assert [plan.num_gpus for plan in plans_of_machine(machine)] == [1, 2, 3]
+    assert {plan.notes for plan in plans_of_machine(machine)} == {("GPU 1 is in use: 92 % busy",)}
+    *free, every = plans_of_machine(machine, asked={4})
+    assert (every.num_gpus, every.wait_s) == (4, None)
+    assert {plan.wait_s for plan in free} == {Quantiles(p50=0.0, p90=0.0)}
 
 
 def test_where_all_are_busy_each_plan_says_so(cards):

@@ -90,18 +90,26 @@ def test_this_machine_never_waits() -> None:
 @pytest.mark.parametrize(
     ("num_gpus", "num_busy", "counts"),
     [
-        (1, 0, [1]), (1, 1, [1]), (2, 1, [1, 2]), (2, 2, [1, 2]), (4, 1, [1, 2, 3, 4]),
-        (8, 1, [1, 2, 4, 7, 8]), (8, 6, [1, 2, 8]), (4, 4, [1, 2, 4]),
+        (1, 0, [1]), (1, 1, [1]), (2, 1, [1]), (2, 2, [1, 2]), (4, 1, [1, 2, 3]), (8, 1, [1, 2, 4, 7]),
+        (8, 6, [1, 2]), (4, 4, [1, 2, 4]),
     ],
 )  # fmt: skip
-def test_free_gpus_are_planned_with_and_all_there_are(
-    num_gpus: int, num_busy: int, counts: list[int]
-) -> None:
+def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[int]) -> None:
     busy = tuple(f"GPU {i} is in use" for i in range(num_busy))
-    plans = plans_of_machine(make_machine(num_gpus=num_gpus, in_use=busy))
+    plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
     assert [plan.num_gpus for plan in plans] == counts
+    none = Quantiles(p50=0.0, p90=0.0)
     for plan in plans:
-        assert plan.notes == (busy if plan.num_gpus > num_gpus - num_busy else ())
+        assert plan.notes == busy
+        assert plan.wait_s == (none if plan.num_gpus <= num_gpus - num_busy else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
+)
+def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked: set[int], counts: list[int]) -> None:
+    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=("GPU 1 is in use",))
+    assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
 
 
 def test_a_logged_wait_goes_before_a_configured_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from advisor.errors import InputError
 from recommender.job_log import QueuedJob, read_job_log
 from recommender.job_log_fields import parse_walltime_s
+from recommender.queue_file import load_fit
 from tests.jobs import SACCT_COLUMNS, csv_of, make_job, sacct_of, swf_of
 from tests.shared import SHARED, needs_shared
 
@@ -205,6 +207,13 @@ def test_damaged_files_are_refused(tmp_path, payload):
     path.write_bytes(payload)
     with pytest.raises(InputError, match="cannot read"):
         read_job_log(path)
+
+
+@pytest.mark.parametrize("read", [read_job_log, load_fit])
+def test_a_pipe_is_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is no file"):
+        read(tmp_path / "pipe")
 
 
 def test_a_missing_file_is_refused(tmp_path):
