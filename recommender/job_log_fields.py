@@ -27,9 +27,9 @@ SIZE_UNITS: Mapping[str, Sequence[str]] = {
 """What sizes may count, the most telling first, and the columns of each."""
 
 _ABSENT = frozenset({"", "-1", "unknown", "none", "n/a", "unlimited", "partition_limit", "invalid"})
-_SLURM_TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
-_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
-_TYPED_GPUS = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d+)")
+_SLURM_TIME = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})(?:\.\d+)?")
+_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d{1,9})")
+_TYPED_GPUS = re.compile(r"(?:^|,)gres/gpu:[^=,]+=(\d{1,9})")
 _SWF_CANCELLED = "5"
 
 
