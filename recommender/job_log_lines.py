@@ -70,7 +70,7 @@ def _table_rows(lines: TextIO, delimiter: str, path: Path) -> Iterator[tuple[int
     else:
         reader = csv.reader(lines, strict=True)
     try:
-        header = [name.strip().lower() for name in next(row for row in reader if _holds_something(row))]
+        header = [name.strip().lower() for name in next(filter(_holds_something, reader), [])]
         _check_header(header, path)
         for fields in reader:
             if not _holds_something(fields):

@@ -40,6 +40,8 @@ def read(payload: bytes) -> None:
 
 @given(st.binary(max_size=200))
 @example(b"\x1f\x8b")
+@example(b"|")
+@example(b",")
 @example(gzip.compress(WHOLE[0])[:-9])
 def test_any_bytes(payload: bytes) -> None:
     read(payload)
