@@ -6,10 +6,15 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+from advisor.units import format_bytes
+
 QUERY = "name,memory.total,memory.used,utilization.gpu"
 STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"
 TIMEOUT_S = 10.0
 MIB = 2**20
+# A desktop's own windows take a few per cent.
+BUSY_UTILIZATION = 0.15
+BUSY_MEMORY_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +26,18 @@ class Device:
     used_bytes: int | None
     utilization: float | None
 
+    @property
+    def is_working(self) -> bool:
+        """Whether its SMs are busy with what others run."""
+        return self.utilization is not None and self.utilization > BUSY_UTILIZATION
+
+    @property
+    def is_occupied(self) -> bool:
+        """Whether others hold much of its memory."""
+        if self.used_bytes is None or not self.memory_bytes:
+            return False
+        return self.used_bytes > BUSY_MEMORY_SHARE * self.memory_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceState:
@@ -30,6 +47,16 @@ class DeviceState:
     sm_clock_hz: float | None
     max_sm_clock_hz: float | None
     power_limit_w: float | None
+
+
+def why_in_use(index: int, device: Device) -> str | None:
+    """In words what others do on a card; None if it is free, or nobody knows."""
+    if device.is_working:
+        return f"GPU {index} is in use: {100 * (device.utilization or 0):.0f} % busy"
+    if device.is_occupied:
+        used, total = format_bytes(device.used_bytes or 0), format_bytes(device.memory_bytes or 0)
+        return f"GPU {index} is in use: {used} of its {total} are taken"
+    return None
 
 
 def detect_devices() -> tuple[Device, ...]:

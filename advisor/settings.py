@@ -22,7 +22,8 @@ def _duration(value: Any) -> Any:
 # Seconds inside, a text with a unit in files.
 Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
-UsdPerH = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+UsdPerH = Usd
 Count = Annotated[int, Field(ge=1, le=4096)]
 Gigabytes = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
@@ -59,6 +60,9 @@ class LocalSettings(_Section):
     usd_per_gpu_h: UsdPerH | None = Field(
         None, description="electricity and amortisation of one GPU for an hour"
     )
+    usd_per_kwh: Usd | None = Field(
+        None, description="price of electricity: costs a GPU at its TDP where usd_per_gpu_h is not set"
+    )
 
 
 class ClusterSettings(_Section):
@@ -70,6 +74,13 @@ class ClusterSettings(_Section):
     usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
     wait_p50: Duration | None = Field(None, description="median time in the queue")
     wait_p90: Duration | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
+    wait_log: Path | None = Field(
+        None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
+    )
+    queue: str | None = Field(None, min_length=1, description="queue or partition of the log it will wait in")
+    walltime: PositiveDuration | None = Field(
+        None, description="run time it will ask the scheduler for; null: unknown"
+    )
 
 
 class CloudSettings(_Section):

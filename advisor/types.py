@@ -392,6 +392,7 @@ class Plan:
         egress_usd: what bringing the result home costs; None if the rate is unknown.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
+        notes: in words, what else to know of the place, such as who uses it.
     """
 
     id: str
@@ -410,6 +411,7 @@ class Plan:
     storage_usd_per_h: float | None = 0.0
     egress_usd: float | None = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from advisor.errors import InputError, NoOfferError
-from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
+from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Tier, Trace
 from recommender.choose import Nearest, choose, nearest
 from recommender.draws import make_draws
 from recommender.evaluate import evaluate
@@ -112,9 +112,12 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
             f"disks or data transfer are not counted for {len(uncounted)} of {len(options)} options, whose"
             " regions have no known rate (see their notes), which flatters them"
         )
-    queued = sorted({o.plan.provider for o in options if o.plan.offer is None and o.plan.wait_s is None})
+    own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
+    if any(plan.tier is Tier.LOCAL for plan in own):
+        warnings.append("GPUs of this machine are in use: the wait until they are free counts as 0")
+    queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
     if queued:
         warnings.append(
-            f"no wait is configured for {', '.join(queued)} (wait_p50 and wait_p90): counted as 0"
+            f"no wait is configured for {', '.join(queued)} (wait_p50, wait_p90 or wait_log): counted as 0"
         )
     return tuple(warnings)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 from advisor.pricing.storage import Rate
@@ -13,12 +13,23 @@ from recommender.extras import CloudTerms, Extras, extras_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedWait:
+    """A wait that a job log tells, and in words what it rests on."""
+
+    wait_s: Quantiles
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """GPUs the user has: this machine, or a node type of the organisation's cluster.
 
     Attributes:
         usd_per_gpu_h: internal cost; None if nobody configured one.
+        cost_source: in words, what that cost was made of; None if somebody configured it.
         wait_s: None if nobody configured or measured it.
+        waits: by number of GPUs, where a log tells it; goes before ``wait_s``.
+        in_use: in words, one for each GPU that others work on.
     """
 
     tier: Tier
@@ -27,11 +38,28 @@ class Machine:
     num_gpus: int
     usd_per_gpu_h: float | None
     wait_s: Quantiles | None
+    cost_source: str | None = None
+    waits: Mapping[int, LoggedWait] = field(default_factory=dict)
+    in_use: tuple[str, ...] = ()
+
+    @property
+    def num_free(self) -> int:
+        """GPUs that nobody works on."""
+        return self.num_gpus - len(self.in_use)
 
 
-def plans_of_machine(machine: Machine) -> list[Plan]:
-    """One plan for each useful count: powers of two, and all GPUs."""
-    return [_machine_plan(machine, count) for count in useful_counts(machine.num_gpus)]
+def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[Plan]:
+    """One plan for each useful count of free GPUs: powers of two, and all.
+
+    Where none is free there is nothing to prefer: any may be waited for.
+
+    Args:
+        machine: with the GPUs that others work on.
+        asked: counts the user named: those of all its GPUs are planned though some are in use.
+    """
+    counts = set(useful_counts(machine.num_free or machine.num_gpus))
+    counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
+    return [_machine_plan(machine, count) for count in sorted(counts)]
 
 
 def useful_counts(num_gpus: int) -> list[int]:
@@ -48,6 +76,11 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
     local = machine.tier is Tier.LOCAL
     place = "local" if local else f"cluster/{machine.name}"
     rate = machine.usd_per_gpu_h
+    logged = machine.waits.get(num_gpus)
+    # Nobody knows when the others will be done.
+    is_free = num_gpus <= machine.num_free
+    wait_s = machine.wait_s if logged is None else logged.wait_s
+    no_wait = Quantiles(p50=0.0, p90=0.0) if is_free else None
     return Plan(
         id=f"{place}/{num_gpus}x{machine.gpu}",
         tier=machine.tier,
@@ -57,9 +90,11 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
         num_nodes=1,
         offer=None,
         usd_per_h=None if rate is None else rate * num_gpus,
-        wait_s=Quantiles(p50=0.0, p90=0.0) if local else machine.wait_s,
+        wait_s=no_wait if local else wait_s,
         startup_s=0.0,
         minimum_billed_s=0.0,
+        rates={} if machine.cost_source is None else {"training": machine.cost_source},
+        notes=(*machine.in_use, *(logged.notes if logged is not None else ())),
     )
 
 

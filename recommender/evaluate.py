@@ -191,6 +191,7 @@ def _reasons(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace
     if plan.usd_per_h is None:
         yield "cost unknown: nobody configured an hourly cost, so it counts as $0.00"
     yield from _not_counted(plan)
+    yield from plan.notes
     if plan.wait_s is None:
         yield "wait unknown: nobody configured or measured it, so it counts as 0"
 

@@ -42,7 +42,18 @@ def test_links_and_paths_exist(page: Path) -> None:
 
 def test_every_command_and_setting_is_documented() -> None:
     commands = (ROOT / "docs" / "commands.md").read_text()
-    names = ("recommend", "profile", "predict", "gpus", "prices", "measure", "calibrate", "doctor", "init")
+    names = (
+        "recommend",
+        "profile",
+        "predict",
+        "gpus",
+        "prices",
+        "measure",
+        "calibrate",
+        "doctor",
+        "init",
+        "queue check",
+    )
     for command in (*names, "config show"):
         assert f"## advisor {command}\n" in commands
     settings = (ROOT / "docs" / "settings.md").read_text()

@@ -17,6 +17,7 @@ from advisor.cli import (
     predict,
     prices,
     profile,
+    queue,
     recommend,
 )
 from advisor.cli.common import ScriptCommand
@@ -58,6 +59,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)
 app.command("init")(config.init)
 app.add_typer(prices.app, name="prices")
+app.add_typer(queue.app, name="queue")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(policy.app, name="policy")
 app.add_typer(config.app, name="config")

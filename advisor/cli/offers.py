@@ -1,4 +1,4 @@
-"""Settings and flags -> a query of offers, and machines -> what the recommender takes."""
+"""Settings and flags -> a query of offers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import note, warn
+from advisor.cli.common import note
 from advisor.cli.live import now
-from advisor.errors import ConfigError, InputError, UnknownGpuError, did_you_mean
-from advisor.types import GpuSpec, Quantiles, Tier
+from advisor.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from advisor.config import Config
     from advisor.pricing import Answer, Offers
-    from advisor.settings import ClusterSettings, Settings
-    from recommender.candidates import Machine
 
 ANY = "*"
 
@@ -97,73 +94,3 @@ def _check_providers(providers: Sequence[str], answers: Sequence[Answer]) -> Non
             raise InputError(
                 f"there are no prices of provider {provider!r}.{hint} Known are {', '.join(known)}."
             )
-
-
-def own_machines(settings: Settings) -> list[Machine]:
-    """This machine's GPUs and the clusters of the settings.
-
-    Raises:
-        UnknownGpuError: a configured GPU is not in the catalog, or is a family.
-        ConfigError: a cluster names one GPU twice, or half a wait.
-    """
-    clusters = [_cluster(cluster) for cluster in settings.clusters]
-    keys = [(machine.name, machine.gpu) for machine in clusters]
-    for name, gpu in keys:
-        if keys.count((name, gpu)) > 1:
-            raise ConfigError(f"cluster {name!r} has {gpu} twice: give each node type its own name.")
-    return [*_local(settings), *clusters]
-
-
-def _local(settings: Settings) -> list[Machine]:
-    from advisor.devices import detect_devices
-    from advisor.gpus import resolve_gpu
-    from recommender.candidates import Machine
-
-    local = settings.local
-    if local.gpu is not None:
-        names = [local.gpu] * local.num_gpus
-    else:
-        names = [device.name for device in detect_devices()]
-    if not names:
-        note("this machine has no GPU, so there is no local option (--local-gpu NAME adds one)")
-    specs: dict[str, tuple[GpuSpec, int]] = {}
-    for name in names:
-        try:
-            spec = resolve_gpu(name)
-        except UnknownGpuError:
-            if local.gpu is not None:
-                raise
-            hint = "--local-gpu NAME names one like it"
-            warn([f"the catalog has no {name!r}, so this GPU is left out; {hint}"])
-            continue
-        specs[spec.name] = (spec, specs.get(spec.name, (spec, 0))[1] + 1)
-    return [
-        Machine(
-            tier=Tier.LOCAL,
-            name="local",
-            gpu=spec.name,
-            num_gpus=count,
-            usd_per_gpu_h=local.usd_per_gpu_h,
-            wait_s=Quantiles(p50=0.0, p90=0.0),
-        )
-        for spec, count in specs.values()
-    ]
-
-
-def _cluster(cluster: ClusterSettings) -> Machine:
-    from advisor.gpus import resolve_gpu
-    from recommender.candidates import Machine
-
-    p50, p90 = cluster.wait_p50, cluster.wait_p90
-    if p50 is not None and p90 is not None and p90 < p50:
-        raise ConfigError(f"cluster {cluster.name!r}: wait_p90 must not be below wait_p50.")
-    if (p50 is None) != (p90 is None):
-        raise ConfigError(f"cluster {cluster.name!r}: give both wait_p50 and wait_p90, or neither.")
-    return Machine(
-        tier=Tier.CLUSTER,
-        name=cluster.name,
-        gpu=resolve_gpu(cluster.gpu).name,
-        num_gpus=cluster.num_gpus,
-        usd_per_gpu_h=cluster.usd_per_gpu_h,
-        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
-    )

@@ -166,7 +166,8 @@ def _deadline_s(text: str | None) -> float | None:
 
 
 def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[list[Plan], tuple[str, ...]]:
-    from advisor.cli.offers import is_wanted, own_machines, wanted_counts
+    from advisor.cli.offers import is_wanted, wanted_counts
+    from advisor.cli.own_machines import own_machines
     from advisor.errors import InputError
     from advisor.gpus import load_gpus
     from recommender.candidates import plans_of_machine
@@ -179,7 +180,7 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
     own = [
         plan
         for machine in own_machines(config.settings)
-        for plan in plans_of_machine(machine)
+        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
     gpus = load_gpus()

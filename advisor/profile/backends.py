@@ -9,9 +9,6 @@ from advisor.errors import GpuUnusableError, InputError
 from advisor.units import format_bytes
 
 BACKENDS = ("auto", "cuda", "fake", "cpu")
-# A desktop's own windows take a few per cent.
-BUSY_UTILIZATION = 0.15
-BUSY_MEMORY_SHARE = 0.2
 
 
 def check_backend(backend: str, environment: Mapping[str, str]) -> None:
@@ -61,13 +58,11 @@ def visible_devices(backend: str, environment: Mapping[str, str]) -> dict[str, s
 
 def why_busy(device: Device) -> str | None:
     """In words what others do on the GPU; None if it is free, or nobody knows."""
-    if device.utilization is not None and device.utilization > BUSY_UTILIZATION:
-        return f"the {device.name} is busy ({device.utilization:.0%} utilized)"
-    if device.used_bytes is None or not device.memory_bytes:
+    if device.is_working:
+        return f"the {device.name} is busy ({device.utilization or 0:.0%} utilized)"
+    if not device.is_occupied:
         return None
-    if device.used_bytes <= BUSY_MEMORY_SHARE * device.memory_bytes:
-        return None
-    used, total = format_bytes(device.used_bytes), format_bytes(device.memory_bytes)
+    used, total = format_bytes(device.used_bytes or 0), format_bytes(device.memory_bytes or 0)
     return f"others use {used} of the {total} of the {device.name}"
 
 

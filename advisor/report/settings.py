@@ -126,6 +126,6 @@ def _example_entry(section: str) -> list[str]:
     values = _EXAMPLES[section]
     fields = LIST_SECTIONS[section].model_fields.items()
     return [
-        f"#   {'  ' if i else '- '}{name}: {values[name]}  # {field.description}"
+        f"#   {'  ' if i else '- '}{name}: {values.get(name, 'null')}  # {field.description}"
         for i, (name, field) in enumerate(fields)
     ]

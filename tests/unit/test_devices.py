@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from advisor.devices import MIB, detect_device, detect_devices, device_state, parse_devices
+from advisor.devices import (
+    MIB,
+    Device,
+    detect_device,
+    detect_devices,
+    device_state,
+    parse_devices,
+    why_in_use,
+)
 from advisor.gpus import resolve_gpu
 
 
@@ -65,6 +73,34 @@ def test_a_name_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fake_program(tmp_path, body)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert detect_device("GPU-8932f937") is None
+
+
+# --- Who uses it -----------------------------------------------------------------------------------
+
+
+def device(used_mib: float | None, utilization: float | None, total_mib: int | None = 81920) -> Device:
+    return Device(
+        name="NVIDIA A100-SXM4-80GB",
+        memory_bytes=None if total_mib is None else total_mib * MIB,
+        used_bytes=None if used_mib is None else round(used_mib * MIB),
+        utilization=utilization,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (device(0, 0.92), "GPU 1 is in use: 92 % busy"),
+        (device(70000, 0.16), "GPU 1 is in use: 16 % busy"),
+        (device(40960, 0.0), "GPU 1 is in use: 40 GiB of its 80 GiB are taken"),
+        (device(40960, None), "GPU 1 is in use: 40 GiB of its 80 GiB are taken"),
+        (device(16384, 0.15), None),
+        (device(None, None), None),
+        (device(99, None, total_mib=None), None),
+    ],
+)
+def test_a_card_that_others_use_says_what_for(found: Device, reason: str | None) -> None:
+    assert why_in_use(1, found) == reason
 
 
 # --- What times depend on ------------------------------------------------------------------------

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from advisor import devices, pricing
+from advisor import pricing
 from advisor.cli import live
-from advisor.cli.offers import is_wanted, own_machines, query_offers, wanted_counts
+from advisor.cli.offers import is_wanted, query_offers, wanted_counts
 from advisor.config import Config
-from advisor.devices import Device
-from advisor.errors import ConfigError, InputError, UnknownGpuError
+from advisor.errors import InputError
 from advisor.pricing import Answer, OfferQuery, Offers
-from advisor.settings import ClusterSettings, Settings
-from advisor.types import Market, Quantiles, Tier
+from advisor.settings import Settings
+from advisor.types import Market
 from tests.builders import make_offer
 
 DAY_S = 86400.0
@@ -24,18 +23,6 @@ DAY_S = 86400.0
 
 def config(**sections: Any) -> Config:
     return Config(settings=Settings(**sections), origins={}, warnings=())
-
-
-def card(name: str) -> Device:
-    return Device(name=name, memory_bytes=None, used_bytes=None, utilization=None)
-
-
-@pytest.fixture
-def cards(monkeypatch) -> list[Device]:
-    """What nvidia-smi says; empty unless filled."""
-    found: list[Device] = []
-    monkeypatch.setattr(devices, "detect_devices", lambda: tuple(found))
-    return found
 
 
 @pytest.fixture
@@ -140,81 +127,3 @@ def test_a_family_is_said_aloud(capsys):
 )
 def test_nothing_asked_for_means_any(wanted, gpu, count, expected):
     assert is_wanted(wanted, gpu, count) is expected
-
-
-# --- Own machines -----------------------------------------------------------------------------------
-
-
-def test_without_a_gpu_there_is_no_local_option(cards, capsys):
-    assert own_machines(Settings()) == []
-    assert "--local-gpu" in capsys.readouterr().err
-
-
-def test_equal_cards_are_one_machine_and_others_another(cards, capsys):
-    cards += [card("Tesla T4"), card("NVIDIA L4"), card("Tesla T4")]
-    machines = own_machines(Settings(local={"usd_per_gpu_h": 0.25}))
-    assert [(machine.gpu, machine.num_gpus) for machine in machines] == [("T4", 2), ("L4", 1)]
-    for machine in machines:
-        assert (machine.tier, machine.name, machine.usd_per_gpu_h) == (Tier.LOCAL, "local", 0.25)
-        assert machine.wait_s == Quantiles(p50=0.0, p90=0.0)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_card_that_nobody_knows_is_left_out_and_told(cards, capsys):
-    cards += [card("Voodoo 5"), card("Tesla T4")]
-    assert [machine.gpu for machine in own_machines(Settings())] == ["T4"]
-    said = capsys.readouterr().err
-    assert "warning" in said
-    assert "'Voodoo 5'" in said
-
-
-def test_the_named_gpu_wins_over_the_cards(cards):
-    cards += [card("Tesla T4")]
-    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}))
-    assert (machine.gpu, machine.num_gpus, machine.usd_per_gpu_h) == ("L4", 3, None)
-
-
-def test_a_named_gpu_that_nobody_knows_is_refused(cards):
-    with pytest.raises(UnknownGpuError, match="Voodoo"):
-        own_machines(Settings(local={"gpu": "Voodoo 5"}))
-
-
-def cluster(**changes: Any) -> ClusterSettings:
-    return ClusterSettings(**({"name": "lab", "gpu": "Tesla T4", "num_gpus": 4} | changes))
-
-
-def test_clusters_come_after_this_machine(cards):
-    cards += [card("NVIDIA L4")]
-    settings = Settings(clusters=(cluster(usd_per_gpu_h=0.5, wait_p50="1h", wait_p90="2h"),))
-    local, lab = own_machines(settings)
-    assert (local.tier, lab.tier) == (Tier.LOCAL, Tier.CLUSTER)
-    assert (lab.name, lab.gpu, lab.num_gpus, lab.usd_per_gpu_h) == ("lab", "T4", 4, 0.5)
-    assert lab.wait_s == Quantiles(p50=3600.0, p90=7200.0)
-
-
-@pytest.mark.parametrize(
-    ("waits", "expected"),
-    [
-        ({}, None),
-        ({"wait_p50": "0s", "wait_p90": "0s"}, Quantiles(p50=0.0, p90=0.0)),
-        ({"wait_p50": "1h", "wait_p90": "1h"}, Quantiles(p50=3600.0, p90=3600.0)),
-    ],
-)
-def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
-    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)))
-    assert machine.wait_s == expected
-    assert machine.usd_per_gpu_h is None
-
-
-@pytest.mark.parametrize(
-    ("waits", "words"),
-    [
-        ({"wait_p50": "2h", "wait_p90": "1h"}, "below"),
-        ({"wait_p50": "2h"}, "both"),
-        ({"wait_p90": "2h"}, "both"),
-        ({"wait_p50": "0s"}, "both"),
-    ],
-)
-def test_waits_that_make_no_sense_are_refused(cards, waits, words):
-    with pytest.raises(ConfigError, match=f"'lab'.*{words}"):
-        own_machines(Settings(clusters=(cluster(**waits),)))

@@ -12,6 +12,7 @@ from advisor.pricing.places import cheapest_places
 from advisor.pricing.storage import Rate, RateKind
 from advisor.types import Market, Plan, Quantiles, Tier
 from recommender.candidates import (
+    LoggedWait,
     Machine,
     cheapest_plans,
     plans_of_machine,
@@ -84,6 +85,44 @@ def test_this_machine_never_waits() -> None:
     plan = plans_of_machine(make_machine(tier=Tier.LOCAL, name="desk", wait_s=None, num_gpus=1))[0]
     assert plan.wait_s == Quantiles(p50=0.0, p90=0.0)
     assert (plan.id, plan.provider) == ("local/1xX", "local")
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "num_busy", "counts"),
+    [
+        (1, 0, [1]), (1, 1, [1]), (2, 1, [1]), (2, 2, [1, 2]), (4, 1, [1, 2, 3]), (8, 1, [1, 2, 4, 7]),
+        (8, 6, [1, 2]), (4, 4, [1, 2, 4]),
+    ],
+)  # fmt: skip
+def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[int]) -> None:
+    busy = tuple(f"GPU {i} is in use" for i in range(num_busy))
+    plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
+    assert [plan.num_gpus for plan in plans] == counts
+    none = Quantiles(p50=0.0, p90=0.0)
+    for plan in plans:
+        assert plan.notes == busy
+        assert plan.wait_s == (none if plan.num_gpus <= num_gpus - num_busy else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
+)
+def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked: set[int], counts: list[int]) -> None:
+    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=("GPU 1 is in use",))
+    assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
+
+
+def test_a_logged_wait_goes_before_a_configured_one() -> None:
+    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=("wait from a log",))
+    one, two, _ = plans_of_machine(make_machine(waits={2: logged}))
+    assert (one.wait_s, one.notes) == (WAIT, ())
+    assert (two.wait_s, two.notes) == (logged.wait_s, logged.notes)
+
+
+def test_what_a_cost_was_made_of_is_told() -> None:
+    (plan,) = plans_of_machine(make_machine(num_gpus=1, cost_source="electricity"))
+    assert plan.rates == {"training": "electricity"}
+    assert plans_of_machine(make_machine())[0].rates == {}
 
 
 def test_two_clusters_with_the_same_gpu_have_distinct_ids() -> None:

@@ -167,6 +167,10 @@ def test_what_has_no_rate_is_told_and_counts_as_nothing() -> None:
     assert "not counted" not in words(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
 
 
+def test_notes_on_the_place_are_among_the_reasons() -> None:
+    assert "GPU 1 is in use" in option_of(make_plan(notes=("GPU 1 is in use",))).reasons
+
+
 def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
     # 1 h of work in two halves with a minute's checkpoint after each.
     plan = make_plan("X", 6.0, market=Market.SPOT)

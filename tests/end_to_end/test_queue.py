@@ -1,0 +1,151 @@
+"""``advisor queue`` as a person types it, and a cluster's log in the answer of ``recommend``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.trace_io import write_trace
+from tests.builders import make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.jobs import csv_of, make_job, sacct_of
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A folder with two logs of 600 jobs: one GPU waits a minute, four wait three hours."""
+    jobs = [
+        make_job(20 * i, size=size, wait_s=wait_s)
+        for i in range(300)
+        for size, wait_s in ((1, 60.0), (4, 3 * HOUR_S))
+    ]
+    shell = Shell(folder=tmp_path)
+    shell.write("jobs.csv", csv_of(jobs))
+    shell.write("sacct.txt", sacct_of(jobs))
+    return shell
+
+
+def test_check_has_the_fields_of_the_contract(shell: Shell) -> None:
+    document = shell.run("queue", "check", "jobs.csv", "--json").document
+    assert set(document) == {
+        "schema_version", "jobs", "jobs_checked", "coverage", "pinball", "uncorrected_coverage",
+        "uncorrected_pinball", "baseline_coverage", "baseline_pinball",
+    }  # fmt: skip
+    assert (document["jobs"], document["jobs_checked"]) == (600, 180)
+    for name in ("coverage", "pinball", "baseline_coverage", "baseline_pinball"):
+        assert set(document[name]) == {"p50", "p90"}
+    assert document["pinball"]["p90"] < document["baseline_pinball"]["p90"] / 2
+    assert shell.run("queue", "check", "jobs.csv", "--format", "json").document == document
+
+
+def test_check_as_a_table(shell: Shell) -> None:
+    out = shell.run("queue", "check", "jobs.csv").out
+    assert "of all jobs" in out
+    assert "180 of 600 jobs checked" in out
+
+
+def test_fit_then_show(shell: Shell) -> None:
+    fitted = shell.run("queue", "fit", "jobs.csv", "--out", "waits.json")
+    assert fitted.code == 0
+    assert "wrote 'waits.json'" in fitted.err
+    assert "4..7" in fitted.out
+    asked = ("--gpus", "4", "--walltime", "1h", "--queue", "gpu")
+    shown = shell.run("queue", "show", "waits.json", *asked, "--json")
+    assert shown.err == ""
+    document = shown.document
+    assert document["wait_s"]["p50"] == pytest.approx(3 * HOUR_S, rel=0.2)
+    assert document["based_on"] == {"size": "4..7", "walltime": "<=1h", "queue": "gpu"}
+    assert (document["jobs"], document["size_unit"], document["warnings"]) == (300, "gpus", [])
+    assert "300 jobs of 4..7 gpus" in shell.run("queue", "show", "waits.json", *asked).out
+
+
+@pytest.mark.parametrize("log", ["jobs.csv", "sacct.txt"])
+def test_show_takes_a_log_too(shell: Shell, log: str) -> None:
+    shell.run("queue", "fit", "jobs.csv", "--out", "waits.json")
+    asked = ("--gpus", "1", "--walltime", "00:30:00", "--json")
+    assert shell.run("queue", "show", log, *asked).document == shell.run(
+        "queue", "show", "waits.json", *asked
+    ).document  # fmt: skip
+
+
+def test_show_without_a_job_shows_all_kinds(shell: Shell) -> None:
+    assert shell.run("queue", "show", "jobs.csv").out == shell.run("queue", "fit", "jobs.csv").out
+
+
+def test_a_rare_size_is_warned_of(shell: Shell) -> None:
+    answer = shell.run("queue", "show", "jobs.csv", "--gpus", "64", "--json")
+    assert "warning: the log has fewer than 40 jobs of this size" in answer.err
+    assert len(answer.document["warnings"]) == 1
+
+
+def test_what_is_left_out_is_said(shell: Shell) -> None:
+    path = shell.folder / "jobs.csv"
+    path.write_text(path.read_text() + "100,,1,60,gpu\n200,100,1,60,gpu\n")
+    said = shell.run("queue", "check", "jobs.csv").err
+    assert "1 jobs left out: never started" in said
+    assert "1 jobs left out: started before the submission" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "none.csv"), "cannot read 'none.csv'"),
+        (("fit", "bad.csv"), "line 2: start 'soon' is no time"),
+        (("show", "jobs.csv", "--gpus", "1", "--queue", "gpus"), "Did you mean 'gpu'?"),
+        (("show", "jobs.csv", "--gpus", "1", "--walltime", "long"), "--walltime: 'long' is not a duration"),
+        (("show", "jobs.csv", "--walltime", "1h"), "give its --gpus N"),
+        (("fit", "jobs.csv", "--out", "none/waits.json"), "cannot write 'none/waits.json'"),
+    ],
+)
+def test_wrong_questions_are_refused_in_words(shell: Shell, arguments: tuple[str, ...], words: str) -> None:
+    shell.write("bad.csv", "submit,start,gpus\n0,soon,1\n")
+    assert_plain_error(shell.run("queue", *arguments), 2, words)
+
+
+def test_recommend_takes_the_wait_from_the_log(shell: Shell) -> None:
+    write_trace(make_trace(), shell.folder / "t.json.gz")
+    shell.write(
+        ".advisor.yaml",
+        "clusters:\n- {name: lab, gpu: V100-PCIE-32GB, num_gpus: 4, usd_per_gpu_h: 0.5, wait_log: jobs.csv}\n"
+        "local: {gpu: T4, usd_per_kwh: 0.3}\nprices: {offline: true}\n",
+    )
+    answer = shell.run("recommend", "t.json.gz", "--iterations", "5000", "--json")
+    by_id = {option["id"]: option for option in answer.document["options"]}
+    one, four = (by_id[f"cluster/lab/{count}xV100-PCIE-32GB"] for count in (1, 4))
+    assert one["wait_s"]["p50"] < 300 < HOUR_S < four["wait_s"]["p50"]
+    assert "wait from 300 jobs of 4..7 gpus" in four["reasons"]
+    assert "no wait is configured for lab" not in answer.err
+    local = by_id["local/1xT4"]
+    assert local["usd_per_h"] == pytest.approx(0.021)
+    assert "70 W a GPU (its TDP) at 0.3 USD/kWh" in local["rates"]["training"]
+    explained = shell.run("recommend", "t.json.gz", "--iterations", "5000", "--explain", "local/1xT4").out
+    assert "electricity alone" in explained
+
+
+def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
+    write_trace(make_trace(), shell.folder / "t.json.gz")
+    program = shell.write("bin/nvidia-smi", '#!/bin/sh\nprintf "NVIDIA L4, 23034, 1, %s\\n" 0 92\n')
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    command = ("recommend", "t.json.gz", "--iterations", "5000", "--offline", "--json")
+
+    def local_options(*gpu: str) -> tuple[dict[int, Any], str]:
+        answer = shell.run(*command, *gpu, PATH=path)
+        found = (option for option in answer.document["options"] if option["tier"] == "local")
+        return {option["num_gpus"]: option for option in found}, answer.err
+
+    free, said = local_options()
+    assert list(free) == [1]
+    assert "GPU 1 is in use: 92 % busy" in free[1]["reasons"]
+    assert free[1]["wait_s"] == {"p50": 0, "p90": 0}
+    assert "are in use" not in said
+    both, said = local_options("--gpu", "L4:1..2")
+    assert sorted(both) == [1, 2]
+    assert both[2]["wait_s"] is None
+    assert "warning: GPUs of this machine are in use: the wait until they are free counts as 0" in said
+    assert "no wait is configured" not in said

@@ -1,0 +1,99 @@
+"""Waits as tables, in words and as JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.report.queue import basis, print_check, print_fit, print_wait
+from advisor.report.rows import Format
+from advisor.types import Quantiles
+from recommender.queue_check import QueueCheck, Score
+from recommender.queue_fit import WaitBin, WaitQuantiles
+from tests.unit.report.printed import read_json
+
+SCORE = Score(coverage=Quantiles(p50=0.512, p90=0.899), pinball=Quantiles(p50=0.244, p90=0.152))
+OTHER = Score(coverage=Quantiles(p50=0.4, p90=0.8), pinball=Quantiles(p50=1.0, p90=2.0))
+CHECK = QueueCheck(num_jobs=6203, num_checked=1861, foreseen=SCORE, uncorrected=OTHER, baseline=OTHER)
+ALIKE = WaitBin(size="4..7", walltime="<=12h", queue="gpu", num_jobs=1812, p50_s=90.0, p90_s=7200.0)
+ANYONE = WaitBin(size=None, walltime=None, queue=None, num_jobs=8000, p50_s=0.0, p90_s=60.0)
+
+
+def fitted(*bins: WaitBin) -> WaitQuantiles:
+    return WaitQuantiles(
+        size_unit="gpus",
+        num_jobs=9000,
+        left_out={"never started": 3},
+        queues=("gpu",),
+        first_submit_s=0.0,
+        last_submit_s=1e6,
+        offset_p50=0.0,
+        offset_p90=0.5,
+        bins=bins,
+    )
+
+
+@pytest.mark.parametrize(
+    ("alike", "words"),
+    [
+        (ALIKE, "1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu'"),
+        (ANYONE, "8,000 jobs of any kind"),
+    ],
+)
+def test_which_jobs_a_wait_is_from(alike: WaitBin, words: str) -> None:
+    assert basis(alike, "gpus") == words
+
+
+def test_a_wait_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    print_wait(ALIKE, "gpus", (), Format.TABLE)
+    assert capsys.readouterr().out == (
+        "half of the jobs wait up to 2 min, 9 of 10 within 2 h"
+        " (1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu')\n"
+    )
+
+
+def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_wait(ANYONE, "nodes", ("mind this",), Format.JSON)
+    document = read_json(capsys)
+    assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
+    assert document["based_on"] == {"size": None, "walltime": None, "queue": None}
+    assert (document["jobs"], document["size_unit"], document["warnings"]) == (8000, "nodes", ["mind this"])
+
+
+def test_a_wait_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    print_wait(ALIKE, "gpus", (), Format.CSV)
+    header, row = capsys.readouterr().out.splitlines()
+    assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
+    assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'
+
+
+def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fit(fitted(ANYONE, ALIKE), Format.MARKDOWN)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:] == [
+        "| any | any | any | 8,000 | 0 s | 1 min |",
+        "| 4..7 | <=12h | gpu | 1,812 | 2 min | 2.0 h |",
+    ]
+
+
+def test_a_fit_as_json_is_the_whole_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fit(fitted(ALIKE), Format.JSON)
+    document = read_json(capsys)
+    assert document["left_out"] == {"never started": 3}
+    assert document["bins"][0]["p90_s"] == 7200.0
+
+
+def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    print_check(CHECK, Format.CSV)
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert rows[0].endswith(",51.2%,89.9%,0.244,0.152")
+    assert rows[1].endswith(",40.0%,80.0%,1.000,2.000")
+    assert rows[2] == "of all jobs,40.0%,80.0%,1.000,2.000"
+
+
+def test_a_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_check(CHECK, Format.JSON)
+    document = read_json(capsys)
+    assert (document["jobs"], document["jobs_checked"]) == (6203, 1861)
+    assert document["coverage"] == {"p50": 0.512, "p90": 0.899}
+    assert document["pinball"] == {"p50": 0.244, "p90": 0.152}
+    assert document["baseline_pinball"] == {"p50": 1.0, "p90": 2.0}
