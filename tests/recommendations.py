@@ -1,4 +1,4 @@
-"""Recommendations made up for tests: as many options as wanted, of every kind, without predicting anything."""
+"""Recommendations made up for tests: as many options as wanted, of every kind, nothing predicted."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from advisor.report.options import (
     where,
 )
 from advisor.report.rows import Format
+from advisor.report.scatter import plot_options
 from advisor.types import Option, Recommendation, Trace
 from advisor.units import format_duration, format_usd
 
@@ -31,15 +32,18 @@ def show(
     output: Format,
     explained: str | None,
     top: int | None,
+    plot: bool = False,
 ) -> None:
     """Results to stdout, warnings to stderr.
 
     Raises:
-        InputError: ``explained`` names no option.
+        InputError: ``explained`` names no option, or a plot is wanted in another format.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
     if explained is not None and output in (Format.CSV, Format.MARKDOWN):
         raise InputError("--explain prints text, or JSON with --json: leave --format out.")
+    if plot and (explained is not None or output is not Format.TABLE):
+        raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
     if explained is not None:
         option = _find(recommendation, explained)
         as_json = output is Format.JSON
@@ -47,9 +51,12 @@ def show(
     elif output is Format.JSON:
         print(recommendation_json(recommendation, trace))
     else:
-        print_options(recommendation, output, top=top)
+        if plot:
+            plot_options(recommendation)
+        else:
+            print_options(recommendation, output, top=top)
         if output is Format.TABLE:
-            _print_words(recommendation, top)
+            _print_words(recommendation, None if plot else top)
     warn(recommendation.warnings)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))

@@ -87,6 +87,9 @@ def recommend(
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1)] = 15,
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
+    ] = False,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
@@ -141,6 +144,7 @@ def recommend(
         output=chosen_format(output, as_json),
         explained=explain,
         top=None if all_ else top,
+        plot=plot,
     )
 
 

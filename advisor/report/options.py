@@ -110,7 +110,6 @@ def _print_csv(recommendation: Recommendation) -> None:
 
 
 def _cells(number: int, option: Option, state: str) -> dict[str, str]:
-    plan = option.plan
     return {
         "Status": state,
         "#": str(number),
