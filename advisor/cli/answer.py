@@ -16,7 +16,7 @@ from advisor.report.options import (
     selection,
     where,
 )
-from advisor.report.rows import Format
+from advisor.report.rows import Format, console
 from advisor.report.scatter import plot_options
 from advisor.types import Option, Recommendation, Trace
 from advisor.units import format_duration, format_usd
@@ -46,8 +46,10 @@ def show(
         raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
     if explained is not None:
         option = _find(recommendation, explained)
-        as_json = output is Format.JSON
-        print(option_json(option, recommendation) if as_json else explain(option))
+        if output is Format.JSON:
+            print(option_json(option, recommendation))
+        else:
+            print(explain(option, recommendation, width=console().width))
     elif output is Format.JSON:
         print(recommendation_json(recommendation, trace))
     else:
