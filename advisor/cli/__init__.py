@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import calibrate, catalog, config, doctor, gpus, measure, predict, prices, profile, recommend
+from advisor.cli import (
+    calibrate,
+    catalog,
+    config,
+    doctor,
+    gpus,
+    measure,
+    predict,
+    prices,
+    profile,
+    recommend,
+    run,
+)
 from advisor.cli.common import ScriptCommand
 
 # Rich help pages would cost a third of the start-up time.
@@ -46,5 +58,6 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)
 app.command("init")(config.init)
 app.add_typer(prices.app, name="prices")
+app.add_typer(run.app, name="run")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")

@@ -33,6 +33,7 @@ def show(
     explained: str | None,
     top: int | None,
     plot: bool = False,
+    recorded_as: str | None = None,
 ) -> None:
     """Results to stdout, warnings to stderr.
 
@@ -51,7 +52,7 @@ def show(
         else:
             print(explain(option, recommendation, width=console().width))
     elif output is Format.JSON:
-        print(recommendation_json(recommendation, trace))
+        print(recommendation_json(recommendation, trace, recorded_as=recorded_as))
     else:
         if plot:
             plot_options(recommendation)

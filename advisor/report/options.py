@@ -147,7 +147,9 @@ def gpus(option: Option) -> str:
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
+def recommendation_json(
+    recommendation: Recommendation, trace: Trace, *, recorded_as: str | None = None
+) -> str:
     """``advisor recommend --format json``, see docs/json.md."""
     frontier = set(recommendation.frontier)
     return to_json(
@@ -159,6 +161,7 @@ def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
             "frontier": recommendation.frontier,
             "recommended": recommendation.recommended,
             "rule": recommendation.rule,
+            "recorded_as": recorded_as,
             "warnings": recommendation.warnings,
         }
     )
