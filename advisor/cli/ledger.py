@@ -14,7 +14,6 @@ from advisor.types import Market, Recommendation, Trace
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.store import Store
     from advisor.store.ledger import LedgerEntry, Run
 
 # Before the first GPU that trains anything; also keeps times within what databases hold.
@@ -59,9 +58,9 @@ def keep_run(config: Config, told: Told) -> tuple[Run, bool]:
         raise InputError("--id is empty: give a name, or leave it out.")
     given = Place(provider=told.provider, gpu=None, num_gpus=None, market=told.market)
     typed = place_of(config, told.plan, given, told.gpu)
+    advised = None if told.recommendation is None else _recommendation(config, told.recommendation)
+    run = _run(config, told, advised, typed, started_at, duration_s)
     with opened(config) as store:
-        advised = None if told.recommendation is None else _recommendation(store, told.recommendation)
-        run = _run(config, told, advised, typed, started_at, duration_s)
         before = find_run(store, run.id)
         if before not in (None, run):
             raise InputError(
@@ -111,15 +110,20 @@ def parse_time(flag: str, text: str) -> datetime:
     return moment
 
 
-def _recommendation(store: Store, wanted: str) -> LedgerEntry:
+def _recommendation(config: Config, wanted: str) -> LedgerEntry:
+    from advisor.store import open_store
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
-    entry = find_recommendation(store, wanted)
-    if entry is not None:
-        return entry
-    hint = did_you_mean(wanted, recommendation_ids(store))
+    ids: tuple[str, ...] = ()
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is not None:
+        with store:
+            entry = find_recommendation(store, wanted)
+            if entry is not None:
+                return entry
+            ids = recommendation_ids(store)
     raise InputError(
-        f"--recommendation: none with the id {wanted!r} is recorded in {store.place}.{hint}"
+        f"--recommendation: none with the id {wanted!r} is recorded.{did_you_mean(wanted, ids)}"
         " `advisor recommend --record` prints the id."
     )
 
@@ -144,8 +148,8 @@ def _run(
     return Run(
         id=told.run_id or new_id(),
         recommendation_id=advised.id if advised is not None else None,
-        project=told.project if told.project is not None else advised.project if advised is not None else "",
-        script=told.script if told.script is not None else advised.script if advised is not None else "",
+        project=_first(told.project, None if advised is None else advised.project),
+        script=_first(told.script, None if advised is None else advised.script),
         provider=provider,
         gpu=gpu,
         num_gpus=num_gpus,
@@ -155,6 +159,10 @@ def _run(
         cost_usd=told.cost_usd,
         note=told.note,
     )
+
+
+def _first(*texts: str | None) -> str:
+    return next((text for text in texts if text is not None), "")
 
 
 def _place_of_entry(entry: LedgerEntry) -> Place:

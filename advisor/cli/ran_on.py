@@ -100,9 +100,10 @@ def _place_of_id(config: Config, plan: str, *, is_gpu_told: bool) -> Place:
     if own is not None or len(parts) != 4 or not all(parts):
         raise InputError(f"--plan: {plan!r} is not the id of a plan: write {FORMS}.")
     provider, instance_type, _, market = parts
-    if market not in list(Market):
-        hint = did_you_mean(market, Market)
-        raise InputError(f"--plan: {market!r} is no market.{hint} There are {', '.join(Market)}.")
+    markets = [known.value for known in Market]
+    if market not in markets:
+        hint = did_you_mean(market, markets)
+        raise InputError(f"--plan: {market!r} is no market.{hint} There are {', '.join(markets)}.")
     found = None if is_gpu_told else _gpus_of(config, provider, instance_type)
     return Place(
         provider=provider,
