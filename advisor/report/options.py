@@ -74,14 +74,20 @@ def print_options(recommendation: Recommendation, output: Format, *, top: int | 
     if output is Format.CSV:
         _print_csv(recommendation)
         return
-    chosen = selection(recommendation, top)
-    states = [status(option, recommendation) for _, option in chosen]
-    cells = [_cells(number, option, state) for (number, option), state in zip(chosen, states, strict=True)]
+    cells = table_rows(recommendation, top)
     is_narrow = output is Format.TABLE and console().width < max(NARROW, _needed_width(cells))
     columns = NARROW_COLUMNS if is_narrow else COLUMNS
     rows = [[row[column] for column in columns] for row in cells]
-    styles = [_STYLES.get(state, "dim") for state in states]
+    styles = [_STYLES.get(row["Status"], "dim") for row in cells]
     print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=frozenset({"Where", STACKED}))
+
+
+def table_rows(recommendation: Recommendation, top: int | None) -> list[dict[str, str]]:
+    """The texts of each row of a table, by column."""
+    return [
+        _cells(number, option, status(option, recommendation))
+        for number, option in selection(recommendation, top)
+    ]
 
 
 def _needed_width(cells: Sequence[Mapping[str, str]]) -> int:
