@@ -13,7 +13,6 @@ from tests.recommendations import make_option, many_options
 from tests.test_imports import modules_after
 
 EVIL = "<script>alert('x')</script>&\"'"
-VOID: set[str] = set()
 
 
 class Page(HTMLParser):
