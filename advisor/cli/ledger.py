@@ -59,7 +59,14 @@ def keep_run(config: Config, told: Told) -> tuple[Run, bool]:
     given = Place(provider=told.provider, gpu=None, num_gpus=None, market=told.market)
     typed = place_of(config, told.plan, given, told.gpu)
     advised = None if told.recommendation is None else _recommendation(config, told.recommendation)
-    run = _run(config, told, advised, typed, started_at, duration_s)
+    run = _run(
+        told,
+        typed if advised is None else typed.or_else(_place_of_entry(advised)),
+        config,
+        advised=advised,
+        started_at=started_at,
+        duration_s=duration_s,
+    )
     with opened(config) as store:
         before = find_run(store, run.id)
         if before not in (None, run):
@@ -129,16 +136,16 @@ def _recommendation(config: Config, wanted: str) -> LedgerEntry:
 
 
 def _run(
-    config: Config,
     told: Told,
+    place: Place,
+    config: Config,
+    *,
     advised: LedgerEntry | None,
-    typed: Place,
     started_at: datetime,
     duration_s: float,
 ) -> Run:
     from advisor.store.ledger import Run, new_id
 
-    place = typed if advised is None else typed.or_else(_place_of_entry(advised))
     provider, gpu, num_gpus, market = place.complete(config)
     is_free = market is None and told.cost_usd == 0
     if not (is_free or 0 < told.cost_usd < math.inf):

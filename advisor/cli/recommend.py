@@ -162,7 +162,7 @@ def recommend(
         recorded_as=entry_id,
     )
     if entry_id is not None:
-        _record(config, recommendation, trace, entry_id, project, shown_as)
+        _record(config, recommendation, trace, entry_id=entry_id, project=project, output=shown_as)
 
 
 def _entry_id(config: Config, recommendation: Recommendation) -> str | None:
@@ -177,6 +177,7 @@ def _record(
     config: Config,
     recommendation: Recommendation,
     trace: Trace,
+    *,
     entry_id: str,
     project: str,
     output: Format,

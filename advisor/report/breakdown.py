@@ -47,7 +47,7 @@ def time(option: Option) -> Iterator[str]:
         **_TIME_NOTES,
         "total": _p90(total, format_duration),
     }
-    yield from _sum(parts, total.p50, notes, (unit, words), format_duration)
+    yield from _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_duration)
 
 
 def money(option: Option) -> Iterator[str]:
@@ -65,7 +65,7 @@ def money(option: Option) -> Iterator[str]:
     if math.isfinite(total.p50):
         parts = with_rest(parts, total.p50, unit, "rest")
     notes = _money_notes(option) | {"total": _p90(total, format_usd)}
-    yield from _sum(parts, total.p50, notes, (unit, words), format_usd)
+    yield from _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_usd)
 
 
 def _money_notes(option: Option) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> I
     unit, words = short_times(total_s)
     parts = with_rest(parts, total_s, unit, "rest")
     notes = {name: f"{seconds / total_s:.0%}" for name, seconds in parts.items()}
-    yield from _sum(parts, total_s, notes, (unit, words), format_duration, width=width)
+    yield from _sum(parts, total_s, notes, grid=(unit, words), in_words=format_duration, width=width)
 
 
 def _p90(quantiles: Quantiles, words: Callable[[float], str]) -> str:
@@ -127,9 +127,9 @@ def _sum(
     parts: Mapping[str, float],
     total: float,
     notes: Mapping[str, str],
+    *,
     grid: tuple[float, Words],
     in_words: Callable[[float], str],
-    *,
     width: int = 28,
 ) -> Iterator[str]:
     """A line a part and one of the total, to the right; what never ends is told in words."""

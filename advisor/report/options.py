@@ -21,10 +21,10 @@ RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
     "sharding": "another world",
+    "spot": "hopeless on spot",
     "software": "unsupported",
     "budget": "over budget",
     "deadline": "too late",
-    "spot": "hopeless",
 }
 _STYLES = {"recommended": "bold green", "frontier": "green", "": ""}
 
