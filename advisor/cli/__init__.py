@@ -13,6 +13,7 @@ from advisor.cli import (
     doctor,
     gpus,
     measure,
+    policy,
     predict,
     prices,
     profile,
@@ -60,4 +61,5 @@ app.command("init")(config.init)
 app.add_typer(prices.app, name="prices")
 app.add_typer(run.app, name="run")
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(policy.app, name="policy")
 app.add_typer(config.app, name="config")

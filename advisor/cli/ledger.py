@@ -56,8 +56,7 @@ def keep_run(config: Config, told: Told) -> tuple[Run, bool]:
     started_at, duration_s = _when(told)
     if told.run_id is not None and not told.run_id.strip():
         raise InputError("--id is empty: give a name, or leave it out.")
-    given = Place(provider=told.provider, gpu=None, num_gpus=None, market=told.market)
-    typed = place_of(config, told.plan, given, told.gpu)
+    typed = place_of(config, told.plan, provider=told.provider, gpu=told.gpu, market=told.market)
     advised = None if told.recommendation is None else _recommendation(config, told.recommendation)
     run = _run(
         told,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.errors import InputError, did_you_mean
+from advisor.errors import InputError
 from advisor.types import Market
 
 if TYPE_CHECKING:
     from advisor.config import Config
-
-FORMS = "PROVIDER/INSTANCE_TYPE/REGION_OR_ZONE/MARKET, local/NxGPU or cluster/NAME/NxGPU"
-_OWN = re.compile(r"(?:(local)|cluster/(.+))/(\d{1,4})x(.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,73 +54,24 @@ class Place:
         return self.provider, self.gpu, self.num_gpus or 1, self.market
 
 
-def place_of(config: Config, plan: str | None, given: Place, gpu: str | None) -> Place:
+def place_of(
+    config: Config, plan: str | None, *, provider: str | None, gpu: str | None, market: Market | None
+) -> Place:
     """What was typed, before what the id of a plan tells.
 
     Args:
-        config: where prices come from, which tell the GPUs of a cloud's machine.
-        plan: as ``advisor recommend`` prints it.
-        given: what was typed beside it.
+        config: what is a cluster of one's own.
+        plan: as ``advisor recommend`` prints it; a cloud's is looked up in the prices.
+        provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
+        market: None where it was not told.
 
     Raises:
-        InputError: the id has no such form, its machine is unknown, or a text means several numbers of GPUs.
+        InputError: the id has no such form, or a GPU with several numbers.
         UnknownGpuError: a name that no GPU has.
     """
-    if gpu is not None:
-        name, count = _counted(gpu)
-        given = Place(provider=given.provider, gpu=name, num_gpus=count, market=given.market)
-    return given if plan is None else given.or_else(_place_of_id(config, plan, is_gpu_told=gpu is not None))
+    from advisor.cli.plan_facts import given_facts
 
-
-def _counted(text: str) -> tuple[str, int]:
-    from advisor.gpus import parse_gpu_request, resolve_gpu
-
-    request = parse_gpu_request(text)
-    if len(request.counts) > 1:
-        raise InputError(f"--gpu: {text!r} means several numbers of GPUs: a run has one, such as L4:8.")
-    if len(request.gpus) > 1:
-        resolve_gpu(text.rpartition(":")[0] if request.counts else text)
-    return request.gpus[0].name, request.counts[0] if request.counts else 1
-
-
-def _place_of_id(config: Config, plan: str, *, is_gpu_told: bool) -> Place:
-    from advisor.gpus import resolve_gpu
-
-    own = _OWN.fullmatch(plan)
-    if own is not None and int(own[3]) > 0:
-        return Place(
-            provider=own[1] or own[2], gpu=resolve_gpu(own[4]).name, num_gpus=int(own[3]), market=None
-        )
-    parts = plan.split("/")
-    if own is not None or len(parts) != 4 or not all(parts):
-        raise InputError(f"--plan: {plan!r} is not the id of a plan: write {FORMS}.")
-    provider, instance_type, _, market = parts
-    markets = [known.value for known in Market]
-    if market not in markets:
-        hint = did_you_mean(market, markets)
-        raise InputError(f"--plan: {market!r} is no market.{hint} There are {', '.join(markets)}.")
-    found = None if is_gpu_told else _gpus_of(config, provider, instance_type)
-    return Place(
-        provider=provider,
-        gpu=found[0] if found is not None else None,
-        num_gpus=found[1] if found is not None else None,
-        market=Market(market),
-    )
-
-
-def _gpus_of(config: Config, provider: str, instance_type: str) -> tuple[str, int]:
-    """GPU and their number of a cloud's machine, whatever it costs and wherever it stands."""
-    from advisor.cli.live import current_answers
-    from advisor.pricing import OfferQuery
-
-    answers = current_answers(config, OfferQuery(providers=(provider,)), may_refresh=False)
-    offers = [offer for answer in answers for offer in answer.offers if offer.provider == provider]
-    for offer in offers:
-        if offer.instance_type == instance_type:
-            return offer.gpu, offer.num_gpus
-    hint = did_you_mean(instance_type, {offer.instance_type for offer in offers})
-    raise InputError(
-        f"--plan: no price of {provider} {instance_type} is known, which would tell its GPUs.{hint}"
-        " Give them with --gpu NAME:COUNT."
-    )
+    facts = given_facts(config, plan, gpu=gpu, spent_usd=None, provider=provider, market=market)
+    known = None if facts.market is None else Market(facts.market)
+    return Place(provider=facts.provider, gpu=facts.gpu, num_gpus=facts.num_gpus, market=known)
