@@ -162,6 +162,7 @@ class StoreSettings(_Section):
         None, description="such as postgresql://user@host/advisor; null: an SQLite file of this user"
     )
     retention: PositiveDuration = Field("400d", description="how long prices are remembered")  # type: ignore[assignment]
+    record: bool = Field(False, description="keep each recommendation, to set beside what really ran")
 
 
 class Settings(_Section):

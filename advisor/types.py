@@ -255,6 +255,12 @@ class Trace:
     world_size: int | None = None
     is_sharded: bool = False
 
+    def _repr_html_(self) -> str:
+        """A table in a notebook; the renderer is imported when one asks."""
+        from advisor.report.html import trace_html
+
+        return trace_html(self)
+
 
 # --- What it would take elsewhere ------------------------------------------------------------------
 
@@ -476,3 +482,9 @@ class Recommendation:
     rule: str | None
     warnings: tuple[str, ...]
     what_ifs: tuple[Option, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook; the renderer is imported when one asks."""
+        from advisor.report.html import recommendation_html
+
+        return recommendation_html(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.report.options import recommendation_json
+from advisor.report.options import COLUMNS, recommendation_json
 from advisor.settings import setting_names
+from advisor.store.ledger import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "catalogs").glob("*.md")])
@@ -42,19 +44,9 @@ def test_links_and_paths_exist(page: Path) -> None:
 
 def test_every_command_and_setting_is_documented() -> None:
     commands = (ROOT / "docs" / "commands.md").read_text()
-    names = (
-        "recommend",
-        "profile",
-        "predict",
-        "gpus",
-        "prices",
-        "measure",
-        "calibrate",
-        "doctor",
-        "init",
-        "queue check",
-    )
-    for command in (*names, "config show"):
+    names = ("recommend", "profile", "predict", "gpus", "prices", "measure", "calibrate", "doctor", "init")
+    groups = ("queue check", "config show", "run record", "run list", "policy explain", "prices refresh")
+    for command in (*names, *groups):
         assert f"## advisor {command}\n" in commands
     settings = (ROOT / "docs" / "settings.md").read_text()
     assert all(f"`{name}`" in settings for name in setting_names())
@@ -67,6 +59,21 @@ def test_every_json_field_is_documented() -> None:
     assert recommendation_json.__doc__
     for field in OPTION_FIELDS:
         assert re.search(rf"\b{field}\b", page), field
+
+
+def test_every_field_of_a_run_is_documented() -> None:
+    page = (ROOT / "docs" / "json.md").read_text().partition("## advisor run")[2]
+    for field in (*(item.name for item in dataclasses.fields(Run)), "total_usd", "is_new"):
+        assert re.search(rf"\b{field}\b", page), field
+
+
+def test_the_guide_names_every_column_and_flag() -> None:
+    page = (ROOT / "docs" / "recommend.md").read_text()
+    for column in COLUMNS:
+        assert f"| {column} |" in page
+    for option in ("--explain", "--plot", "--top", "--all", "--confidence", "--record"):
+        assert option in page
+        assert option in (ROOT / "docs" / "commands.md").read_text()
 
 
 def test_decisions_are_numbered_and_short() -> None:

@@ -19,6 +19,7 @@ from advisor.cli import (
     profile,
     queue,
     recommend,
+    run,
 )
 from advisor.cli.common import ScriptCommand
 
@@ -60,6 +61,7 @@ app.command("doctor")(doctor.doctor)
 app.command("init")(config.init)
 app.add_typer(prices.app, name="prices")
 app.add_typer(queue.app, name="queue")
+app.add_typer(run.app, name="run")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(policy.app, name="policy")
 app.add_typer(config.app, name="config")

@@ -17,7 +17,8 @@ from advisor.report.options import (
     selection,
     where,
 )
-from advisor.report.rows import Format
+from advisor.report.rows import Format, console
+from advisor.report.scatter import plot_options
 from advisor.types import Option, Recommendation, Trace
 from advisor.units import format_duration, format_usd
 
@@ -33,6 +34,8 @@ def show(
     explained: str | None,
     top: int | None,
     what_if: Option | None = None,
+    plot: bool = False,
+    recorded_as: str | None = None,
 ) -> None:
     """Results to stdout, warnings to stderr.
 
@@ -43,23 +46,32 @@ def show(
         explained: an option's id or row number, to show it alone.
         top: rows to show, None for all.
         what_if: the best of a changed script, for one line of text.
+        plot: draw time over cost instead of the table.
+        recorded_as: id in the ledger, for JSON.
 
     Raises:
-        InputError: ``explained`` names no option.
+        InputError: ``explained`` names no option, or a plot is wanted in another format.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
     if explained is not None and output in (Format.CSV, Format.MARKDOWN):
         raise InputError("--explain prints text, or JSON with --json: leave --format out.")
+    if plot and (explained is not None or output is not Format.TABLE):
+        raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
     if explained is not None:
         option = _find(recommendation, explained)
-        as_json = output is Format.JSON
-        print(option_json(option, recommendation) if as_json else explain(option))
+        if output is Format.JSON:
+            print(option_json(option, recommendation))
+        else:
+            print(explain(option, recommendation, width=console().width))
     elif output is Format.JSON:
-        print(recommendation_json(recommendation, trace))
+        print(recommendation_json(recommendation, trace, recorded_as=recorded_as))
     else:
-        print_options(recommendation, output, top=top)
+        if plot:
+            plot_options(recommendation)
+        else:
+            print_options(recommendation, output, top=top)
         if output is Format.TABLE:
-            _print_words(recommendation, top)
+            _print_words(recommendation, None if plot else top)
             _print_what_if(recommendation, what_if)
     warn(recommendation.warnings)
     if recommendation.recommended is None:

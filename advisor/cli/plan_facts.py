@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from recommender.policy import Facts
 
 _FORMS = "PROVIDER/INSTANCE_TYPE/REGION_OR_ZONE/MARKET, local/NxGPU or cluster/NAME/NxGPU"
-_COUNTED_GPU = re.compile(r"(\d{1,4})x(.+)")
+_COUNTED_GPU = re.compile(r"([1-9]\d{0,3})x(.+)")
 
 
 def given_facts(

@@ -94,6 +94,20 @@ def recommend(
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1)] = 15,
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
+    ] = False,
+    record: Annotated[
+        bool | None,
+        typer.Option(
+            "--record/--no-record",
+            help="Keep what is recommended in the database, and print its id.",
+            show_default=False,
+        ),
+    ] = None,
+    project: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose budget it is, for --record.", show_default=False)
+    ] = "",
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
@@ -141,18 +155,50 @@ def recommend(
         profile__fake_data=fake_data,
         profile__samples=samples,
         profile__sandbox=sandbox,
+        store__record=record,
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     recommendation = _recommend(trace, plans, job, config, warnings, what_if=what_if is not False)
+    shown_as = chosen_format(output, as_json)
+    entry_id = _entry_id(config, recommendation)
     show(
         recommendation if what_if else replace(recommendation, what_ifs=()),
         trace,
-        output=chosen_format(output, as_json),
+        output=shown_as,
         explained=explain,
         top=None if all_ else top,
         what_if=best_what_if(recommendation),
+        plot=plot,
+        recorded_as=entry_id,
     )
+    if entry_id is not None:
+        _record(config, recommendation, trace, entry_id=entry_id, project=project, output=shown_as)
+
+
+def _entry_id(config: Config, recommendation: Recommendation) -> str | None:
+    if not config.settings.store.record or recommendation.recommended is None:
+        return None
+    from advisor.store.ledger import new_id
+
+    return new_id()
+
+
+def _record(
+    config: Config,
+    recommendation: Recommendation,
+    trace: Trace,
+    *,
+    entry_id: str,
+    project: str,
+    output: Format,
+) -> None:
+    """After it was shown: a database that is down takes nothing away from the answer."""
+    from advisor.cli.common import note
+    from advisor.cli.ledger import keep_recommendation
+
+    keep_recommendation(config, recommendation, trace, entry_id=entry_id, project=project)
+    (print if output is Format.TABLE else note)(f"Recorded as {entry_id}.")
 
 
 def _deadline_s(text: str | None) -> float | None:

@@ -13,12 +13,15 @@ from advisor.types import Job, Option, Recommendation, Trace
 from advisor.units import format_duration, format_duration_short, format_usd
 
 COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)")
-NARROW_COLUMNS = ("Status", "#", "Where", "GPUs", "Time (p90)", "Cost")
+# GPUs above their place: side by side they would leave no room for time and cost.
+STACKED = "GPUs, and where"
+NARROW_COLUMNS = ("Status", "#", STACKED, "Time (p90)", "Cost")
 NARROW = 110
 RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
     "sharding": "another world",
+    "spot": "hopeless on spot",
     "software": "unsupported",
     "budget": "over budget",
     "deadline": "too late",
@@ -49,7 +52,7 @@ def status(option: Option, recommendation: Recommendation) -> str:
         return f"what if {option.what_if}"
     if option.removed_by is None:
         return ""
-    return _STATUS_OF_REMOVAL[option.removed_by.split(", ")[0]]
+    return _STATUS_OF_REMOVAL.get(option.removed_by.split(", ")[0], "removed")
 
 
 def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
@@ -79,15 +82,27 @@ def print_options(recommendation: Recommendation, output: Format, *, top: int | 
     if output is Format.CSV:
         _print_csv(recommendation)
         return
-    chosen = selection(recommendation, top)
-    states = [status(option, recommendation) for _, option in chosen]
-    cells = [_cells(number, option, state) for (number, option), state in zip(chosen, states, strict=True)]
-    columns: tuple[str, ...] = COLUMNS
-    if output is Format.TABLE and console().width < NARROW:
-        columns = NARROW_COLUMNS
+    cells = table_rows(recommendation, top)
+    is_narrow = output is Format.TABLE and console().width < max(NARROW, _needed_width(cells))
+    columns = NARROW_COLUMNS if is_narrow else COLUMNS
     rows = [[row[column] for column in columns] for row in cells]
-    styles = [_STYLES.get(state, "dim") for state in states]
-    print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=frozenset({"Where", "GPUs"}))
+    styles = [_STYLES.get(row["Status"], "dim") for row in cells]
+    print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=frozenset({"Where", STACKED}))
+
+
+def table_rows(recommendation: Recommendation, top: int | None) -> list[dict[str, str]]:
+    """The texts of each row of a table, by column."""
+    return [
+        _cells(number, option, status(option, recommendation))
+        for number, option in selection(recommendation, top)
+    ]
+
+
+def _needed_width(cells: Sequence[Mapping[str, str]]) -> int:
+    """Characters of the wide table if places are broken between words alone."""
+    widest = {name: max(len(name), *(len(row[name]) for row in cells)) for name in COLUMNS}
+    widest["Where"] = max(len(word) for row in cells for word in row["Where"].split())
+    return sum(widest.values()) + 2 * len(COLUMNS)
 
 
 CSV_COLUMNS = (
@@ -109,12 +124,12 @@ def _print_csv(recommendation: Recommendation) -> None:
 
 
 def _cells(number: int, option: Option, state: str) -> dict[str, str]:
-    plan = option.plan
     return {
         "Status": state,
         "#": str(number),
         "Where": where(option),
-        "GPUs": f"{plan.num_gpus} x {plan.gpu}",
+        "GPUs": gpus(option),
+        STACKED: f"{' '.join([gpus(option), *_market(option)])}\n{_place(option)}",
         "Iteration": format_duration(option.estimate.iteration_s.p50),
         "Time (p90)": with_p90(option.time_s, format_duration_short),
         "Cost (p90)": with_p90(option.cost_usd, format_usd),
@@ -124,17 +139,31 @@ def _cells(number: int, option: Option, state: str) -> dict[str, str]:
 
 def where(option: Option) -> str:
     """``aws p4d.24xlarge use1-az1 spot``, ``lab (cluster)`` or ``this machine``."""
+    return " ".join([_place(option), *_market(option)])
+
+
+def _place(option: Option) -> str:
     plan = option.plan
     if plan.offer is None:
         return "this machine" if plan.provider == "local" else f"{plan.provider} (cluster)"
-    place = plan.offer.zone or plan.offer.region
-    return f"{plan.provider} {plan.offer.instance_type} {place} {plan.offer.market}"
+    return f"{plan.provider} {plan.offer.instance_type} {plan.offer.zone or plan.offer.region}"
+
+
+def _market(option: Option) -> list[str]:
+    return [] if option.plan.offer is None else [option.plan.offer.market]
+
+
+def gpus(option: Option) -> str:
+    """``8 x L40S``."""
+    return f"{option.plan.num_gpus} x {option.plan.gpu}"
 
 
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
+def recommendation_json(
+    recommendation: Recommendation, trace: Trace, *, recorded_as: str | None = None
+) -> str:
     """``advisor recommend --format json``, see docs/json.md."""
     frontier = set(recommendation.frontier)
     return to_json(
@@ -146,6 +175,7 @@ def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
             "frontier": recommendation.frontier,
             "recommended": recommendation.recommended,
             "rule": recommendation.rule,
+            "recorded_as": recorded_as,
             "warnings": recommendation.warnings,
         }
     )

@@ -7,6 +7,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 
 MARKS = string.ascii_uppercase
+DOT = "."
 Points = Sequence[tuple[float, float]]
 
 
@@ -18,6 +19,7 @@ def draw(
     width: int = 78,
     height: int = 16,
     is_log: bool = False,
+    dots: Points = (),
 ) -> str:
     """Points of each series under its letter, and the legend below.
 
@@ -28,11 +30,12 @@ def draw(
         width: characters of the whole drawing.
         height: rows of the grid.
         is_log: both axes logarithmic, for values above 0.
+        dots: points of no series, each a dot where nothing else is.
 
     Raises:
         ValueError: no point at all, or more series than letters.
     """
-    points = [point for found in series.values() for point in found]
+    points = [*dots, *(point for found in series.values() for point in found)]
     if not points or len(series) > len(MARKS):
         raise ValueError(f"between 1 and {len(MARKS)} series with points can be drawn, got {len(series)}")
     scale = math.log if is_log else float
@@ -41,7 +44,8 @@ def draw(
     margin = max(map(len, labels))
     columns = max(width - margin - 3, 10)
     grid = [[" "] * columns for _ in range(height)]
-    for mark, found in reversed(list(zip(MARKS, series.values(), strict=False))):
+    marked = [*zip(MARKS, series.values(), strict=False), (DOT, dots)]
+    for mark, found in reversed(marked):
         for x, y in found:
             column = _place(scale(x), scale(min(xs)), scale(max(xs)), columns)
             grid[height - 1 - _place(scale(y), scale(min(ys)), scale(max(ys)), height)][column] = mark

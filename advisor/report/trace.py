@@ -14,12 +14,15 @@ from advisor.units import format_bytes, format_duration
 
 def print_trace(trace: Trace, path: Path, output: Format) -> None:
     """A summary to stdout."""
-    facts = summary(trace)
     if output is Format.JSON:
-        print(to_json({"trace": {"path": str(path), **facts}, "warnings": trace.warnings}))
+        print(to_json({"trace": {"path": str(path), **summary(trace)}, "warnings": trace.warnings}))
         return
-    rows = [["written to", str(path)], *([name, _text(name, value)] for name, value in facts.items())]
-    print_rows(("Trace", ""), rows, output)
+    print_rows(("Trace", ""), [["written to", str(path)], *rows_of(trace)], output)
+
+
+def rows_of(trace: Trace) -> list[list[str]]:
+    """Name and text of each figure."""
+    return [[name, _text(name, value)] for name, value in summary(trace).items()]
 
 
 def summary(trace: Trace) -> dict[str, object]:

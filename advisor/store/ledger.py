@@ -112,6 +112,28 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
         return tuple(map(_entry, found))
 
 
+def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
+    """The recommendation with this id.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(schema.recommendations).where(_RECOMMENDATIONS.id == entry_id)
+    with reading(store) as connection:
+        return next(map(_entry, connection.execute(wanted)), None)
+
+
+def recommendation_ids(store: Store) -> tuple[str, ...]:
+    """Ids of all recommendations, the newest first.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(_RECOMMENDATIONS.id).order_by(_RECOMMENDATIONS.at.desc(), _RECOMMENDATIONS.id)
+    with reading(store) as connection:
+        return tuple(connection.execute(wanted).scalars())
+
+
 def record_run(store: Store, run: Run) -> str:
     """Keep a run and return its id; keeping it again changes nothing.
 
@@ -122,6 +144,17 @@ def record_run(store: Store, run: Run) -> str:
     with writing(store) as connection:
         _insert(connection, schema.runs, _fields(run))
     return run.id
+
+
+def find_run(store: Store, run_id: str) -> Run | None:
+    """The run with this id.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    wanted = select(schema.runs).where(_RUNS.id == run_id)
+    with reading(store) as connection:
+        return next((Run(**row) for row in connection.execute(wanted).mappings()), None)
 
 
 def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[Run, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,44 @@ def test_explain_by_row_and_by_id(shell: Shell) -> None:
     assert shell.run(*command, plan_id).out == by_row.out
     for title in ("Time", "Money", "One iteration", "What the estimate rests on", "price from"):
         assert title in by_row.out
+
+
+def test_what_explain_prints_adds_up(shell: Shell) -> None:
+    text = shell.run(
+        "recommend", "t.json.gz", "--epochs", "20", "--dataset-gb", "50", "--result-gb", "5",
+        "--market", "spot", "--gpu", "A10G:8", "--region", "us-east-1", "--explain", "1", COLUMNS="80",
+    ).out  # fmt: skip
+    assert max(map(len, text.splitlines())) <= 80
+    sections = {block.splitlines()[0]: block.splitlines()[1:] for block in text.split("\n\n")}
+    usd = re.findall(r"^  (\w.*?) +\$([\d.]+)", "\n".join(sections["Money, medians"]), re.MULTILINE)
+    assert {"training", "boot", "download of the data set", "preemptions", "storage"} <= {n for n, _ in usd}
+    assert sum(Decimal(amount) for _, amount in usd[:-1]) == Decimal(usd[-1][1])
+    clocks = re.findall(r"^  \w.*? (\d+):(\d\d):(\d\d)", "\n".join(sections["Time, medians (h:mm:ss)"]), re.M)
+    seconds = [3600 * int(h) + 60 * int(m) + int(s) for h, m, s in clocks]
+    assert len(seconds) == 6
+    assert sum(seconds[:-1]) == seconds[-1]
+
+
+def test_a_plot_instead_of_the_table(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--plot")
+    answer = shell.run(*command, COLUMNS="80")
+    assert answer.code == 0, answer
+    plot, _, words = answer.out.partition("\n\n")
+    assert max(map(len, plot.splitlines())) <= 80
+    assert re.search(r"^A #1  ", plot, re.MULTILINE)
+    assert plot.count(", recommended: ") == 1
+    assert words.startswith("Recommended: ")
+    assert_plain_error(shell.run(*command, "--json"), 2, "--plot draws in the terminal")
+
+
+def test_every_row_in_eighty_columns(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
+    lines = shell.run(*command, "--all", COLUMNS="80").out.partition("\n\n")[0].splitlines()
+    assert max(map(len, lines)) <= 80
+    num_options = len(shell.run(*command, "--json").document["options"])
+    rows = [line for line in lines if "$" in line]
+    assert len(rows) == num_options > 100
+    assert [int(re.search(r" (\d+)  \d+ x ", row)[1]) for row in rows] == list(range(1, num_options + 1))
 
 
 def test_csv_and_markdown(shell: Shell) -> None:

@@ -118,7 +118,7 @@ def test_explain_shows_each_line_with_its_rate(shell: Shell) -> None:
         "--dataset-gb", "50", "--result-gb", "10",
     )  # fmt: skip
     for words in (
-        "of it the data set",
+        "download of the data set",
         "rate of storage             150 GiB at 0.08 USD per GiB-month; written down by hand",
         "rate of data transfer       10 GiB at 0.09 USD per GiB; written down by hand",
         "2025-01-01",

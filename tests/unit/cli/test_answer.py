@@ -133,6 +133,22 @@ def test_an_unknown_row_is_refused_with_what_is_near(wanted, hint, capsys):
         shown(capsys, answer(), explained=wanted)
 
 
+def test_a_plot_stands_in_for_the_table_and_the_words_stay(capsys):
+    out, err = shown(capsys, answer(), plot=True, top=1)
+    assert "Status" not in out
+    assert "B #2  2.0 h  $20.00, recommended" in out
+    assert "Recommended: aws middle.xlarge" in out
+    assert "more rows" not in out
+    assert "keep in mind" in err
+
+
+@pytest.mark.parametrize("change", [{"output": Format.JSON}, {"output": Format.CSV}, {"explained": "CHEAP"}])
+def test_a_plot_is_for_the_terminal_alone(change, capsys):
+    with pytest.raises(InputError, match="--plot"):
+        shown(capsys, answer(), plot=True, **change)
+    assert capsys.readouterr().out == ""
+
+
 # --- Nothing is feasible ----------------------------------------------------------------------------
 
 

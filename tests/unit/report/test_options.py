@@ -159,14 +159,14 @@ def test_find_by_id_and_by_number(answer: Recommendation) -> None:
 
 
 def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> None:
-    texts = {option.plan.id: explain(option) for option in answer.options}
+    texts = {option.plan.id: explain(option, answer, width=120) for option in answer.options}
     for title in ("Time", "Money", "One iteration", "Memory of one GPU", "mm (roofline)", "an assumption"):
         assert all(title in text for text in texts.values())
     assert "unknown, counted as 0" in texts["FAST"]
     assert "preemptions" in texts["CHEAP"]
     assert "save a checkpoint every 30 min" in texts["CHEAP"]
     assert "does not fit" in texts["SMALL"]
-    assert "unknown, counted as $0.00" in texts["LAB"]
+    assert "rate unknown, counted as $0.00" in texts["LAB"]
 
 
 # --- What-ifs ---------------------------------------------------------------------------------------

@@ -82,3 +82,16 @@ def test_steps_only_hold_values_that_were_there(points, until) -> None:
     found = steps(points, until, 50)
     assert {y for _, y in found} <= {y for _, y in points}
     assert found[-1][1] == points[-1][1]
+
+
+def test_dots_lie_under_letters_and_widen_the_scale() -> None:
+    text = drawn({"a": [(1, 1.0)]}, dots=[(1, 1.0), (9, 5.0)], width=30, height=4)
+    rows = grid_of(text)
+    assert rows[-1].startswith("A")
+    assert rows[0].endswith(".")
+    assert "".join(rows).count(".") == 1
+    assert text.splitlines()[-1] == "A a"
+
+
+def test_dots_alone_are_a_drawing() -> None:
+    assert "." in "".join(grid_of(drawn({}, dots=[(1.0, 1.0)])))

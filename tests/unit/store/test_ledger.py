@@ -14,6 +14,9 @@ from advisor.store import Store
 from advisor.store.ledger import (
     LedgerEntry,
     Run,
+    find_recommendation,
+    find_run,
+    recommendation_ids,
     recommendations,
     record_recommendation,
     record_run,
@@ -70,6 +73,18 @@ def test_runs_come_back_in_order_of_time(store: Store) -> None:
     made = [make_run(2), make_run(0, recommendation_id=entry.id), make_run(1, market=None, note="ours")]
     assert [record_run(store, run) for run in made] == [run.id for run in made]
     assert runs(store, since=NOON) == (made[1], made[2], made[0])
+
+
+def test_one_is_found_by_its_id(store: Store) -> None:
+    old, new, run = make_entry(0), make_entry(1), make_run(market=None)
+    record_recommendation(store, old)
+    record_recommendation(store, new)
+    record_run(store, run)
+    assert find_recommendation(store, old.id) == old
+    assert find_run(store, run.id) == run
+    assert recommendation_ids(store) == (new.id, old.id)
+    assert find_recommendation(store, run.id) is None
+    assert find_run(store, old.id) is None
 
 
 def test_ids_are_all_different() -> None:

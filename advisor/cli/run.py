@@ -1,0 +1,95 @@
+"""``advisor run record / list``: what really ran, and what it cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.report.rows import Format
+from advisor.types import Market
+
+app = typer.Typer(
+    help="What really ran, and what it cost: the ledger beside the recommendations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+ProjectOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Whose budget it is; default: none.", show_default=False)
+]
+
+
+@app.command("record")
+def record(
+    start: Annotated[
+        str, typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC.")
+    ],
+    duration: Annotated[str, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")],
+    cost: Annotated[float, typer.Option(metavar="USD", help="What was or will be billed, before tax.")],
+    recommendation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="What `recommend --record` printed; tells plan, script and project."),
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A cloud, a cluster of the settings, or local.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="GPU[:COUNT]", help="One GPU, such as L4:8.")] = None,
+    market: Annotated[
+        Market | None,
+        typer.Option(metavar="MARKET", help="On what terms it was rented.", case_sensitive=False),
+    ] = None,
+    script: Annotated[str | None, typer.Option(metavar="NAME", help="What ran.")] = None,
+    project: ProjectOption = None,
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Anything worth remembering.")] = "",
+    run_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="An id of yours, so that repeating changes nothing."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Enter a run that has ended: where it ran, how long, and what it cost.
+
+    Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.ledger import Told, keep_run
+    from advisor.report.runs import print_recorded
+
+    told = Told(
+        start=start,
+        duration=duration,
+        cost_usd=cost,
+        recommendation=recommendation,
+        plan=plan,
+        provider=provider,
+        gpu=gpu,
+        market=market,
+        script=script,
+        project=project,
+        note=note,
+        run_id=run_id,
+    )
+    run, is_new = keep_run(settings_with(), told)
+    print_recorded(run, is_new, chosen_format(output, as_json))
+
+
+@app.command("list")
+def list_(
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="A date, or how far back: 2026-11-01, 30d.")
+    ] = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Show recorded runs in order of time, and what they cost together."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.ledger import recorded_runs
+    from advisor.report.runs import print_runs
+
+    print_runs(recorded_runs(settings_with(), since, project), chosen_format(output, as_json))

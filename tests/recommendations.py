@@ -1,0 +1,70 @@
+"""Recommendations made up for tests: as many options as wanted, of every kind, nothing predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.types import Interval, Market, Option, Quantiles, Recommendation, Tier
+from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
+
+PLACES = ("us-east-1", "northamerica-northeast1-a", "apse3-az3", "europe-central2")
+MACHINES = ("g6e.48xlarge", "a2-ultragpu-8g", "p6-b200.48xlarge", "Standard_ND96isr_H100_v5")
+GPUS = ("L40S", "RTX-PRO-6000-Server", "H100-SXM-80GB", "V100-PCIE-32GB")
+REMOVALS = ("memory", "budget", "budget, deadline", "sharding")
+
+
+def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
+    """An option that takes ``hours`` and ``usd``, twice that at p90; its id is the GPU's name."""
+    time_s = Quantiles(p50=hours * HOUR_S, p90=2 * hours * HOUR_S)
+    facts: dict[str, Any] = {
+        "plan": make_plan(gpu),
+        "estimate": make_estimate(gpu),
+        "iterations": 1000,
+        "wait_s": None,
+        "train_s": time_s,
+        "time_s": time_s,
+        "cost_usd": Quantiles(p50=usd, p90=2 * usd),
+        "cost_breakdown_usd": {"training": usd},
+        "p_within_budget": None,
+        "p_within_deadline": None,
+        "risk": "low",
+        "feasible": True,
+        "removed_by": None,
+        "script_changes": (),
+        "reasons": (),
+    }
+    return Option(**(facts | changes))
+
+
+def many_options(num_options: int, *, num_frontier: int = 7) -> Recommendation:
+    """A frontier, two thirds dominated and the rest removed; names as long as clouds have them."""
+    options = [_numbered(i, num_frontier) for i in range(num_options)]
+    frontier = tuple(option.plan.id for option in options[:num_frontier])
+    return Recommendation(
+        job=make_job(budget_usd=50_000.0),
+        options=tuple(reversed(options)),
+        frontier=frontier,
+        recommended=frontier[len(frontier) // 2],
+        rule="the best value",
+        warnings=(),
+    )
+
+
+def _numbered(i: int, num_frontier: int) -> Option:
+    is_first, removed = i < num_frontier, i >= num_frontier and i % 3 == 0
+    hours = 1.5**i if is_first else 20.0 + i / 7
+    usd = 90_000.0 / 1.9**i if is_first else 95_000.0 + 37.3 * i
+    gpu, market = GPUS[i % 4], (Market.SPOT, Market.ON_DEMAND)[i % 2]
+    offer = make_offer(gpu, 10.0, instance_type=MACHINES[i % 4], zone=PLACES[i % 4], market=market)
+    plan = make_plan(gpu, 10.0, num_gpus=8, id=f"aws/{offer.instance_type}/{i}", offer=offer)
+    if i % 1000 == 49:
+        plan = make_plan(gpu, None, num_gpus=8, tier=Tier.CLUSTER, id=f"cluster/{i}", provider=f"lab-{i}")
+    return make_option(
+        gpu,
+        hours,
+        usd,
+        plan=plan,
+        estimate=make_estimate(gpu, Interval(p10=0.1, p50=0.2, p90=0.3), num_gpus=8),
+        feasible=not removed,
+        removed_by=REMOVALS[i // 3 % 4] if removed else None,
+    )

@@ -1,0 +1,102 @@
+"""What a notebook shows: the frontier first, and nothing that a browser would run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from advisor.report.html import MOST_ROWS
+from tests.builders import make_plan, make_trace
+from tests.recommendations import make_option, many_options
+from tests.test_imports import modules_after
+
+EVIL = "<script>alert('x')</script>&\"'"
+
+
+class Page(HTMLParser):
+    """Cells by row and the tags there are; every tag must be closed by its own."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.open.append(tag)
+        assert {name for name, _ in attrs} <= {"style"}
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li"}
+
+
+def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
+    recommendation = replace(many_options(40), warnings=("prices are old",))
+    page = Page(recommendation._repr_html_())
+    assert page.rows[0] == ["Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)"]
+    assert [row[0] for row in page.rows[1:8]] == ["frontier"] * 3 + ["recommended"] + ["frontier"] * 3
+    assert len(page.rows) == 1 + MOST_ROWS
+    for text in ("Recommended: aws", "the best value", "25 more options", "prices are old", "$90,000"):
+        assert text in page.text
+    assert page.tags <= TAGS
+
+
+def test_nothing_feasible_is_said() -> None:
+    dear = make_option("X", 1, 1, removed_by="budget", feasible=False)
+    page = Page(replace(many_options(8), options=(dear,), frontier=(), recommended=None)._repr_html_())
+    assert "Nothing is feasible" in page.text
+    assert "over budget" in page.text
+
+
+@pytest.mark.parametrize("where", ["warning", "provider", "rule", "gpu"])
+def test_names_are_text_and_never_code(where: str) -> None:
+    plan = make_plan(
+        EVIL if where == "gpu" else "X", offer=None, provider=EVIL if where == "provider" else "lab", id="it"
+    )
+    recommendation = replace(
+        many_options(8),
+        options=(make_option("X", 1, 1, plan=plan),),
+        frontier=("it",),
+        recommended="it",
+        rule=EVIL if where == "rule" else "a rule",
+        warnings=(EVIL,) if where == "warning" else (),
+    )
+    html = recommendation._repr_html_()
+    page = Page(html)
+    assert "<script" not in html
+    assert page.tags <= TAGS
+    assert EVIL in page.text
+
+
+def test_a_trace_shows_its_figures_and_a_script_name_is_text() -> None:
+    trace = make_trace(script=f"{EVIL}.py", arguments=(EVIL,), warnings=(f"{EVIL} is odd",))
+    html = trace._repr_html_()
+    page = Page(html)
+    assert "<script" not in html
+    assert ["script", f"{EVIL}.py"] in page.rows
+    assert ["batch_size", "64"] in page.rows
+    assert f"{EVIL} is odd" in page.text
+    assert page.tags <= TAGS
+
+
+def test_values_do_not_bring_their_renderer() -> None:
+    assert "advisor.report" not in modules_after("import advisor.types")
+    assert not modules_after("import advisor.types") & {"rich", "numpy"}

@@ -1,0 +1,157 @@
+"""The table in a narrow terminal, and with as many offers as there are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.report.options import (
+    NARROW,
+    print_options,
+    ranked,
+    recommendation_json,
+    selection,
+    status,
+    where,
+)
+from advisor.report.rows import Format
+from advisor.types import Recommendation
+from advisor.units import format_duration_short, format_usd
+from tests.builders import make_trace
+from tests.recommendations import many_options
+
+MANY = many_options(3000)
+
+
+def table(
+    recommendation: Recommendation,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    width: int,
+    top: int | None,
+) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_options(recommendation, Format.TABLE, top=top)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_eighty_columns_show_gpus_above_their_place(capsys, monkeypatch) -> None:
+    lines = table(many_options(40), capsys, monkeypatch, width=80, top=8)
+    assert lines == [
+        "",
+        " Status          #  GPUs, and where                         Time (p90)     Cost",
+        " " + "─" * 78,
+        " frontier        1  8 x L40S spot                        1.0 h (2.0 h)  $90,000",
+        "                    aws g6e.48xlarge us-east-1",
+        " frontier        2  8 x RTX-PRO-6000-Server on-demand    1.5 h (3.0 h)  $47,368",
+        "                    aws a2-ultragpu-8g",
+        "                    northamerica-northeast1-a",
+        " frontier        3  8 x H100-SXM-80GB spot               2.2 h (4.5 h)  $24,931",
+        "                    aws p6-b200.48xlarge apse3-az3",
+        " recommended     4  8 x V100-PCIE-32GB on-demand         3.4 h (6.8 h)  $13,121",
+        "                    aws Standard_ND96isr_H100_v5",
+        "                    europe-central2",
+        "                 8  8 x V100-PCIE-32GB on-demand           21 h (42 h)  $95,261",
+        "                    aws Standard_ND96isr_H100_v5",
+        "                    europe-central2",
+        " another world  30  8 x RTX-PRO-6000-Server on-demand      21 h (43 h)  $95,336",
+        "                    aws a2-ultragpu-8g",
+        "                    northamerica-northeast1-a",
+        " does not fit   31  8 x L40S spot                          22 h (43 h)  $95,448",
+        "                    aws g6e.48xlarge us-east-1",
+        " over budget    32  8 x V100-PCIE-32GB on-demand           22 h (44 h)  $95,560",
+        "                    aws Standard_ND96isr_H100_v5",
+        "                    europe-central2",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_every_row_has_its_whole_price_and_time_in_its_first_line(width, capsys, monkeypatch) -> None:
+    lines = table(MANY, capsys, monkeypatch, width=width, top=None)
+    assert max(map(len, lines)) <= width
+    rows = [line for line in lines if "$" in line]
+    assert len(rows) == 3000
+    for number, (row, option) in enumerate(zip(rows, ranked(MANY), strict=True), start=1):
+        state = status(option, MANY)
+        assert row.removeprefix(f" {state}").split()[0] == str(number)
+        assert format_usd(option.cost_usd.p50) in row
+        assert format_duration_short(option.time_s.p50) in row
+        assert f"({format_duration_short(option.time_s.p90)})" in row
+        assert "…" not in row
+
+
+@pytest.mark.parametrize("width", [80, NARROW])
+def test_names_are_broken_between_words_alone(width, capsys, monkeypatch) -> None:
+    text = " ".join("\n".join(table(MANY, capsys, monkeypatch, width=width, top=60)).split())
+    for _, option in selection(MANY, 60):
+        for word in where(option).split():
+            assert word in text
+
+
+def test_the_frontier_comes_first_among_three_thousand(capsys, monkeypatch) -> None:
+    lines = table(MANY, capsys, monkeypatch, width=120, top=15)
+    states = [line[1:13].strip() for line in lines if "$" in line]
+    assert set(states[:7]) == {"frontier", "recommended"}
+    assert not {"frontier", "recommended"} & set(states[7:])
+
+
+@given(st.integers(8, 200), st.integers(1, 220))
+def test_a_selection_keeps_order_numbers_and_the_recommended(num_options, top) -> None:
+    recommendation = many_options(num_options)
+    chosen = selection(recommendation, top)
+    numbers = [number for number, _ in chosen]
+    assert numbers == sorted(set(numbers))
+    everything = ranked(recommendation)
+    assert all(everything[number - 1] is option for number, option in chosen)
+    assert recommendation.recommended in {option.plan.id for _, option in chosen}
+    assert len(chosen) >= min(top, num_options)
+
+
+def test_json_of_three_thousand_options_is_complete() -> None:
+    document = json.loads(recommendation_json(MANY, make_trace()))
+    assert [option["id"] for option in document["options"]] == [o.plan.id for o in ranked(MANY)]
+    assert len({option["id"] for option in document["options"]}) == 3000
+    assert document["frontier"] == list(MANY.frontier)
+    assert sum(option["on_frontier"] for option in document["options"]) == 7
+
+
+def calls_of(write: Callable[[Recommendation], object], recommendation: Recommendation) -> int:
+    """How many functions run, a measure of work that no busy machine disturbs."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        write(recommendation)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda recommendation: recommendation_json(recommendation, make_trace()),
+        lambda recommendation: selection(recommendation, 15),
+    ],
+)
+def test_the_work_grows_no_faster_than_the_options(write) -> None:
+    few, many = many_options(300, num_frontier=40), many_options(3000, num_frontier=400)
+    assert calls_of(write, many) < 12 * calls_of(write, few)
+
+
+def test_what_a_rule_of_another_kind_removed_is_told_as_removed() -> None:
+    option = MANY.options[0]
+    assert status(replace(option, removed_by="something new"), MANY) == "removed"

@@ -1,0 +1,72 @@
+"""Runs as people and programs read them."""
+
+from __future__ import annotations
+
+from advisor.report.rows import Format
+from advisor.report.runs import print_recorded, print_runs
+from tests.unit.report.printed import read_csv, read_json
+from tests.unit.store.test_ledger import make_run
+
+RUNS = (make_run(0, id="a", note="first"), make_run(24, id="b", market=None, provider="lab", project=""))
+
+
+def test_a_row_a_run_and_their_sum(capsys) -> None:
+    print_runs(RUNS, Format.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = [line for line in lines if "2026-11-01 12:00" in line]
+    for text in ("vision", "train.py", "aws on-demand", "8 x A100-SXM-40GB", "1 h", "$21.96", "first"):
+        assert text in first
+    (second,) = [line for line in lines if "2026-11-02 12:00" in line]
+    assert " lab " in second
+    assert lines[-1] == "2 runs, $43.92"
+
+
+def test_no_run_is_one_line(capsys) -> None:
+    print_runs((), Format.TABLE)
+    assert capsys.readouterr().out == "0 runs, $0.00\n"
+
+
+def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_runs(RUNS, Format.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum("$21.96" in line and " 12:00 " in line for line in lines) == 2
+
+
+def test_a_program_reads_every_field(capsys) -> None:
+    print_runs(RUNS, Format.JSON)
+    document = read_json(capsys)
+    assert document["total_usd"] == sum(run.cost_usd for run in RUNS)
+    assert document["runs"][0] == {
+        "id": "a",
+        "recommendation_id": None,
+        "project": "vision",
+        "script": "train.py",
+        "provider": "aws",
+        "gpu": "A100-SXM-40GB",
+        "num_gpus": 8,
+        "market": "on-demand",
+        "started_at": "2026-11-01T12:00:00+00:00",
+        "duration_s": 3600.5,
+        "cost_usd": 21.957642,
+        "note": "first",
+    }
+    assert document["runs"][1]["market"] is None
+
+
+def test_csv_has_a_line_a_run(capsys) -> None:
+    print_runs(RUNS, Format.CSV)
+    assert [row["Where"] for row in read_csv(capsys)] == ["aws on-demand", "lab"]
+
+
+def test_what_was_entered_is_told_with_its_id(capsys) -> None:
+    print_recorded(RUNS[0], True, Format.TABLE)
+    print_recorded(RUNS[0], False, Format.TABLE)
+    assert capsys.readouterr().out.splitlines() == [
+        "Recorded as a.",
+        "Nothing changed: it was recorded before as a.",
+    ]
+    print_recorded(RUNS[0], False, Format.JSON)
+    document = read_json(capsys)
+    assert (document["run"]["id"], document["is_new"]) == ("a", False)

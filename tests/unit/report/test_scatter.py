@@ -1,0 +1,104 @@
+"""The plot of time over cost: every option is somewhere, the frontier by letters, nothing over the edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.report.plot import DOT, MARKS
+from advisor.report.scatter import plot_options, scatter
+from advisor.types import Quantiles, Recommendation
+from tests.builders import make_job
+from tests.recommendations import make_option, many_options
+
+FAST, MIDDLE, CHEAP = make_option("FAST", 1, 100), make_option("MIDDLE", 10, 10), make_option("CHEAP", 100, 1)
+WORSE = make_option("WORSE", 100, 100)
+
+
+def answer(*options, frontier=("FAST", "MIDDLE", "CHEAP"), recommended="MIDDLE") -> Recommendation:
+    return Recommendation(
+        job=make_job(),
+        options=options,
+        frontier=frontier,
+        recommended=recommended,
+        rule="a rule",
+        warnings=(),
+    )
+
+
+def rows_of(text: str) -> list[str]:
+    return [line.partition("|")[2] for line in text.splitlines() if "|" in line]
+
+
+def test_the_frontier_falls_from_the_dear_and_fast_to_the_cheap_and_slow() -> None:
+    text = scatter(answer(CHEAP, MIDDLE, FAST, WORSE), width=60)
+    rows = rows_of(text)
+    assert rows[-1].rstrip().endswith("A")  # fast and dear: low and right
+    assert rows[0].startswith("C")  # slow and cheap: high and left
+    assert rows[0].endswith(DOT)  # slow and dear
+    (middle,) = [row for row in rows if "B" in row]
+    # A tenth of one and ten times the other: on log axes that is the middle of both.
+    assert abs(middle.index("B") - len(rows[0]) / 2) <= 1
+    assert abs(rows.index(middle) - len(rows) / 2) <= 1
+
+
+def test_letters_lead_to_row_numbers_places_and_the_recommended() -> None:
+    lines = scatter(answer(CHEAP, MIDDLE, FAST, WORSE), width=100).splitlines()
+    assert lines[-4:] == [
+        "A #1  1.0 h  $100.00: 1 x FAST, aws fast.xlarge us-east-1 on-demand",
+        "B #2  10 h  $10.00, recommended: 1 x MIDDLE, aws middle.xlarge us-east-1 on-demand",
+        "C #3  4.2 d  $1.00: 1 x CHEAP, aws cheap.xlarge us-east-1 on-demand",
+        ". 1 more, over budget or too late included",
+    ]
+
+
+def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
+    never = Quantiles(p50=float("inf"), p90=float("inf"))
+    small = replace(WORSE, removed_by="memory, budget", feasible=False)
+    endless = make_option("ENDLESS", 1, 1, time_s=never, removed_by="deadline", feasible=False)
+    late = make_option("LATE", 200, 3, removed_by="deadline", feasible=False)
+    lines = scatter(answer(CHEAP, MIDDLE, FAST, small, endless, late), width=70).splitlines()
+    assert lines[-2:] == [
+        ". 1 more, over budget or too late included",
+        "  2 not drawn: they cannot run, or never end",
+    ]
+
+
+def test_nothing_to_draw_is_said() -> None:
+    small = replace(WORSE, removed_by="memory", feasible=False)
+    text = scatter(answer(small, frontier=(), recommended=None), width=70)
+    assert text == "There is nothing to plot: no option runs and ends."
+
+
+def test_what_is_free_stands_at_the_left_edge() -> None:
+    free = replace(CHEAP, cost_usd=Quantiles(p50=0.0, p90=0.0))
+    text = scatter(answer(FAST, MIDDLE, free), width=70)
+    assert next(row for row in rows_of(text) if "C" in row).startswith("C")
+    axis = text.splitlines()[text.splitlines().index(next(li for li in text.splitlines() if "+--" in li)) + 1]
+    assert axis.split() == ["free", "$100.00"]
+
+
+def test_one_option_is_a_plot_too() -> None:
+    rows = rows_of(scatter(answer(FAST, frontier=("FAST",), recommended="FAST"), width=70))
+    assert "".join(rows).strip() == "A"
+
+
+@given(st.integers(3, 400), st.integers(30, 200), st.integers(1, 40))
+def test_nothing_leaves_the_terminal_and_the_first_letter_shows(num_options, width, num_frontier) -> None:
+    recommendation = many_options(max(num_options, num_frontier + 1), num_frontier=num_frontier)
+    text = scatter(recommendation, width=width)
+    assert max(map(len, text.splitlines())) <= width
+    marks = set("".join(rows_of(text))) - {" "}
+    assert "A" in marks
+    assert marks <= {*MARKS[:num_frontier], DOT}
+
+
+@pytest.mark.parametrize("columns", ["80", "132"])
+def test_it_takes_the_width_of_the_terminal(columns, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    plot_options(many_options(300))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) == int(columns) - 1
