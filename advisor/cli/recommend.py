@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from recommender.spot import SpotTerms
 
 SEED = 0
+RATE = "spot.preemptions_per_h"
 
 
 def recommend(
@@ -59,6 +60,13 @@ def recommend(
         float,
         typer.Option(metavar="P", help="Probability with which budget and deadline must hold."),
     ] = 0.9,
+    value_of_time: Annotated[
+        float | None,
+        typer.Option(metavar="USD_PER_H", help="What an hour until it is done is worth; decides the choice."),
+    ] = None,
+    risk: Annotated[
+        bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")
+    ] = False,
     gpu: GpuOption = None,
     local_gpu: Annotated[
         str | None,
@@ -113,6 +121,8 @@ def recommend(
         budget_usd=budget,
         deadline_s=_deadline_s(deadline),
         confidence=confidence,
+        value_of_time_usd_per_h=value_of_time,
+        risk_counts=risk,
     )
     check_job(job)
     check_exists(source)
@@ -215,10 +225,12 @@ def _recommend(
     import numpy as np
 
     from advisor.gpus import load_gpus
+    from advisor.pricing.interruptions import load_interruptions
     from recommender import recommend as rank
     from recommender.estimates import estimates_for
 
     gpus = load_gpus()
+    is_configured = RATE in config.origins
     answer = rank(
         trace,
         estimates_for(trace, plans, gpus),
@@ -227,6 +239,7 @@ def _recommend(
         job,
         rng=np.random.default_rng(SEED),
         spot=_spot_terms(config),
+        interruptions=None if is_configured else load_interruptions(),
     )
     return replace(answer, warnings=(*answer.warnings, *warnings))
 
@@ -243,4 +256,5 @@ def _spot_terms(config: Config) -> SpotTerms:
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
         reacquire_h=spot.reacquire / HOUR_S,
+        rate_source="configured" if RATE in config.origins else "assumed",
     )

@@ -19,6 +19,7 @@ RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
     "sharding": "another world",
+    "spot": "hopeless on spot",
     "software": "unsupported",
     "budget": "over budget",
     "deadline": "too late",
@@ -27,26 +28,32 @@ _STYLES = {"recommended": "bold green", "frontier": "green", "": ""}
 
 
 def ranked(recommendation: Recommendation) -> list[Option]:
-    """All options: the frontier by time, the other feasible ones by cost, then the removed by cost."""
+    """All options: the frontier by time, its ties, the other feasible ones by cost, the removed by cost."""
     place = {plan_id: i for i, plan_id in enumerate(recommendation.frontier)}
 
     def order(option: Option) -> tuple[int, float, str]:
         if option.plan.id in place:
             return 0, place[option.plan.id], ""
-        return (1 if option.feasible else 2), option.cost_usd.p50, option.plan.id
+        group = 3 if not option.feasible else 2 if option.tie_with is None else 1
+        return group, place.get(option.tie_with or "", option.cost_usd.p50), option.plan.id
 
     return sorted(recommendation.options, key=order)
 
 
 def status(option: Option, recommendation: Recommendation) -> str:
-    """One word or two on where an option stands; empty for a feasible, dominated one."""
+    """A few words on where an option stands; empty for a feasible, dominated one."""
     if option.plan.id == recommendation.recommended:
         return "recommended"
     if option.plan.id in recommendation.frontier:
         return "frontier"
     if option.removed_by is None:
-        return ""
+        return "" if option.tie_with is None else f"tie with #{_row(option.tie_with, recommendation)}"
     return _STATUS_OF_REMOVAL[option.removed_by.split(", ")[0]]
+
+
+def _row(plan_id: str, recommendation: Recommendation) -> int:
+    """The number of a row of the frontier, which comes first in the table."""
+    return recommendation.frontier.index(plan_id) + 1
 
 
 def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
@@ -57,7 +64,7 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
     own = [(n, o) for n, o in numbered if o.plan.offer is None]
     kinds: dict[str | None, tuple[int, Option]] = {}
     for n, option in numbered:
-        kinds.setdefault(status(option, recommendation), (n, option))
+        kinds.setdefault(status(option, recommendation).partition(" #")[0], (n, option))
     must = dict((*own, *kinds.values()))
     for n, option in numbered:
         if len(must) >= top:
@@ -138,6 +145,8 @@ def recommendation_json(recommendation: Recommendation, trace: Trace) -> str:
             "frontier": recommendation.frontier,
             "recommended": recommendation.recommended,
             "rule": recommendation.rule,
+            "picks": {pick.name.value: pick.plan_id for pick in recommendation.picks},
+            "pick_reasons": {pick.name.value: pick.reason for pick in recommendation.picks},
             "warnings": recommendation.warnings,
         }
     )
@@ -198,6 +207,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "removed_by": option.removed_by,
         "script_changes": option.script_changes,
         "on_frontier": plan.id in frontier,
+        "tie_with": option.tie_with,
         "recommended": plan.id == recommended,
         "reasons": option.reasons,
     }
