@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import native, prediction, profiling, startup
+from benchmarks import native, prediction, profiling, recommend, startup
 
 
 def main() -> None:
@@ -11,6 +11,7 @@ def main() -> None:
     native.main()
     profiling.main()
     prediction.main()
+    recommend.main()
 
 
 if __name__ == "__main__":

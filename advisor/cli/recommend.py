@@ -109,6 +109,9 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline.
     """
+    from advisor.cli.blas import load_numpy
+
+    load_numpy()
     from advisor.cli.answer import show
     from advisor.cli.common import check_exists, load_trace, settings_with
     from advisor.types import Job
