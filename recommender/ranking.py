@@ -42,6 +42,7 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
     if job.risk_counts:
         risks = risk_ranks(options)
         kept = frontier_of_three([(*point, risk) for point, risk in zip(points, risks, strict=True)])
+        strict = [i for i in strict if i in set(kept)]  # without the riskier of equal points
     best, rule = _best_value([options[i] for i in strict])
     picks = _picks(options, [options[i] for i in strict], best, rule)
     told = with_ties(judged, kept)

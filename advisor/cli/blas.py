@@ -17,6 +17,6 @@ def load_numpy() -> None:
         return
     os.environ[VARIABLE] = "1"
     try:
-        import numpy  # noqa: F401
+        import numpy as np  # noqa: F401
     finally:
         del os.environ[VARIABLE]
