@@ -227,6 +227,7 @@ def _recommend(
 
     import numpy as np
 
+    from advisor.cli.shifts import with_later_starts
     from advisor.gpus import load_gpus
     from advisor.pricing.interruptions import load_interruptions
     from recommender import recommend as rank
@@ -244,6 +245,7 @@ def _recommend(
         spot=_spot_terms(config),
         interruptions=None if is_configured else load_interruptions(),
     )
+    answer = with_later_starts(answer, config)
     return replace(answer, warnings=(*answer.warnings, *warnings))
 
 
