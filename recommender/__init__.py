@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -92,7 +93,7 @@ def check_job(job: Job) -> None:
         "--value-of-time": job.value_of_time_usd_per_h,
     }
     for name, value in limits.items():
-        if value is not None and not 0 < value < float("inf"):
+        if value is not None and not 0 < value < math.inf:
             raise InputError(f"{name} must be a finite number above 0, got {value:g}.")
     if not 0 < job.confidence < 1:
         raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")

@@ -117,6 +117,6 @@ def in_words(shift: Shift) -> str:
     saving, spread, usd = (format_usd(x) for x in (shift.saving_usd, shift.spread_usd, shift.usd))
     at = f"{shift.start_at:%H:%M} {shift.start_at.tzname()}"
     return (
-        f"a start {shift.delay_h} h later ({at}) was cheaper over the last {shift.num_days} days: {saving} less"
-        f" than {usd} on average, give or take {spread} from day to day"
+        f"a start {shift.delay_h} h later ({at}) was cheaper over the last {shift.num_days} days:"
+        f" {saving} less than {usd} on average, give or take {spread} from day to day"
     )

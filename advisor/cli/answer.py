@@ -118,6 +118,10 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     asked = [reason for o in recommendation.options for reason in o.reasons if "--world" in reason]
     if asked and not too_large:
         return f"nothing can be judged: {asked[0]}."
+    refused = [o for o in recommendation.options if "spot" in (o.removed_by or "")]
+    if refused and not too_large:
+        option = min(refused, key=lambda o: o.time_s.p50)
+        return f"nothing is feasible. Nearest: {where(option)}, {option.reasons[0]}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)

@@ -161,6 +161,8 @@ def _deadline_s(text: str | None) -> float | None:
     from advisor.errors import InputError
     from advisor.units import parse_duration_s
 
+    if text is not None and text.lstrip().startswith("-"):
+        raise InputError(f"--deadline {text!r} lies in the past: give the time from now on, such as 12h.")
     try:
         return None if text is None else parse_duration_s(text)
     except ValueError as error:

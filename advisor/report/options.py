@@ -19,7 +19,7 @@ RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
     "sharding": "another world",
-    "spot": "hopeless on spot",
+    "spot": "preempted",
     "software": "unsupported",
     "budget": "over budget",
     "deadline": "too late",
