@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,21 @@ import yaml
 from advisor.errors import ConfigError
 
 MAX_FILE_BYTES = 1_000_000
+Place = tuple[str | int, ...]
+"""Keys and list indices that lead from the top of a document to a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a YAML file holds, and in which line (from 1) each key and list entry stands."""
+
+    value: Any
+    lines: Mapping[Place, int]
+
+    def line(self, place: Place) -> int:
+        """The line of a place, or of the nearest one around it."""
+        around = (place[:end] for end in range(len(place), 0, -1))
+        return next((self.lines[part] for part in around if part in self.lines), 1)
 
 
 def read_text(path: Path, *, kind: str) -> str:
@@ -24,9 +40,12 @@ def read_text(path: Path, *, kind: str) -> str:
         ConfigError: unreadable, not UTF-8 or too large.
     """
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        # What is no regular file tells no size beforehand.
+        with path.open("rb") as file:
+            payload = file.read(MAX_FILE_BYTES + 1)
+        if len(payload) > MAX_FILE_BYTES:
             raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.")
-        return path.read_text(encoding="utf-8-sig")
+        return payload.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {str(path)!r}: {error}.") from error
 
@@ -42,9 +61,14 @@ def read_yaml(path: Path, *, kind: str, advice: str) -> Any:
     Raises:
         ConfigError: unreadable, too large or malformed, with the line.
     """
+    return read_document(path, kind=kind, advice=advice).value
+
+
+def read_document(path: Path, *, kind: str, advice: str) -> Document:
+    """As `read_yaml`, with the line of each value."""
     text = read_text(path, kind=kind)
     try:
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
+        return _document(_StrictLoader(text))
     except RecursionError as error:
         raise ConfigError(f"{str(path)!r} is nested too deeply for a {kind}.") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
@@ -60,13 +84,36 @@ def fault_in_words(item: Mapping[str, Any]) -> str:
     return f"{message}{hint}; got {item['input']!r}."
 
 
+def _document(loader: _StrictLoader) -> Document:
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return Document(value=None, lines={})
+        value = loader.construct_document(node)
+        return Document(value=value, lines=dict(_lines(node, ())))
+    finally:
+        loader.dispose()
+
+
+def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key_node, child in node.value:
+            yield (*place, str(key_node.value)), key_node.start_mark.line + 1
+            yield from _lines(child, (*place, str(key_node.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            yield (*place, index), child.start_mark.line + 1
+            yield from _lines(child, (*place, index))
+
+
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader without aliases and without silently overwritten keys."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
+            message = "aliases are not allowed (a text that begins with * is written in quotes)"
+            raise yaml.composer.ComposerError(None, None, message, mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:

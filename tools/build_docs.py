@@ -1,8 +1,9 @@
-"""Writes docs/commands.md and docs/settings.md from the code: ``python tools/build_docs.py [--check]``."""
+"""Writes the documents that follow from the code: ``python tools/build_docs.py [--check]``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import typer
 from advisor.cli import app
 from advisor.config import environment_variable
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
+from recommender.policy import json_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"
@@ -82,7 +84,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
-    pages = {"commands.md": commands_page(), "settings.md": settings_page()}
+    pages = {
+        "commands.md": commands_page(),
+        "settings.md": settings_page(),
+        "policy.schema.json": json.dumps(json_schema(), indent=2) + "\n",
+    }
     stale = [name for name, text in pages.items() if not _same(DOCS / name, text)]
     if check:
         sys.exit(f"out of date: {', '.join(stale)}; run python tools/build_docs.py" if stale else 0)

@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import calibrate, catalog, config, doctor, gpus, measure, predict, prices, profile, recommend
+from advisor.cli import (
+    calibrate,
+    catalog,
+    config,
+    doctor,
+    gpus,
+    measure,
+    policy,
+    predict,
+    prices,
+    profile,
+    recommend,
+)
 from advisor.cli.common import ScriptCommand
 
 # Rich help pages would cost a third of the start-up time.
@@ -47,4 +59,5 @@ app.command("doctor")(doctor.doctor)
 app.command("init")(config.init)
 app.add_typer(prices.app, name="prices")
 app.add_typer(catalog.app, name="catalog")
+app.add_typer(policy.app, name="policy")
 app.add_typer(config.app, name="config")

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from advisor.errors import AdvisorError, CatalogError
@@ -18,7 +17,7 @@ TIMEOUT_S = 30.0
 
 def run_checks() -> list[Check]:
     """All checks, in the order of the way through the house."""
-    checks = (_python, _settings, _native, _catalog, _prices, _torch, _gpu, _calibration)
+    checks = (_python, _settings, _native, _catalog, _store, _prices, _torch, _gpu, _calibration)
     return [_guarded(check) for check in checks]
 
 
@@ -65,12 +64,26 @@ def _catalog() -> Check:
 
 
 def _prices() -> Check:
+    from advisor.cli.live import current_answers, now
+    from advisor.config import load_config
     from advisor.pricing import OfferQuery, load_offers
 
-    found = load_offers(OfferQuery(), now=datetime.now(UTC))
+    answers = current_answers(load_config(), OfferQuery(), may_refresh=False)
+    found = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in found.offers)
     detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
     return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
+
+
+def _store() -> Check:
+    from advisor.config import load_config
+    from advisor.store import open_store
+
+    store = open_store(load_config().settings.store.url, must_exist=True)
+    if store is None:
+        return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
+    with store:
+        return Check(name="store", state="ok", detail=f"{store.place} can be read and written")
 
 
 def _torch() -> Check:

@@ -73,9 +73,7 @@ def opened(config: Config) -> Iterator[Store]:
     """
     from advisor.store import open_store
 
-    store = open_store(config.settings.store.url)
-    assert store is not None  # noqa: S101 - only must_exist gives None
-    with store:
+    with open_store(config.settings.store.url) as store:
         yield store
 
 

@@ -98,3 +98,22 @@ def check(
     print_findings(found, chosen_format(output, as_json))
     if found:
         raise typer.Exit(1)
+
+
+def capacity(
+    instance_types: Annotated[
+        list[str], typer.Argument(help="Such as p5.48xlarge; any of them will do.", metavar="TYPES...")
+    ],
+    region: Annotated[list[str], typer.Option(metavar="NAME", help="Of AWS, in full. Repeatable.")],
+    nodes: Annotated[int, typer.Option(metavar="N", help="How many machines at once.", min=1)] = 1,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask AWS whether it would start machines: spot placement scores (1 to 10) and the account's quotas.
+
+    What the credentials do not allow is said, and the rest is shown.
+    """
+    from advisor.cli.capacity import show_capacity
+    from advisor.cli.common import settings_with
+
+    show_capacity(settings_with(), instance_types, region, nodes, chosen_format(output, as_json))

@@ -28,6 +28,7 @@ app.command("refresh")(price_commands.refresh)
 app.command("history")(price_commands.history)
 app.command("sources")(price_commands.sources)
 app.command("check")(price_commands.check)
+app.command("capacity")(price_commands.capacity)
 
 
 class Sort(StrEnum):

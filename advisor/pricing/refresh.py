@@ -9,7 +9,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -127,26 +127,35 @@ def _age_s(moment: datetime, now: datetime) -> float:
 def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     from advisor.store.prices import save_failure, save_part
 
-    offers = tuple(offer for offer in part.offers if _is_priced(offer.usd_per_h))
-    history = tuple(point for point in part.history if _is_priced(point.usd_per_h))
-    num_lost = len(part.offers) - len(offers)
-    gaps = (*part.gaps, *([f"{num_lost} offers without a price above 0 left out"] if num_lost else []))
+    part = _checked(part)
     if part.failure is not None:
         save_failure(store, source, part.scope, part.failure, at)
     else:
-        filled = _with_quantiles(store, offers, history, at)
-        save_part(store, source, part.scope, filled, history, gaps, at)
+        offers = _with_quantiles(store, part.offers, part.history, at)
+        save_part(store, source, part.scope, offers, part.history, part.gaps, at)
     return Kept(
         source=source,
         scope=part.scope,
-        num_offers=len(offers),
-        num_points=len(history),
-        gaps=gaps,
+        num_offers=len(part.offers),
+        num_points=len(part.history),
+        gaps=part.gaps,
         failure=part.failure,
     )
 
 
-def _is_priced(usd_per_h: float) -> bool:
+def _checked(part: Part) -> Part:
+    """The part as it can be kept; a plug-in may say anything."""
+    times = [offer.retrieved_at for offer in part.offers] + [point.observed_at for point in part.history]
+    if any(time.tzinfo is None for time in times):
+        return Part(scope=part.scope, failure="its times have no time zone: update the plug-in")
+    offers = tuple(offer for offer in part.offers if _is_price(offer.usd_per_h))
+    history = tuple(point for point in part.history if _is_price(point.usd_per_h))
+    num_lost = len(part.offers) + len(part.history) - len(offers) - len(history)
+    lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
+    return replace(part, offers=offers, history=history, gaps=(*part.gaps, *lost))
+
+
+def _is_price(usd_per_h: float) -> bool:
     return 0 < usd_per_h < math.inf
 
 

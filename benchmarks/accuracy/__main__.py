@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--op-traces", type=Path, metavar="DIR", help="operators of whole models: label noise, scaling")
     add("--third-party", type=Path, metavar="DIR", help="published training throughput")
     add("--leave-one-out", type=Path, metavar="DIR", help="one knowledge folder a GPU, trained without it")
+    add("--unseen-dims", type=Path, metavar="DIR", help="a knowledge trained with --fold unseen-dims")
     add(
         "--knowledge",
         type=Path,
@@ -74,6 +75,7 @@ def _evaluate(options: argparse.Namespace, command: str) -> None:
         op_traces=options.op_traces,
         third_party=options.third_party,
         leave_one_out=options.leave_one_out,
+        unseen_dims=options.unseen_dims,
         knowledge=tuple(options.knowledge),
     )
     if options.json and not options.json.parent.is_dir():

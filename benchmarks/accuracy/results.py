@@ -26,6 +26,7 @@ class Results:
         end_to_end: ``rows``, ``by_knowledge`` and ``summary``.
         shipped: the summary of what ships, where something else was evaluated.
         kernels: of single operators, the mean over seeds.
+        unseen_dims: of operators whose shapes were held out of the training.
         scaled: iterations of one GPU made from operators of another, of all seeds.
         scaled_clean: those between iterations with clean labels.
         left_out: by GPU, ``unseen`` and perhaps ``calibrated``.
@@ -38,6 +39,7 @@ class Results:
     end_to_end: Mapping[str, Any]
     shipped: Mapping[str, Any] = field(default_factory=dict)
     kernels: Sequence[KernelErrors] = ()
+    unseen_dims: Sequence[KernelErrors] = ()
     scaled: Sequence[Scaled] = ()
     scaled_clean: Sequence[Scaled] = ()
     left_out: Mapping[str, Any]
@@ -54,6 +56,7 @@ class Results:
             **self.end_to_end,
             "shipped": self.shipped,
             "kernels": [asdict(errors) for errors in self.kernels],
+            "unseen_dims": [asdict(errors) for errors in self.unseen_dims],
             "scaling": {
                 name: {f"{weight:g}": found for weight, found in errors_by_weight(pairs).items()}
                 for name, pairs in (("all", self.scaled), ("clean", self.scaled_clean))

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from advisor.errors import InputError
 from advisor.gpus import catalog_path
 from advisor.predict.knowledge import CONSTANTS, Knowledge, read_knowledge, shipped
+from advisor.predict.training.folds import UNSEEN_DIMS, held_out
 from advisor.predict.training.overhead import floors_of
 from advisor.types import GpuSpec, Op, Trace
 from benchmarks.accuracy.calibration import calibrated
 from benchmarks.accuracy.end_to_end import evaluate
+from benchmarks.accuracy.kernels import KernelErrors
 from benchmarks.accuracy.knowledge_files import AS_SHIPPED, by_name, described, group, hashes, left_out_groups
 from benchmarks.accuracy.label_noise import CLEAN, LabelNoise, noise_of
 from benchmarks.accuracy.left_out import MeasuredKernels, leave_one_out
@@ -44,6 +46,7 @@ class Inputs:
     op_traces: Path | None
     third_party: Path | None
     leave_one_out: Path | None
+    unseen_dims: Path | None
     knowledge: tuple[Path, ...]
 
 
@@ -64,11 +67,13 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
     _check_tables(inputs.third_party)
     folders = _folders(inputs.knowledge)
     without = left_out_groups(inputs.leave_one_out) if inputs.leave_one_out else {}
+    unseen_dims = _unseen_dims(inputs.unseen_dims)
     rows = read_rows(inputs.end_to_end, inputs.configs)
     layers = {row.workload.model: row.num_layers for row in rows if row.num_layers}
     op_traces = read_op_traces(inputs.op_traces, layers) if inputs.op_traces else ()
     members = _read(folders)
     left_out = {gpu: _read(seeds) for gpu, seeds in without.items()}
+    fewer_dims = _read(unseen_dims)
     kernels = _kernels(inputs.kernels) if inputs.kernels else None
     noise = [noise_of(row, op_traces) for row in rows]
     traces = _traces(rows, inputs.configs, say)
@@ -79,11 +84,12 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
     return Results(
         command=command,
         date=date,
-        hashes=_hashes(folders, without),
+        hashes=_hashes({**folders, **unseen_dims}, without),
         evaluated=described(folders) if inputs.knowledge else AS_SHIPPED,
         end_to_end=end_to_end,
         shipped=evaluate(rows, traces, {SHIPPED: shipped()}, noise)["summary"] if inputs.knowledge else {},
         kernels=errors_of_seeds(kernels.samples, members.values(), kernels.floors_s) if kernels else [],
+        unseen_dims=_unseen_errors(kernels, fewer_dims),
         scaled=scaled,
         scaled_clean=_clean(scaled, rows, noise),
         left_out=leave_one_out(left_out, rows, traces, noise, kernels, calibrated),
@@ -115,6 +121,20 @@ def _folders(given: Sequence[Path]) -> dict[str, Path]:
     if not given:
         return {SHIPPED: catalog_path(CONSTANTS).parent}
     return by_name([member for folder in given for member in group(folder)])
+
+
+def _unseen_dims(folder: Path | None) -> dict[str, Path]:
+    if folder is None:
+        return {}
+    return {f"{UNSEEN_DIMS}, {name}": path for name, path in by_name(group(folder)).items()}
+
+
+def _unseen_errors(
+    kernels: MeasuredKernels | None, members: Mapping[str, Knowledge]
+) -> Sequence[KernelErrors]:
+    if kernels is None or not members:
+        return []
+    return errors_of_seeds(held_out(kernels.samples), members.values(), kernels.floors_s)
 
 
 def _read(folders: Mapping[str, Path]) -> dict[str, Knowledge]:

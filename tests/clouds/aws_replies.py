@@ -112,7 +112,9 @@ def _spot(world: World, region: str, arguments: Arguments) -> list[Any]:
     before: dict[tuple[str, str], SpotPrice] = {}
     kept = []
     for price in sorted(world.spot, key=lambda price: price.time):
-        if price.region != region or price.instance_type not in asked.get("instance-type", set()):
+        if price.region != region or price.instance_type not in asked.get(
+            "instance-type", {price.instance_type}
+        ):
             continue
         if price.product not in asked.get("product-description", {price.product}):
             continue
@@ -164,6 +166,9 @@ EC2: Mapping[str, tuple[str, Callable[[World, str, Arguments], list[Any]]]] = {
     "DescribeCapacityBlockOfferings": ("capacityBlockOfferingSet", _blocks),
     "GetSpotPlacementScores": ("spotPlacementScoreSet", _scores),
 }
+
+
+PAGED = EC2.keys() - {"DescribeRegions", "DescribeAvailabilityZones"}
 
 
 # --- Price list and quotas ---------------------------------------------------------------------------

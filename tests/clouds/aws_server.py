@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.clouds.aws_replies import EC2, page, products, xml_reply
+from tests.clouds.aws_replies import EC2, PAGED, page, products, xml_reply
 from tests.clouds.aws_world import World
 
 # What no message may repeat.
@@ -32,6 +32,8 @@ class Fault:
         body: sent as it is with the status.
         missing_bytes: promised in the header and never sent.
         hangs: no answer until the server stops.
+
+    Status 0 closes the connection without an answer.
     """
 
     status: int = 200
@@ -46,6 +48,7 @@ DENIED_JSON = Fault(status=400, code="AccessDeniedException")
 THROTTLED = Fault(status=429, code="RequestLimitExceeded")
 BROKEN = Fault(status=500, code="InternalError")
 SLOW = Fault(hangs=True)
+DROPPED = Fault(status=0)
 CUT_OFF = Fault(body=b"<?xml", missing_bytes=1000)
 GARBLED = Fault(body=b"<html><body>proxy</body></html>")
 
@@ -59,7 +62,9 @@ class FakeAws:
         calls: operation and region of each call, in order of arrival.
         latency_s: waited before each answer, for measurements.
         page_size: rows of a page at most.
-        honours_filters: whether the price list looks at more than the region.
+        honours_filters: whether the price list looks at more than the region, and EC2 at filters at all.
+        meets: calls of the price list that must have come in before the first is answered.
+        answers: rows that were asked for already, so that pages of a long list cost little.
     """
 
     world: World
@@ -68,8 +73,11 @@ class FakeAws:
     honours_filters: bool = True
     url: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
+    meets: int = 0
+    answers: dict[tuple[Any, ...], list[Any]] = field(default_factory=dict)
     stopped: threading.Event = field(default_factory=threading.Event)
     _faults: dict[tuple[str, str | None], list[Fault]] = field(default_factory=dict)
+    _met: threading.Condition = field(default_factory=threading.Condition)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def fail(self, operation: str, fault: Fault, *, region: str | None = None, times: int = 1000) -> None:
@@ -82,6 +90,13 @@ class FakeAws:
             self.calls.append((operation, region))
             left = self._faults.get((operation, region)) or self._faults.get((operation, None))
             return left.pop() if left else None
+
+    def meet(self) -> None:
+        """Waits for the other calls of the price list that must come in at the same time."""
+        with self._met:
+            self.meets -= 1
+            self._met.notify_all()
+            self._met.wait_for(lambda: self.meets <= 0, timeout=60)
 
     def environment(self) -> dict[str, str]:
         """What leads boto3 here, with made-up credentials."""
@@ -148,12 +163,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(fault, f"<Response><Errors>{error}</Errors></Response>".encode())
             return
         key, rows_of = EC2[operation]
-        size = min(int(arguments.get("MaxResults", 1000)), self.aws.page_size)
-        rows, token = page(rows_of(self.aws.world, region, arguments), arguments.get("NextToken", ""), size)
+        size = self.aws.page_size if operation in PAGED else len(self.aws.world.zones) + 1000
+        size = min(size, int(arguments.get("MaxResults", size)))
+        if not self.aws.honours_filters:
+            arguments = {key: value for key, value in arguments.items() if not key.startswith("Filter.")}
+        question = (operation, region, *(arg for arg in arguments.items() if arg[0] != "NextToken"))
+        if question not in self.aws.answers:
+            self.aws.answers[question] = rows_of(self.aws.world, region, arguments)
+        rows, token = page(self.aws.answers[question], arguments.get("NextToken", ""), size)
         self._send(200, xml_reply(operation, {key: rows, "nextToken": token}))
 
     def _json(self, operation: str, region: str, request: Mapping[str, Any]) -> None:
         if operation == "GetProducts":
+            self.aws.meet()
             region = next(f["Value"] for f in request["Filters"] if f["Field"] == "regionCode")
         if fault := self.aws.noted(operation, region):
             self._fail(fault, json.dumps({"__type": fault.code, "Message": SECRET}).encode())
@@ -174,9 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(400, json.dumps({"__type": "NoSuchResourceException", "Message": SECRET}).encode())
 
     def _fail(self, fault: Fault, error: bytes) -> None:
-        if fault.hangs:
-            self.aws.stopped.wait()
+        if fault.hangs or not fault.status:
             self.close_connection = True
+            if fault.hangs:
+                self.aws.stopped.wait()
             return
         body = error if fault.code else fault.body
         self._send(fault.status, body, missing_bytes=fault.missing_bytes)

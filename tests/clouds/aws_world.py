@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -145,7 +145,31 @@ def _small_spot() -> Iterator[SpotPrice]:
         )
 
 
+def many_regions(regions: Sequence[str]) -> World:
+    """One machine in each region, at the same list and spot price."""
+    return World(
+        regions=tuple(regions),
+        products=tuple(product("g6.xlarge", region, "0.8048000000") for region in regions),
+        zones=tuple(Zone(region=region, name=f"{region}a", id=f"{region}-az1") for region in regions),
+        spot=tuple(
+            SpotPrice(
+                region=region, zone_name=f"{region}a", instance_type="g6.xlarge", usd_per_h="0.3", time=NOW
+            )
+            for region in regions
+        ),
+        offered=frozenset(("g6.xlarge", region) for region in regions),
+    )
+
+
 # --- Traps -------------------------------------------------------------------------------------------
+
+
+_TRAP_TYPES = (
+    *(TypeFacts(name=f"g9.{name}") for name in ("zero", "negative", "twice")),
+    TypeFacts(name="p9.48xlarge", gpu="B400", num_gpus=8, gpu_mib=400 * 1024, vcpus=256, ssd_gb=30400),
+    TypeFacts(name="g6f.large", num_gpus=0, partition=0.125, gpu_mib=2861),
+    TypeFacts(name="dl9.24xlarge", vendor="Habana", gpu="Gaudi HL-205", num_gpus=8),
+)
 
 
 def with_traps(world: World, instance_type: str, region: str) -> World:
@@ -159,9 +183,21 @@ def with_traps(world: World, instance_type: str, region: str) -> World:
     (term,) = listed.values()
     (dimension,) = term["priceDimensions"].values()
     usd = dimension["pricePerUnit"]["USD"]
+    traps = _trap_products(instance_type, region, usd)
+    new = {(facts.name, region) for facts in _TRAP_TYPES}
+    return dataclasses.replace(
+        world,
+        products=(*traps[:4], *world.products, *traps[4:]),
+        types=(*world.types, *(t for t in _TRAP_TYPES if t.name not in {w.name for w in world.types})),
+        offered=world.offered | new,
+    )
+
+
+def _trap_products(instance_type: str, region: str, usd: str) -> tuple[Mapping[str, Any], ...]:
+    """Other kinds of rows of a type, the same row again, rows without a price, and odd new types."""
     reserved = product(instance_type, region, "0.01")
     reserved["terms"] = {"Reserved": reserved["terms"]["OnDemand"]}
-    traps = (
+    return (
         product(instance_type, region, "0.0100000000", marketoption="CapacityBlock", operation="Run:CB"),
         product(instance_type, region, "0.0100000000", marketoption="CapacityBlock"),
         product(instance_type, region, "9.0000000000", operatingSystem="Windows", operation="Run:0002"),
@@ -186,19 +222,6 @@ def with_traps(world: World, instance_type: str, region: str) -> World:
         product("g6f.large", region, "0.2000000000"),
         product("dl9.24xlarge", region, "13.0000000000"),
     )  # fmt: skip
-    types = (
-        *(TypeFacts(name=f"g9.{name}") for name in ("zero", "negative", "twice")),
-        TypeFacts(name="p9.48xlarge", gpu="B400", num_gpus=8, gpu_mib=400 * 1024, vcpus=256, ssd_gb=30400),
-        TypeFacts(name="g6f.large", num_gpus=0, partition=0.125, gpu_mib=2861),
-        TypeFacts(name="dl9.24xlarge", vendor="Habana", gpu="Gaudi HL-205", num_gpus=8),
-    )
-    new = {(facts.name, region) for facts in types}
-    return dataclasses.replace(
-        world,
-        products=(*traps[:4], *world.products, *traps[4:]),
-        types=(*world.types, *(t for t in types if t.name not in {w.name for w in world.types})),
-        offered=world.offered | new,
-    )
 
 
 # --- Reference data ----------------------------------------------------------------------------------

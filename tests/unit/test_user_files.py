@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.errors import ConfigError
-from advisor.user_files import MAX_FILE_BYTES, fault_in_words, read_text, read_yaml
+from advisor.user_files import MAX_FILE_BYTES, fault_in_words, read_document, read_text, read_yaml
 
 
 def yaml_of(path: Path, text: str) -> Any:
@@ -89,3 +89,21 @@ def test_faults_name_what_was_given(values: dict[str, Any], words: str) -> None:
         Row.model_validate(values)
     (item,) = caught.value.errors()
     assert fault_in_words(item) == words
+
+
+def test_each_key_and_entry_knows_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("# first\na:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n3: y\n")
+    document = read_document(path, kind="settings file", advice="")
+    assert document.value == {"a": {"b": 1, "c": ["x", {"d": 2}]}, 3: "y"}
+    assert document.lines == {
+        ("a",): 2, ("a", "b"): 3, ("a", "c"): 4, ("a", "c", 0): 5, ("a", "c", 1): 6, ("a", "c", 1, "d"): 6,
+        ("3",): 7,
+    }  # fmt: skip
+    assert document.line(("a", "c", 7)) == 4
+    assert document.line(("nothing",)) == 1
+
+
+def test_an_endless_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="larger than 1 MB"):
+        read_text(Path("/dev/zero"), kind="settings file")

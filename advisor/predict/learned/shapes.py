@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from advisor.predict.families import base_name
-from advisor.types import Op
+from advisor.types import Op, TensorSpec
 
 GEMM, CONV, NORM, POINTWISE = "gemm", "conv", "norm", "pointwise"
 FAMILIES = (GEMM, CONV, NORM, POINTWISE)
 # How many values a shape of each family has.
-NUM_VALUES = {GEMM: 22, CONV: 15, NORM: 7, POINTWISE: 2}
+NUM_VALUES = {GEMM: 23, CONV: 15, NORM: 7, POINTWISE: 2}
 
 _TILES = (16, 32, 64, 128)
 _MEASURED_CONVOLUTION = {"stride": (1, 1), "dilation": (1, 1), "transposed": False, "groups": 1}
@@ -73,7 +73,18 @@ def _product(op: Op, first: int) -> Shape | None:
     batch = left[0] if len(left) > 2 else 1
     if not op.flops or min(batch, m, n, k, *right) < 1:
         return None
-    return Shape(GEMM, _product_values(batch, m, n, k))
+    layout = float(_is_transposed(op.inputs[first + 1]))
+    return Shape(GEMM, (*_product_values(batch, m, n, k), layout))
+
+
+def _is_transposed(right: TensorSpec) -> bool:
+    """Whether it is stored column by column, as a linear layer's weight is; without strides, as measured.
+
+    Linear layers were measured with their weight transposed, batched products without.
+    """
+    if right.stride is None:
+        return len(right.shape) == 2
+    return right.stride[-2] == 1 and right.stride[-1] != 1
 
 
 def _product_values(batch: int, m: int, n: int, k: int) -> tuple[float, ...]:

@@ -17,7 +17,6 @@ from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
 
 MEMBERS = 4
-UNITS = 96
 _BATCH = 4096
 _RATE = 3e-3
 _DECAY = 1e-4
@@ -54,14 +53,14 @@ class Table:
 
 
 class _Ensemble(torch.nn.Module):  # type: ignore[misc]
-    def __init__(self, num_features: int, generator: torch.Generator) -> None:
+    def __init__(self, num_features: int, units: int, generator: torch.Generator) -> None:
         super().__init__()
 
         def drawn(rows: int, columns: int, gain: float) -> torch.nn.Parameter:
             values = torch.randn(MEMBERS, rows, columns, generator=generator)
             return torch.nn.Parameter(values * gain / math.sqrt(rows))
 
-        sizes = [(num_features, UNITS, 1.4), (UNITS, UNITS, 1.4), (UNITS, OUTPUTS, 0.1)]
+        sizes = [(num_features, units, 1.4), (units, units, 1.4), (units, OUTPUTS, 0.1)]
         self.weights = torch.nn.ParameterList([drawn(*size) for size in sizes])
         self.biases = torch.nn.ParameterList(
             [torch.nn.Parameter(0.1 * torch.randn(MEMBERS, 1, n, generator=generator)) for _, n, _ in sizes]
@@ -73,20 +72,21 @@ class _Ensemble(torch.nn.Module):  # type: ignore[misc]
         return values @ self.weights[-1] + self.biases[-1]
 
 
-def fit(table: Table, *, seed: int, steps: int, say: Say) -> Network:
+def fit(table: Table, *, seed: int, steps: int, units: int, say: Say) -> Network:
     """The network of one family, rounded as it ships.
 
     Args:
         table: what it learns from.
         seed: of the start and of the order of batches.
         steps: batches of 4,096 calls.
+        units: of each of the two hidden layers.
         say: told the loss ten times.
     """
     torch.set_num_threads(1)  # sums in another order would give other weights on another machine
     generator = torch.Generator().manual_seed(seed)
     low, high = table.features.min(axis=0), table.features.max(axis=0)
     mean, scale = table.features.mean(axis=0), table.features.std(axis=0) + np.float32(1e-6)
-    ensemble = _Ensemble(table.features.shape[1], generator)
+    ensemble = _Ensemble(table.features.shape[1], units, generator)
     inputs = torch.from_numpy((table.features - mean) / scale)
     numbers = (
         table.compute_s, table.memory_s, table.floor_s, table.event_share, table.time_s, table.weight

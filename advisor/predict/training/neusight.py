@@ -27,7 +27,8 @@ _POINTWISE = {
     "pow": ("aten::pow.Tensor_Tensor", 2), "powu": ("aten::pow.Tensor_Scalar", 1), "relu": ("aten::relu", 1),
     "gelu": ("aten::gelu", 1), "tanh": ("aten::tanh", 1), "softmax": ("aten::_softmax", 1),
 }  # fmt: skip
-_PRODUCT = ("B", "M", "N", "K")
+# The column N is the inner size and K the output's columns: the grids of all kernels cover M x K.
+_PRODUCT = ("B", "M", "K", "N")
 _CONVOLUTION = ("B", "in_channels", "out_channels", "kernel_size", "input_size", "stride", "padding")
 KINDS = (*_POINTWISE, "ln", "linear", "bmm", "conv")
 

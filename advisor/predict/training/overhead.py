@@ -20,13 +20,15 @@ from advisor.predict.training.samples import Samples
 
 EVENT_SHARE = 0.45
 _LOW_QUANTILE = 0.005
+# Calls this near to the shortest are bound by the host as well; their median is what a host usually takes.
+_NEAR = 1.1
 _MOST = 2.0
 Floats = NDArray[np.float64]
 Floors = Mapping[tuple[str, str], float]
 
 
 def floors_of(samples: Samples) -> Floors:
-    """Seconds of the shortest calls, by (GPU, kind), from the training split.
+    """Seconds the host usually takes for one of the shortest calls, by (GPU, kind), from the training split.
 
     A kind whose smallest call is large (convolutions) shows no floor of its own and gets at most twice its
     GPU's typical one; a GPU without a training split gets the typical one of the others, since the host is
@@ -48,7 +50,7 @@ def _host_floors(samples: Samples) -> dict[tuple[str, str], float]:
     for gpu, kind in sorted(set(zip(samples.gpus.tolist(), samples.kinds.tolist(), strict=True))):
         chosen = in_training & (samples.gpus == gpu) & (samples.kinds == kind)
         if chosen.any():
-            shortest.setdefault(gpu, {})[kind] = float(np.quantile(samples.time_s[chosen], _LOW_QUANTILE))
+            shortest.setdefault(gpu, {})[kind] = _usual_s(samples.time_s[chosen])
     typical = {gpu: float(np.median(list(found.values()))) for gpu, found in shortest.items()}
     anywhere = float(np.median(list(typical.values()))) if typical else 0.0
     return {
@@ -59,6 +61,10 @@ def _host_floors(samples: Samples) -> dict[tuple[str, str], float]:
         else min(typical.get(gpu, anywhere), anywhere)
         for gpu, kind in set(zip(samples.gpus.tolist(), samples.kinds.tolist(), strict=True))
     }
+
+
+def _usual_s(time_s: Floats) -> float:
+    return float(np.median(time_s[time_s <= _NEAR * np.quantile(time_s, _LOW_QUANTILE)]))
 
 
 def observed_s(kernel_s: Floats, floor_s: Floats) -> Floats:

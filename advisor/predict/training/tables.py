@@ -8,16 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.gpus import load_gpus
-from advisor.predict.learned.model import Calls, board_features, grouped
-from advisor.predict.learned.shapes import GEMM
+from advisor.predict.learned.model import board_features, grouped
 from advisor.predict.training.fit import Table
 from advisor.predict.training.overhead import event_shares, floors_of
 from advisor.predict.training.samples import Samples
-
-# Outputs of 16,384 columns or more ran at a quarter of the rate on Pascal when kernels were measured alone,
-# and at the full rate as the last layer of models (op traces). So networks see products up to this size,
-# and beyond it efficiency stays as it is there.
-LARGEST = 8192
 
 
 def tables(samples: Samples) -> Mapping[str, Table]:
@@ -34,12 +28,9 @@ def tables(samples: Samples) -> Mapping[str, Table]:
     found = {}
     for calls in grouped(tuple(distinct.values())):
         row_of = np.full(len(distinct), -1)
-        seen = _is_within(calls)
-        row_of[calls.index[seen]] = np.flatnonzero(seen)
+        row_of[calls.index] = np.arange(len(calls.index))
         rows = row_of[where]
         chosen = np.flatnonzero(rows >= 0)
-        if not len(chosen):
-            continue
         rows = rows[chosen]
         boards, peak_flops_per_s, bytes_per_s = _devices(samples.gpus[chosen])
         found[calls.family] = Table(
@@ -52,12 +43,6 @@ def tables(samples: Samples) -> Mapping[str, Table]:
             weight=_weights(samples.kinds[chosen], samples.splits[chosen]),
         )
     return found
-
-
-def _is_within(calls: Calls) -> NDArray[np.bool_]:
-    if calls.family != GEMM:
-        return np.ones(len(calls.index), dtype=bool)
-    return np.asarray(calls.features[:, 1:4].max(axis=1) <= np.float32(np.log(LARGEST)) + 1e-5)
 
 
 def _devices(

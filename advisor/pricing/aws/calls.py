@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from advisor.errors import CloudError
@@ -26,6 +27,7 @@ class Clients:
 
     def __init__(self, options: AwsOptions) -> None:
         import boto3
+        import botocore.session
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
@@ -36,7 +38,9 @@ class Clients:
             max_pool_connections=MAX_THREADS,
         )
         try:
-            self._session = boto3.Session()
+            core = botocore.session.get_session()
+            core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
+            self._session = boto3.Session(botocore_session=core)
         except BotoCoreError as error:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 
@@ -61,6 +65,18 @@ class Clients:
             return self._session.get_credentials() is not None
         except BotoCoreError:
             return False
+
+
+def _moment(value: Any) -> datetime:
+    """A time as AWS writes it; botocore's own reader takes most of the time of a long spot history."""
+    from botocore.utils import parse_timestamp
+
+    try:
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError):
+        parsed: datetime = parse_timestamp(value)
+        return parsed
 
 
 def items_of(client: Any, action: str, key: str, **arguments: Any) -> list[Any]:

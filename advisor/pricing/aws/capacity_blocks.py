@@ -75,7 +75,7 @@ def _offer(row: Mapping[str, Any], region: Region, survey: Survey, zones: Mappin
         survey.rentable[row["InstanceType"]],
         region.name,
         market=Market.CAPACITY_BLOCK,
-        usd_per_h=fee_usd / hours / int(row["InstanceCount"]),
+        usd_per_h=fee_usd / hours,
         retrieved_at=region.clock(),
         source=f"AWS capacity block of {hours} h from {row['StartDate']:%Y-%m-%d %H:%M} UTC",
         zone=zone,

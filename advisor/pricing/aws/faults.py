@@ -31,7 +31,10 @@ _NO_CREDENTIALS = (
     " all calls are read-only"
 )
 _BAD_CONFIGURATION = "the AWS configuration of this machine cannot be used ({kind}): check ~/.aws and AWS_*"
-GARBLED = "AWS's reply to {action} cannot be read: try again; if it stays, check the proxy and update boto3"
+GARBLED = (
+    "the reply to {action} is cut off or garbled and cannot be read: try again; if it stays, check the"
+    " network and the proxy, and update boto3"
+)
 
 _BY_CODE: Mapping[str, str] = {
     **dict.fromkeys(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"), _DENIED),
@@ -70,6 +73,7 @@ _BY_CLASS: Mapping[str, str] = {
     "ResponseStreamingError": _CUT_OFF,
     "SSLError": _UNTRUSTED,
     "PaginationError": GARBLED,
+    "ConnectionError": _UNREACHABLE,
     "HTTPClientError": _UNREACHABLE,
     "BotoCoreError": _BAD_CONFIGURATION,
 }
@@ -83,6 +87,10 @@ def explained(error: Exception, action: str) -> str:
         error: what was raised.
         action: the IAM action, such as ``"ec2:DescribeRegions"``.
     """
+    operation = getattr(error, "operation_name", None)
+    if operation and operation != action.partition(":")[2]:
+        # The chain of credentials made a call of its own.
+        action = f"sts:{operation}"
     response = getattr(error, "response", None)
     text = _refusal(response) if isinstance(response, Mapping) else _trouble(error)
     return text.format(action=action, kind=type(error).__name__)

@@ -52,7 +52,8 @@ def described_machines(client: Any, instance_types: Collection[str], *, today: d
         CloudError: the call failed.
     """
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
-    replies = items_of(client, ACTION, "InstanceTypes", Filters=filters)
+    found = items_of(client, ACTION, "InstanceTypes", Filters=filters)
+    replies = [reply for reply in found if reply["InstanceType"] in instance_types]
     machines, fractions, others = {}, [], []
     for reply in replies:
         name = str(reply["InstanceType"])
@@ -100,7 +101,7 @@ def _gaps(
     machines: Mapping[str, InstanceType], fractions: list[str], others: list[str], unknown: list[str]
 ) -> tuple[str, ...]:
     ours = load_gpus()
-    foreign = [f"{m.gpu} ({m.instance_type})" for m in machines.values() if m.gpu not in ours]
+    foreign = [f"{m.gpu} with {m.gpu_memory}" for m in machines.values() if m.gpu not in ours]
     told = (
         ("GPUs that the catalog lacks keep AWS's name", foreign),
         ("types with a fraction of a GPU are left out", fractions),

@@ -9,7 +9,7 @@ from advisor.pricing.aws.price_list import ListPrices
 from advisor.pricing.aws.survey import Region, Survey, offer_of
 from advisor.pricing.aws.wording import counted, listed
 from advisor.pricing.source import Part
-from advisor.types import Market
+from advisor.types import Market, Offer
 
 SOURCE = "AWS price list"
 
@@ -28,23 +28,26 @@ def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
             f"the price list names no GPU machine, though the region offers {listed(survey.rentable)}:"
             " try again later"
         )
-    offers = (
-        offer_of(
-            machine,
-            region.name,
-            market=Market.ON_DEMAND,
-            usd_per_h=prices.usd_per_h[name],
-            retrieved_at=survey.asked_at,
-            source=SOURCE,
-        )
-        for name, machine in sorted(survey.rentable.items())
-        if name in prices.usd_per_h
-    )
+    offers = _offers(prices, survey, region.name)
     return Part(
         scope=scope,
         offers=tuple(filter(region.query.matches, offers)),
         gaps=(*survey.gaps, *prices.gaps, *_gaps(prices, survey)),
     )
+
+
+def _offers(prices: ListPrices, survey: Survey, region: str) -> Iterator[Offer]:
+    """Prices of machines that can be started here, in alphabetical order."""
+    for name, machine in sorted(survey.rentable.items()):
+        if name in prices.usd_per_h:
+            yield offer_of(
+                machine,
+                region,
+                market=Market.ON_DEMAND,
+                usd_per_h=prices.usd_per_h[name],
+                retrieved_at=survey.asked_at,
+                source=SOURCE,
+            )
 
 
 def _gaps(prices: ListPrices, survey: Survey) -> Iterator[str]:

@@ -59,7 +59,7 @@ class AwsSource:
         return Capabilities(providers=("aws",), markets=markets, is_live=True)
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
-        """A part for each region and market, as they are known; one for all where nothing can be asked."""
+        """A part for each region and market, as they are known; one for all where there is none to ask."""
         markets = [m for m in self.capabilities.markets if not query.markets or m in query.markets]
         if not markets or (query.providers and "aws" not in query.providers):
             return
@@ -68,6 +68,8 @@ class AwsSource:
         except CloudError as error:
             yield Part(scope=WHOLE, failure=str(error))
             return
+        if not regions:
+            yield Part(scope=WHOLE, gaps=(f"no region of this account matches {', '.join(query.regions)}",))
         yield from _all_parts(regions, markets)
 
     def freshness(self) -> tuple[Freshness, ...]:

@@ -135,8 +135,7 @@ def _offer(machine: InstanceType, points: Sequence[PricePoint], *, start: dateti
         retrieved_at=now,
         source=SOURCE,
         zone=newest.zone,
-        # A clock that is late must not cut off the newest price.
-        spot_usd_per_h=spot_quantiles(points, start=start, end=max(now, newest.observed_at)),
+        spot_usd_per_h=spot_quantiles(points, start=start, end=now),
     )
 
 

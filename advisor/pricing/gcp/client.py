@@ -40,10 +40,11 @@ class Patience:
         total_s: for one page, retries included.
     """
 
-    call_s: float = 60.0
+    call_s: float = 20.0
     first_wait_s: float = 1.0
-    longest_wait_s: float = 20.0
-    total_s: float = 180.0
+    longest_wait_s: float = 8.0
+    # Who waits for a recommendation would rather have yesterday's prices than stare at a broken cloud.
+    total_s: float = 30.0
 
 
 def endpoint() -> str | None:

@@ -22,6 +22,7 @@ from advisor.gpus import load_gpus
 from advisor.predict.calibration_files import RECORDED, write_calibration
 from advisor.pricing import Offers
 from advisor.settings import Settings
+from advisor.store import default_path, open_store
 from tests.builders import make_offer
 
 
@@ -244,18 +245,42 @@ def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monke
     assert f"{str(path)!r} is not used: delete it" in found.detail
 
 
+# --- Store -----------------------------------------------------------------------------------------
+
+
+def test_a_database_that_is_not_there_yet_is_fine(house, data_home):
+    found = checks._store()
+    assert (found.state, found.detail) == ("ok", "no database yet: advisor prices refresh makes it")
+
+
+def test_a_database_is_named(house, data_home):
+    with open_store(None):
+        pass
+    found = checks._store()
+    assert found.state == "ok"
+    assert found.detail == f"{default_path()} can be read and written"
+
+
+def test_a_damaged_database_breaks_the_check_alone(house, data_home):
+    default_path().parent.mkdir(parents=True, exist_ok=True)
+    default_path().write_bytes(b"no database" * 1000)
+    found = checks._guarded(checks._store)
+    assert found.state == "broken"
+    assert "advisor.db" in found.detail
+
+
 # --- All --------------------------------------------------------------------------------------------
 
 
 def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
-    def broken(query: Any, now: Any) -> Any:
+    def broken(query: Any, **_: Any) -> Any:
         raise CatalogError("the file is damaged")
 
     monkeypatch.setattr(pricing, "load_offers", broken)
     with_pythons(monkeypatch, ours="2.9")
     with_cards(monkeypatch)
     found = {check.name: check for check in checks.run_checks()}
-    names = ["python", "settings", "native", "catalog", "prices", "torch", "gpu", "calibration"]
+    names = ["python", "settings", "native", "catalog", "store", "prices", "torch", "gpu", "calibration"]
     assert list(found) == names
     assert (found["prices"].state, found["prices"].detail) == ("broken", "the file is damaged")
     assert [name for name, check in found.items() if check.state == "broken"] == ["prices"]

@@ -68,14 +68,16 @@ def test_every_part_has_its_table():
     unseen = {"rows": [], "summary": {}, "kernels": []}
     full = results(
         kernels=[kernel_errors("all"), kernel_errors("all", split="train")],
+        unseen_dims=[kernel_errors("all", split="train")],
         scaled=[pair],
         left_out={"T4": {"unseen": unseen}},
         speed_ups=[speed_up],
     )
     tables = dict(all_tables(full))
     assert list(tables) == [
-        "Iterations", "Rows", "Operators, test split", "Operators, train split", "A GPU left out of training",
-        "Scaled from another GPU", "Published speed-ups, V100 to A100",
+        "Iterations", "Rows", "Operators, test split", "Operators, train split",
+        "Operators of unseen dimensions", "A GPU left out of training", "Scaled from another GPU",
+        "Published speed-ups, V100 to A100",
     ]  # fmt: skip
     assert "| 0.5 | 10.0 / 10.0 / 10 / 10 | - |" in tables["Scaled from another GPU"]
     assert (
@@ -107,9 +109,9 @@ def test_kinds_by_gpu():
     assert lines[2:] == [
         "| kind | P4 | T4 |",
         "|---|---|---|",
-        "| add | 4 / 5 / 10; -3; 90% | 4 / 5 / 10; -3; 90% |",
-        "| conv | 4 / 5 / 10; +20; 90% | - |",
-        "| all | 4 / 5 / 10; -3; 90% | 4 / 5 / 10; -3; 90% |",
+        "| add | 4.0 / 5 / 10; -3; 90% | 4.0 / 5 / 10; -3; 90% |",
+        "| conv | 4.0 / 5 / 10; +20; 90% | - |",
+        "| all | 4.0 / 5 / 10; -3; 90% | 4.0 / 5 / 10; -3; 90% |",
         "| calls | 7 | 7 |",
     ]
 

@@ -35,7 +35,8 @@ def unprofiled(monkeypatch):
 
 
 def evaluated(path, said=None, **options):
-    given = {"kernels": None, "op_traces": None, "third_party": None, "leave_one_out": None, "knowledge": ()}
+    parts = ("kernels", "op_traces", "third_party", "leave_one_out", "unseen_dims")
+    given = {**dict.fromkeys(parts), "knowledge": ()}
     inputs = Inputs(end_to_end=path, configs=path.parent / "model_configs", **(given | options))
     return run(inputs, command="python -m benchmarks.accuracy", date="2026-01-02",
                say=(said if said is not None else []).append)  # fmt: skip
@@ -112,6 +113,8 @@ def test_what_is_missing_is_told_before_anything_is_profiled(tmp_path, unprofile
             evaluated(path, **{part: empty})
     with pytest.raises(AdvisorError, match="empty"):
         evaluated(path, knowledge=(empty,))
+    with pytest.raises(AdvisorError, match="empty"):
+        evaluated(path, unseen_dims=empty)
     assert unprofiled == []
 
 
@@ -136,6 +139,27 @@ def test_every_left_out_gpu_is_scored_again_after_a_calibration(tmp_path, unprof
     states = results.left_out["T4"]
     assert states["calibrated"]["summary"] == states["unseen"]["summary"]
     assert [errors.kind for errors in results.kernels] == ["add", "all"]
+
+
+def test_unseen_dimensions_are_scored_on_what_was_held_out(tmp_path, unprofiled):
+    kernels, fold = tmp_path / "kernels", tmp_path / "unseen"
+    kernels.mkdir()
+    fold.mkdir()
+    lines = [
+        f"T4,{split},{0.03 + size * 1e-6},{size},64" for size in range(1, 1001) for split in ("train", "test")
+    ]
+    text = "\n".join(["gpu,split,latency_ms,B,H", *lines])
+    (kernels / "add.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (fold / "fitted.toml").write_text(catalog_path("fitted.toml").read_text())
+    results = evaluated(write_measurements(tmp_path, line()), kernels=kernels, unseen_dims=fold)
+    assert list(results.hashes) == ["shipped", "unseen-dims, unseen"]
+    assert [(errors.kind, errors.split) for errors in results.unseen_dims] == [
+        ("add", "train"),
+        ("all", "train"),
+    ]
+    assert 100 < results.unseen_dims[0].rows < 200
+    assert results.to_json()["unseen_dims"][0]["rows"] == results.unseen_dims[0].rows
+    assert not evaluated(write_measurements(tmp_path, line()), unseen_dims=fold).unseen_dims
 
 
 def test_progress_is_lines_where_nobody_watches(capsys):

@@ -115,7 +115,7 @@ def test_a_training_writes_what_predictions_read(kernels: Path, tmp_path: Path, 
     assert found.networks.keys() == EXAMPLES.keys()
     facts = json.loads((out / "learned.json").read_text())
     assert (facts["fold"], facts["seed"]) == ("all", 0)
-    assert sum(facts["rows"].values()) == 4 * 24
+    assert sum(facts["rows"].values()) == 4 * 12
     assert "recordings" not in facts["source"]
     assert facts["rows"]["T4 add train"] == 6
     assert facts["parameters"].keys() == EXAMPLES.keys()
@@ -164,6 +164,17 @@ def test_kernels_are_calls_as_a_profile_has_them(kernels: Path) -> None:
     assert calls["add"].bytes == 3 * 4 * 2048 * 512
     assert found.time_s.min() == pytest.approx(1e-3 * (0.03 + 1e-4 * 64))
     assert len({id(op) for op in found.ops}) == 4 * 6  # equal calls share one value
+
+
+def test_the_column_n_of_a_product_is_its_inner_size(tmp_path: Path) -> None:
+    sizes = {"B": 7, "M": 5, "N": 3, "K": 2}
+    row = pd.DataFrame({"gpu": ["T4"], "split": ["train"], "latency_ms": [1.0], **sizes})
+    for kind in ("linear", "bmm"):
+        row.to_csv(tmp_path / f"{kind}.csv.gz", index=False)
+    linear, batched = read_kernels(tmp_path).ops
+    assert [tensor.shape for tensor in (*linear.inputs, *linear.outputs)] == [(2,), (5, 3), (3, 2), (5, 2)]
+    shapes = [tensor.shape for tensor in (*batched.inputs, *batched.outputs)]
+    assert shapes == [(7, 5, 3), (7, 3, 2), (7, 5, 2)]
 
 
 def test_one_kind_may_be_read_alone(kernels: Path) -> None:

@@ -13,11 +13,11 @@ from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import read_networks, write_networks
 
 torch = pytest.importorskip("torch")
-from advisor.predict.training.fit import MEMBERS, OUTPUTS, UNITS, Table, fit  # noqa: E402 - it needs torch
+from advisor.predict.training.fit import MEMBERS, OUTPUTS, Table, fit  # noqa: E402 - it needs torch
 from advisor.predict.training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
-ROWS = 300
+ROWS, UNITS = 300, 96
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
 
 
 def trained(table: Table, *, seed: int = 0, steps: int = 200) -> Network:
-    return fit(table, seed=seed, steps=steps, say=lambda _text: None)
+    return fit(table, seed=seed, steps=steps, units=UNITS, say=lambda _text: None)
 
 
 def factors(network: Network, table: Table, which: int) -> np.ndarray:
@@ -154,6 +154,6 @@ def test_calls_without_weight_are_not_learned_from() -> None:
 @pytest.mark.parametrize(("steps", "times"), [(1, 1), (5, 5), (20, 10)])
 def test_the_loss_is_told_ten_times_or_at_each_step(steps: int, times: int) -> None:
     said: list[str] = []
-    fit(make_table(0.0, 0.0, compute_share=0.5), seed=0, steps=steps, say=said.append)
+    fit(make_table(0.0, 0.0, compute_share=0.5), seed=0, steps=steps, units=UNITS, say=said.append)
     assert len(said) == times
     assert said[-1].startswith(f"step {steps} of {steps}: loss ")

@@ -32,6 +32,12 @@ def test_a_floor_is_the_shortest_call_of_a_gpu_and_kind() -> None:
     }
 
 
+def test_a_floor_is_what_calls_near_the_shortest_usually_take() -> None:
+    times_s = [30e-6, *[31e-6] * 5, 32e-6, *[60e-6] * 90]
+    found = floors_of(make_samples([("T4", "add", "train", time_s) for time_s in times_s]))
+    assert found["T4", "add"] == 31e-6
+
+
 def test_one_call_that_is_too_short_is_no_floor() -> None:
     many = [("T4", "add", "train", 30e-6)] * 999
     found = floors_of(make_samples([("T4", "add", "train", 1e-9), *many]))
@@ -87,9 +93,9 @@ def test_every_gpu_and_kind_has_a_floor() -> None:
 
 
 @given(st.lists(st.floats(1e-7, 1e-2), min_size=1, max_size=20))
-def test_a_floor_is_never_above_the_shortest_calls(times_s: list[float]) -> None:
+def test_a_floor_is_never_far_above_the_shortest_calls(times_s: list[float]) -> None:
     found = floors_of(make_samples([("T4", "add", "train", time_s) for time_s in times_s]))
-    assert 0 < found["T4", "add"] <= np.quantile(times_s, 0.005) * (1 + 1e-12)
+    assert min(times_s) <= found["T4", "add"] <= 1.1 * np.quantile(times_s, 0.005) * (1 + 1e-12)
 
 
 @given(SECONDS, SECONDS, SECONDS)

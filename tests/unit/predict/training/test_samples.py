@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from advisor.errors import InputError
-from advisor.predict.training.folds import ALL, FIVE, chosen
+from advisor.predict.training.folds import ALL, FIVE, HELD_OUT_SHARE, UNSEEN_DIMS, chosen, held_out
 from advisor.predict.training.samples import Samples
-from tests.unit.predict.learned.values import add
+from tests.unit.predict.learned.values import add, softmax
 from tests.unit.predict.training.values import make_samples
 
 GPUS = ("P4", "P100-PCIE-16GB", "T4", "V100-PCIE-32GB", "A100-PCIE-40GB", "A100-PCIE-80GB", "L4")
@@ -39,8 +39,8 @@ def test_joined_calls_come_one_recording_after_the_other() -> None:
     assert found.ops == (*first.ops, *second.ops)
 
 
-def test_what_ships_learns_from_everything() -> None:
-    assert chosen(SAMPLES, ALL) is SAMPLES
+def test_what_ships_learns_from_every_training_split() -> None:
+    assert rows(chosen(SAMPLES, ALL)) == {(gpu, "train") for gpu in GPUS}
 
 
 def test_the_five_learn_from_their_training_split() -> None:
@@ -53,6 +53,46 @@ def test_a_gpu_that_is_left_out_is_out(gpu: str) -> None:
     assert rows(chosen(SAMPLES, f"without:{gpu}")) == expected
 
 
+def every_gpu_and_split(num_rows: int) -> Samples:
+    """Element-wise calls and softmax of as many shapes, in another order on each GPU."""
+    rng, found = np.random.default_rng(0), []
+    for gpu in GPUS:
+        for split in ("train", "test"):
+            ops = [build(i, 64) for build in (add, softmax) for i in rng.permutation(num_rows).tolist()]
+            found.append(make_samples([(gpu, op.name, split, 1e-3) for op in ops], ops))
+    return Samples.joined(found)
+
+
+def shapes_of(samples: Samples) -> set[tuple[int, ...]]:
+    return {op.outputs[0].shape for op in samples.ops}
+
+
+def test_unseen_dimensions_are_seen_nowhere() -> None:
+    everything = every_gpu_and_split(1000)
+    seen, unseen = chosen(everything, UNSEEN_DIMS), held_out(everything)
+    assert rows(seen) == rows(unseen) == {(gpu, "train") for gpu in GPUS}
+    assert not shapes_of(seen) & shapes_of(unseen)
+    assert len(seen.ops) + len(unseen.ops) == len(everything.ops) / 2
+    assert len(shapes_of(unseen)) == pytest.approx(1000 * HELD_OUT_SHARE, rel=0.25)
+
+
+def test_the_same_dimensions_are_held_out_of_every_gpu_and_operator() -> None:
+    unseen = held_out(every_gpu_and_split(200))
+    groups = {
+        (gpu, kind): shapes_of(unseen.where((unseen.gpus == gpu) & (unseen.kinds == kind)))
+        for gpu in GPUS
+        for kind in ("aten::add.Tensor", "aten::_softmax")
+    }
+    assert len(set(map(frozenset, groups.values()))) == 1
+
+
+def test_dimensions_are_drawn_by_themselves_alone() -> None:
+    """The same tomorrow, on another machine, and with more measurements beside them."""
+    few, many = (shapes_of(held_out(every_gpu_and_split(number))) for number in (20, 200))
+    assert few == {shape for shape in many if shape[0] < 20}
+    assert sorted(few) == [(3, 64), (15, 64), (18, 64), (19, 64)]
+
+
 def test_a_gpu_may_be_left_out_by_any_of_its_names() -> None:
     assert rows(chosen(SAMPLES, "without:Tesla T4")) == rows(chosen(SAMPLES, "without:T4"))
 
@@ -63,7 +103,7 @@ def test_leaving_out_a_gpu_that_was_never_measured_leaves_the_training_split() -
 
 @pytest.mark.parametrize("fold", ["", "All", "six", "with:T4", "without"])
 def test_an_unknown_fold_is_refused_with_those_there_are(fold: str) -> None:
-    with pytest.raises(InputError, match="choose all, five or without:GPU") as caught:
+    with pytest.raises(InputError, match="choose all, five, unseen-dims or without:GPU") as caught:
         chosen(SAMPLES, fold)
     assert repr(fold) in str(caught.value)
 

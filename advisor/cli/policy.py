@@ -1,0 +1,105 @@
+"""``advisor policy check / show / schema / explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.report.rows import Format
+from advisor.types import Market, Tier
+
+app = typer.Typer(
+    help="Rules of an organisation, its teams and projects: docs/policy.md.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any layers.", metavar="FILES...")]
+
+
+@app.command("check")
+def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Look for everything that is wrong with policy files, each and together. Exits with 2 if anything is."""
+    from advisor.report.policy import print_check
+    from recommender.policy import check_policies, policy_error
+
+    checked = check_policies(files)
+    print_check(checked, chosen_format(output, as_json))
+    if checked.policy is None:
+        raise policy_error(checked.faults)
+
+
+@app.command("show")
+def show(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Print the rules that the files make together, each with where it stands and what it overrules."""
+    from advisor.report.policy import print_policy
+    from recommender.policy import read_policies
+
+    print_policy(read_policies(files), chosen_format(output, as_json))
+
+
+@app.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of policy files, for editors and other programs."""
+    import json
+
+    from recommender.policy import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+
+
+@app.command("explain")
+def explain(
+    files: FilesArgument,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="As recommend names it: aws/p4d.24xlarge/us-east-1/spot."),
+    ] = None,
+    tier: Annotated[
+        Tier | None, typer.Option(metavar="TIER", help="local, cluster or cloud.", case_sensitive=False)
+    ] = None,
+    provider: Annotated[str | None, typer.Option(metavar="NAME", help="aws, gcp, a cluster, local.")] = None,
+    instance_type: Annotated[str | None, typer.Option(metavar="NAME", help="Machine of a cloud.")] = None,
+    region: Annotated[str | None, typer.Option(metavar="NAME", help="Region of a cloud.")] = None,
+    market: Annotated[
+        Market | None, typer.Option(metavar="MARKET", help="on-demand, spot.", case_sensitive=False)
+    ] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="GPU", help="With its number: A100-SXM-80GB:8.")] = None,
+    usd_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Price of the plan.")] = None,
+    usd_per_job: Annotated[float | None, typer.Option(metavar="USD", help="Cost of the job (p90).")] = None,
+    spent_this_month: Annotated[
+        float | None, typer.Option(metavar="USD", help="Spent since the first of the month.")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which rules keep or remove a plan: one of the catalog, or one with the facts you give.
+
+    A rule about a fact that is not known is said to be unknown. Spot terms are those of the settings.
+    Exits with 3 if a rule removes the plan.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.plan_facts import given_facts
+    from advisor.report.policy import print_explained
+    from recommender.policy import everything_removed, judge_facts, read_policies
+
+    policy = read_policies(files)
+    facts = given_facts(
+        settings_with(),
+        plan,
+        gpu=gpu,
+        spent_usd=spent_this_month,
+        tier=tier,
+        provider=provider,
+        instance_type=instance_type,
+        region=region,
+        market=market,
+        usd_per_h=usd_per_hour,
+        usd_per_job=usd_per_job,
+    )
+    print_explained(facts, policy, chosen_format(output, as_json))
+    removals = judge_facts(facts, policy).removals
+    if removals:
+        raise everything_removed({"": removals})

@@ -1,0 +1,50 @@
+"""Policies of an organisation, its teams and projects: read, merge, and say which rule removes a plan.
+
+``read_policies(paths) -> Policy``; ``judge_plan`` before anything is computed, ``judge_options`` after,
+``everything_removed`` where nothing is left. Only reading touches files.
+"""
+
+from __future__ import annotations
+
+from recommender.policy.facts import Facts, Spent, start_of_month
+from recommender.policy.judge import (
+    GiveWay,
+    NeededApproval,
+    Removal,
+    Verdict,
+    everything_removed,
+    explain,
+    judge_facts,
+    judge_option,
+    judge_options,
+    judge_plan,
+    would_give_way,
+)
+from recommender.policy.merge import Fault, Policy
+from recommender.policy.model import Layer, Pick, json_schema
+from recommender.policy.reading import check_policies, policy_error, read_policies
+
+__all__ = [
+    "Facts",
+    "Fault",
+    "GiveWay",
+    "Layer",
+    "NeededApproval",
+    "Pick",
+    "Policy",
+    "Removal",
+    "Spent",
+    "Verdict",
+    "check_policies",
+    "everything_removed",
+    "explain",
+    "json_schema",
+    "judge_facts",
+    "judge_option",
+    "judge_options",
+    "judge_plan",
+    "policy_error",
+    "read_policies",
+    "start_of_month",
+    "would_give_way",
+]

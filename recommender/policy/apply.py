@@ -1,0 +1,43 @@
+"""Options under a policy: what it removes is no longer feasible, and says by which rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from advisor.types import Option
+from recommender.policy.facts import Spent
+from recommender.policy.judge import Verdict, everything_removed, judge_options
+from recommender.policy.merge import Policy
+from recommender.spot import SpotTerms
+
+POLICY = "policy"
+"""What ``Option.removed_by`` names."""
+
+
+def under_policy(
+    options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms
+) -> tuple[Option, ...]:
+    """The options in the same order, with the rules that remove them and the approvals they need as reasons.
+
+    Args:
+        options: evaluated ones.
+        policy: merged from all its files.
+        spent: what this month's runs have cost so far.
+        spot: for rules about preemptions and checkpoints.
+
+    Raises:
+        PolicyViolationError: the policy removes every option; names the rules that would have to give way.
+    """
+    verdicts = judge_options(options, policy, spent, spot)
+    if options and all(verdicts[option.plan.id].removals for option in options):
+        raise everything_removed({plan_id: verdict.removals for plan_id, verdict in verdicts.items()})
+    return tuple(_judged(option, verdicts[option.plan.id]) for option in options)
+
+
+def _judged(option: Option, verdict: Verdict) -> Option:
+    told = (*map(str, verdict.removals), *map(str, verdict.approvals))
+    if not verdict.removals:
+        return replace(option, reasons=(*told, *option.reasons)) if told else option
+    removed_by = ", ".join(filter(None, (option.removed_by, POLICY)))
+    return replace(option, feasible=False, removed_by=removed_by, reasons=(*told, *option.reasons))

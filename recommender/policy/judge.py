@@ -1,0 +1,173 @@
+"""What a policy says of plans, before anything is computed, and of options, after; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from advisor.errors import PolicyViolationError
+from advisor.types import Option, Plan
+from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
+from recommender.policy.merge import Policy
+from recommender.policy.plan_rules import ApprovalRule
+from recommender.policy.rules import Effect, Judgement, Rule
+from recommender.spot import SpotTerms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """A rule that removes a plan.
+
+    Attributes:
+        rule: as it stands, such as ``"deny.regions: us-gov-*"``.
+        file: where it stands, such as ``"org.yaml:7"``.
+        detail: why it hits this plan.
+    """
+
+    rule: str
+    file: str
+    detail: str
+
+    @property
+    def name(self) -> str:
+        """``deny.regions: us-gov-* (org.yaml:7)``."""
+        return f"{self.rule} ({self.file})"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededApproval:
+    """Who must agree, by which rule, and why."""
+
+    by: str
+    rule: str
+    file: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"needs approval by {self.by}: {self.detail} ({self.file})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a policy says of an option: removed if there is any removal."""
+
+    removals: tuple[Removal, ...] = ()
+    approvals: tuple[NeededApproval, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveWay:
+    """The smallest set of rules without which plans would be left, and how many."""
+
+    rules: tuple[str, ...]
+    num_plans: int
+
+
+def explain(facts: Facts, policy: Policy) -> tuple[tuple[Rule, Judgement], ...]:
+    """Every rule in force with what it says; what is not known of the plan is said to be unknown."""
+    return tuple((rule, rule.judge(facts)) for rule in policy.rules)
+
+
+def judge_facts(facts: Facts, policy: Policy) -> Verdict:
+    """Removals and approvals of what is known; what is unknown removes nothing."""
+    found = explain(facts, policy)
+    return Verdict(
+        removals=tuple(
+            _removal(rule, judgement.detail)
+            for rule, judgement in found
+            if judgement.effect is Effect.REMOVES
+        ),
+        approvals=tuple(
+            NeededApproval(by=rule.by, rule=rule.text, file=str(rule.origin), detail=judgement.detail)
+            for rule, judgement in found
+            if isinstance(rule, ApprovalRule) and judgement.effect is Effect.ASKS
+        ),
+    )
+
+
+def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tuple[Removal, ...]:
+    """Why a plan need not be computed: names, price per hour, number of GPUs, spot rules.
+
+    Args:
+        plan: what could be rented or used.
+        policy: from `read_policies`.
+        spot: how spot machines behave; assumptions of the recommender if None.
+    """
+    return judge_facts(facts_of_plan(plan, spot or SpotTerms()), policy).removals
+
+
+def judge_option(option: Option, policy: Policy, spent: Spent, spot: SpotTerms | None = None) -> Verdict:
+    """The same with the cost of the job at p90, what was spent this month, and approvals.
+
+    A preferred tier depends on the other options: `judge_options`.
+    """
+    return judge_facts(facts_of_option(option, spot or SpotTerms(), spent), policy)
+
+
+def judge_options(
+    options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms | None = None
+) -> Mapping[str, Verdict]:
+    """By plan id, the verdict on each option, the preferred tier included.
+
+    While an option of that tier is feasible, not removed, and meets the condition, the other tiers go.
+    """
+    verdicts = {option.plan.id: judge_option(option, policy, spent, spot) for option in options}
+    prefer = policy.prefer
+    if prefer is None:
+        return verdicts
+    preferred = [o for o in options if prefer.holds_for(o) and not verdicts[o.plan.id].removals]
+    if not preferred:
+        return verdicts
+    removal = _removal(prefer, prefer.detail(min(preferred, key=lambda option: option.time_s.p90)))
+    others = (option.plan.id for option in options if option.plan.tier is not prefer.tier)
+    return verdicts | {
+        plan_id: replace(verdicts[plan_id], removals=(*verdicts[plan_id].removals, removal))
+        for plan_id in others
+    }
+
+
+def would_give_way(removals: Mapping[str, Sequence[Removal]]) -> GiveWay | None:
+    """The smallest set of rules whose lifting leaves a plan; of those, the one that leaves most.
+
+    A plan is left once every rule that removes it is lifted, so the smallest set is that of some plan.
+
+    Args:
+        removals: by plan id, of the removed plans.
+
+    Returns:
+        None if nothing was removed.
+    """
+    sets = [frozenset(removal.name for removal in found) for found in removals.values() if found]
+    if not sets:
+        return None
+    fewest = min(map(len, sets))
+    counts = Counter(tuple(sorted(rules)) for rules in sets if len(rules) == fewest)
+    rules, num_plans = min(counts.items(), key=lambda item: (-item[1], item[0]))
+    return GiveWay(rules=rules, num_plans=num_plans)
+
+
+def everything_removed(removals: Mapping[str, Sequence[Removal]]) -> PolicyViolationError:
+    """The error for a policy that leaves no plan: which rule would have to give way, and what that leaves.
+
+    Args:
+        removals: by plan id, of every plan; none may be empty.
+    """
+    found = would_give_way(removals)
+    if found is None:
+        return PolicyViolationError("the policy leaves no plan.")
+    rules, count = " and ".join(found.rules), found.num_plans
+    if len(removals) == 1:
+        return PolicyViolationError(f"the policy removes this plan: {rules} would have to give way.")
+    left = f"{count} plans" if count > 1 else "1 plan"
+    return PolicyViolationError(
+        f"the policy removes all {len(removals)} plans. {left} would be left without {rules}:"
+        " ask the owner of the file, or look for other machines."
+    )
+
+
+def _removal(rule: Rule, detail: str) -> Removal:
+    return Removal(rule=rule.text, file=str(rule.origin), detail=detail)

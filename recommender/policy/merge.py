@@ -1,0 +1,216 @@
+"""Files of several layers -> the policy in force, and where they contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from recommender.policy.model import Layer, PolicyFile, section_models
+from recommender.policy.names import gpu_members, may_overlap
+from recommender.policy.order_rules import ObjectiveRule, PreferRule
+from recommender.policy.plan_rules import ApprovalRule, LimitRule, NameRule, SpotRule
+from recommender.policy.rules import Merging, Origin, Rule
+
+Lines = Mapping[tuple[str | int, ...], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What is wrong, and where; no line for what concerns a whole file."""
+
+    file: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}" if self.line else self.message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One policy file and the lines of its keys and list entries."""
+
+    file: str
+    content: PolicyFile
+    lines: Lines
+
+    @property
+    def layer(self) -> Layer:
+        """Whose rules it holds."""
+        return self.content.layer
+
+    def origin(self, *place: str | int) -> Origin:
+        """Where a key or list entry stands."""
+        return Origin(file=self.file, line=self.lines.get(place, 1), layer=self.layer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Rules of all layers.
+
+    Attributes:
+        rules: in force, uppermost layer first.
+        overruled: rules that another one of the same key goes before, with that one.
+        sources: the files.
+    """
+
+    rules: tuple[Rule, ...]
+    overruled: tuple[tuple[Rule, Rule], ...]
+    sources: tuple[Source, ...]
+
+    @property
+    def prefer(self) -> PreferRule | None:
+        """The tier to take first."""
+        return next((rule for rule in self.rules if isinstance(rule, PreferRule)), None)
+
+    @property
+    def pick(self) -> str | None:
+        """``objective.pick``."""
+        found = self._objective("objective.pick")
+        return None if found is None else str(found)
+
+    @property
+    def value_of_time_usd_per_h(self) -> float | None:
+        """``objective.value_of_time_usd_per_h``."""
+        found = self._objective("objective.value_of_time_usd_per_h")
+        return None if found is None else float(found)
+
+    def _objective(self, key: str) -> str | float | None:
+        rules = (rule for rule in self.rules if isinstance(rule, ObjectiveRule))
+        return next((rule.setting for rule in rules if rule.key == key), None)
+
+
+def merge(sources: Sequence[Source]) -> tuple[Policy, tuple[Fault, ...]]:
+    """The policy in force, and every contradiction; with one, the policy is not to be used."""
+    ordered = sorted(sources, key=lambda source: source.layer.rank)
+    rules = [rule for source in ordered for rule in rules_of(source)]
+    groups: dict[str, list[Rule]] = {}
+    for rule in rules:
+        groups.setdefault(rule.merge_key, []).append(rule)
+    overruled = {
+        id(rule): winner
+        for group in groups.values()
+        if (winner := _winner(group)) is not None
+        for rule in group
+        if rule is not winner
+    }
+    policy = Policy(
+        rules=tuple(rule for rule in rules if id(rule) not in overruled),
+        overruled=tuple((rule, overruled[id(rule)]) for rule in rules if id(rule) in overruled),
+        sources=tuple(ordered),
+    )
+    return policy, (*_broken_locks(ordered), *_contradictions(rules), *_empty_allowances(rules))
+
+
+def _winner(rules: Sequence[Rule]) -> Rule | None:
+    """The rule that goes before the others of its key; None where all count."""
+    match rules[0].merging:
+        case Merging.STRICTEST:
+            return min(rules, key=lambda rule: rule.strictness)
+        case Merging.NEAREST:
+            return max(rules, key=lambda rule: rule.origin.layer.rank)
+        case Merging.ALL:
+            return None
+
+
+# --- The rules of one file ---------------------------------------------------------------------------
+
+
+def rules_of(source: Source) -> Iterator[Rule]:
+    """Every rule of a file in the order of the documentation."""
+    content = source.content
+    for name in section_models():
+        for key, value in getattr(content, name):
+            if value is not None:
+                yield from _rules_of_key(source, name, key, value)
+    if content.prefer is not None:
+        yield PreferRule(
+            key="prefer",
+            origin=source.origin("prefer"),
+            tier=content.prefer.tier,
+            wait_p50_under_s=content.prefer.if_.wait_p50_under,
+            wait_p90_under_s=content.prefer.if_.wait_p90_under,
+        )
+    for index, entry in enumerate(content.approval):
+        origin = source.origin("approval", index)
+        yield ApprovalRule(
+            key="approval", origin=origin, over_usd_per_job=entry.over_usd_per_job, by=entry.by
+        )
+
+
+def _rules_of_key(source: Source, section: str, key: str, value: object) -> Iterator[Rule]:
+    dotted, origin = f"{section}.{key}", source.origin(section, key)
+    match section, value:
+        case "allow", tuple():
+            yield NameRule(key=dotted, origin=origin, names=value, members=_members(key, value))
+        case "deny", tuple():
+            for index, name in enumerate(value):
+                place = source.origin(section, key, index)
+                yield NameRule(key=dotted, origin=place, names=(name,), members=_members(key, (name,)))
+        case "limits", int() | float():
+            yield LimitRule(key=dotted, origin=origin, most=value)
+        case "spot", bool() | float():
+            yield SpotRule(key=dotted, origin=origin, setting=value)
+        case "objective", str() | float():
+            yield ObjectiveRule(key=dotted, origin=origin, setting=value)
+
+
+def _members(key: str, names: Sequence[str]) -> frozenset[str]:
+    return frozenset(gpu for name in names for gpu in gpu_members(name)) if key == "gpus" else frozenset()
+
+
+# --- What layers must not do -------------------------------------------------------------------------
+
+
+def _broken_locks(ordered: Sequence[Source]) -> Iterator[Fault]:
+    for upper in ordered:
+        below = [source for source in ordered if source.layer.rank > upper.layer.rank]
+        for index, lock in enumerate(upper.content.lock):
+            place = upper.origin("lock", index)
+            if upper.layer is list(Layer)[-1]:
+                message = "lock: no layer is below a project, so there is nothing to lock: remove it"
+                yield Fault(file=place.file, line=place.line, message=message)
+            for lower in below:
+                yield from _set_in_spite(lower, lock, place)
+
+
+def _set_in_spite(lower: Source, lock: str, place: Origin) -> Iterator[Fault]:
+    origins: dict[str, Origin] = {}
+    for rule in rules_of(lower):
+        if rule.key == lock or rule.key.startswith(f"{lock}."):
+            origins.setdefault(rule.key, rule.origin)
+    for key, origin in origins.items():
+        message = (
+            f"{key} is locked by the {place.layer} ({place}), so a {origin.layer} cannot set it:"
+            " remove it here, or have the lock lifted there"
+        )
+        yield Fault(file=origin.file, line=origin.line, message=message)
+
+
+def _contradictions(rules: Sequence[Rule]) -> Iterator[Fault]:
+    """Two files of one layer of which each wants to go first."""
+    first: dict[tuple[str, Layer], Rule] = {}
+    for rule in rules:
+        earlier = first.setdefault((rule.key, rule.origin.layer), rule)
+        if rule.merging is Merging.NEAREST and rule.value != earlier.value:
+            before = f"{earlier.text} of the same layer ({earlier.origin})"
+            message = f"{rule.text} contradicts {before}: keep one of them"
+            yield Fault(file=rule.origin.file, line=rule.origin.line, message=message)
+
+
+def _empty_allowances(rules: Sequence[Rule]) -> Iterator[Fault]:
+    """Two lists of which nothing could be on both."""
+    lists = [rule for rule in rules if isinstance(rule, NameRule) and rule.key.startswith("allow.")]
+    for upper, lower in combinations(lists, 2):
+        if upper.key == lower.key and not _share_a_name(upper, lower):
+            message = (
+                f"{lower.text} and {upper.text} ({upper.origin}) have nothing in common, so nothing would be"
+                " allowed: change one of them"
+            )
+            yield Fault(file=lower.origin.file, line=lower.origin.line, message=message)
+
+
+def _share_a_name(left: NameRule, right: NameRule) -> bool:
+    pairs = ((a, b) for a in left.names for b in right.names)
+    return bool(left.members & right.members) or any(may_overlap(a, b) for a, b in pairs)

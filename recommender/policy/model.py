@@ -1,0 +1,228 @@
+"""What a policy file may hold: the one list behind reading, the JSON Schema and the documentation."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from advisor.errors import did_you_mean
+from advisor.settings import Duration
+from advisor.types import Tier
+from recommender.policy.names import checked_glob, checked_gpu, checked_market
+
+VERSION = 1
+_AMOUNT = re.compile(r"(?:usd|\$)?\s*(\d+(?:\.\d+)?)\s*(?:usd|\$)?", re.IGNORECASE)
+
+
+class Layer(StrEnum):
+    """Whose rules a file holds, uppermost first."""
+
+    ORGANISATION = "organisation"
+    TEAM = "team"
+    PROJECT = "project"
+
+    @property
+    def rank(self) -> int:
+        """0 for the uppermost."""
+        return list(Layer).index(self)
+
+
+class Pick(StrEnum):
+    """Which option of the frontier to take."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    BEST_VALUE = "best-value"
+    SAFEST = "safest"
+
+
+def _version(value: Any) -> Any:
+    if value is True or value != VERSION:
+        raise ValueError(f"this program reads version {VERSION}: write that, or use a newer advisor")
+    return value
+
+
+def _currency(value: Any) -> Any:
+    if value != "USD":
+        raise ValueError("amounts are US dollars: convert them and write currency: USD")
+    return value
+
+
+def _layer(value: Any) -> Any:
+    names = [layer.value for layer in Layer]
+    if value not in names:
+        raise ValueError(f"write one of {', '.join(names)}.{did_you_mean(str(value), names)}")
+    return value
+
+
+def _usd(value: Any) -> Any:
+    if isinstance(value, str):
+        found = _AMOUNT.fullmatch(value.strip())
+        if found:
+            raise ValueError(f"an amount is a number of US dollars without quotes or sign: write {found[1]}")
+        raise ValueError("an amount is a number of US dollars, such as 20: convert other currencies")
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("write a number without quotes or unit, such as 20")
+    return value
+
+
+def _printable(value: str) -> str:
+    # It is printed to terminals, which obey control characters.
+    if not value.isprintable() or not value.strip():
+        raise ValueError("write a text of one line without control characters")
+    return value
+
+
+def _lockable(value: str) -> str:
+    if value not in lockable_keys():
+        hint = did_you_mean(value, lockable_keys())
+        raise ValueError(
+            f"no such key can be locked.{hint} Write a section such as limits, or limits.usd_per_job"
+        )
+    return value
+
+
+Text = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
+Glob = Annotated[str, AfterValidator(checked_glob)]
+MarketGlob = Annotated[Glob, AfterValidator(checked_market)]
+GpuGlob = Annotated[Glob, AfterValidator(checked_gpu)]
+Usd = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_usd)]
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(_number)]
+Wait = Annotated[
+    Duration,
+    Field(gt=0),
+    WithJsonSchema({"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*(ms|s|sec|m|min|h|hr|d|w))+\s*$"}),
+]
+
+
+class Section(BaseModel):
+    """A part of a policy file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Names(Section):
+    """Lists of names with the wildcards * and ?."""
+
+    providers: tuple[Glob, ...] | None = Field(
+        None, min_length=1, description="clouds; this machine is 'local', a cluster goes by its name"
+    )
+    regions: tuple[Glob, ...] | None = Field(None, min_length=1, description="regions of clouds")
+    markets: tuple[MarketGlob, ...] | None = Field(None, min_length=1, description="on-demand, spot, ...")
+    gpus: tuple[GpuGlob, ...] | None = Field(
+        None, min_length=1, description="GPUs, aliases or families of `advisor gpus`"
+    )
+    instance_types: tuple[Glob, ...] | None = Field(None, min_length=1, description="machines of clouds")
+
+
+class Limits(Section):
+    """The most that may be spent and used."""
+
+    usd_per_hour: Usd | None = Field(None, description="price of the whole plan, per hour")
+    usd_per_job: Usd | None = Field(None, description="cost of one job that 9 of 10 runs stay under (p90)")
+    usd_per_month: Usd | None = Field(
+        None,
+        description="spent since the first of the month and this job's p90; a project counts its own runs,"
+        " a team or organisation all of the store",
+    )
+    gpus_per_job: Count | None = Field(None, description="GPUs of the whole plan")
+
+
+class SpotRules(Section):
+    """When preemptible machines may be used."""
+
+    allowed: bool | None = Field(None, strict=True, description="false removes all spot machines")
+    needs_checkpoints: bool | None = Field(
+        None, strict=True, description="true asks for spot.checkpoint_interval in the settings"
+    )
+    preemptions_per_h_at_most: Rate | None = Field(
+        None, description="highest rate of preemptions of a running machine"
+    )
+
+
+class Condition(Section):
+    """When a preference holds; all keys must. A wait that nobody knows is not under anything."""
+
+    wait_p50_under: Wait | None = Field(None, description="median wait, such as 30m")
+    wait_p90_under: Wait | None = Field(None, description="wait that 9 of 10 jobs stay under, such as 6h")
+
+
+class Prefer(Section):
+    """A tier that is taken while an option of it is feasible and meets the condition."""
+
+    tier: Tier = Field(description="local, cluster or cloud")
+    if_: Condition = Field(Condition(), alias="if", description="without it the preference always holds")
+
+
+class Approval(Section):
+    """Who must agree to a job; it is marked, not removed."""
+
+    over_usd_per_job: Usd = Field(description="for jobs whose p90 cost is above this")
+    by: Text = Field(description="a role or a person")
+
+
+class Objective(Section):
+    """What the recommended option is chosen by."""
+
+    pick: Pick | None = Field(None, description="which option of the frontier to take")
+    value_of_time_usd_per_h: Usd | None = Field(None, description="what an hour until the result costs")
+
+
+class PolicyFile(Section):
+    """A policy of advisor: which machines a job may use, what it may cost and who must agree."""
+
+    version: Annotated[Literal[1], BeforeValidator(_version)] = Field(description="of this format")
+    name: Text = Field(description="whose policy it is, for messages")
+    layer: Annotated[Layer, BeforeValidator(_layer)] = Field(description="whose rules these are")
+    currency: Annotated[Literal["USD"], BeforeValidator(_currency)] = Field(
+        "USD", description="of all amounts"
+    )
+    allow: Names = Field(Names(), description="a plan must match each list that is given")
+    deny: Names = Field(Names(), description="a plan must match none of these")
+    limits: Limits = Field(Limits(), description="the most that may be spent and used")
+    spot: SpotRules = Field(SpotRules(), description="when preemptible machines may be used")
+    prefer: Prefer | None = Field(None, description="a tier to take before the others")
+    approval: tuple[Approval, ...] = Field((), description="who must agree to dear jobs")
+    objective: Objective = Field(Objective(), description="what the recommended option is chosen by")
+    lock: tuple[Annotated[str, AfterValidator(_lockable)], ...] = Field(
+        (), description="keys that no lower layer may set, such as limits.usd_per_job or deny"
+    )
+
+
+def section_models() -> dict[str, type[Section]]:
+    """The sections whose keys are rules of their own."""
+    return {"allow": Names, "deny": Names, "limits": Limits, "spot": SpotRules, "objective": Objective}
+
+
+def lockable_keys() -> list[str]:
+    """Sections and their keys: ``limits``, ``limits.usd_per_job``, ``prefer`` ..."""
+    inner = [f"{name}.{key}" for name, model in section_models().items() for key in model.model_fields]
+    return [*section_models(), "prefer", "approval", *inner]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a policy file; editors check and complete with it."""
+    schema = _plain(PolicyFile.model_json_schema())
+    schema["properties"]["lock"]["items"] = {"type": "string", "enum": lockable_keys()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _plain(node: Any) -> Any:
+    """Without the titles that pydantic makes up, and without null: an empty key is a fault."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _plain(value) for key, value in node.items() if key != "title"}
+    if kept.get("default", ...) is None:
+        del kept["default"]
+    choices = [choice for choice in kept.pop("anyOf", []) if choice != {"type": "null"}]
+    return kept | (choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})

@@ -1,0 +1,164 @@
+"""Policy files -> a policy, or everything that is wrong with them, each with file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from advisor.errors import ConfigError, PolicyError, did_you_mean
+from advisor.user_files import Place, fault_in_words, read_document
+from recommender.policy.merge import Fault, Policy, Source, merge
+from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models
+
+ADVICE = "docs/policy.md shows how policies are written, `advisor policy schema` what they may hold."
+MOST_FAULTS = 50
+_LONGEST_VALUE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The policy of some files, and all faults; with a fault, the policy is None."""
+
+    policy: Policy | None
+    faults: tuple[Fault, ...]
+
+
+def read_policies(paths: Sequence[Path]) -> Policy:
+    """The policy that files of any layers make together; none at all removes nothing.
+
+    Raises:
+        PolicyError: a file cannot be read or they contradict each other; all faults at once.
+    """
+    checked = check_policies(paths)
+    if checked.policy is None:
+        raise policy_error(checked.faults)
+    return checked.policy
+
+
+def policy_error(faults: Sequence[Fault]) -> PolicyError:
+    """All faults as one error, a line each."""
+    rest = [f"... and {len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
+    return PolicyError("\n".join([*map(str, faults[:MOST_FAULTS]), *rest, ADVICE]))
+
+
+def check_policies(paths: Sequence[Path]) -> Checked:
+    """As `read_policies`, with faults as values."""
+    sources: list[Source] = []
+    faults: list[Fault] = []
+    for path in dict.fromkeys(paths):
+        read = _read(path)
+        if isinstance(read, Source):
+            sources.append(read)
+        else:
+            faults += read
+    policy, contradictions = merge(sources)
+    faults += contradictions
+    return Checked(policy=None if faults else policy, faults=tuple(faults))
+
+
+def _read(path: Path) -> Source | list[Fault]:
+    file = str(path)
+    try:
+        document = read_document(path, kind="policy file", advice=ADVICE)
+    except ConfigError as error:
+        return [Fault(file=file, line=None, message=str(error).removesuffix(f" {ADVICE}"))]
+    if not isinstance(document.value, Mapping):
+        message = "a policy file holds keys such as 'version: 1', 'layer: project' and 'limits:'"
+        return [Fault(file=file, line=1, message=message)]
+    content, errors = _validated(document.value)
+    places = {item["loc"]: _words(item["loc"], item) for item in errors}
+    # An unknown key is told as such, whatever it holds; and what is empty is told once.
+    unknown = {item["loc"] for item in errors if item["type"] == "extra_forbidden"}
+    for place in _empty(document.value):
+        if not any(place[:end] in unknown for end in range(1, len(place) + 1)):
+            places[place] = f"{_dotted(place)} is empty: give it a value or remove it"
+    faults = [Fault(file=file, line=document.line(place), message=words) for place, words in places.items()]
+    if content is None or faults:
+        return sorted(faults, key=lambda fault: fault.line or 0)
+    return Source(file=file, content=content, lines=document.lines)
+
+
+def _validated(value: Any) -> tuple[PolicyFile | None, list[Mapping[str, Any]]]:
+    try:
+        return PolicyFile.model_validate(value), []
+    except ValidationError as error:
+        # A list is too short once its entries are refused: that is no fault of its own.
+        return None, [
+            # A key that is no text would look like the index of a list entry.
+            item | {"loc": (*item["loc"][:-1], str(item["input"]))} if item["type"] == "invalid_key" else item
+            for item in error.errors()
+            if item["type"] != "too_short" or not item["input"]
+        ]
+
+
+def _empty(value: Any, place: Place = ()) -> Iterator[Place]:
+    if value is None:
+        yield place
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _empty(item, (*place, str(key)))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _empty(item, (*place, index))
+
+
+def _dotted(place: Place) -> str:
+    """``allow.gpus.2``; entries are counted from 1."""
+    return ".".join(part if isinstance(part, str) else str(part + 1) for part in place)
+
+
+def _words(place: Place, item: Mapping[str, Any]) -> str:
+    name, given = _dotted(place), _shortened(item["input"])
+    match item["type"]:
+        case "extra_forbidden":
+            return f"unknown key {name!r}.{_near(place)}"
+        case "invalid_key":
+            return f"a key must be a text, not {given!r}"
+        case "missing":
+            return f"{name!r} is missing: {_description(str(place[-1]))}"
+        case "too_short":
+            return f"{name}: an empty list allows or denies nothing: name something or remove it"
+        case "bool_type":
+            return f"{name}: write true or false, without quotes; got {given!r}"
+        case "model_type" | "dict_type":
+            return f"{name}: keys of its own belong below it; got {given!r}"
+        case "enum":
+            choices = re.findall(r"'([^']+)'", item["ctx"]["expected"])
+            hint = did_you_mean(str(item["input"]), choices)
+            return f"{name}: write one of {', '.join(choices)}; got {given!r}.{hint}"
+        case "value_error":
+            return f"{name}: {item['msg'].removeprefix('Value error, ')}; got {given!r}"
+    return f"{name}: {fault_in_words({**item, 'input': given})}"
+
+
+def _near(place: Place) -> str:
+    """Near matches among the keys of the place, or of the keys anywhere."""
+    name = str(place[-1])
+    models: dict[str, type[BaseModel]] = {"prefer": Prefer, "approval": Approval, "if": Condition}
+    models.update(section_models())
+    around = next((str(part) for part in reversed(place[:-1]) if isinstance(part, str)), "")
+    keys = _keys(models.get(around, PolicyFile))
+    dotted = [key for key in lockable_keys() if key.endswith(f".{name}")]
+    hint = did_you_mean(name, keys) or did_you_mean(f"{around}.{name}", dotted)
+    return hint or f" There are {', '.join(keys)}."
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _description(key: str) -> str:
+    fields = {**PolicyFile.model_fields, **Approval.model_fields, **Prefer.model_fields}
+    return {"version": "write version: 1", "layer": "write layer: organisation, team or project"}.get(
+        key, str(fields[key].description)
+    )
+
+
+def _shortened(value: Any) -> Any:
+    text = repr(value)
+    return value if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

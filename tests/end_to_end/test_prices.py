@@ -1,0 +1,433 @@
+"""``advisor prices``, its commands and ``advisor catalog build``, with clouds that answer over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clouds import aws_server, gcp_server, gcp_skus
+from tests.clouds.aws_server import DENIED, DENIED_JSON, FakeAws
+from tests.clouds.aws_world import shared_world, small_world
+from tests.clouds.gcp_server import Behaviour
+from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.plugins import install_acme, write_acme_prices
+from tests.shared import SHARED, needs_shared
+from tests.web import served
+
+ENDPOINT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING"
+
+
+@dataclass
+class Clouds:
+    """Two clouds and a shell that reaches them."""
+
+    aws: FakeAws
+    gcp: Behaviour
+    shell: Shell
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *arguments: str, **environ: str) -> Answer:
+        """``advisor ARGUMENTS`` with credentials for both."""
+        return self.shell.run(*arguments, **(self.environ | environ))
+
+    @property
+    def database(self) -> Path:
+        """Where the prices are kept."""
+        return self.shell.folder / ".local/share/advisor/advisor.db"
+
+
+@pytest.fixture
+def clouds(tmp_path: Path) -> Iterator[Clouds]:
+    """A small AWS and a small GCP."""
+    with ExitStack() as stack:
+        yield clouds_of(stack, tmp_path, small_world(), small_skus())
+
+
+def clouds_of(stack: ExitStack, folder: Path, world: Any, skus: list[dict[str, Any]]) -> Clouds:
+    aws = stack.enter_context(aws_server.running(world))
+    behaviour = Behaviour(skus=skus)
+    gcp = stack.enter_context(gcp_server.serving(behaviour))
+    environ = aws.environment() | {ENDPOINT: gcp.url, "COLUMNS": "160"}
+    return Clouds(aws=aws, gcp=behaviour, shell=Shell(folder=folder), environ=environ)
+
+
+def small_skus(gpu_usd: float = 2.933908) -> list[dict[str, Any]]:
+    """All that a2-highgpu-1g costs in one region."""
+    core = gcp_skus.sku("core", "A2 Instance Core running in Americas", ("us-central1",), 0.031611)
+    ram = gcp_skus.sku(
+        "ram", "A2 Instance Ram running in Americas", ("us-central1",), 0.004237, unit="GiBy.h"
+    )
+    gpu = gcp_skus.sku("gpu", "Nvidia Tesla A100 GPU running in Americas", ("us-central1",), gpu_usd)
+    return [core, ram, gpu]
+
+
+def offers(answer: Answer) -> dict[tuple[str, str, str], float]:
+    return {
+        (o["instance_type"], o["zone"] or o["region"], o["market"]): o["usd_per_h"]
+        for o in answer.document["offers"]
+    }
+
+
+def sources(answer: Answer) -> dict[str, Any]:
+    return {source["name"]: source for source in answer.document["sources"]}
+
+
+# --- Refreshing and reading -------------------------------------------------------------------------
+
+
+def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(clouds: Clouds) -> None:
+    before = offers(clouds.run("prices", "--all", "--json"))
+    done = clouds.run("prices", "refresh", "--json")
+    assert done.code == 0, done.err
+    assert {part["source"] for part in done.document["parts"]} == {"aws", "gcp"}
+    answer = clouds.run("prices", "--all", "--json")
+    live = [o for o in answer.document["offers"] if o["source"].startswith(("AWS", "Cloud Billing"))]
+    assert live
+    assert all(o["retrieved_at"][:10] == f"{datetime.now(UTC):%Y-%m-%d}" for o in live)
+    pulled = {(o["provider"], o["region"], o["market"]) for o in live}
+    for offer in answer.document["offers"]:
+        if (offer["provider"], offer["region"], offer["market"]) in pulled:
+            assert offer in live
+    assert len(offers(answer)) < len(before) + len(live)
+
+
+def test_the_table_says_where_from_and_when(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh")
+    limits = "--provider aws --region us-east-1 --market spot --sort age"
+    answer = clouds.run("prices", *limits.split())
+    assert answer.code == 0, answer.err
+    first = answer.out.splitlines()[3]
+    assert f"{datetime.now(UTC):%Y-%m-%d}" in first
+    assert "AWS" in first
+
+
+@pytest.mark.parametrize("sort", ["price", "gpu-price", "age", "place"])
+def test_sorting(clouds: Clouds, sort: str) -> None:
+    clouds.run("prices", "refresh")
+    found = clouds.run("prices", "--all", "--json", "--sort", sort).document["offers"]
+    keys = {
+        "price": [o["usd_per_h"] for o in found],
+        "gpu-price": [o["usd_per_h"] / o["num_gpus"] for o in found],
+        "age": [-datetime.fromisoformat(o["retrieved_at"]).timestamp() for o in found],
+        "place": [(o["provider"], o["region"], o["zone"] or "") for o in found],
+    }
+    assert keys[sort] == sorted(keys[sort])
+
+
+def test_sources_tell_age_gaps_and_credentials_but_no_secret(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh")
+    answer = clouds.run("prices", "sources", "--json")
+    found = sources(answer)
+    assert found["aws"]["is_live"]
+    assert found["aws"]["offers"] > 0
+    assert found["aws"]["credentials"] == "found"
+    assert not found["snapshot"]["is_live"]
+    assert found["snapshot"]["newest"].startswith("2026-08-03")
+    table = clouds.run("prices", "sources")
+    for secret in ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI"):
+        for said in (answer, table):
+            assert secret not in said.out + said.err
+        assert secret.encode() not in clouds.database.read_bytes()
+
+
+def test_only_the_source_asked_for_is_pulled(clouds: Clouds) -> None:
+    answer = clouds.run("prices", "refresh", "--source", "gcp", "--json")
+    assert {part["source"] for part in answer.document["parts"]} == {"gcp"}
+    assert clouds.aws.calls == []
+
+
+def test_regions_narrow_what_is_asked(clouds: Clouds) -> None:
+    answer = clouds.run("prices", "refresh", "--source", "aws", "--region", "us-east-1", "--json")
+    assert answer.code == 0, answer.err
+    assert all(part["scope"].startswith("us-east-1") for part in answer.document["parts"])
+
+
+def test_history_grows_only_when_a_price_changes(clouds: Clouds) -> None:
+    for usd in (2.933908, 2.933908, 3.5):
+        clouds.gcp.skus = small_skus(usd)
+        assert clouds.run("prices", "refresh", "--source", "gcp").code == 0
+    command = ("prices", "history", "--gpu", "A100-SXM-40GB", "--provider", "gcp", "--region", "us-central1")
+    found = clouds.run(*command, "--json").document["series"]
+    (series,) = [one for one in found if one["instance_type"] == "a2-highgpu-1g"]
+    assert [round(point["usd_per_h"], 4) for point in series["points"]] == [3.6734, 4.2395]
+    table = clouds.run(*command)
+    assert "a2-highgpu-1g" in table.out
+    plot = clouds.run(*command, "--plot")
+    assert plot.code == 0, plot.err
+    assert "A gcp a2-highgpu-1g us-central1 on-demand, now 4.2395 USD/h" in plot.out
+    assert "+-----" in plot.out
+
+
+def test_check_finds_a_jump(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh", "--source", "gcp")
+    calm = clouds.run("prices", "check", "--provider", "gcp", "--region", "us-central1", "--json")
+    assert not [one for one in calm.document["findings"] if one["doubt"] == "jump"]
+    clouds.gcp.skus = small_skus(9.0)
+    clouds.run("prices", "refresh", "--source", "gcp")
+    answer = clouds.run("prices", "check", "--provider", "gcp", "--region", "us-central1", "--json")
+    assert answer.code == 1
+    jumps = [one for one in answer.document["findings"] if one["doubt"] == "jump"]
+    assert ("a2-highgpu-1g", "us-central1") in {(jump["instance_type"], jump["place"]) for jump in jumps}
+
+
+def test_a_snapshot_of_live_prices_serves_a_machine_without_a_network(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh")
+    live = offers(clouds.run("prices", "--all", "--json", "--provider", "gcp", "--region", "us-central1"))
+    built = clouds.run("catalog", "build", "--out", "made", "--json")
+    assert built.code == 0, built.err
+    clouds.database.unlink()
+    folder = str(clouds.shell.folder / "made")
+    environ = {
+        "ADVISOR_PRICES__OPTIONS": f"{{snapshot: {{folder: {folder}}}}}",
+        "ADVISOR_PRICES__OFFLINE": "true",
+    }
+    dated = clouds.run("prices", "--all", "--json", "--provider", "gcp", "--region", "us-central1", **environ)
+    key = ("a2-highgpu-1g", "us-central1", "on-demand")
+    assert offers(dated)[key] == pytest.approx(live[key], abs=1e-6)
+    assert any("not live" in warning for warning in dated.document["warnings"])
+
+
+def test_recommend_pulls_what_is_due_once_a_day_and_never_offline(clouds: Clouds, trace: Path) -> None:
+    command = ("recommend", str(trace), "--iterations", "100", "--json", "--gpu", "A100-SXM-40GB")
+    offline = clouds.run(*command, "--offline")
+    assert offline.code == 0, offline.err
+    assert clouds.aws.calls == []
+    assert clouds.gcp.calls == []
+    assert not clouds.database.exists()
+    first = clouds.run(*command)
+    assert first.code == 0, first.err
+    assert "pulling prices of aws, gcp" in first.err
+    calls = len(clouds.gcp.calls)
+    found = {
+        option["price_retrieved_at"][:10] for option in first.document["options"]
+        if (option["instance_type"], option["region"], option["market"])
+        == ("a2-highgpu-1g", "us-central1", "on-demand")
+    }  # fmt: skip
+    assert found <= {f"{datetime.now(UTC):%Y-%m-%d}"}
+    clouds.run(*command)
+    assert len(clouds.gcp.calls) == calls
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    from advisor.trace_io import write_trace
+    from tests.builders import make_op, make_trace
+
+    path = tmp_path / "small.json.gz"
+    write_trace(make_trace(ops=(make_op("aten::mm", flops=10**12, num_bytes=10**9),)), path)
+    return path
+
+
+# --- Faults -----------------------------------------------------------------------------------------
+
+
+def test_a_cloud_that_is_down_keeps_its_old_prices_and_the_rest_is_shown(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh")
+    held = offers(clouds.run("prices", "--all", "--json"))
+    clouds.gcp.always = "500"
+    answer = clouds.run("prices", "refresh", "--json")
+    assert answer.code == 0, answer.err
+    assert "gcp: compute engine not refreshed, older prices are kept" in answer.err
+    assert offers(clouds.run("prices", "--all", "--json")) == held
+    (gap,) = [
+        g for g in sources(clouds.run("prices", "sources", "--json"))["gcp"]["gaps"] if "not refreshed" in g
+    ]
+    assert gap.startswith("compute engine: not refreshed on ")
+
+
+def test_a_missing_permission_is_named_and_the_other_market_is_pulled(clouds: Clouds) -> None:
+    clouds.aws.fail("GetProducts", DENIED_JSON)
+    answer = clouds.run("prices", "refresh", "--source", "aws", "--json")
+    assert answer.code == 0, answer.err
+    assert "pricing:GetProducts" in answer.err
+    by_market = {part["scope"].split()[-1]: part["failure"] for part in answer.document["parts"]}
+    assert by_market["spot"] is None
+    assert by_market["on-demand"] is not None
+
+
+def test_nothing_pulled_is_an_error_that_says_who_lacks_what(tmp_path: Path) -> None:
+    answer = Shell(folder=tmp_path).run(
+        "prices", "refresh", "--source", "aws", AWS_EC2_METADATA_DISABLED="true",
+        AWS_CONFIG_FILE="/dev/null", AWS_SHARED_CREDENTIALS_FILE="/dev/null",
+        AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="",
+    )  # fmt: skip
+    assert_plain_error(answer, 1, "no price could be pulled", "credentials")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("prices", "refresh", "--source", "snapshot"), ("snapshot cannot be refreshed",)),
+        (("prices", "refresh", "--source", "awz"), ("'awz'", "Did you mean 'aws'?")),
+        (("prices", "history", "--since", "soon"), ("--since",)),
+        (("prices", "history", "--plot", "--json"), ("--plot",)),
+        (("prices", "--gpu", "A101"), ("'A101'",)),
+        (("prices", "--max-price", "-1"), ("--max-price must be above 0",)),
+        (("prices", "--provider", "azuer"), ("'azuer'",)),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    assert_plain_error(Shell(folder=tmp_path).run(*arguments), 2, *words)
+
+
+@pytest.mark.parametrize("command", [("history",), ("check",)])
+def test_without_a_refresh_there_is_nothing_to_look_at(tmp_path: Path, command: tuple[str, ...]) -> None:
+    assert_plain_error(Shell(folder=tmp_path).run("prices", *command), 1, "advisor prices refresh")
+
+
+def test_a_set_offline_refuses_to_refresh(tmp_path: Path) -> None:
+    answer = Shell(folder=tmp_path).run("prices", "refresh", ADVISOR_PRICES__OFFLINE="true")
+    assert_plain_error(answer, 2, "prices.offline is set")
+
+
+def test_stale_prices_are_an_error_on_request(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh")
+    limits = "--provider gcp --region us-central1 --gpu A100-SXM-40GB:1 --market on-demand"
+    query = ("prices", *limits.split())
+    assert clouds.run(*query, "--max-age", "1h").code == 0
+    age_by(clouds.database, days=2)
+    assert_plain_error(clouds.run(*query, "--max-age", "1d"), 1, "older than 1 d", "prices refresh")
+
+
+def test_a_clock_that_is_a_day_behind_blames_the_clock_and_pulls_anew(clouds: Clouds, trace: Path) -> None:
+    clouds.run("prices", "refresh")
+    age_by(clouds.database, days=-1)
+    answer = clouds.run("prices", "--json")
+    assert any("check the clock" in warning for warning in answer.document["warnings"])
+    calls = len(clouds.gcp.calls)
+    clouds.run("recommend", str(trace), "--iterations", "100")
+    assert len(clouds.gcp.calls) > calls
+
+
+def age_by(database: Path, days: float) -> None:
+    """Makes what is kept so many days older."""
+    with sqlite3.connect(database) as connection:
+        for table, column in (("offers", "retrieved_at"), ("pulls", "succeeded_at")):
+            moved = f"UPDATE {table} SET {column} = datetime({column}, ?)"  # noqa: S608 - names of ours
+            connection.execute(moved, (f"{-24 * days} hours",))
+
+
+def test_a_damaged_database_is_one_line(clouds: Clouds) -> None:
+    clouds.database.parent.mkdir(parents=True)
+    clouds.database.write_bytes(b"not a database at all" * 1000)
+    assert_plain_error(clouds.run("prices"), 1, "advisor.db")
+
+
+def test_two_refreshes_at_once_are_one(clouds: Clouds) -> None:
+    clouds.gcp.always = "slow"
+    command = [sys.executable, "-m", "advisor", "prices", "refresh", "--source", "gcp"]
+    home = {"HOME": str(clouds.shell.folder), "XDG_DATA_HOME": str(clouds.shell.folder / ".local/share")}
+    first = subprocess.Popen(
+        command, env=os.environ | home | clouds.environ, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert first.stderr is not None
+        assert "pulling prices of gcp" in first.stderr.readline()
+        wait_for_call(clouds.gcp)
+        second = clouds.run("prices", "refresh", "--source", "aws")
+        assert_plain_error(second, 1, "prices refresh", "process ")
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        first.stderr.close()
+
+
+def wait_for_call(behaviour: Behaviour) -> None:
+    """Until the cloud was asked; it does not answer before the end of the test."""
+    deadline = datetime.now(UTC) + timedelta(seconds=60)
+    while not behaviour.calls:
+        assert datetime.now(UTC) < deadline
+
+
+def test_killed_in_the_middle_the_old_prices_are_whole(clouds: Clouds) -> None:
+    clouds.run("prices", "refresh")
+    held = offers(clouds.run("prices", "--all", "--json"))
+    test_two_refreshes_at_once_are_one(clouds)
+    assert offers(clouds.run("prices", "--all", "--json")) == held
+
+
+# --- Capacity ---------------------------------------------------------------------------------------
+
+
+def test_scores_and_quotas_are_asked_of_aws(tmp_path: Path) -> None:
+    quotas = {"L-417A185B": 0.0, "L-DB2E81BA": 64.0}
+    scores = (("us-east-1", "use1-az1", 3), ("us-east-1", "use1-az2", 9))
+    world = dataclasses.replace(small_world(), quotas=quotas, scores=scores)
+    with ExitStack() as stack:
+        clouds = clouds_of(stack, tmp_path, world, [])
+        command = ("prices", "capacity", "p5.48xlarge", "--region", "us-east-1")
+        found = clouds.run(*command, "--json").document
+        assert {tuple(quota["families"]): quota["num_vcpus"] for quota in found["quotas"]} == {
+            ("g", "vt"): 64, ("p",): 0,
+        }  # fmt: skip
+        assert [score["score"] for score in found["scores"]] == [9, 3]
+        assert "0 vCPU" in clouds.run(*command).out
+        clouds.aws.fail("GetSpotPlacementScores", DENIED)
+        partly = clouds.run(*command, "--json")
+        assert partly.code == 0
+        assert (partly.document["scores"], len(partly.document["quotas"])) == ([], 2)
+        assert "ec2:GetSpotPlacementScores" in partly.err
+        clouds.aws.fail("GetServiceQuota", DENIED_JSON)
+        assert_plain_error(clouds.run(*command), 1, "servicequotas:GetServiceQuota")
+        assert_plain_error(clouds.run(*command, ADVISOR_PRICES__OFFLINE="true"), 2, "prices.offline")
+
+
+# --- A plug-in, and the whole of both clouds --------------------------------------------------------
+
+
+def test_a_strangers_source_is_seen_once_it_is_installed(tmp_path: Path) -> None:
+    machine = {
+        "name": "a8",
+        "gpu": "NVIDIA A100-SXM4-80GB",
+        "gpus": 8,
+        "usd_per_h": 9.6,
+        "spot_usd_per_h": 4.1,
+    }
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    write_acme_prices(documents, "north", machine, as_of=f"{datetime.now(UTC).isoformat()}")
+    site = install_acme(tmp_path / "build")
+    shell = Shell(folder=tmp_path)
+    with served(documents) as url:
+        environ = {
+            "PYTHONPATH": str(site),
+            "ADVISOR_PRICES__OPTIONS": f"{{acme: {{url: {url}, regions: [north]}}}}",
+        }
+        done = shell.run("prices", "refresh", "--source", "acme", **environ)
+        assert done.code == 0, done.err
+    answer = shell.run("prices", "--provider", "acme", "--json", **environ)
+    assert offers(answer) == {("a8", "north", "on-demand"): 9.6, ("a8", "north", "spot"): 4.1}
+    assert sources(shell.run("prices", "sources", "--json", **environ))["acme"]["offers"] == 2
+
+
+@needs_shared
+@pytest.mark.shared
+@pytest.mark.slow
+def test_a_whole_refresh_of_both_clouds_is_right_to_the_cent(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        skus = [*gcp_skus.skus(), *gcp_skus.planted()]
+        clouds = clouds_of(stack, tmp_path, shared_world(SHARED / "prices"), skus)
+        done = clouds.run("prices", "refresh", "--json")
+        assert done.code == 0, done.err
+        assert not [part for part in done.document["parts"] if part["failure"]]
+        found = offers(clouds.run("prices", "--all", "--json"))
+        assert found["a2-highgpu-1g", "us-central1", "on-demand"] == pytest.approx(3.673385, abs=1e-6)
+        assert found["a3-highgpu-8g", "us-central1", "on-demand"] == pytest.approx(88.49, abs=0.005)
+        assert found["p5.48xlarge", "us-east-1", "on-demand"] == 55.04
+        assert found["p4d.24xlarge", "us-east-1", "on-demand"] == pytest.approx(21.957642, abs=1e-6)
+        gaps = sources(clouds.run("prices", "sources", "--json"))["gcp"]["gaps"]
+        assert gaps

@@ -1,0 +1,338 @@
+"""What rules say of plans and options, the preferred tier, the month, and which rule must give way."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.errors import PolicyViolationError
+from advisor.store import open_store
+from advisor.store.ledger import Run, record_run, spent_usd
+from advisor.types import Market, Option, Plan, Quantiles, Tier
+from recommender.policy import (
+    GiveWay,
+    Removal,
+    Spent,
+    everything_removed,
+    judge_option,
+    judge_options,
+    judge_plan,
+    start_of_month,
+    would_give_way,
+)
+from recommender.spot import SpotTerms
+from tests.builders import HOUR_S, make_estimate, make_offer, make_plan
+from tests.unit.recommender.policy.files import policy_of
+
+NOTHING_SPENT = Spent(all_usd=0.0, project_usd=0.0)
+
+
+def rented(
+    gpu: str = "A100-SXM-40GB", usd_per_h: float = 32.0, *, num_gpus: int = 8, **of_offer: Any
+) -> Plan:
+    """A machine of a cloud."""
+    facts = {"instance_type": "p4d.24xlarge", "region": "us-east-1"} | of_offer
+    offer = make_offer(gpu, usd_per_h, num_gpus=num_gpus, **facts)
+    name = f"{offer.provider}/{offer.instance_type}/{offer.region}/{offer.market}"
+    return make_plan(gpu, usd_per_h, num_gpus=num_gpus, offer=offer, provider=offer.provider, id=name)
+
+
+def option(
+    plan: Plan, cost_p90: float = 100.0, *, wait_s: float | None = 0.0, feasible: bool = True
+) -> Option:
+    """Half the cost is expected; the wait is as long at the median as at p90."""
+    return Option(
+        plan=plan,
+        estimate=make_estimate(plan.gpu, num_gpus=plan.num_gpus),
+        iterations=1,
+        wait_s=None if wait_s is None else Quantiles(p50=wait_s, p90=wait_s),
+        train_s=Quantiles(p50=1.0, p90=1.0),
+        time_s=Quantiles(p50=1.0, p90=1.0 + (wait_s or 0.0)),
+        cost_usd=Quantiles(p50=cost_p90 / 2, p90=cost_p90),
+        cost_breakdown_usd={},
+        p_within_budget=None,
+        p_within_deadline=None,
+        risk="",
+        feasible=feasible,
+        removed_by=None if feasible else "memory",
+        script_changes=(),
+        reasons=(),
+    )
+
+
+SPOT = {"market": Market.SPOT}
+NO_CHECKPOINTS = "it saves no checkpoints (spot.checkpoint_interval)"
+LOCAL = make_plan("L4", None, tier=Tier.LOCAL, provider="local", num_gpus=2)
+LAB = make_plan("T4", 0.4, tier=Tier.CLUSTER, provider="lab", num_gpus=4)
+
+
+@pytest.mark.parametrize(
+    ("body", "plan", "detail"),
+    [
+        ("deny: {regions: [us-*]}", rented(), "region us-east-1 is among them"),
+        ("deny: {regions: [us-gov-*]}", rented(), None),
+        ("deny: {regions: [US-EAST-1]}", rented(), "region us-east-1 is among them"),
+        ("deny: {regions: ['*']}", LOCAL, None),
+        ("allow: {regions: [eu-*]}", rented(), "region us-east-1 is not among them"),
+        ("allow: {regions: [eu-*, us-east-1*]}", rented(), None),
+        ("allow: {regions: [eu-*]}", LAB, None),
+        ("allow: {markets: [on-demand]}", rented(**SPOT), "market spot is not among them"),
+        ("allow: {markets: [on-demand]}", LOCAL, None),
+        ("allow: {instance_types: [p5*]}", rented(), "instance type p4d.24xlarge is not among them"),
+        ("allow: {instance_types: [p5*]}", LAB, None),
+        ("allow: {providers: [aws]}", LOCAL, "provider local is not among them"),
+        ("deny: {providers: [lab]}", LAB, "provider lab is among them"),
+        ("allow: {providers: [aws, l*]}", LAB, None),
+        ("allow: {gpus: [A100]}", rented(), None),
+        ("deny: {gpus: [A100]}", rented(), "GPU A100-SXM-40GB is among them"),
+        ("deny: {gpus: [A100-80GB]}", rented(), None),
+        ("deny: {gpus: [L4]}", LOCAL, "GPU L4 is among them"),
+        ("deny: {gpus: [B2*]}", rented("B2001 of a cloud"), "GPU B2001 of a cloud is among them"),
+        ("allow: {gpus: [A100]}", rented("B2001 of a cloud"), "GPU B2001 of a cloud is not among them"),
+        ("limits: {usd_per_hour: 31.99}", rented(), "it costs $32.00/h"),
+        ("limits: {usd_per_hour: 32}", rented(), None),
+        ("limits: {usd_per_hour: 31.9999999}", rented(), None),
+        ("limits: {usd_per_hour: 0}", LOCAL, None),
+        ("limits: {usd_per_hour: 0.39}", LAB, "it costs $0.40/h"),
+        ("limits: {gpus_per_job: 4}", rented(), "it has 8 GPUs"),
+        ("limits: {gpus_per_job: 8}", rented(), None),
+        ("spot: {allowed: false}", rented(**SPOT), "it is a spot machine"),
+        ("spot: {allowed: false}", rented(), None),
+        ("spot: {allowed: false}", LOCAL, None),
+        ("spot: {allowed: true}", rented(**SPOT), None),
+        ("spot: {needs_checkpoints: true}", rented(**SPOT), NO_CHECKPOINTS),
+        ("spot: {needs_checkpoints: true}", rented(), None),
+        ("spot: {needs_checkpoints: false}", rented(**SPOT), None),
+        ("spot: {preemptions_per_h_at_most: 0.2}", rented(**SPOT), "0.3 preemptions per hour are assumed"),
+        ("spot: {preemptions_per_h_at_most: 0.3}", rented(**SPOT), None),
+        ("spot: {preemptions_per_h_at_most: 0}", rented(), None),
+        ("limits: {usd_per_job: 0, usd_per_month: 0}", rented(), None),  # nothing is computed yet
+        ("prefer: {tier: local}\napproval: [{over_usd_per_job: 0, by: me}]", rented(), None),
+        ("objective: {pick: safest}", rented(), None),
+    ],
+)  # fmt: skip
+def test_plans(tmp_path: Path, body: str, plan: Plan, detail: str | None) -> None:
+    policy = policy_of(tmp_path, org=body)
+    removals = judge_plan(plan, policy, SpotTerms(checkpoint_interval_h=None, preemptions_per_h=0.3))
+    if detail is None:
+        assert removals == ()
+        return
+    (rule,) = policy.rules
+    assert removals == (Removal(rule=rule.text, file=f"{tmp_path / 'org'}.yaml:4", detail=detail),)
+
+
+def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path) -> None:
+    policy = policy_of(
+        tmp_path,
+        org="deny:\n  providers: [gcp]\n  regions:\n  - us-gov-*\n  - us-east-*",
+        team="limits:\n  usd_per_hour: 5",
+    )
+    assert [str(removal) for removal in judge_plan(rented(), policy)] == [
+        f"deny.regions: us-east-* ({tmp_path / 'org'}.yaml:8): region us-east-1 is among them",
+        f"limits.usd_per_hour: 5 ({tmp_path / 'team'}.yaml:5): it costs $32.00/h",
+    ]
+
+
+def test_spot_machines_save_checkpoints_by_default(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="spot: {needs_checkpoints: true, preemptions_per_h_at_most: 0.1}")
+    assert judge_plan(rented(**SPOT), policy) == ()
+
+
+# --- Options -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "cost_p90", "spent", "detail"),
+    [
+        ("usd_per_job: 99", 100.0, (0, 0), "the job costs $100.00 at p90"),
+        ("usd_per_job: 100", 100.0, (0, 0), None),
+        ("usd_per_job: 60", 100.0, (0, 0), "the job costs $100.00 at p90"),  # p50 is 50
+        ("usd_per_job: 1000000", float("inf"), (0, 0), "the job costs unbounded at p90"),
+        ("usd_per_month: 150", 100.0, (50, 0), None),
+        (
+            "usd_per_month: 150", 100.0, (51, 0),
+            "$51.00 spent this month by all projects, and the job costs $100.00 at p90",
+        ),
+    ],
+)  # fmt: skip
+def test_costs(
+    tmp_path: Path, limits: str, cost_p90: float, spent: tuple[float, float], detail: str | None
+) -> None:
+    policy = policy_of(tmp_path, org=f"limits: {{{limits}}}")
+    verdict = judge_option(option(rented(), cost_p90), policy, Spent(all_usd=spent[0], project_usd=spent[1]))
+    assert [removal.detail for removal in verdict.removals] == ([] if detail is None else [detail])
+
+
+def test_a_project_counts_its_own_runs_and_the_organisation_all(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="limits: {usd_per_month: 1000}", project="limits: {usd_per_month: 300}")
+    job = option(rented(), 100.0)
+
+    def removed_by(all_usd: float, project_usd: float) -> list[str]:
+        verdict = judge_option(job, policy, Spent(all_usd=all_usd, project_usd=project_usd))
+        return [Path(removal.file.rpartition(":")[0]).stem for removal in verdict.removals]
+
+    assert removed_by(800, 150) == []
+    assert removed_by(800, 250) == ["project"]
+    assert removed_by(950, 150) == ["org"]
+    assert removed_by(950, 250) == ["org", "project"]
+
+
+def test_the_month_counts_against_the_ledger_of_a_store(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="limits: {usd_per_month: 500}", project="limits: {usd_per_month: 260}")
+    now = datetime(2026, 11, 21, 18, tzinfo=UTC)
+    runs = [
+        ("vision", datetime(2026, 10, 31, 23, 59, tzinfo=UTC), 400.0),
+        ("vision", datetime(2026, 11, 1, tzinfo=UTC), 150.0),
+        ("speech", datetime(2026, 11, 20, tzinfo=UTC), 200.0),
+    ]
+    store = open_store(f"sqlite:///{tmp_path / 'advisor.db'}")
+    assert store is not None
+    with store:
+        for project, started_at, cost_usd in runs:
+            record_run(store, make_run(project, started_at, cost_usd))
+        since = start_of_month(now)
+        spent = Spent(
+            all_usd=spent_usd(store, since=since), project_usd=spent_usd(store, since=since, project="vision")
+        )
+    assert spent == Spent(all_usd=350.0, project_usd=150.0)
+    assert judge_option(option(rented(), 110.0), policy, spent).removals == ()
+    over = judge_option(option(rented(), 111.0), policy, spent).removals
+    assert [removal.detail for removal in over] == [
+        "$150.00 spent this month by this project, and the job costs $111.00 at p90"
+    ]
+    assert len(judge_option(option(rented(), 151.0), policy, spent).removals) == 2
+
+
+def make_run(project: str, started_at: datetime, cost_usd: float) -> Run:
+    """A run of an hour."""
+    return Run(
+        project=project, script="train.py", provider="aws", gpu="L4", num_gpus=1, market=Market.SPOT,
+        started_at=started_at, duration_s=HOUR_S, cost_usd=cost_usd,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-7))])
+def test_the_month_begins_at_midnight_of_the_first(zone: Any) -> None:
+    now = datetime(2026, 11, 21, 18, 5, 3, 7, tzinfo=zone)
+    assert start_of_month(now) == datetime(2026, 11, 1, tzinfo=zone)
+    assert start_of_month(start_of_month(now)) == start_of_month(now)
+
+
+def test_approvals_mark_and_do_not_remove(tmp_path: Path) -> None:
+    policy = policy_of(
+        tmp_path,
+        org="approval:\n- {over_usd_per_job: 500, by: head of risk}",
+        team="approval:\n- {over_usd_per_job: 99, by: team lead}\n- {over_usd_per_job: 100, by: nobody}",
+    )
+    verdict = judge_option(option(rented(), 100.0), policy, NOTHING_SPENT)
+    assert verdict.removals == ()
+    (approval,) = verdict.approvals
+    assert str(approval) == (
+        f"needs approval by team lead: the job costs $100.00 at p90 ({tmp_path / 'team'}.yaml:5)"
+    )
+    dear = judge_option(option(rented(), 501.0), policy, NOTHING_SPENT)
+    assert [need.by for need in dear.approvals] == ["head of risk", "team lead", "nobody"]
+
+
+def test_rules_of_plans_hold_for_options_as_well(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="deny: {regions: [us-*]}")
+    assert judge_option(option(rented()), policy, NOTHING_SPENT).removals == judge_plan(rented(), policy)
+
+
+# --- A preferred tier --------------------------------------------------------------------------------
+
+
+def removed_tiers(folder: Path, body: str, options: list[Option]) -> set[Tier]:
+    verdicts = judge_options(options, policy_of(folder, org=body), NOTHING_SPENT)
+    assert set(verdicts) == {o.plan.id for o in options}
+    return {o.plan.tier for o in options if verdicts[o.plan.id].removals}
+
+
+@pytest.mark.parametrize(
+    ("body", "wait_h", "feasible", "removed"),
+    [
+        ("prefer: {tier: cluster}", 100, True, {Tier.CLOUD, Tier.LOCAL}),
+        ("prefer: {tier: cluster}", None, True, {Tier.CLOUD, Tier.LOCAL}),
+        ("prefer: {tier: cluster}", 0, False, set()),
+        ("prefer: {tier: cluster, if: {wait_p90_under: 6h}}", 5.9, True, {Tier.CLOUD, Tier.LOCAL}),
+        ("prefer: {tier: cluster, if: {wait_p90_under: 6h}}", 6, True, set()),
+        ("prefer: {tier: cluster, if: {wait_p90_under: 6h}}", None, True, set()),
+        ("prefer: {tier: cluster, if: {wait_p90_under: 6h}}", 1, False, set()),
+        ("prefer: {tier: cluster, if: {wait_p90_under: 6h, wait_p50_under: 1h}}", 2, True, set()),
+        ("prefer: {tier: cloud}", 0, True, {Tier.CLUSTER, Tier.LOCAL}),
+        ("prefer: {tier: cluster}\ndeny: {providers: [lab]}", 0, True, {Tier.CLUSTER}),
+        ("prefer: {tier: cluster}\nlimits: {usd_per_job: 50}", 0, True, {Tier.CLUSTER, Tier.CLOUD}),
+        ("limits: {usd_per_job: 100}", 0, True, set()),
+    ],
+)
+def test_the_preferred_tier(
+    tmp_path: Path, body: str, wait_h: float | None, feasible: bool, removed: set[Tier]
+) -> None:
+    wait_s = None if wait_h is None else wait_h * HOUR_S
+    options = [option(LOCAL, 0.0), option(LAB, wait_s=wait_s, feasible=feasible), option(rented())]
+    assert removed_tiers(tmp_path, body, options) == removed
+
+
+def test_a_preference_names_the_option_that_goes_first(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="prefer: {tier: cluster, if: {wait_p90_under: 6h}}")
+    slow = option(make_plan("K80", 0.1, tier=Tier.CLUSTER, id="cluster/lab/K80"), wait_s=5 * HOUR_S)
+    verdicts = judge_options([slow, option(LAB, wait_s=2 * HOUR_S), option(rented())], policy, NOTHING_SPENT)
+    (removal,) = verdicts[rented().id].removals
+    assert removal.detail == f"{LAB.id} is feasible and waits 2 h at p90"
+    assert removal.rule == "prefer: cluster if wait_p90_under 6h"
+    assert not verdicts["cluster/lab/K80"].removals
+
+
+# --- What would have to give way ---------------------------------------------------------------------
+
+
+def removal(rule: str) -> Removal:
+    return Removal(rule=rule, file="org.yaml:7", detail="")
+
+
+@pytest.mark.parametrize(
+    ("removed", "expected"),
+    [
+        ({}, None),
+        ({"p": ()}, None),
+        ({"p": ("a",), "q": ("b",), "r": ("b",)}, (("b",), 2)),
+        ({"p": ("a",), "q": ("b",)}, (("a",), 1)),
+        ({"p": ("a", "b"), "q": ("b", "a"), "r": ("a", "c")}, (("a", "b"), 2)),
+        ({"p": ("a", "b"), "q": ("a", "b"), "r": ("c",)}, (("c",), 1)),
+        ({"p": ("a", "a")}, (("a",), 1)),
+    ],
+)
+def test_the_smallest_set_that_leaves_most(
+    removed: dict[str, tuple[str, ...]], expected: tuple[tuple[str, ...], int] | None
+) -> None:
+    removals = {plan: [removal(rule) for rule in rules] for plan, rules in removed.items()}
+    found = would_give_way(removals)
+    if expected is None:
+        assert found is None
+    else:
+        rules = tuple(f"{rule} (org.yaml:7)" for rule in expected[0])
+        assert found == GiveWay(rules=rules, num_plans=expected[1])
+
+
+def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="deny:\n  regions: [us-*]\nlimits: {usd_per_hour: 10}")
+    plans = [rented(usd_per_h=9.0), rented(usd_per_h=9.0, region="us-west-2"), rented(region="eu-west-1")]
+    removals = {plan.id: judge_plan(plan, policy) for plan in plans}
+    error = everything_removed(removals)
+    assert isinstance(error, PolicyViolationError)
+    assert error.exit_code == 3
+    assert str(error) == (
+        f"the policy removes all 3 plans. 2 plans would be left without deny.regions: us-*"
+        f" ({tmp_path / 'org'}.yaml:5): ask the owner of the file, or look for other machines."
+    )
+
+
+def test_one_plan_and_no_plan() -> None:
+    only = everything_removed({"p": [removal("a"), removal("b")]})
+    assert str(only) == (
+        "the policy removes this plan: a (org.yaml:7) and b (org.yaml:7) would have to give way."
+    )
+    assert str(everything_removed({})) == "the policy leaves no plan."
