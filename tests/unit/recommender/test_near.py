@@ -61,7 +61,7 @@ def test_free_options_tie_with_free_ones_alone() -> None:
 
 
 def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
-    # 12 % slower, each 10 % uncertain: the log ratio has sigma 0.0744 x sqrt(2 (1 - 0.16)) = 0.096.
+    # 12 % slower, each 10 % uncertain: the log ratio has sigma 0.0744 x sqrt(2 (1 - 0.2)) = 0.094.
     found = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
     assert found.frontier == ("A",)
     text = words(found, "B")
