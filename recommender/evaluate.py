@@ -152,14 +152,7 @@ def _option(
 ) -> Option:
     iterations = num_iterations(trace, job, plan.num_gpus)
     work_s = iterations * estimate.iteration_s.p50
-    refused = refusal(
-        plan,
-        work_s,
-        terms,
-        median_time_s=figures.time_s.p50,
-        deadline_s=job.deadline_s,
-        p_within_deadline=figures.odds["deadline"],
-    )
+    refused = _refused(plan, work_s, terms, job, figures)
     removed_by = [
         *_unfit(estimate, gpu, trace),
         *(["spot"] if refused else []),
@@ -180,12 +173,22 @@ def _option(
         feasible=not removed_by,
         removed_by=", ".join(removed_by) or None,
         script_changes=tuple(changes_of(plan, gpu, trace, terms, work_s)),
-        reasons=(
-            *([refused] if refused else []),
-            *_misses(job, figures),
-            *reasons_of(plan, estimate, gpu, trace),
-        ),
+        reasons=(*refused, *_misses(job, figures), *reasons_of(plan, estimate, gpu, trace)),
     )
+
+
+def _refused(
+    plan: Plan, work_s: float, terms: SpotTerms, job: Job, figures: _Figures
+) -> tuple[()] | tuple[str]:
+    words = refusal(
+        plan,
+        work_s,
+        terms,
+        median_time_s=figures.time_s.p50,
+        deadline_s=job.deadline_s,
+        p_within_deadline=figures.odds["deadline"],
+    )
+    return () if words is None else (words,)
 
 
 def _unfit(estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[str]:

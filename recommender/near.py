@@ -21,7 +21,7 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
 
     Args:
         judged: feasible ones.
-        kept: indices of the frontier's, in order of time.
+        kept: indices of the frontier's of time and cost, in order of time.
     """
     options = [item.option for item in judged]
     points = [point_of(option) for option in options]
@@ -46,22 +46,23 @@ def _unsure(
 ) -> dict[int, str]:
     """By index: the words for options that are not surely slower or faster than the frontier's rival."""
     found: dict[int, str] = {}
-    rank = {j: place for place, j in enumerate(kept)}
     for i, item in enumerate(judged):
-        if i in tied:
-            continue
-        if i in rank:
-            rivals = kept[rank[i] + 1 : rank[i] + 2]  # the next slower one, which is cheaper
-        else:
-            rivals = [j for j in kept if points[j][0] <= points[i][0] and points[j][1] <= points[i][1]]
+        rivals = [] if i in tied else _rivals(i, points, kept)
         if not rivals:
             continue
         chances = chance_below([judged[j].time_s for j in rivals], item.time_s)
         surest = int(np.argmax(chances))
-        if UNSURE[0] < chances[surest] < UNSURE[1]:
-            rival, than = judged[rivals[surest]].option.plan.id, "slower"
-            p = chances[surest]
-            if i in rank:
-                p, than = 1 - p, "faster"
-            found[i] = f"near tie in time with {rival}, which costs no more: {than} with p {p:.2f} only"
+        p = float(chances[surest])
+        if UNSURE[0] < p < UNSURE[1]:
+            rival = judged[rivals[surest]].option.plan.id
+            odds = f"faster with p {1 - p:.2f} only" if i in kept else f"slower with p {p:.2f} only"
+            found[i] = f"near tie in time with {rival}, which costs no more: {odds}"
     return found
+
+
+def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> Sequence[int]:
+    """What dominates a point; of the frontier's own, the next slower one, which is cheaper."""
+    if i in kept:
+        place = kept.index(i)
+        return kept[place + 1 : place + 2]
+    return [j for j in kept if points[j][0] <= points[i][0] and points[j][1] <= points[i][1]]

@@ -45,7 +45,7 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         strict = [i for i in strict if i in set(kept)]  # without the riskier of equal points
     best, rule = _best_value([options[i] for i in strict])
     picks = _picks(options, [options[i] for i in strict], best, rule)
-    told = with_ties(judged, kept)
+    told = with_ties(judged, strict)
     if job.value_of_time_usd_per_h is not None:
         valued = [expected(item) for item in judged]
         told = _with_waits(told, valued, job.value_of_time_usd_per_h)

@@ -137,6 +137,17 @@ def test_risk_keeps_what_is_dominated_but_safer() -> None:
     assert picks(found)[PickName.CHEAPEST].plan_id == "UNSURE"
 
 
+def test_what_risk_keeps_is_still_called_what_it_is() -> None:
+    """A tie of the frontier of time and cost, and no rival of what is slower and dearer."""
+    found = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
+    assert next(o for o in found.options if o.plan.id == "UNSURE").tie_with is None
+    far = (make_plan("FAR", 5.0), 8.5)
+    wider = answer(UNSURE, far, job=make_job(iterations=1000, risk_counts=True))
+    assert wider.frontier == ("UNSURE", "FAR")
+    assert "near tie in time with UNSURE, which costs no more: slower with p" in reasons(wider, "FAR")
+    assert "near tie" not in reasons(wider, "UNSURE")
+
+
 def test_of_equal_points_risk_removes_the_riskier_and_nothing_else() -> None:
     strict = answer(FAST, VALUE, CHEAP, UNSURE, SURE)
     assert set(strict.frontier) == {"FAST", "VALUE", "UNSURE", "CHEAP"}
