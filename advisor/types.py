@@ -427,6 +427,7 @@ class Option:
     ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
 
     Attributes:
+        tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
         what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
             it is.
     """
@@ -447,6 +448,7 @@ class Option:
     script_changes: tuple[str, ...]
     reasons: tuple[str, ...]
     what_if: str | None = None
+    tie_with: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,6 +459,8 @@ class Job:
         iterations: optimizer steps of the origin, converted by samples when GPUs are added.
         iterations_per_epoch: overrides the trace's, for data without a length.
         confidence: least probability with which budget and deadline must hold.
+        value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
+        risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
     """
 
     epochs: float | None = None
@@ -465,6 +469,26 @@ class Job:
     deadline_s: float | None = None
     confidence: float = 0.9
     iterations_per_epoch: int | None = None
+    value_of_time_usd_per_h: float | None = None
+    risk_counts: bool = False
+
+
+class PickName(StrEnum):
+    """What an option can be the best at."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    BEST_VALUE = "best_value"
+    SAFEST = "safest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """The plan that is the best at something, and why in words."""
+
+    name: PickName
+    plan_id: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -482,6 +506,7 @@ class Recommendation:
     rule: str | None
     warnings: tuple[str, ...]
     what_ifs: tuple[Option, ...] = ()
+    picks: tuple[Pick, ...] = ()
 
     def _repr_html_(self) -> str:
         """A table in a notebook; the renderer is imported when one asks."""

@@ -15,11 +15,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from advisor.store.prices import save_part
-
 from advisor.pricing import OfferQuery, load_offers
 from advisor.pricing.snapshot import SnapshotSource
 from advisor.store import open_store
+from advisor.store.prices import save_part
 from advisor.types import Market, Offer, PricePoint
 from benchmarks.timing import ratio
 

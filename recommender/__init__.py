@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from advisor.errors import InputError, NoOfferError
+from advisor.pricing.interruptions import Interruptions
 from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Tier, Trace
-from recommender.choose import Nearest, choose, nearest
+from recommender.choose import Nearest, nearest
 from recommender.draws import make_draws
-from recommender.evaluate import evaluate
-from recommender.pareto import frontier
-from recommender.spot import SpotTerms
+from recommender.evaluate import EstimateKey, evaluate_all
+from recommender.ranking import rank
+from recommender.spot import SpotTerms, terms_at
 
-__all__ = ["Nearest", "nearest", "recommend"]
-
-EstimateKey = tuple[str, int]
+__all__ = ["Nearest", "check_job", "nearest", "recommend"]
 
 
 def recommend(
@@ -28,6 +28,7 @@ def recommend(
     *,
     rng: np.random.Generator,
     spot: SpotTerms | None = None,
+    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
 ) -> Recommendation:
     """Evaluate every plan and rank the feasible ones.
 
@@ -39,6 +40,8 @@ def recommend(
         job: what to do and under which limits.
         rng: draws are reproducible from its seed.
         spot: how spot machines behave; assumptions of ours if None.
+        interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
+            rate is configured.
 
     Raises:
         InputError: the job is not well formed or its length unknown.
@@ -51,20 +54,23 @@ def recommend(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches."
             " Widen --gpu, --provider, --region or --market, or give --local-gpu NAME."
         )
-    draws, terms = make_draws(rng), spot or SpotTerms()
-    options = tuple(
-        evaluate(plan, estimates[plan.gpu, plan.num_gpus], gpus[plan.gpu], trace, job, draws, terms)
-        for plan in plans
+    terms = spot or SpotTerms()
+    judged = list(
+        evaluate_all(
+            plans, estimates, gpus, trace, job, make_draws(rng), lambda p: terms_at(p, terms, interruptions)
+        )
     )
-    best = _frontier(options)
-    chosen = choose(best)
+    ranking = rank([item for item in judged if item.option.feasible], job)
+    told = {option.plan.id: option for option in ranking.options}
+    options = tuple(told.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(
         job=job,
         options=options,
-        frontier=tuple(option.plan.id for option in best),
-        recommended=chosen[0].plan.id if chosen else None,
-        rule=chosen[1] if chosen else None,
+        frontier=ranking.frontier,
+        recommended=ranking.recommended,
+        rule=ranking.rule,
         warnings=_warnings(trace, options),
+        picks=ranking.picks,
     )
 
 
@@ -84,17 +90,13 @@ def check_job(job: Job) -> None:
         "--iterations-per-epoch": job.iterations_per_epoch,
         "--budget": job.budget_usd,
         "--deadline": job.deadline_s,
+        "--value-of-time": job.value_of_time_usd_per_h,
     }
     for name, value in limits.items():
-        if value is not None and not 0 < value < float("inf"):
+        if value is not None and not 0 < value < math.inf:
             raise InputError(f"{name} must be a finite number above 0, got {value:g}.")
     if not 0 < job.confidence < 1:
         raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")
-
-
-def _frontier(options: Sequence[Option]) -> list[Option]:
-    feasible = [option for option in options if option.feasible]
-    return [feasible[i] for i in frontier([(o.time_s.p50, o.cost_usd.p50) for o in feasible])]
 
 
 def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:

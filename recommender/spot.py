@@ -13,11 +13,13 @@ Source: Daly, "A higher order estimate of the optimum checkpoint interval for re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.pricing.interruptions import Interruptions
 from advisor.types import Market, Plan
 
 Array = NDArray[np.float64]
@@ -34,8 +36,10 @@ class SpotTerms:
     """How often a spot machine goes away and what that costs.
 
     Attributes:
-        preemptions_per_h: per running hour of the whole node.
+        preemptions_per_h: per running hour of the whole plan. The nodes of a gang are one unit: where one
+            goes, all stop, and traces show many going at once, so nothing is multiplied by their number.
         checkpoint_interval_h: None if the script saves none, so that all work is lost each time.
+        rate_source: in words, where the rate comes from.
     """
 
     preemptions_per_h: float = 0.1
@@ -43,6 +47,7 @@ class SpotTerms:
     checkpoint_h: float = 1 / 60
     restart_h: float = 0.1
     reacquire_h: float = 0.5
+    rate_source: str = "assumed"
 
     def __post_init__(self) -> None:
         interval = self.checkpoint_interval_h
@@ -53,6 +58,32 @@ class SpotTerms:
 def is_spot(plan: Plan) -> bool:
     """Whether the plan can be preempted."""
     return plan.offer is not None and plan.offer.market is Market.SPOT
+
+
+def terms_at(
+    plan: Plan, terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
+) -> SpotTerms:
+    """The terms of one plan: an assumed rate is no lower than the provider's published floor.
+
+    Args:
+        plan: where to look up.
+        terms: of any spot machine.
+        buckets: by instance type and region; None where the rate is configured, which then holds as it is.
+    """
+    offer = plan.offer
+    if not buckets or offer is None or offer.provider != "aws" or not is_spot(plan):
+        return terms
+    bucket = buckets.get((offer.instance_type, offer.region))
+    if bucket is None:
+        return terms
+    floor = bucket.least_preemptions_per_h
+    raised = "floor" if floor > terms.preemptions_per_h else "assumed"
+    source = (
+        f"{raised}; {bucket.source} of {bucket.as_of}: {bucket.low_pct} to {bucket.high_pct} % of machines"
+        f" taken back in a month, at least {floor:.1g} per hour"
+    )
+    rate = max(floor, terms.preemptions_per_h)
+    return replace(terms, preemptions_per_h=rate, rate_source=source)
 
 
 def makespan_and_billed_h(
@@ -110,7 +141,8 @@ def _gamma_like(z: Array, spread: Array) -> Array:
     Source: Wilson and Hilferty, "The distribution of chi-square", PNAS 17, 1931.
     """
     ninth = np.minimum(spread, 3.0) ** 2 / 9
-    return np.asarray(np.maximum(1 - ninth + z * np.sqrt(ninth), 0.0) ** 3, dtype=np.float64)
+    root = np.maximum(1 - ninth + z * np.sqrt(ninth), 0.0)
+    return np.asarray(root * root * root, dtype=np.float64)  # ** 3 takes ten times as long
 
 
 def best_checkpoint_interval_h(terms: SpotTerms) -> float:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.predict import allow_tf32, under_autocast, widened
+from advisor.pricing.interruptions import Interruptions
 from advisor.types import GpuSpec, IterationEstimate, Option, Recommendation, Trace
 from recommender.choose import NEGLIGIBLE_SAVING
 from recommender.draws import make_draws
 from recommender.estimates import estimates_for
-from recommender.evaluate import evaluate
+from recommender.evaluate import evaluate_all
 from recommender.software import capability
-from recommender.spot import SpotTerms
+from recommender.spot import SpotTerms, terms_at
 
 # A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
 # are off by 8 % at most (docs/methods/recommendation.md).
@@ -54,6 +55,7 @@ def with_what_ifs(
     *,
     rng: np.random.Generator,
     spot: SpotTerms | None = None,
+    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
 ) -> Recommendation:
     """The answer with options of a changed script beside it.
 
@@ -65,34 +67,26 @@ def with_what_ifs(
         gpus: the catalog entries of the answer's GPUs.
         rng: seeded as it was for the answer, so that luck never decides between the two.
         spot: as for the answer.
+        interruptions: as for the answer.
     """
     draws, terms = make_draws(rng), spot or SpotTerms()
 
-    def changed(option: Option, estimate: IterationEstimate, change: Change) -> Option:
-        plan = replace(option.plan, id=f"{option.plan.id}+{change.name}")
-        found = evaluate(
-            plan, _unsure(estimate, change), gpus[plan.gpu], change.trace, answer.job, draws, terms
+    def changed(change: Change) -> Iterator[Option]:
+        old = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
+        plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
+        estimates = estimates_for(change.trace, plans, gpus)
+        unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
+        judged = evaluate_all(
+            plans, unsure, gpus, change.trace, answer.job, draws, lambda p: terms_at(p, terms, interruptions)
         )
-        steps = (*change.steps, *found.script_changes)
-        return replace(found, what_if=change.name, script_changes=steps)
+        for before, after in zip(old, judged, strict=True):
+            steps = (*change.steps, *after.option.script_changes)
+            found = replace(after.option, what_if=change.name, script_changes=steps)
+            if found.feasible and _saves_time(found, before):
+                yield found
 
-    pairs = (
-        (option, changed(option, estimate, change))
-        for change in changes(trace)
-        for option, estimate in _suited(answer, change, gpus)
-    )
-    return replace(
-        answer, what_ifs=tuple(new for old, new in pairs if new.feasible and _saves_time(new, old))
-    )
-
-
-def _suited(
-    answer: Recommendation, change: Change, gpus: Mapping[str, GpuSpec]
-) -> list[tuple[Option, IterationEstimate]]:
-    """Options whose GPU gains from a change, each with the estimate of the changed script."""
-    options = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
-    estimates = estimates_for(change.trace, [option.plan for option in options], gpus)
-    return [(option, estimates[option.plan.gpu, option.plan.num_gpus]) for option in options]
+    found = tuple(option for change in changes(trace) for option in changed(change))
+    return replace(answer, what_ifs=found)
 
 
 def best_what_if(answer: Recommendation) -> Option | None:

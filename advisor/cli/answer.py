@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import warn
@@ -19,11 +20,18 @@ from advisor.report.options import (
 )
 from advisor.report.rows import Format, console
 from advisor.report.scatter import plot_options
-from advisor.types import Option, Recommendation, Trace
+from advisor.types import Option, PickName, Recommendation, Trace
 from advisor.units import format_duration, format_usd
 
 if TYPE_CHECKING:
     from recommender import Nearest
+
+_NAMES = {
+    PickName.CHEAPEST: "Cheapest",
+    PickName.FASTEST: "Fastest",
+    PickName.BEST_VALUE: "Best value",
+    PickName.SAFEST: "Safest",
+}
 
 
 def show(
@@ -100,12 +108,26 @@ def _print_words(recommendation: Recommendation, top: int | None) -> None:
     print(f"\nRecommended: {where(chosen)}, {recommendation.rule}.")
     for line in (*chosen.script_changes, *chosen.reasons):
         print(f"  - {line}")
-    for name, plan_id in (("Fastest", recommendation.frontier[0]), ("Cheapest", recommendation.frontier[-1])):
-        option = by_id[plan_id]
-        if option is chosen:
-            continue
-        time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
-        print(f"{name}: {where(option)}, {time} for {cost}.")
+    for pick in recommendation.picks:
+        if pick.plan_id != chosen.plan.id:
+            print(f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({pick.reason}).")
+    _print_ties([by_id[plan_id] for plan_id in recommendation.frontier])
+
+
+def _print_ties(frontier: Sequence[Option]) -> None:
+    """Rows of the frontier that tie with each other; other rows say it in their status."""
+    from recommender.pareto import EPSILON
+
+    row = {option.plan.id: number for number, option in enumerate(frontier, start=1)}
+    pairs = {tuple(sorted((row[o.plan.id], row[o.tie_with]))) for o in frontier if o.tie_with is not None}
+    if pairs:
+        named = ", ".join(f"#{one} with #{other}" for one, other in sorted(pairs))
+        print(f"Ties, within {EPSILON * 100:g} % in time and cost: {named}.")
+
+
+def _in_short(option: Option) -> str:
+    time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
+    return f"{where(option)}, {time} for {cost}"
 
 
 def _print_what_if(recommendation: Recommendation, option: Option | None) -> None:
@@ -132,6 +154,10 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     asked = [reason for o in recommendation.options for reason in o.reasons if "--world" in reason]
     if asked and not too_large:
         return f"nothing can be judged: {asked[0]}."
+    refused = [o for o in recommendation.options if "spot" in (o.removed_by or "")]
+    if refused and not too_large:
+        option = min(refused, key=lambda o: o.time_s.p50)
+        return f"nothing is feasible. Nearest: {where(option)}, {option.reasons[0]}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from recommender.spot import SpotTerms
 
 SEED = 0
+RATE = "spot.preemptions_per_h"
 
 
 def recommend(
@@ -59,6 +60,13 @@ def recommend(
         float,
         typer.Option(metavar="P", help="Probability with which budget and deadline must hold."),
     ] = 0.9,
+    value_of_time: Annotated[
+        float | None,
+        typer.Option(metavar="USD_PER_H", help="What an hour until it is done is worth; decides the choice."),
+    ] = None,
+    risk: Annotated[
+        bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")
+    ] = False,
     gpu: GpuOption = None,
     local_gpu: Annotated[
         str | None,
@@ -124,6 +132,9 @@ def recommend(
     """
     from dataclasses import replace
 
+    from advisor.cli.blas import load_numpy
+
+    load_numpy()
     from advisor.cli.answer import show
     from advisor.cli.common import check_exists, load_trace, settings_with
     from advisor.types import Job
@@ -137,6 +148,8 @@ def recommend(
         budget_usd=budget,
         deadline_s=_deadline_s(deadline),
         confidence=confidence,
+        value_of_time_usd_per_h=value_of_time,
+        risk_counts=risk,
     )
     check_job(job)
     check_exists(source)
@@ -205,6 +218,8 @@ def _deadline_s(text: str | None) -> float | None:
     from advisor.errors import InputError
     from advisor.units import parse_duration_s
 
+    if text is not None and text.lstrip().startswith("-"):
+        raise InputError(f"--deadline {text!r} lies in the past: give the time from now on, such as 12h.")
     try:
         return None if text is None else parse_duration_s(text)
     except ValueError as error:
@@ -272,16 +287,30 @@ def _recommend(
 
     import numpy as np
 
+    from advisor.cli.shifts import with_later_starts
     from advisor.gpus import load_gpus
+    from advisor.pricing.interruptions import load_interruptions
     from recommender import recommend as rank
     from recommender.estimates import estimates_for
     from recommender.what_if import with_what_ifs
 
     gpus, spot = load_gpus(), _spot_terms(config)
-    estimates = estimates_for(trace, plans, gpus)
-    answer = rank(trace, estimates, gpus, plans, job, rng=np.random.default_rng(SEED), spot=spot)
+    interruptions = None if RATE in config.origins else load_interruptions()
+    answer = rank(
+        trace,
+        estimates_for(trace, plans, gpus),
+        gpus,
+        plans,
+        job,
+        rng=np.random.default_rng(SEED),
+        spot=spot,
+        interruptions=interruptions,
+    )
+    answer = with_later_starts(answer, config)
     if what_if:
-        answer = with_what_ifs(answer, trace, gpus, rng=np.random.default_rng(SEED), spot=spot)
+        answer = with_what_ifs(
+            answer, trace, gpus, rng=np.random.default_rng(SEED), spot=spot, interruptions=interruptions
+        )
     return replace(answer, warnings=(*answer.warnings, *warnings))
 
 
@@ -297,4 +326,5 @@ def _spot_terms(config: Config) -> SpotTerms:
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
         reacquire_h=spot.reacquire / HOUR_S,
+        rate_source="configured" if RATE in config.origins else "assumed",
     )

@@ -30,20 +30,21 @@ _STYLES = {"recommended": "bold green", "frontier": "green", "": ""}
 
 
 def ranked(recommendation: Recommendation) -> list[Option]:
-    """The frontier by time, other feasible options by cost, the removed by cost, and what-ifs by cost."""
+    """The frontier by time, its ties, other feasible options, the removed, and what-ifs, each by cost."""
     place = {plan_id: i for i, plan_id in enumerate(recommendation.frontier)}
 
     def order(option: Option) -> tuple[int, float, str]:
         if option.plan.id in place:
             return 0, place[option.plan.id], ""
-        group = 3 if option.what_if else 1 if option.feasible else 2
-        return group, option.cost_usd.p50, option.plan.id
+        tie = option.tie_with if option.feasible and not option.what_if else None
+        group = 4 if option.what_if else 3 if not option.feasible else 2 if tie is None else 1
+        return group, place.get(tie or "", option.cost_usd.p50), option.plan.id
 
     return sorted((*recommendation.options, *recommendation.what_ifs), key=order)
 
 
 def status(option: Option, recommendation: Recommendation) -> str:
-    """One word or two on where an option stands; empty for a feasible, dominated one."""
+    """A few words on where an option stands; empty for a feasible, dominated one."""
     if option.plan.id == recommendation.recommended:
         return "recommended"
     if option.plan.id in recommendation.frontier:
@@ -51,8 +52,13 @@ def status(option: Option, recommendation: Recommendation) -> str:
     if option.what_if:
         return f"what if {option.what_if}"
     if option.removed_by is None:
-        return ""
+        return "" if option.tie_with is None else f"tie with #{_row(option.tie_with, recommendation)}"
     return _STATUS_OF_REMOVAL.get(option.removed_by.split(", ")[0], "removed")
+
+
+def _row(plan_id: str, recommendation: Recommendation) -> int:
+    """The number of a row of the frontier, which comes first in the table."""
+    return recommendation.frontier.index(plan_id) + 1
 
 
 def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
@@ -68,7 +74,7 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
     own += [(n, o) for n, o in numbered if o.what_if and o.plan.id.startswith(changed)]
     kinds: dict[str | None, tuple[int, Option]] = {}
     for n, option in numbered:
-        kinds.setdefault(status(option, recommendation), (n, option))
+        kinds.setdefault(status(option, recommendation).partition(" #")[0], (n, option))
     must = dict((*own, *kinds.values()))
     for n, option in numbered:
         if len(must) >= top:
@@ -176,6 +182,8 @@ def recommendation_json(
             "recommended": recommendation.recommended,
             "rule": recommendation.rule,
             "recorded_as": recorded_as,
+            "picks": {pick.name.value: pick.plan_id for pick in recommendation.picks},
+            "pick_reasons": {pick.name.value: pick.reason for pick in recommendation.picks},
             "warnings": recommendation.warnings,
         }
     )
@@ -237,6 +245,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "script_changes": option.script_changes,
         "what_if": option.what_if,
         "on_frontier": plan.id in frontier,
+        "tie_with": option.tie_with,
         "recommended": plan.id == recommended,
         "reasons": option.reasons,
     }

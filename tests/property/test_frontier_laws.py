@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recommender.pareto import Point, frontier, knee
+from recommender.pareto import EPSILON, Point, frontier, frontier_of_three, knee, ties
 
 # Few distinct values, so that ties and duplicates are common.
 AXIS = st.one_of(st.integers(0, 6).map(float), st.floats(0, 1e6, allow_nan=False), st.just(math.inf))
@@ -49,6 +49,48 @@ def test_a_new_point_only_removes_what_it_dominates(points: list[Point], new: Po
 def test_is_never_empty_where_something_is_finite(points: list[Point]) -> None:
     finite = any(all(map(math.isfinite, point)) for point in points)
     assert bool(frontier(points)) == finite
+
+
+Point3 = tuple[float, float, float]
+POINTS3 = st.lists(st.tuples(AXIS, AXIS, st.integers(0, 3).map(float)), max_size=25)
+
+
+@given(POINTS3)
+def test_with_risk_it_equals_brute_force_in_three_axes(points: list[Point3]) -> None:
+    def beats(a: Point3, b: Point3) -> bool:
+        return all(x <= y for x, y in zip(a, b, strict=True)) and a != b
+
+    expected = {
+        i
+        for i, point in enumerate(points)
+        if all(map(math.isfinite, point)) and not any(beats(other, point) for other in points)
+    }
+    assert set(frontier_of_three(points)) == expected
+
+
+@given(POINTS)
+def test_with_equal_risk_it_is_the_frontier_of_time_and_cost(points: list[Point]) -> None:
+    assert frontier_of_three([(*point, 1.0) for point in points]) == frontier(points)
+
+
+@given(POINTS)
+def test_ties_equal_brute_force(points: list[Point]) -> None:
+    def nearly(a: Point, b: Point) -> bool:
+        return all(max(x, y) <= min(x, y) * (1 + EPSILON) for x, y in zip(a, b, strict=True))
+
+    kept = frontier(points)
+    found = ties(points, kept)
+    finite = [i for i, point in enumerate(points) if all(map(math.isfinite, point))]
+    assert set(found) == {i for i in finite if any(i != j and nearly(points[i], points[j]) for j in kept)}
+    assert all(j in kept and nearly(points[i], points[j]) for i, j in found.items())
+
+
+@given(POINTS, st.permutations(range(25)))
+def test_the_order_of_offers_does_not_matter(points: list[Point], order: list[int]) -> None:
+    shuffled = [points[i] for i in order if i < len(points)]
+    one, other = frontier(points), frontier(shuffled)
+    assert [points[i] for i in one] == [shuffled[i] for i in other]
+    assert sorted(points[i] for i in ties(points, one)) == sorted(shuffled[i] for i in ties(shuffled, other))
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6)), max_size=12))

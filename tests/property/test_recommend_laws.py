@@ -13,6 +13,7 @@ from advisor.types import (
     Interval,
     IterationEstimate,
     Market,
+    PickName,
     Plan,
     Quantiles,
     Recommendation,
@@ -20,7 +21,10 @@ from advisor.types import (
 )
 from recommender import recommend
 from recommender.draws import make_draws, quantiles_of, waits
+from recommender.evaluate import evaluate_all
+from recommender.safety import risk_key
 from recommender.spot import SpotTerms, makespan_and_billed_h
+from recommender.value import expected
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 
 PRICES = st.floats(0.05, 100)
@@ -120,6 +124,82 @@ def test_the_recommended_is_feasible_and_on_the_frontier(
     if answer.recommended is not None:
         assert answer.recommended in answer.frontier
         assert set(answer.frontier) <= feasible
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates())
+def test_the_frontier_is_what_nothing_feasible_dominates(
+    pair: tuple[list[Plan], list[IterationEstimate]],
+) -> None:
+    answer = decide(pair)
+    points = {o.plan.id: (o.time_s.p50, o.cost_usd.p50) for o in answer.options if o.feasible}
+    expected = {
+        name
+        for name, (time_s, usd) in points.items()
+        if not any(t <= time_s and c <= usd and (t, c) != (time_s, usd) for t, c in points.values())
+    }
+    assert set(answer.frontier) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates())
+def test_a_new_offer_changes_no_figure_of_the_others_and_removes_only_what_it_beats(
+    pair: tuple[list[Plan], list[IterationEstimate]],
+) -> None:
+    plans, estimates = pair
+    if len(plans) < 2:
+        return
+    fewer, all_ = decide((plans[:-1], estimates)), decide(pair)
+    new = all_.options[-1]
+    for before, after in zip(fewer.options, all_.options[:-1], strict=True):
+        assert (before.time_s, before.cost_usd, before.feasible) == (
+            after.time_s,
+            after.cost_usd,
+            after.feasible,
+        )
+        if before.plan.id in fewer.frontier and before.plan.id not in all_.frontier:
+            assert new.time_s.p50 <= after.time_s.p50
+            assert new.cost_usd.p50 <= after.cost_usd.p50
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates(), st.floats(1, 1e5))
+def test_picks_are_the_best_of_the_feasible(
+    pair: tuple[list[Plan], list[IterationEstimate]], budget: float
+) -> None:
+    answer = decide(pair, budget_usd=budget)
+    feasible = {option.plan.id: option for option in answer.options if option.feasible}
+    picks = {pick.name: feasible[pick.plan_id] for pick in answer.picks}
+    assert bool(picks) == bool(feasible)
+    if not picks:
+        return
+    assert set(picks) == set(PickName)
+    assert picks[PickName.CHEAPEST].cost_usd.p50 == min(o.cost_usd.p50 for o in feasible.values())
+    assert picks[PickName.FASTEST].time_s.p50 == min(o.time_s.p50 for o in feasible.values())
+    assert picks[PickName.BEST_VALUE].plan.id == answer.recommended
+    assert risk_key(picks[PickName.SAFEST]) == min(map(risk_key, feasible.values()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_and_estimates(), st.floats(0.01, 100), st.floats(1, 100))
+def test_the_more_an_hour_is_worth_the_faster_the_choice(
+    pair: tuple[list[Plan], list[IterationEstimate]], value: float, factor: float
+) -> None:
+    def hours(usd_per_h: float) -> float:
+        chosen = decide(pair, value_of_time_usd_per_h=usd_per_h)
+        rule = chosen.rule
+        if rule is None:
+            return 0.0
+        (option,) = (o for o in chosen.options if o.plan.id == chosen.recommended)
+        draws = make_draws(np.random.default_rng(1))
+        estimates = {(e.gpu, e.num_gpus): e for e in pair[1]}
+        (judged,) = evaluate_all(
+            [option.plan], estimates, {option.plan.gpu: make_gpu(option.plan.gpu)}, make_trace(),
+            make_job(), draws, lambda _: SpotTerms(),
+        )  # fmt: skip
+        return expected(judged).time_s
+
+    assert hours(value * factor) <= hours(value) * (1 + 1e-9)
 
 
 @given(WAITS, st.floats(1, 100))

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from advisor.types import IterationEstimate, Job, Plan, Quantiles, Recommendation, Tier, Trace
+from advisor.pricing import OfferQuery
+from advisor.pricing.snapshot import SnapshotSource
+from advisor.types import (
+    Interval,
+    IterationEstimate,
+    Job,
+    Market,
+    Plan,
+    Quantiles,
+    Recommendation,
+    Tier,
+    Trace,
+)
 from advisor.units import GB
 from recommender import nearest, recommend
 from recommender.candidates import plans_of_offers
@@ -16,8 +30,17 @@ from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer
 TOLERANCE = 1e-4
 
 
+def around(seconds: float) -> Interval:
+    """A prediction with an interval of +- 8 %."""
+    return Interval(p10=0.92 * seconds, p50=seconds, p90=1.08 * seconds)
+
+
 def decide(
-    plans: list[Plan], estimates: list[IterationEstimate], job: Job, trace: Trace | None = None
+    plans: list[Plan],
+    estimates: list[IterationEstimate],
+    job: Job,
+    trace: Trace | None = None,
+    spot: SpotTerms | None = None,
 ) -> Recommendation:
     return recommend(
         trace or make_trace(),
@@ -26,7 +49,12 @@ def decide(
         plans,
         job,
         rng=np.random.default_rng(0),
+        spot=spot,
     )
+
+
+def reasons(recommendation: Recommendation, plan_id: str) -> str:
+    return "\n".join(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
 
 
 def time_h(recommendation: Recommendation, plan_id: str) -> Quantiles:
@@ -95,6 +123,26 @@ class TestCase2ClusterAgainstCloud:
     def test_a_deadline_counts_the_wait(self) -> None:
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(deadline_s=4 * HOUR_S))
         assert answer.frontier == ("X",)
+        (late,) = (option for option in answer.options if option.plan.id == "C")
+        assert late.removed_by == "deadline"
+        assert late.p_within_deadline is not None
+        assert late.p_within_deadline < 0.9
+
+    def test_the_wait_from_which_renting_pays(self) -> None:
+        # 8.3333 + 2 x 2.7778 = 1.6667 + 2 x (w + 3.3333): w = 2.7778 h.
+        plans = [self.PLANS[0], replace(self.PLANS[1], wait_s=Quantiles(p50=HOUR_S, p90=HOUR_S))]
+        answer = decide(plans, list(self.ESTIMATES), make_job(value_of_time_usd_per_h=2.0))
+        for plan_id in ("X", "C"):
+            words = reasons(answer, plan_id)
+            assert "renting X pays once the wait exceeds 2 h 47 min at $2/h" in words
+        assert answer.recommended == "C"
+
+    @pytest.mark.parametrize(("wait_h", "recommended"), [(2.77, "C"), (2.79, "X")])
+    def test_from_there_on_it_is_recommended(self, wait_h: float, recommended: str) -> None:
+        wait_s = Quantiles(p50=wait_h * HOUR_S, p90=wait_h * HOUR_S)
+        plans = [self.PLANS[0], replace(self.PLANS[1], wait_s=wait_s)]
+        answer = decide(plans, list(self.ESTIMATES), make_job(value_of_time_usd_per_h=2.0))
+        assert answer.recommended == recommended
 
 
 class TestCase3Spot:
@@ -121,6 +169,32 @@ class TestCase3Spot:
 
     def test_hourly_checkpoints(self) -> None:
         assert self.hours(1.0) == pytest.approx((12.585, 10.49), abs=5e-3)
+
+    def decide(self, interval_h: float | None) -> Recommendation:
+        plans = [make_plan("S", 1.0, market=Market.SPOT), make_plan("D", 3.0)]
+        estimates = [make_estimate("S", 0.288), make_estimate("D", 0.288)]
+        return decide(
+            plans, estimates, make_job(), spot=replace(self.TERMS, checkpoint_interval_h=interval_h)
+        )
+
+    def test_on_demand(self) -> None:
+        answer = self.decide(None)
+        assert time_h(answer, "D").p50 == pytest.approx(8.0)
+        assert cost_usd(answer, "D") == pytest.approx(24.0)
+
+    def test_without_checkpoints_it_is_refused_with_the_number(self) -> None:
+        answer = self.decide(None)
+        assert answer.frontier == ("D",)
+        assert answer.options[0].removed_by == "spot"
+        words = reasons(answer, "S")
+        assert "73.5 h of training and $61.23 are expected without checkpoints" in words
+        assert "with one every 19 min: 11.4 h and $9.48" in words
+
+    @pytest.mark.parametrize("interval_h", [0.3162, 1.0])
+    def test_with_checkpoints_it_is_a_choice(self, interval_h: float) -> None:
+        answer = self.decide(interval_h)
+        assert set(answer.frontier) == {"S", "D"}
+        assert "(least is lost at 19 min)" in " ".join(answer.options[0].script_changes)
 
 
 class TestCase4EpochsToSteps:
@@ -155,6 +229,16 @@ class TestCase5MemoryFirst:
         assert "would fit" in small.reasons[0]
 
 
+class TestCase6WholeMachine:
+    def test_host_and_gpu_are_priced_together(self) -> None:
+        query = OfferQuery(regions=("us-central1",), gpus=("A100-SXM-40GB",), markets=(Market.ON_DEMAND,))
+        offers = [offer for part in SnapshotSource().offers(query) for offer in part.offers]
+        (offer,) = (offer for offer in offers if offer.instance_type == "a2-highgpu-1g")
+        (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0))
+        answer = decide([plan], [make_estimate(plan.gpu, 0.036)], make_job())
+        assert cost_usd(answer, plan.id) == pytest.approx(0.739477 + 2.933908, abs=1e-6)
+
+
 class TestCase7BillingMinimum:
     def test_twenty_seconds_cost_a_minute(self) -> None:
         plan = make_plan("X", 3.6, minimum_billed_s=60.0)
@@ -172,10 +256,29 @@ class TestCase7BillingMinimum:
 
 
 class TestCase8NearTie:
+    PLANS = (make_plan("P", 5.0), make_plan("Q", 49.5 / 10.2))
+
+    def decide(self, *more: tuple[Plan, IterationEstimate]) -> Recommendation:
+        estimates = [make_estimate(name, around(s)) for name, s in (("P", 0.36), ("Q", 0.3672))]
+        plans = [*self.PLANS, *(plan for plan, _ in more)]
+        return decide(plans, [*estimates, *(estimate for _, estimate in more)], make_job())
+
     def test_neither_pushes_the_other_off(self) -> None:
-        plans = [make_plan("P", 5.0), make_plan("Q", 49.5 / 10.2)]
-        estimates = [make_estimate("P", 0.36), make_estimate("Q", 0.3672)]
-        assert set(decide(plans, estimates, make_job()).frontier) == {"P", "Q"}
+        assert set(self.decide().frontier) == {"P", "Q"}
+
+    def test_both_are_called_a_tie(self) -> None:
+        answer = self.decide()
+        by_id = {option.plan.id: option for option in answer.options}
+        assert (by_id["P"].tie_with, by_id["Q"].tie_with) == ("Q", "P")
+        assert "tie with Q" in reasons(answer, "P")
+
+    def test_so_is_one_that_is_a_little_worse_in_both(self) -> None:
+        worse = (make_plan("R", 5.0), make_estimate("R", around(0.3685)))
+        answer = self.decide(worse)
+        assert set(answer.frontier) == {"P", "Q"}
+        (option,) = (option for option in answer.options if option.plan.id == "R")
+        assert option.feasible
+        assert option.tie_with in ("P", "Q")
 
 
 class TestCase9FreeIsNotFree:
@@ -186,3 +289,9 @@ class TestCase9FreeIsNotFree:
         assert option.cost_usd.p50 == 0
         assert any("cost unknown" in reason for reason in option.reasons)
         assert any("no hourly cost" in warning for warning in answer.warnings)
+
+    def test_recommended_says_that_the_cost_is_unknown(self) -> None:
+        answer = decide([make_plan("C", None, tier=Tier.CLUSTER)], [make_estimate("C", 0.1)], make_job())
+        assert answer.recommended == "C"
+        assert answer.rule is not None
+        assert "what it costs is unknown" in answer.rule

@@ -11,7 +11,7 @@ import pytest
 from advisor.cli.answer import show
 from advisor.errors import InputError, NothingFeasibleError
 from advisor.report.rows import Format
-from advisor.types import Option, Quantiles, Recommendation
+from advisor.types import Option, Pick, PickName, Quantiles, Recommendation
 from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
 
 
@@ -44,6 +44,7 @@ MIDDLE = replace(MIDDLE, script_changes=("change this",), reasons=("for this rea
 
 def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any) -> Recommendation:
     options = options or (FAST, MIDDLE, CHEAP)
+    picked = {PickName.CHEAPEST: options[-1], PickName.FASTEST: options[0], PickName.SAFEST: options[-1]}
     facts: dict[str, Any] = {
         "job": make_job(),
         "options": options,
@@ -51,6 +52,9 @@ def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any)
         "recommended": recommended,
         "rule": "the best rule" if recommended else None,
         "warnings": ("keep in mind",),
+        "picks": tuple(
+            Pick(name=name, plan_id=option.plan.id, reason=f"why {name}") for name, option in picked.items()
+        ),
     }
     return Recommendation(**(facts | changes))
 
@@ -68,19 +72,45 @@ def test_the_recommended_one_is_told_with_changes_then_reasons(capsys):
     assert words[0] == "aws middle.xlarge us-east-1 on-demand, the best rule."
     assert words[1:3] == ["  - change this", "  - for this reason"]
     assert words[3:] == [
-        "Fastest: aws fast.xlarge us-east-1 on-demand, 1 h for $30.00.",
-        "Cheapest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00.",
+        "Cheapest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00 (why cheapest).",
+        "Fastest: aws fast.xlarge us-east-1 on-demand, 1 h for $30.00 (why fastest).",
+        "Safest: aws cheap.xlarge us-east-1 on-demand, 4 h for $10.00 (why safest).",
     ]
     assert err == "warning: keep in mind\n"
 
 
 @pytest.mark.parametrize(
     ("recommended", "named"),
-    [("FAST", ["Cheapest"]), ("CHEAP", ["Fastest"]), ("MIDDLE", ["Fastest", "Cheapest"])],
+    [
+        ("FAST", ["Cheapest", "Safest"]),
+        ("CHEAP", ["Fastest"]),
+        ("MIDDLE", ["Cheapest", "Fastest", "Safest"]),
+    ],
 )
 def test_what_is_recommended_is_not_named_again(recommended, named, capsys):
     out, _ = shown(capsys, answer(recommended=recommended))
-    assert [word for word in ("Fastest", "Cheapest") if f"{word}:" in out] == named
+    assert [word for word in ("Cheapest", "Fastest", "Safest") if f"{word}:" in out] == named
+
+
+def test_ties_of_the_frontier_are_told_once_by_their_rows(capsys):
+    one, other = replace(FAST, tie_with="CHEAP"), replace(CHEAP, tie_with="FAST")
+    out, _ = shown(capsys, answer(one, MIDDLE, other))
+    assert "Ties, within 5 % in time and cost: #1 with #3." in out
+    assert "Ties" not in shown(capsys, answer())[0]
+
+
+def test_another_row_says_in_its_status_with_which_one_it_ties(capsys):
+    also = make_option("ALSO", 2.05, 20.5, tie_with="MIDDLE")
+    out, _ = shown(capsys, answer(FAST, MIDDLE, CHEAP, also, frontier=("FAST", "MIDDLE", "CHEAP")))
+    assert "tie with #2" in out
+    assert "Ties" not in out
+
+
+def test_picks_are_in_the_json_with_their_reasons(capsys):
+    body = json.loads(shown(capsys, answer(), output=Format.JSON)[0])
+    assert body["picks"] == {"cheapest": "CHEAP", "fastest": "FAST", "safest": "CHEAP"}
+    assert body["pick_reasons"]["fastest"] == "why fastest"
+    assert [option["tie_with"] for option in body["options"]] == [None] * 3
 
 
 @pytest.mark.parametrize(("top", "hidden"), [(None, 0), (1, 1), (2, 1), (3, 0), (9, 0)])

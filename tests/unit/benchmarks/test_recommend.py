@@ -1,0 +1,31 @@
+"""The benchmark of the main job runs, on as many options as it says, and stays within its memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.recommend import AIM_BYTES, NUM_OFFERS, prepared
+
+# Runs a module as its command line would, and says how much memory that took.
+MEASURED = """
+import atexit, resource, runpy, sys
+atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr))
+sys.argv = ["advisor", *sys.argv[1:]]
+runpy.run_module("advisor", run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_every_offer_is_an_option_and_memory_stays_small(tmp_path: Path) -> None:
+    command = prepared(tmp_path)
+    at = command.index("-m")
+    command[at : at + 2] = ["-c", MEASURED]
+    done = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
+    options = json.loads(done.stdout)["options"]
+    assert len(options) == NUM_OFFERS
+    assert {option["num_gpus"] for option in options} == {1, 2, 4, 8}
+    assert int(done.stderr.split()[-1]) * 1024 < AIM_BYTES
