@@ -14,6 +14,7 @@ from advisor.types import Market, Recommendation, Trace
 
 if TYPE_CHECKING:
     from advisor.config import Config
+    from advisor.store import Store
     from advisor.store.ledger import LedgerEntry, Run
 
 # Before the first GPU that trains anything; also keeps times within what databases hold.
@@ -51,30 +52,32 @@ def keep_run(config: Config, told: Told) -> tuple[Run, bool]:
         UnknownGpuError: a name that no GPU has.
         StoreError: the database cannot be read or written.
     """
-    from advisor.store.ledger import find_run, record_run
+    from advisor.store.ledger import record_run
 
     started_at, duration_s = _when(told)
     if told.run_id is not None and not told.run_id.strip():
         raise InputError("--id is empty: give a name, or leave it out.")
-    typed = place_of(config, told.plan, provider=told.provider, gpu=told.gpu, market=told.market)
+    place = place_of(config, told.plan, provider=told.provider, gpu=told.gpu, market=told.market)
     advised = None if told.recommendation is None else _recommendation(config, told.recommendation)
-    run = _run(
-        told,
-        typed if advised is None else typed.or_else(_place_of_entry(advised)),
-        config,
-        advised=advised,
-        started_at=started_at,
-        duration_s=duration_s,
-    )
+    if advised is not None:
+        place = place.or_else(_place_of_entry(advised))
+    run = _run(told, place, config, advised=advised, started_at=started_at, duration_s=duration_s)
     with opened(config) as store:
-        before = find_run(store, run.id)
-        if before not in (None, run):
-            raise InputError(
-                f"--id: {run.id!r} is the id of another run, which started at {before.started_at.isoformat()}"
-                f" and cost {before.cost_usd:g} USD. Nothing was recorded: choose another id."
-            )
+        is_new = _is_new(store, run)
         record_run(store, run)
-    return run, before is None
+    return run, is_new
+
+
+def _is_new(store: Store, run: Run) -> bool:
+    from advisor.store.ledger import find_run
+
+    before = find_run(store, run.id)
+    if before is not None and before != run:
+        raise InputError(
+            f"--id: {run.id!r} is the id of another run, which started at {before.started_at.isoformat()}"
+            f" and cost {before.cost_usd:g} USD. Nothing was recorded: choose another id."
+        )
+    return before is None
 
 
 def _when(told: Told) -> tuple[datetime, float]:
