@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
 from advisor.predict import allow_tf32, under_autocast, widened
 from advisor.pricing.interruptions import Interruptions
-from advisor.types import GpuSpec, IterationEstimate, Option, Recommendation, Trace
+from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
+from advisor.units import HOUR_S
 from recommender.choose import NEGLIGIBLE_SAVING
 from recommender.draws import make_draws
 from recommender.estimates import estimates_for
-from recommender.evaluate import evaluate_all
+from recommender.evaluate import EstimateKey, evaluate_all, num_iterations
 from recommender.software import capability
 from recommender.spot import SpotTerms, terms_at
 
@@ -56,6 +58,7 @@ def with_what_ifs(
     rng: np.random.Generator,
     spot: SpotTerms | None = None,
     interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
+    best_only: bool = False,
 ) -> Recommendation:
     """The answer with options of a changed script beside it.
 
@@ -68,7 +71,9 @@ def with_what_ifs(
         rng: seeded as it was for the answer, so that luck never decides between the two.
         spot: as for the answer.
         interruptions: as for the answer.
+        best_only: leave out what ``best_what_if`` cannot be, which is most and takes time.
     """
+    chosen = _chosen(answer) if best_only else None
     draws, terms = make_draws(rng), spot or SpotTerms()
 
     def changed(change: Change) -> Iterator[Option]:
@@ -76,6 +81,9 @@ def with_what_ifs(
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
+        if chosen is not None:
+            hopeful = [_may_match(plan, unsure, change.trace, answer.job, chosen) for plan in plans]
+            old, plans = list(compress(old, hopeful)), list(compress(plans, hopeful))
         judged = evaluate_all(
             plans, unsure, gpus, change.trace, answer.job, draws, lambda p: terms_at(p, terms, interruptions)
         )
@@ -94,9 +102,23 @@ def best_what_if(answer: Recommendation) -> Option | None:
 
     Among all of them where nothing is recommended; None where there is none.
     """
-    chosen = next((o for o in answer.options if o.plan.id == answer.recommended), None)
+    chosen = _chosen(answer)
     better = [o for o in answer.what_ifs if chosen is None or _is_no_worse(o, chosen)]
     return min(better, key=lambda o: (o.time_s.p50 * o.cost_usd.p50, o.time_s.p50), default=None)
+
+
+def _chosen(answer: Recommendation) -> Option | None:
+    return next((o for o in answer.options if o.plan.id == answer.recommended), None)
+
+
+def _may_match(
+    plan: Plan, estimates: Mapping[EstimateKey, IterationEstimate], trace: Trace, job: Job, chosen: Option
+) -> bool:
+    """False where training alone takes longer or costs more than all of the chosen option does."""
+    steps = num_iterations(trace, job, plan.num_gpus)
+    work_s = steps * estimates[plan.gpu, plan.num_gpus].iteration_s.p50
+    rent_usd = (plan.usd_per_h or 0.0) * work_s / HOUR_S
+    return work_s <= chosen.time_s.p50 and rent_usd <= chosen.cost_usd.p50
 
 
 def changes(trace: Trace) -> Iterator[Change]:

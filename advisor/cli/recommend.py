@@ -172,7 +172,7 @@ def recommend(
     )
     plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
-    recommendation = _recommend(trace, plans, job, config, warnings, what_if=what_if is not False)
+    recommendation = _recommend(trace, plans, job, config, warnings, what_if=what_if)
     shown_as = chosen_format(output, as_json)
     entry_id = _entry_id(config, recommendation)
     show(
@@ -281,7 +281,13 @@ def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
 
 
 def _recommend(
-    trace: Trace, plans: list[Plan], job: Job, config: Config, warnings: tuple[str, ...], *, what_if: bool
+    trace: Trace,
+    plans: list[Plan],
+    job: Job,
+    config: Config,
+    warnings: tuple[str, ...],
+    *,
+    what_if: bool | None,
 ) -> Recommendation:
     from dataclasses import replace
 
@@ -307,9 +313,15 @@ def _recommend(
         interruptions=interruptions,
     )
     answer = with_later_starts(answer, config)
-    if what_if:
+    if what_if is not False:
         answer = with_what_ifs(
-            answer, trace, gpus, rng=np.random.default_rng(SEED), spot=spot, interruptions=interruptions
+            answer,
+            trace,
+            gpus,
+            rng=np.random.default_rng(SEED),
+            spot=spot,
+            interruptions=interruptions,
+            best_only=what_if is None,
         )
     return replace(answer, warnings=(*answer.warnings, *warnings))
 

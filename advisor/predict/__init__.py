@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from advisor.predict.autocast import under_autocast
 from advisor.predict.constants import constants_for
@@ -88,7 +88,8 @@ def predict_counts(
     constants = constants_for(gpu, knowledge)
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
-    return tuple(_estimate(trace, gpu, num_gpus, times, notes) for num_gpus in counts)
+    parts = _parts(times)
+    return tuple(_estimate(trace, gpu, num_gpus, times, parts, notes) for num_gpus in counts)
 
 
 def _estimate(
@@ -96,6 +97,7 @@ def _estimate(
     gpu: GpuSpec,
     num_gpus: int,
     times: Sequence[OpTime],
+    parts: _Parts,
     notes: Sequence[str],
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
@@ -118,9 +120,9 @@ def _estimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
         iteration_s=with_loading(trace, device_s, variance),
-        by_family=_by_family(times, waits),
-        by_method=_by_method(times, waits),
-        by_operator=_by_operator(times, waits),
+        by_family=_sorted(waits | parts.by_family),
+        by_method=_with_waits(parts.by_method, waits),
+        by_operator=_sorted(waits | parts.by_operator),
         communication_s=communication_s,
         loading_s=waits.get(WAITING, 0.0),
         memory_bytes=memory_bytes,
@@ -161,26 +163,31 @@ def _without_zeros(seconds: Mapping[str, float]) -> dict[str, float]:
     return {name: part_s for name, part_s in seconds.items() if part_s}
 
 
-def _by_family(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[str, float]:
-    return _summed(((time.family, time.time_s) for time in times), waits)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """Seconds of the operators by what they are, the same for any number of GPUs."""
+
+    by_family: dict[str, float]
+    by_operator: dict[str, float]
+    by_method: dict[Method, float]
 
 
-def _by_operator(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[str, float]:
-    named = ((f"{base_name(time.op.name)} ({time.method})", time.time_s) for time in times)
-    return _summed(named, waits)
+def _parts(times: Sequence[OpTime]) -> _Parts:
+    parts = _Parts(by_family={}, by_operator={}, by_method=dict.fromkeys(Method, 0.0))
+    for time in times:
+        operator = f"{base_name(time.op.name)} ({time.method})"
+        for seconds, name in ((parts.by_family, str(time.family)), (parts.by_operator, operator)):
+            seconds[name] = seconds.get(name, 0.0) + time.time_s
+        parts.by_method[time.method] += time.time_s
+    return parts
 
 
-def _summed(parts: Iterable[tuple[str, float]], waits: Mapping[str, float]) -> Mapping[str, float]:
-    seconds = dict(waits)
-    for name, part_s in parts:
-        seconds[str(name)] = seconds.get(str(name), 0.0) + part_s
+def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
-def _by_method(times: Sequence[OpTime], waits: Mapping[str, float]) -> Mapping[Method, float]:
-    seconds = dict.fromkeys(Method, 0.0)
-    for time in times:
-        seconds[time.method] += time.time_s
+def _with_waits(by_method: Mapping[Method, float], waits: Mapping[str, float]) -> Mapping[Method, float]:
+    seconds = dict(by_method)
     seconds[Method.ROOFLINE] += waits.get(HOST, 0.0)
     # Measured on the profiling machine's CPU, which is what the interval is wide for.
     seconds[Method.MEASURED] += waits.get(WAITING, 0.0)

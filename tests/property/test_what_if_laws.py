@@ -196,3 +196,17 @@ def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
         assert option.estimate.assumptions[0].startswith("what if: ")
         interval = option.estimate.iteration_s
         assert interval.p90 / interval.p50 > math.exp(1.28 * 0.1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=6, unique=True), st.booleans())
+def test_the_best_alone_is_the_best_of_all(names: list[str], is_limited: bool) -> None:
+    limits = {"budget_usd": 5.0} if is_limited else {}
+    by_name = {name: CATALOG[name] for name in names}
+    answer = answer_for(make_trace(), list(by_name.values()), **limits)
+    found = [
+        with_what_ifs(answer, make_trace(), by_name, rng=np.random.default_rng(7), best_only=best_only)
+        for best_only in (False, True)
+    ]
+    assert best_what_if(found[0]) == best_what_if(found[1])
+    assert all(option in found[0].what_ifs for option in found[1].what_ifs)
