@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 from advisor.types import Op, Phase
 
@@ -50,6 +51,7 @@ _BY_NAME = {
 _FAMILY = {name: family for family, names in _BY_NAME.items() for name in names}
 
 
+@cache
 def base_name(op_name: str) -> str:
     """``"aten::add_.Tensor"`` -> ``"add_"``: neither namespace nor overload."""
     return op_name.rpartition("::")[2].partition(".")[0]
@@ -57,11 +59,16 @@ def base_name(op_name: str) -> str:
 
 def family_of(op: Op) -> Family:
     """The family of an operator; whatever is in no list streams through memory, as most operators do."""
-    name = base_name(op.name)
+    return _family(op.name, op.phase)
+
+
+@cache
+def _family(op_name: str, phase: Phase) -> Family:
+    name = base_name(op_name)
     if name in ("h2d_copy", "d2h_copy"):
         return Family.TRANSFER
     family = _FAMILY.get(name, Family.ELEMENTWISE)
-    if op.phase is Phase.OPTIMIZER and family is Family.ELEMENTWISE:
+    if phase is Phase.OPTIMIZER and family is Family.ELEMENTWISE:
         return Family.OPTIMIZER
     return family
 
