@@ -72,7 +72,10 @@ def with_what_ifs(
     draws, terms = make_draws(rng), spot or SpotTerms()
 
     def changed(change: Change) -> Iterator[Option]:
-        old = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
+        # What a policy removes stays removed: a rule about places or prices asks for no precision.
+        old = [
+            o for o in answer.options if change.suits(gpus[o.plan.gpu]) and "policy" not in str(o.removed_by)
+        ]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
