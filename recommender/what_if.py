@@ -73,9 +73,8 @@ def with_what_ifs(
 
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
-        old = [
-            o for o in answer.options if change.suits(gpus[o.plan.gpu]) and "policy" not in str(o.removed_by)
-        ]
+        kept = (option for option in answer.options if "policy" not in (option.removed_by or ""))
+        old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}

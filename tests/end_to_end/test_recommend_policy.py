@@ -35,9 +35,8 @@ def kept(answer: Answer) -> list[Any]:
 def test_a_denied_region_is_removed_with_rule_file_and_line(shell: Shell) -> None:
     free = recommend(shell, "--json")
     best = by_id(free)[free.document["recommended"]]
-    shell.write(
-        "org.yaml", f"version: 1\nname: acme\nlayer: organisation\ndeny:\n  regions: [{best['region']}]\n"
-    )
+    deny = f"deny:\n  regions: [{best['region']}]\n"
+    shell.write("org.yaml", f"version: 1\nname: acme\nlayer: organisation\n{deny}")
     answer = recommend(shell, "--policy", "org.yaml", "--json")
     assert answer.code == 0, answer.err
     removed = by_id(answer)[best["id"]]
@@ -53,9 +52,8 @@ def test_a_denied_region_is_removed_with_rule_file_and_line(shell: Shell) -> Non
 def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell: Shell) -> None:
     free = recommend(shell, "--json", "--market", "on-demand", "--provider", "gcp")
     first = free.document["options"][0]
-    shell.write(
-        "org.yaml", f"version: 1\nname: acme\nlayer: organisation\ndeny: {{regions: [{first['region']}]}}\n"
-    )
+    deny = f"deny: {{regions: [{first['region']}]}}\n"
+    shell.write("org.yaml", f"version: 1\nname: acme\nlayer: organisation\n{deny}")
     answer = recommend(shell, "--json", "--market", "on-demand", "--provider", "gcp", "--policy", "org.yaml")
     same = [o for o in kept(answer) if o["instance_type"] == first["instance_type"]]
     assert same
@@ -89,7 +87,7 @@ def test_a_monthly_limit_counts_what_really_ran(shell: Shell) -> None:
     )  # fmt: skip
     assert recorded.code == 0, recorded.err
     after = recommend(shell, "--policy", "team.yaml")
-    assert_plain_error(after, 3, "limits.usd_per_month: 500", "spent this month")
+    assert_plain_error(after, 3, "limits.usd_per_month: 500 (team.yaml:4)")
 
 
 def first_of_month() -> str:
@@ -119,7 +117,9 @@ def test_an_approval_is_a_reason_and_removes_nothing(shell: Shell) -> None:
     shell.write("team.yaml", text)
     answer = recommend(shell, "--policy", "team.yaml", "--json")
     assert len(kept(answer)) == len(answer.document["options"])
-    assert all(option["reasons"][0].startswith("needs approval by team lead") for option in kept(answer))
+    told = [any(r.startswith("needs approval by team lead") for r in o["reasons"]) for o in kept(answer)]
+    dear = [option["cost_usd"]["p90"] > 0.001 for option in kept(answer)]
+    assert told == dear
 
 
 def test_what_ifs_obey_the_policy(shell: Shell) -> None:
