@@ -165,6 +165,12 @@ class StoreSettings(_Section):
     record: bool = Field(False, description="keep each recommendation, to set beside what really ran")
 
 
+class PolicySettings(_Section):
+    """Rules of the organisation, its teams and projects."""
+
+    files: tuple[Path, ...] = Field((), description="policy files that recommend obeys (docs/policy.md)")
+
+
 class Settings(_Section):
     """All settings. Sections are the first level of the YAML files."""
 
@@ -188,6 +194,7 @@ class Settings(_Section):
 
     prices: PriceSettings = PriceSettings()
     store: StoreSettings = StoreSettings()
+    policy: PolicySettings = PolicySettings()
 
 
 LIST_SECTIONS: Mapping[str, type[BaseModel]] = {"clusters": ClusterSettings, "contracts": ContractSettings}

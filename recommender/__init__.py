@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +14,12 @@ from advisor.pricing.interruptions import Interruptions
 from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Tier, Trace
 from recommender.choose import Nearest, nearest
 from recommender.draws import make_draws
-from recommender.evaluate import EstimateKey, evaluate_all
+from recommender.evaluate import EstimateKey, Judged, evaluate_all
 from recommender.ranking import rank
 from recommender.spot import SpotTerms, terms_at
+
+if TYPE_CHECKING:
+    from recommender.policy import Policy, Spent
 
 __all__ = ["Nearest", "check_job", "nearest", "recommend"]
 
@@ -29,6 +34,8 @@ def recommend(
     rng: np.random.Generator,
     spot: SpotTerms | None = None,
     interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
+    policy: Policy | None = None,
+    spent: Spent | None = None,
 ) -> Recommendation:
     """Evaluate every plan and rank the feasible ones.
 
@@ -42,10 +49,13 @@ def recommend(
         spot: how spot machines behave; assumptions of ours if None.
         interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
             rate is configured.
+        policy: rules of the organisation; what they remove stays among the options, with the rule.
+        spent: this month's spending, for monthly limits; None where no rule asks.
 
     Raises:
         InputError: the job is not well formed or its length unknown.
         NoOfferError: there is no plan at all.
+        PolicyViolationError: the policy removes every plan.
     """
     check_job(job)
     assert len({plan.id for plan in plans}) == len(plans), "plan ids must be unique"  # noqa: S101
@@ -60,7 +70,9 @@ def recommend(
             plans, estimates, gpus, trace, job, make_draws(rng), lambda p: terms_at(p, terms, interruptions)
         )
     )
-    ranking = rank([item for item in judged if item.option.feasible], job)
+    if policy is not None:
+        judged = _under(policy, judged, spent, terms)
+    ranking = rank([item for item in judged if item.option.feasible], job, policy.pick if policy else None)
     told = {option.plan.id: option for option in ranking.options}
     options = tuple(told.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(
@@ -72,6 +84,15 @@ def recommend(
         warnings=_warnings(trace, options),
         picks=ranking.picks,
     )
+
+
+def _under(policy: Policy, judged: Sequence[Judged], spent: Spent | None, terms: SpotTerms) -> list[Judged]:
+    from recommender.policy import Spent as Known
+    from recommender.policy.apply import under_policy
+
+    known = spent or Known(all_usd=0.0, project_usd=0.0)
+    options = under_policy([item.option for item in judged], policy, known, terms)
+    return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
 
 
 def check_job(job: Job) -> None:

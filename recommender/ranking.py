@@ -26,12 +26,12 @@ class Ranking:
     picks: tuple[Pick, ...] = ()
 
 
-def rank(judged: Sequence[Judged], job: Job) -> Ranking:
+def rank(judged: Sequence[Judged], job: Job, pick: str | None = None) -> Ranking:
     """Compare feasible options with each other.
 
     The frontier is of median time and median cost; if risk counts, also of risk. The recommended option is
     the best value of the frontier of time and cost, or, if an hour has a value, the one of least expected
-    cost and time together.
+    cost and time together, or else the pick that a policy names.
     """
     if not judged:
         return Ranking()
@@ -50,6 +50,10 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         valued = [expected(item) for item in judged]
         told = _with_waits(told, valued, job.value_of_time_usd_per_h)
         best, rule = _by_value(valued, job.value_of_time_usd_per_h)
+    elif pick is not None:
+        chosen = next(found for found in picks if found.name.value == pick.replace("-", "_"))
+        best = next(option for option in told if option.plan.id == chosen.plan_id)
+        rule = f"the policy's objective: {chosen.reason}"
     return Ranking(
         options=tuple(told),
         frontier=tuple(options[i].plan.id for i in kept),

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from advisor.types import Option, Quantiles
 from recommender.spot import is_spot
 
-RiskKey = tuple[float, float, bool]
+RiskKey = tuple[float, bool, float]
 
 
 def risk_key(option: Option) -> RiskKey:
-    """Less is safer: odds of missing a limit, then the spread p90 / p50, then whether it can be preempted.
+    """Less is safer: odds of missing a limit, then whether it can be preempted, then the spread p90 / p50.
 
-    The odds are those of the limit that is likelier to be missed, 0 without limits. The spread is the greater
-    of those of time and cost. Both are rounded to a hundredth: less is luck of the draws.
+    The odds are those of the limit that is likelier to be missed, 0 without limits, to a hundredth: less is
+    luck of the draws. The spread is the greater of those of time and cost, to a tenth, which is about how well
+    intervals are known.
     """
     odds = [p for p in (option.p_within_budget, option.p_within_deadline) if p is not None]
     spread = max(_spread(option.time_s), _spread(option.cost_usd))
-    return round(1 - min(odds, default=1.0), 2), round(spread, 2), is_spot(option.plan)
+    return round(1 - min(odds, default=1.0), 2), is_spot(option.plan), round(spread, 1)
 
 
 def _spread(quantiles: Quantiles) -> float:
@@ -39,9 +40,9 @@ def safest(options: Sequence[Option]) -> Option:
 
 def safety_in_words(option: Option) -> str:
     """Why it is the safest."""
-    missed, spread, preempted = risk_key(option)
+    missed, preempted, spread = risk_key(option)
     limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
     asked = " and ".join(name for name, p in limits.items() if p is not None)
     held = f"{asked} met with p {1 - missed:.2f}, " if asked else ""
     can = "can be preempted" if preempted else "is not preempted"
-    return f"the surest: {held}p90 is {spread:.2f} times the median, {can}"
+    return f"the surest: {held}{can}, p90 is {spread:.1f} times the median"

@@ -77,7 +77,9 @@ def with_what_ifs(
     draws, terms = make_draws(rng), spot or SpotTerms()
 
     def changed(change: Change) -> Iterator[Option]:
-        old = [option for option in answer.options if change.suits(gpus[option.plan.gpu])]
+        # What a policy removes stays removed: a rule about places or prices asks for no precision.
+        kept = (option for option in answer.options if "policy" not in (option.removed_by or ""))
+        old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}

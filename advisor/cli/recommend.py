@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from advisor.settings import CloudSettings
     from advisor.types import GpuSpec, Job, Plan, Recommendation, Trace
     from recommender.extras import CloudTerms
+    from recommender.policy import Policy, Spent
     from recommender.spot import SpotTerms
 
 SEED = 0
@@ -85,6 +87,10 @@ def recommend(
     result_gb: Annotated[
         float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
     ] = None,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Policy file to obey, beside no others. Repeatable."),
+    ] = None,
     allow_vendor: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable."),
@@ -128,7 +134,7 @@ def recommend(
 ) -> None:
     """Rank where to run a training script: this machine, your cluster, AWS and GCP.
 
-    Exits with 4 if nothing meets memory, budget and deadline.
+    Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
     from dataclasses import replace
 
@@ -137,6 +143,7 @@ def recommend(
     load_numpy()
     from advisor.cli.answer import show
     from advisor.cli.common import check_exists, load_trace, settings_with
+    from advisor.cli.under_policy import policy_of, spent_of, with_objective
     from advisor.types import Job
     from recommender import check_job
     from recommender.what_if import best_what_if
@@ -169,10 +176,22 @@ def recommend(
         profile__samples=samples,
         profile__sandbox=sandbox,
         store__record=record,
+        policy__files=policy,
     )
-    plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())})
+    rules = policy_of(config)
+    spent = spent_of(config, rules, project)
+    plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())}, rules)
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
-    recommendation = _recommend(trace, plans, job, config, warnings, what_if=what_if)
+    recommendation = _recommend(
+        trace,
+        plans,
+        with_objective(job, rules),
+        config,
+        warnings,
+        what_if=what_if,
+        policy=rules,
+        spent=spent,
+    )
     shown_as = chosen_format(output, as_json)
     entry_id = _entry_id(config, recommendation)
     show(
@@ -226,7 +245,9 @@ def _deadline_s(text: str | None) -> float | None:
         raise InputError(f"--deadline: {error}.") from error
 
 
-def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[list[Plan], tuple[str, ...]]:
+def _plans(
+    config: Config, gpu: list[str] | None, vendors: set[str], policy: Policy | None
+) -> tuple[list[Plan], tuple[str, ...]]:
     from advisor.cli.offers import is_wanted, wanted_counts
     from advisor.cli.own_machines import own_machines
     from advisor.errors import InputError
@@ -237,7 +258,7 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
         return spec.vendor.lower() in vendors
 
     wanted = wanted_counts(gpu or ())
-    rented, warnings = _rented(config, wanted)
+    rented, warnings = _rented(config, wanted, policy)
     own = [
         plan
         for machine in own_machines(config.settings)
@@ -254,18 +275,21 @@ def _plans(config: Config, gpu: list[str] | None, vendors: set[str]) -> tuple[li
     return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], warnings
 
 
-def _rented(config: Config, wanted: Mapping[str, set[int]]) -> tuple[list[Plan], tuple[str, ...]]:
+def _rented(
+    config: Config, wanted: Mapping[str, set[int]], policy: Policy | None
+) -> tuple[list[Plan], tuple[str, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.cli.offers import query_offers
+    from advisor.cli.under_policy import cheapest_by_verdict
     from advisor.gpus import load_gpus
     from advisor.pricing.storage import load_rates
-    from recommender.candidates import cheapest_plans, plans_of_offers, with_known_gpu
+    from recommender.candidates import plans_of_offers, with_known_gpu
 
     cloud = config.settings.cloud
     found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates())
-    return cheapest_plans(plans), (*found.warnings, *unknown)
+    return cheapest_by_verdict(plans, policy, _spot_terms(config)), (*found.warnings, *unknown)
 
 
 def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
@@ -288,6 +312,8 @@ def _recommend(
     warnings: tuple[str, ...],
     *,
     what_if: bool | None,
+    policy: Policy | None,
+    spent: Spent | None,
 ) -> Recommendation:
     from dataclasses import replace
 
@@ -311,6 +337,8 @@ def _recommend(
         rng=np.random.default_rng(SEED),
         spot=spot,
         interruptions=interruptions,
+        policy=policy,
+        spent=spent,
     )
     answer = with_later_starts(answer, config)
     if what_if is not False:

@@ -23,6 +23,7 @@ _STATUS_OF_REMOVAL = {
     "sharding": "another world",
     "spot": "hopeless on spot",
     "software": "unsupported",
+    "policy": "policy",
     "budget": "over budget",
     "deadline": "too late",
 }

@@ -55,7 +55,7 @@ def test_each_pick_has_its_plan_and_its_reason() -> None:
     assert found[PickName.CHEAPEST].reason == "the least median cost"
     assert found[PickName.FASTEST].reason == "the least median time"
     assert "best value" in found[PickName.BEST_VALUE].reason
-    assert "p90 is 1.00 times the median, is not preempted" in found[PickName.SAFEST].reason
+    assert "is not preempted, p90 is 1.0 times the median" in found[PickName.SAFEST].reason
 
 
 def test_the_recommended_is_the_best_value() -> None:
@@ -97,11 +97,12 @@ def spot(option: Option) -> Option:
         # The worse of both odds counts before anything else.
         (option_like(p_within_budget=0.95), option_like(p_within_deadline=0.92)),
         (spot(option_like(time_s=Quantiles(p50=10, p90=30))), option_like(p_within_budget=0.9)),
-        # Then the wider of both spreads.
-        (option_like(), option_like(time_s=Quantiles(p50=10, p90=13))),
-        (spot(option_like()), option_like(cost_usd=Quantiles(p50=10, p90=13))),
         # Then preemption.
         (option_like(), spot(option_like())),
+        (option_like(cost_usd=Quantiles(p50=10, p90=13)), spot(option_like())),
+        # Then the wider of both spreads.
+        (option_like(), option_like(time_s=Quantiles(p50=10, p90=13))),
+        (spot(option_like()), spot(option_like(cost_usd=Quantiles(p50=10, p90=13)))),
     ],
 )
 def test_what_is_safer(safer: Option, riskier: Option) -> None:

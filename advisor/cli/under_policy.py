@@ -1,0 +1,77 @@
+"""The policy of the settings and flags, and what the ledger says of this month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.types import Job, Plan
+    from recommender.policy import Policy, Spent
+    from recommender.spot import SpotTerms
+
+
+def policy_of(config: Config) -> Policy | None:
+    """The merged policy of ``policy.files``; None without any.
+
+    Raises:
+        PolicyError: a file cannot be read or contradicts another; all faults at once.
+    """
+    files = config.settings.policy.files
+    if not files:
+        return None
+    from recommender.policy import read_policies
+
+    return read_policies([path.expanduser() for path in files])
+
+
+def with_objective(job: Job, policy: Policy | None) -> Job:
+    """The job, an hour worth what the policy says if nobody said on the command line."""
+    if policy is None or job.value_of_time_usd_per_h is not None:
+        return job
+    return replace(job, value_of_time_usd_per_h=policy.value_of_time_usd_per_h)
+
+
+def spent_of(config: Config, policy: Policy | None, project: str) -> Spent | None:
+    """What the ledger holds since the first of the month; None if no rule asks.
+
+    Raises:
+        StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
+    """
+    if policy is None or not any(rule.key == "limits.usd_per_month" for rule in policy.rules):
+        return None
+    from advisor.cli.live import now
+    from advisor.store import open_store
+    from recommender.policy import Spent, start_of_month
+
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return Spent(all_usd=0.0, project_usd=0.0)
+    from advisor.store.ledger import spent_usd
+
+    since = start_of_month(now())
+    with store:
+        return Spent(
+            all_usd=spent_usd(store, since=since),
+            project_usd=spent_usd(store, since=since, project=project),
+        )
+
+
+def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
+    """The cheapest places of each machine, those that the policy allows apart from those it removes.
+
+    Otherwise a denied cheapest region would hide an allowed dearer one.
+    """
+    from recommender.candidates import cheapest_plans
+
+    if policy is None:
+        return cheapest_plans(list(plans))
+    from recommender.policy import judge_plan
+
+    allowed: list[Plan] = []
+    removed: list[Plan] = []
+    for plan in plans:
+        (removed if judge_plan(plan, policy, spot) else allowed).append(plan)
+    return [*cheapest_plans(allowed), *cheapest_plans(removed)]

@@ -1,0 +1,149 @@
+"""``advisor recommend`` under policies: what is removed says by which rule of which file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.trace_io import write_trace
+from tests.builders import make_op, make_trace
+from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    ops = (make_op("aten::mm", flops=10**13, num_bytes=10**9),)
+    write_trace(make_trace(ops=ops), tmp_path / "small.json.gz")
+    return Shell(folder=tmp_path)
+
+
+def recommend(shell: Shell, *arguments: str, **environ: str) -> Answer:
+    command = ("recommend", "small.json.gz", "--iterations", "20000", "--gpu", "A100-SXM-80GB", "--offline")
+    return shell.run(*command, *arguments, **environ)
+
+
+def by_id(answer: Answer) -> dict[str, Any]:
+    return {option["id"]: option for option in answer.document["options"]}
+
+
+def kept(answer: Answer) -> list[Any]:
+    return [o for o in answer.document["options"] if "policy" not in (o["removed_by"] or "")]
+
+
+def test_a_denied_region_is_removed_with_rule_file_and_line(shell: Shell) -> None:
+    free = recommend(shell, "--json")
+    best = by_id(free)[free.document["recommended"]]
+    deny = f"deny:\n  regions: [{best['region']}]\n"
+    shell.write("org.yaml", f"version: 1\nname: acme\nlayer: organisation\n{deny}")
+    answer = recommend(shell, "--policy", "org.yaml", "--json")
+    assert answer.code == 0, answer.err
+    removed = by_id(answer)[best["id"]]
+    assert removed["removed_by"] == "policy"
+    assert not removed["feasible"]
+    assert removed["reasons"][0].startswith(f"deny.regions: {best['region']} (org.yaml:5):")
+    assert all(option["region"] != best["region"] for option in kept(answer))
+    assert answer.document["recommended"] != best["id"]
+    table = recommend(shell, "--policy", "org.yaml", "--all")
+    assert "policy" in table.out
+
+
+def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell: Shell) -> None:
+    free = recommend(shell, "--json", "--market", "on-demand", "--provider", "gcp")
+    first = free.document["options"][0]
+    deny = f"deny: {{regions: [{first['region']}]}}\n"
+    shell.write("org.yaml", f"version: 1\nname: acme\nlayer: organisation\n{deny}")
+    answer = recommend(shell, "--json", "--market", "on-demand", "--provider", "gcp", "--policy", "org.yaml")
+    same = [o for o in kept(answer) if o["instance_type"] == first["instance_type"]]
+    assert same
+    assert same[0]["region"] != first["region"]
+
+
+def test_files_of_the_settings_count_and_all_layers_hold(shell: Shell) -> None:
+    shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
+    shell.write("team.yaml", "version: 1\nname: vision\nlayer: team\nspot: {allowed: false}\n")
+    shell.write(".advisor.yaml", "policy: {files: [org.yaml, team.yaml]}\n")
+    answer = recommend(shell, "--json")
+    assert answer.code == 0, answer.err
+    assert kept(answer)
+    assert {(o["provider"], o["market"]) for o in kept(answer)} == {("gcp", "on-demand")}
+
+
+def test_everything_removed_is_exit_3_and_names_the_rule_that_would_have_to_give_way(shell: Shell) -> None:
+    shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nlimits: {usd_per_hour: 0.01}\n")
+    answer = recommend(shell, "--policy", "org.yaml")
+    assert_plain_error(answer, 3, "limits.usd_per_hour: 0.01", "org.yaml:4")
+    assert answer.out == ""
+
+
+def test_a_monthly_limit_counts_what_really_ran(shell: Shell) -> None:
+    shell.write("team.yaml", "version: 1\nname: vision\nlayer: team\nlimits: {usd_per_month: 500}\n")
+    before = recommend(shell, "--policy", "team.yaml", "--json")
+    assert before.code == 0, before.err
+    recorded = shell.run(
+        "run", "record", "--provider", "aws", "--gpu", "A100-SXM-80GB:8", "--market", "on-demand",
+        "--start", first_of_month(), "--duration", "1h", "--cost", "499.99",
+    )  # fmt: skip
+    assert recorded.code == 0, recorded.err
+    after = recommend(shell, "--policy", "team.yaml")
+    assert_plain_error(after, 3, "limits.usd_per_month: 500 (team.yaml:4)")
+
+
+def first_of_month() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0).isoformat()
+
+
+@pytest.mark.parametrize("pick", ["cheapest", "fastest", "safest", "best-value"])
+def test_the_objective_says_what_is_recommended(shell: Shell, pick: str) -> None:
+    shell.write("team.yaml", f"version: 1\nname: vision\nlayer: team\nobjective: {{pick: {pick}}}\n")
+    found = recommend(shell, "--policy", "team.yaml", "--json").document
+    assert found["recommended"] == found["picks"][pick.replace("-", "_")]
+    assert found["rule"].startswith("the policy's objective")
+
+
+def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell: Shell) -> None:
+    shell.write("team.yaml", "version: 1\nname: v\nlayer: team\nobjective: {value_of_time_usd_per_h: 30}\n")
+    ours = recommend(shell, "--policy", "team.yaml", "--json").document
+    typed = recommend(shell, "--policy", "team.yaml", "--value-of-time", "2", "--json").document
+    assert "at $30/h" in ours["rule"]
+    assert "at $2/h" in typed["rule"]
+
+
+def test_an_approval_is_a_reason_and_removes_nothing(shell: Shell) -> None:
+    text = "version: 1\nname: v\nlayer: team\napproval: [{over_usd_per_job: 0.001, by: team lead}]\n"
+    shell.write("team.yaml", text)
+    answer = recommend(shell, "--policy", "team.yaml", "--json")
+    assert len(kept(answer)) == len(answer.document["options"])
+    told = [any(r.startswith("needs approval by team lead") for r in o["reasons"]) for o in kept(answer)]
+    dear = [option["cost_usd"]["p90"] > 0.001 for option in kept(answer)]
+    assert told == dear
+
+
+def test_what_ifs_obey_the_policy(shell: Shell) -> None:
+    shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\ndeny: {markets: [spot]}\n")
+    answer = recommend(shell, "--policy", "org.yaml", "--what-if", "--json")
+    changed = [option for option in answer.document["options"] if option["what_if"]]
+    assert changed
+    assert {option["market"] for option in changed} == {"on-demand"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version: 1\nname: a\nlayer: team\nlimit: {usd_per_job: 5}\n", ("org.yaml:4", "limits")),
+        ("version: 1\nname: a\nlayer: team\nlimits: {usd_per_job: '5'}\n", ("org.yaml:4",)),
+        ("version: 1\nname: a\nlayer: team\ncurrency: EUR\n", ("USD",)),
+    ],
+)
+def test_a_wrong_policy_is_told_before_anything_is_profiled(
+    shell: Shell, text: str, words: tuple[str, ...]
+) -> None:
+    shell.write("org.yaml", text)
+    assert_plain_error(recommend(shell, "--policy", "org.yaml"), 2, *words)
+
+
+def test_a_missing_policy_is_an_error_never_no_policy(shell: Shell) -> None:
+    assert_plain_error(recommend(shell, "--policy", "nowhere.yaml"), 2, "nowhere.yaml")
