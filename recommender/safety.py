@@ -14,8 +14,8 @@ def risk_key(option: Option) -> RiskKey:
     """Less is safer: odds of missing a limit, then whether it can be preempted, then the spread p90 / p50.
 
     The odds are those of the limit that is likelier to be missed, 0 without limits, to a hundredth: less is
-    luck of the draws. The spread is the greater of those of time and cost, to a tenth, which is about how well
-    intervals are known.
+    luck of the draws. The spread is the greater of those of time and cost, to a tenth, which is about how
+    well intervals are known.
     """
     odds = [p for p in (option.p_within_budget, option.p_within_deadline) if p is not None]
     spread = max(_spread(option.time_s), _spread(option.cost_usd))
