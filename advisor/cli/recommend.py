@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,14 +32,7 @@ from advisor.report.rows import Format
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.settings import CloudSettings
-    from advisor.types import GpuSpec, Job, Plan, Recommendation, Trace
-    from recommender.extras import CloudTerms
-    from recommender.policy import Policy, Spent
-    from recommender.spot import SpotTerms
-
-SEED = 0
-RATE = "spot.preemptions_per_h"
+    from advisor.types import Recommendation, Trace
 
 
 def recommend(
@@ -143,6 +135,8 @@ def recommend(
     load_numpy()
     from advisor.cli.answer import show
     from advisor.cli.common import check_exists, load_trace, settings_with
+    from advisor.cli.plans import plans_of
+    from advisor.cli.ranked import recommendation_of
     from advisor.cli.under_policy import policy_of, spent_of, with_objective
     from advisor.types import Job
     from recommender import check_job
@@ -180,18 +174,11 @@ def recommend(
     )
     rules = policy_of(config)
     spent = spent_of(config, rules, project)
-    plans, warnings = _plans(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())}, rules)
+    plans, warnings = plans_of(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())}, rules)
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
-    recommendation = _recommend(
-        trace,
-        plans,
-        with_objective(job, rules),
-        config,
-        warnings,
-        what_if=what_if,
-        policy=rules,
-        spent=spent,
-    )
+    job = with_objective(job, rules)
+    found = recommendation_of(trace, plans, job, config, what_if=what_if, policy=rules, spent=spent)
+    recommendation = replace(found, warnings=(*found.warnings, *warnings))
     shown_as = chosen_format(output, as_json)
     entry_id = _entry_id(config, recommendation)
     show(
@@ -243,128 +230,3 @@ def _deadline_s(text: str | None) -> float | None:
         return None if text is None else parse_duration_s(text)
     except ValueError as error:
         raise InputError(f"--deadline: {error}.") from error
-
-
-def _plans(
-    config: Config, gpu: list[str] | None, vendors: set[str], policy: Policy | None
-) -> tuple[list[Plan], tuple[str, ...]]:
-    from advisor.cli.offers import is_wanted, wanted_counts
-    from advisor.cli.own_machines import own_machines
-    from advisor.errors import InputError
-    from advisor.gpus import load_gpus
-    from recommender.candidates import plans_of_machine
-
-    def allowed(spec: GpuSpec) -> bool:
-        return spec.vendor.lower() in vendors
-
-    wanted = wanted_counts(gpu or ())
-    rented, warnings = _rented(config, wanted, policy)
-    own = [
-        plan
-        for machine in own_machines(config.settings)
-        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
-        if is_wanted(wanted, plan.gpu, plan.num_gpus)
-    ]
-    gpus = load_gpus()
-    foreign = sorted({name for name in (*wanted, *(plan.gpu for plan in own)) if not allowed(gpus[name])})
-    if foreign:
-        raise InputError(
-            f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
-            " --allow-vendor amd takes it in all the same."
-        )
-    return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], warnings
-
-
-def _rented(
-    config: Config, wanted: Mapping[str, set[int]], policy: Policy | None
-) -> tuple[list[Plan], tuple[str, ...]]:
-    """What clouds offer, live prices pulled anew where they are due."""
-    from advisor.cli.offers import query_offers
-    from advisor.cli.under_policy import cheapest_by_verdict
-    from advisor.gpus import load_gpus
-    from advisor.pricing.storage import load_rates
-    from recommender.candidates import plans_of_offers, with_known_gpu
-
-    cloud = config.settings.cloud
-    found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
-    offers, unknown = with_known_gpu(found.offers, load_gpus())
-    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates())
-    return cheapest_by_verdict(plans, policy, _spot_terms(config)), (*found.warnings, *unknown)
-
-
-def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
-    from recommender.extras import CloudTerms
-
-    return CloudTerms(
-        startup_s=cloud.startup,
-        boot_disk_gib=cloud.boot_disk_gb,
-        dataset_gib=cloud.dataset_gb,
-        result_gib=cloud.result_gb,
-        download_bits_per_s=cloud.download_gbit_per_s * 1e9,
-    )
-
-
-def _recommend(
-    trace: Trace,
-    plans: list[Plan],
-    job: Job,
-    config: Config,
-    warnings: tuple[str, ...],
-    *,
-    what_if: bool | None,
-    policy: Policy | None,
-    spent: Spent | None,
-) -> Recommendation:
-    from dataclasses import replace
-
-    import numpy as np
-
-    from advisor.cli.shifts import with_later_starts
-    from advisor.gpus import load_gpus
-    from advisor.pricing.interruptions import load_interruptions
-    from recommender import recommend as rank
-    from recommender.estimates import estimates_for
-    from recommender.what_if import with_what_ifs
-
-    gpus, spot = load_gpus(), _spot_terms(config)
-    interruptions = None if RATE in config.origins else load_interruptions()
-    answer = rank(
-        trace,
-        estimates_for(trace, plans, gpus),
-        gpus,
-        plans,
-        job,
-        rng=np.random.default_rng(SEED),
-        spot=spot,
-        interruptions=interruptions,
-        policy=policy,
-        spent=spent,
-    )
-    answer = with_later_starts(answer, config)
-    if what_if is not False:
-        answer = with_what_ifs(
-            answer,
-            trace,
-            gpus,
-            rng=np.random.default_rng(SEED),
-            spot=spot,
-            interruptions=interruptions,
-            best_only=what_if is None,
-        )
-    return replace(answer, warnings=(*answer.warnings, *warnings))
-
-
-def _spot_terms(config: Config) -> SpotTerms:
-    from advisor.units import HOUR_S
-    from recommender.spot import SpotTerms
-
-    spot = config.settings.spot
-    interval_s = spot.checkpoint_interval
-    return SpotTerms(
-        preemptions_per_h=spot.preemptions_per_h,
-        checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
-        checkpoint_h=spot.checkpoint / HOUR_S,
-        restart_h=spot.restart / HOUR_S,
-        reacquire_h=spot.reacquire / HOUR_S,
-        rate_source="configured" if RATE in config.origins else "assumed",
-    )

@@ -1,0 +1,105 @@
+"""Settings and flags -> plans: this machine, the clusters, and what clouds offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.settings import CloudSettings
+    from advisor.types import GpuSpec, Plan
+    from recommender.extras import CloudTerms
+    from recommender.policy import Policy
+    from recommender.spot import SpotTerms
+
+RATE = "spot.preemptions_per_h"
+
+
+def plans_of(
+    config: Config, gpu: list[str] | None, vendors: set[str], policy: Policy | None
+) -> tuple[list[Plan], tuple[str, ...]]:
+    """What could be used or rented, and warnings about it.
+
+    Args:
+        config: machines of one's own, clouds, contracts.
+        gpu: texts of ``--gpu``; None for any.
+        vendors: whose GPUs count, in lower case.
+        policy: keeps a denied place from hiding an allowed dearer one.
+
+    Raises:
+        InputError: a GPU that is asked for runs other software.
+        UnknownGpuError: a name that no GPU and no family has.
+        AdvisorError: prices cannot be had, as ``query_offers``.
+    """
+    from advisor.cli.offers import is_wanted, wanted_counts
+    from advisor.cli.own_machines import own_machines
+    from advisor.errors import InputError
+    from advisor.gpus import load_gpus
+    from recommender.candidates import plans_of_machine
+
+    def allowed(spec: GpuSpec) -> bool:
+        return spec.vendor.lower() in vendors
+
+    wanted = wanted_counts(gpu or ())
+    rented, warnings = _rented(config, wanted, policy)
+    own = [
+        plan
+        for machine in own_machines(config.settings)
+        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
+        if is_wanted(wanted, plan.gpu, plan.num_gpus)
+    ]
+    gpus = load_gpus()
+    foreign = sorted({name for name in (*wanted, *(plan.gpu for plan in own)) if not allowed(gpus[name])})
+    if foreign:
+        raise InputError(
+            f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
+            " --allow-vendor amd takes it in all the same."
+        )
+    return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], warnings
+
+
+def _rented(
+    config: Config, wanted: Mapping[str, set[int]], policy: Policy | None
+) -> tuple[list[Plan], tuple[str, ...]]:
+    """What clouds offer, live prices pulled anew where they are due."""
+    from advisor.cli.offers import query_offers
+    from advisor.cli.under_policy import cheapest_by_verdict
+    from advisor.gpus import load_gpus
+    from advisor.pricing.storage import load_rates
+    from recommender.candidates import plans_of_offers, with_known_gpu
+
+    cloud = config.settings.cloud
+    found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
+    offers, unknown = with_known_gpu(found.offers, load_gpus())
+    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates())
+    return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
+
+
+def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
+    from recommender.extras import CloudTerms
+
+    return CloudTerms(
+        startup_s=cloud.startup,
+        boot_disk_gib=cloud.boot_disk_gb,
+        dataset_gib=cloud.dataset_gb,
+        result_gib=cloud.result_gb,
+        download_bits_per_s=cloud.download_gbit_per_s * 1e9,
+    )
+
+
+def spot_terms(config: Config) -> SpotTerms:
+    """What the settings assume of preemptible machines."""
+    from advisor.units import HOUR_S
+    from recommender.spot import SpotTerms
+
+    spot = config.settings.spot
+    interval_s = spot.checkpoint_interval
+    return SpotTerms(
+        preemptions_per_h=spot.preemptions_per_h,
+        checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
+        checkpoint_h=spot.checkpoint / HOUR_S,
+        restart_h=spot.restart / HOUR_S,
+        reacquire_h=spot.reacquire / HOUR_S,
+        rate_source="configured" if RATE in config.origins else "assumed",
+    )
