@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from advisor.types import Market
 from advisor.units import exact_duration, parse_duration_s
@@ -101,6 +109,18 @@ class CloudSettings(_Section):
     download_gbit_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         1, description="how fast the data set arrives; that time is billed, too"
     )
+    wait_p50: Duration | None = Field(
+        None, description="median time until a cloud machine is yours; null: unknown, counted as 0"
+    )
+    wait_p90: Duration | None = Field(None, description="time that 9 of 10 requests stay under")
+
+    @model_validator(mode="after")
+    def _whole_wait(self) -> Self:
+        if (self.wait_p50 is None) != (self.wait_p90 is None):
+            raise ValueError("give both wait_p50 and wait_p90, or neither")
+        if self.wait_p50 is not None and self.wait_p90 is not None and self.wait_p90 < self.wait_p50:
+            raise ValueError("wait_p90 must not be below wait_p50")
+        return self
 
 
 class ContractSettings(_Section):
@@ -120,6 +140,16 @@ class ContractSettings(_Section):
         1, description="share of the use that the commitment covers"
     )
     until: date | None = Field(None, description="last day it holds, such as 2027-06-30; null: no end")
+
+
+class QuotaSettings(_Section):
+    """What an account may run at once: `advisor prices capacity` shows those of AWS."""
+
+    provider: str = Field(min_length=1, description="cloud that sets it")
+    instance_types: tuple[str, ...] = Field(("*",), description="machines, with wildcards")
+    regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
+    markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
+    vcpus: Annotated[int, Field(ge=0)] = Field(description="of all such machines at once; 0 lets none start")
 
 
 class SpotSettings(_Section):
@@ -179,6 +209,7 @@ class Settings(_Section):
     clusters: tuple[ClusterSettings, ...] = Field((), description="node types of the organisation's cluster")
     cloud: CloudSettings = CloudSettings()
     contracts: tuple[ContractSettings, ...] = Field((), description="discounts that clouds grant you")
+    quotas: tuple[QuotaSettings, ...] = Field((), description="what your accounts may run at once")
     spot: SpotSettings = SpotSettings()
 
     @field_validator("clusters")
@@ -197,7 +228,11 @@ class Settings(_Section):
     policy: PolicySettings = PolicySettings()
 
 
-LIST_SECTIONS: Mapping[str, type[BaseModel]] = {"clusters": ClusterSettings, "contracts": ContractSettings}
+LIST_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "clusters": ClusterSettings,
+    "contracts": ContractSettings,
+    "quotas": QuotaSettings,
+}
 """Sections that are a list, and what an entry holds."""
 
 

@@ -399,6 +399,7 @@ class Plan:
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: in words, what else to know of the place, such as who uses it.
+        blocked: in words, why the account may not start it, such as a quota; None if nothing is known to.
     """
 
     id: str
@@ -418,6 +419,7 @@ class Plan:
     egress_usd: float | None = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    blocked: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from functools import cache
 from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
 from recommender.extras import CloudTerms, Extras, extras_at
+from recommender.quotas import Quota, over_quota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +100,32 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
 
 
 def plans_of_offers(
-    offers: Iterable[Offer], *, terms: CloudTerms, catalog: Sequence[Rate] = ()
+    offers: Iterable[Offer],
+    *,
+    terms: CloudTerms,
+    catalog: Sequence[Rate] = (),
+    quotas: Sequence[Quota] = (),
 ) -> list[Plan]:
-    """One plan an offer: the whole machine, with every GPU in it. The cloud's wait is unknown.
+    """One plan an offer: the whole machine, with every GPU in it.
 
     Args:
         offers: what is for rent.
         terms: what the job needs of any machine.
         catalog: rates of storage and egress; what it lacks is unknown in the plan.
+        quotas: what the account may start at once.
     """
 
     @cache
     def extras(provider: str, region: str) -> Extras:
         return extras_at(provider, region, terms, catalog)
 
-    return [_cloud_plan(offer, terms, extras(offer.provider, offer.region)) for offer in offers]
+    return [
+        _cloud_plan(offer, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
+        for offer in offers
+    ]
 
 
-def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras) -> Plan:
+def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: str | None) -> Plan:
     return Plan(
         id="/".join([offer.provider, offer.instance_type, offer.zone or offer.region, offer.market]),
         tier=Tier.CLOUD,
@@ -126,7 +135,7 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras) -> Plan:
         num_nodes=1,
         offer=offer,
         usd_per_h=offer.usd_per_h,
-        wait_s=None,
+        wait_s=terms.wait_s,
         startup_s=terms.startup_s + terms.download_s,
         minimum_billed_s=offer.minimum_billed_s,
         billed_step_s=offer.billed_step_s,
@@ -134,6 +143,7 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras) -> Plan:
         storage_usd_per_h=extras.storage_usd_per_h,
         egress_usd=extras.egress_usd,
         rates=extras.rates,
+        blocked=blocked,
     )
 
 

@@ -155,6 +155,7 @@ def _option(
     refused = _refused(plan, work_s, terms, job, figures)
     removed_by = [
         *_unfit(estimate, gpu, trace),
+        *(["quota"] if plan.blocked else []),
         *(["spot"] if refused else []),
         *(name for name, p in figures.odds.items() if p is not None and p < job.confidence),
     ]

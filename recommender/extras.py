@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.pricing.storage import HOURS_PER_MONTH, Rate, RateKind, rates_at, usd_of
+from advisor.types import Quantiles
 from advisor.units import GIB
 
 
@@ -22,6 +23,7 @@ class CloudTerms:
         dataset_gib: data set, downloaded to a disk beside it before training starts.
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
+        wait_s: until a machine is ours; None if nobody knows.
     """
 
     startup_s: float
@@ -29,6 +31,7 @@ class CloudTerms:
     dataset_gib: float = 0.0
     result_gib: float = 0.0
     download_bits_per_s: float = 1e9
+    wait_s: Quantiles | None = None
 
     @property
     def download_s(self) -> float:

@@ -19,6 +19,8 @@ def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
 
 def reasons_of(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[str]:
     """Why it fits or not, what feeds it, and which of its figures are unknown."""
+    if plan.blocked is not None:
+        yield plan.blocked
     if (why := software.why_unsupported(gpu)) is not None:
         yield why
     if is_of_another_world(trace, plan.num_gpus):

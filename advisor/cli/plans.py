@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from advisor.types import GpuSpec, Plan
     from recommender.extras import CloudTerms
     from recommender.policy import Policy
+    from recommender.quotas import Quota
     from recommender.spot import SpotTerms
 
 RATE = "spot.preemptions_per_h"
@@ -72,14 +73,33 @@ def _rented(
     cloud = config.settings.cloud
     found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
-    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates())
+    quotas = _quotas(config)
+    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)
     return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
 
 
+def _quotas(config: Config) -> tuple[Quota, ...]:
+    from recommender.quotas import Quota
+
+    return tuple(
+        Quota(
+            provider=quota.provider,
+            instance_types=quota.instance_types,
+            regions=quota.regions,
+            markets=quota.markets,
+            num_vcpus=quota.vcpus,
+        )
+        for quota in config.settings.quotas
+    )
+
+
 def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
+    from advisor.types import Quantiles
     from recommender.extras import CloudTerms
 
+    p50, p90 = cloud.wait_p50, cloud.wait_p90
     return CloudTerms(
+        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
         startup_s=cloud.startup,
         boot_disk_gib=cloud.boot_disk_gb,
         dataset_gib=cloud.dataset_gb,

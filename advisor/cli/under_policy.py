@@ -60,18 +60,21 @@ def spent_of(config: Config, policy: Policy | None, project: str) -> Spent | Non
 
 
 def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
-    """The cheapest places of each machine, those that the policy allows apart from those it removes.
+    """The cheapest places of each machine, those that policy and quotas allow apart from the others.
 
     Otherwise a denied cheapest region would hide an allowed dearer one.
     """
     from recommender.candidates import cheapest_plans
 
-    if policy is None:
-        return cheapest_plans(list(plans))
-    from recommender.policy import judge_plan
+    def is_removed(plan: Plan) -> bool:
+        if plan.blocked is not None or policy is None:
+            return plan.blocked is not None
+        from recommender.policy import judge_plan
+
+        return bool(judge_plan(plan, policy, spot))
 
     allowed: list[Plan] = []
     removed: list[Plan] = []
     for plan in plans:
-        (removed if judge_plan(plan, policy, spot) else allowed).append(plan)
+        (removed if is_removed(plan) else allowed).append(plan)
     return [*cheapest_plans(allowed), *cheapest_plans(removed)]

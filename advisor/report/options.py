@@ -24,6 +24,7 @@ _STATUS_OF_REMOVAL = {
     "spot": "hopeless on spot",
     "software": "unsupported",
     "policy": "policy",
+    "quota": "over quota",
     "budget": "over budget",
     "deadline": "too late",
 }

@@ -52,6 +52,11 @@ def _origin(config: Config, name: str) -> str:
 def _in_words(name: str, value: Any) -> str:
     if name == "clusters":
         return ", ".join(f"{c['name']} ({c['num_gpus']} x {c['gpu']})" for c in value) or "none"
+    if name == "quotas":
+        return (
+            ", ".join(f"{q['provider']} {' '.join(q['instance_types'])}: {q['vcpus']}" for q in value)
+            or "none"
+        )
     if name == "contracts":
         return ", ".join(f"{c['provider']} {' '.join(c['instance_types'])}" for c in value) or "none"
     return _text(value)
@@ -118,6 +123,13 @@ _EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "commitment_discount": "0.27",
         "coverage": "0.8",
         "until": "2027-06-30",
+    },
+    "quotas": {
+        "provider": "aws",
+        "instance_types": '["p*"]',
+        "regions": "[us-east-1]",
+        "markets": "[on-demand]",
+        "vcpus": "192",
     },
 }
 

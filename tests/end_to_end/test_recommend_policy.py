@@ -147,3 +147,44 @@ def test_a_wrong_policy_is_told_before_anything_is_profiled(
 
 def test_a_missing_policy_is_an_error_never_no_policy(shell: Shell) -> None:
     assert_plain_error(recommend(shell, "--policy", "nowhere.yaml"), 2, "nowhere.yaml")
+
+
+# --- Quotas and waits of clouds -----------------------------------------------------------------------
+
+
+def test_what_a_quota_forbids_is_removed_with_the_figures(shell: Shell) -> None:
+    text = "quotas:\n- {provider: aws, instance_types: ['p*'], markets: [on-demand], vcpus: 0}\n"
+    shell.write(".advisor.yaml", text)
+    answer = recommend(shell, "--json")
+    assert answer.code == 0, answer.err
+    aws = [o for o in answer.document["options"] if o["provider"] == "aws" and o["market"] == "on-demand"]
+    assert aws
+    for option in aws:
+        assert option["removed_by"].split(", ")[0] == "quota"
+        assert option["reasons"][0].startswith("over the quota: it has ")
+    assert "over quota" in recommend(shell, "--all").out
+
+
+def test_a_configured_wait_for_clouds_counts(shell: Shell) -> None:
+    shell.write(".advisor.yaml", "cloud: {wait_p50: 1h, wait_p90: 3h}\n")
+    answer = recommend(shell, "--json")
+    assert answer.code == 0, answer.err
+    for option in answer.document["options"]:
+        assert option["wait_s"] == {"p50": 3600.0, "p90": 10800.0}
+        assert option["time_s"]["p50"] >= 3600
+    assert "the wait for cloud capacity is unknown" not in answer.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cloud: {wait_p50: 1h}\n",
+        "cloud: {wait_p50: 3h, wait_p90: 1h}\n",
+        "quotas:\n- {provider: aws, vcpus: -1}\n",
+        "quotas:\n- {provider: aws}\n",
+        "quotas:\n- {provider: aws, vcpu: 8}\n",
+    ],
+)
+def test_half_a_wait_and_a_wrong_quota_are_refused(shell: Shell, text: str) -> None:
+    shell.write(".advisor.yaml", text)
+    assert_plain_error(recommend(shell), 2, ".advisor.yaml")
