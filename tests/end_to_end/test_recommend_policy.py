@@ -187,4 +187,4 @@ def test_a_configured_wait_for_clouds_counts(shell: Shell) -> None:
 )
 def test_half_a_wait_and_a_wrong_quota_are_refused(shell: Shell, text: str) -> None:
     shell.write(".advisor.yaml", text)
-    assert_plain_error(recommend(shell), 2, ".advisor.yaml")
+    assert_plain_error(recommend(shell), 2, "wait_p" if "wait" in text else "quotas")
