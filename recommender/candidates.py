@@ -167,10 +167,11 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     and disks) nor at the end (egress). An unknown rate counts here as the dearest known one of the machine's
     other places, so that ignorance never wins.
     """
-    groups: dict[tuple[str, str, str], list[Plan]] = {}
+    groups: dict[tuple[str, str, str, float, float], list[Plan]] = {}
     for plan in plans:
         offer = _offer_of(plan)
-        key = (offer.provider, offer.instance_type, offer.market)
+        bill = (plan.minimum_billed_s, plan.billed_step_s)
+        key = (offer.provider, offer.instance_type, offer.market, *bill)
         groups.setdefault(key, []).append(plan)
     return [plan for group in groups.values() for plan in _undominated(group)]
 

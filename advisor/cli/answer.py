@@ -150,6 +150,11 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
+    forbidden = [o for o in recommendation.options if o.removed_by == "policy"]
+    if forbidden:
+        option = min(forbidden, key=lambda o: (o.cost_usd.p50, o.plan.id))
+        rule = option.reasons[0]
+        return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
     too_large = [o for o in recommendation.options if "memory" in (o.removed_by or "")]
     asked = [reason for o in recommendation.options for reason in o.reasons if "--world" in reason]
     if asked and not too_large:

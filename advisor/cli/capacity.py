@@ -21,7 +21,7 @@ def show_capacity(
     """Scores by zone and quotas by region; what could not be asked is a warning.
 
     Raises:
-        InputError: ``prices.offline`` is set.
+        InputError: ``prices.offline`` is set, or a region is no name.
         ConfigError: ``prices.options.aws`` is wrong.
         CloudError: nothing at all could be asked.
     """
@@ -32,6 +32,8 @@ def show_capacity(
 
     if config.settings.prices.offline:
         raise InputError("prices.offline is set: AWS cannot be asked without a network.")
+    if wild := [region for region in regions if "*" in region or not region]:
+        raise InputError(f"--region takes names in full, such as us-east-1, not {wild[0]!r}.")
     options = read_options(config.settings.prices.options.get("aws", {}))
     problems: list[str] = []
 

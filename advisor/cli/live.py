@@ -56,7 +56,9 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
         return
     try:
         with opened(config) as store:
-            due = due_sources(live, store, now(), config.settings.prices.refresh_after)
+            prices = config.settings.prices
+            after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
+            due = due_sources(live, store, now(), after_s, _regions(config))
             kept = run_refresh(config, due, store) if due else ()
     except StoreError as error:
         warn([f"live prices were not pulled: {error}"])
@@ -88,12 +90,18 @@ def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) ->
     from advisor.pricing.refresh import refresh
     from advisor.store.prices import forget_points
 
-    query = OfferQuery(regions=config.settings.cloud.regions)
+    query = OfferQuery(regions=_regions(config))
     names = ", ".join(source.name for source in sources)
     with _progress(f"pulling prices of {names}") as told:
         kept = refresh(sources, query, store, now=now, progress=told)
     forget_points(store, now() - timedelta(seconds=config.settings.store.retention))
     return kept
+
+
+def _regions(config: Config) -> tuple[str, ...]:
+    """Regions to ask for; empty for all."""
+    regions = config.settings.cloud.regions
+    return () if "*" in regions else regions
 
 
 def live_sources(config: Config, names: Sequence[str] | None) -> tuple[PriceSource, ...]:

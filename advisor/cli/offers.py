@@ -58,7 +58,10 @@ def query_offers(
     _check_providers(query.providers, answers)
     rules, ended = in_force(config.settings.contracts, now().date())
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
-    found = load_offers(query, now=now(), max_age_s=config.settings.prices.max_age, answers=answers)
+    prices = config.settings.prices
+    found = load_offers(
+        query, now=now(), max_age_s=prices.max_age, fresh_s=prices.refresh_after, answers=answers
+    )
     kept = (
         offer
         for offer in found.offers

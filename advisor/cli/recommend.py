@@ -81,7 +81,7 @@ def recommend(
     ] = None,
     policy: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Policy file to obey, beside no others. Repeatable."),
+        typer.Option(metavar="FILE", help="Policy file to obey, besides those of the settings. Repeatable."),
     ] = None,
     allow_vendor: Annotated[
         list[str] | None,
@@ -170,9 +170,8 @@ def recommend(
         profile__samples=samples,
         profile__sandbox=sandbox,
         store__record=record,
-        policy__files=policy,
     )
-    rules = policy_of(config)
+    rules = policy_of(config, policy or ())
     spent = spent_of(config, rules, project)
     plans, warnings = plans_of(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())}, rules)
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,13 +14,15 @@ if TYPE_CHECKING:
     from recommender.spot import SpotTerms
 
 
-def policy_of(config: Config) -> Policy | None:
-    """The merged policy of ``policy.files``; None without any.
+def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
+    """The merged policy of ``policy.files`` and of more files; None without any.
+
+    A flag can add rules and never takes an organisation's away.
 
     Raises:
         PolicyError: a file cannot be read or contradicts another; all faults at once.
     """
-    files = config.settings.policy.files
+    files = tuple(dict.fromkeys([*config.settings.policy.files, *more]))
     if not files:
         return None
     from recommender.policy import read_policies
@@ -38,10 +41,20 @@ def spent_of(config: Config, policy: Policy | None, project: str) -> Spent | Non
     """What the ledger holds since the first of the month; None if no rule asks.
 
     Raises:
+        InputError: a project's month is limited, and nobody says which project this is.
         StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
     """
-    if policy is None or not any(rule.key == "limits.usd_per_month" for rule in policy.rules):
+    from advisor.errors import InputError
+    from recommender.policy.plan_rules import LimitRule
+
+    monthly = [] if policy is None else [r for r in policy.rules if isinstance(r, LimitRule) and r.is_monthly]
+    if not monthly:
         return None
+    if not project and any(rule.is_of_project for rule in monthly):
+        raise InputError(
+            "the policy limits what a project spends in a month: name it with --project, as its runs were"
+            " recorded."
+        )
     from advisor.cli.live import now
     from advisor.store import open_store
     from recommender.policy import Spent, start_of_month

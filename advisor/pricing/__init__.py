@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from advisor.errors import StaleCatalogError
 from advisor.gpus import resolve_gpus
@@ -14,7 +14,7 @@ from advisor.pricing.query import OfferQuery
 from advisor.pricing.snapshot import SnapshotSource
 from advisor.pricing.source import Freshness, Part, PriceSource, freshness_of
 from advisor.types import Offer
-from advisor.units import format_duration
+from advisor.units import DAY_S, format_duration
 
 __all__ = ["DERIVED", "Answer", "Freshness", "OfferQuery", "Offers", "Part", "PriceSource", "load_offers"]
 
@@ -35,6 +35,7 @@ def load_offers(
     *,
     now: datetime,
     max_age_s: float | None = None,
+    fresh_s: float = DAY_S,
     answers: Sequence[Answer] | None = None,
 ) -> Offers:
     """Offers that match, each machine's from the first answer that knows it, with a warning that tells ages.
@@ -43,6 +44,7 @@ def load_offers(
         query: what is wanted; its ``gpus`` may also be aliases and families.
         now: for the age of the prices.
         max_age_s: greatest age in seconds; None takes any age.
+        fresh_s: what was pulled longer ago is told like a dated file.
         answers: what the sources know, in order of trust, prices above the query's limit included; None
             asks the shipped snapshot alone.
 
@@ -61,7 +63,12 @@ def load_offers(
     found = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
         _refuse_stale(found, now, max_age_s)
-    dated = [offer for answer in kept if not answer.is_live for offer in answer.offers]
+    dated = [
+        offer
+        for answer in kept
+        for offer in answer.offers
+        if not answer.is_live or _age_s(offer, now) > fresh_s
+    ]
     return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now)))
 
 
@@ -93,8 +100,12 @@ def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[str]]:
     return dataclasses.replace(query, gpus=tuple(names)), said_aloud
 
 
+def _age_s(offer: Offer, now: datetime) -> float:
+    return (now - offer.retrieved_at).total_seconds()
+
+
 def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> None:
-    stale = [offer for offer in offers if (now - offer.retrieved_at).total_seconds() > max_age_s]
+    stale = [offer for offer in offers if _age_s(offer, now) > max_age_s]
     if stale:
         raise StaleCatalogError(
             f"{len(stale)} of {len(offers)} prices are older than {format_duration(max_age_s)}:"
@@ -106,8 +117,11 @@ def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> N
 def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[str]:
     if not offers:
         return ["no price matches these limits: see `advisor prices`"]
-    warnings = [f"prices are not live: {_ages(freshness_of(dated), now)}"] if dated else []
-    ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > now)
+    some = "" if len(dated) == len(offers) else f"{len(dated)} of {len(offers)} "
+    warnings = [f"{some}prices are not live: {_ages(freshness_of(dated), now)}"] if dated else []
+    # A date of today may lie ahead of UTC by this much.
+    latest = now + timedelta(hours=14)
+    ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > latest)
     if ahead:
         warnings.append(f"prices of {', '.join(ahead)} are dated after today: check the clock")
     num_derived = sum(offer.source.startswith(DERIVED) for offer in offers)
@@ -128,7 +142,7 @@ def _ages(freshness: Sequence[Freshness], now: datetime) -> str:
 
 
 def _days(freshness: Freshness, now: datetime) -> str:
-    newest, oldest = (now - freshness.newest).days, (now - freshness.oldest).days
+    newest, oldest = (max(0, (now - moment).days) for moment in (freshness.newest, freshness.oldest))
     return f"{_span(str(newest), str(oldest))} days"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from advisor.types import Market, Offer
 
@@ -31,20 +32,40 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     """Each answer with the offers in which it has the word.
 
     Of a machine in a region and market the first answer that names it is taken, with all its zones; a
-    place that an earlier answer covers is left to that one.
+    place that an earlier answer covers is left to that one. What was pulled long ago gives way to a dated
+    file that is newer.
 
     Args:
         answers: in order of trust.
     """
+    outdated = _outdated(answers)
     covered: set[Place] = set()
     named: set[tuple[Place, str]] = set()
     kept = []
     for answer in answers:
-        own = tuple(o for o in answer.offers if _place(o) not in covered and _machine(o) not in named)
+        lost = outdated if answer.is_live else frozenset()
+        own = tuple(
+            o for o in answer.offers
+            if _place(o) not in covered and _machine(o) not in named and _place(o) not in lost
+        )  # fmt: skip
         kept.append(replace(answer, offers=own))
         named.update(map(_machine, own))
-        covered |= answer.covers
+        covered |= answer.covers - lost
     return tuple(kept)
+
+
+def _outdated(answers: Sequence[Answer]) -> frozenset[Place]:
+    """Places of live answers whose newest price is older than what a dated answer after them has there."""
+    pulled: dict[Place, datetime] = {}
+    outdated: set[Place] = set()
+    for answer in answers:
+        for offer in answer.offers:
+            place = _place(offer)
+            if answer.is_live:
+                pulled[place] = max(offer.retrieved_at, pulled.get(place, offer.retrieved_at))
+            elif place in pulled and offer.retrieved_at > pulled[place]:
+                outdated.add(place)
+    return frozenset(outdated)
 
 
 def _place(offer: Offer) -> Place:

@@ -8,6 +8,9 @@ from fnmatch import fnmatchcase
 from advisor.errors import InputError
 from advisor.types import Market, Offer
 
+ANYWHERE = "any"
+"""Region of an offer that holds in every region."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferQuery:
@@ -54,4 +57,4 @@ class OfferQuery:
         )
 
     def _in_regions(self, region: str) -> bool:
-        return any(fnmatchcase(region.lower(), glob.lower()) for glob in self.regions)
+        return region == ANYWHERE or any(fnmatchcase(region.lower(), glob.lower()) for glob in self.regions)

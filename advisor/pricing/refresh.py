@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import os
 import queue
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from advisor.store import Store
     from advisor.store.prices import Pull
 
+EVERYWHERE = "*"
 LEASE = "prices refresh"
-CREDENTIALS = "credentials"
-"""Scope under which it is noted that a source would not let us in."""
+ASKED = "asked"
+"""How the scope begins under which it is noted that a source was asked as a whole, and by whom if in vain."""
 # A refresh takes a minute; one that was killed keeps the next from starting no longer than this.
 LEASE_S = 600.0
 # Who has no credentials now will have none in a minute.
@@ -77,20 +79,53 @@ def refresh(
     from advisor.store.lease import lease
 
     live = [source for source in sources if source.capabilities.is_live]
-    done = []
+    done: list[Kept] = []
     with lease(store, LEASE, _holder(), for_s=LEASE_S, now=now()):
         for name, part in _parts(live, query):
             kept = _keep(store, name, part, now())
             done.append(kept)
             if progress is not None:
                 progress(kept)
+        for source in live:
+            _note_asked(store, source.name, query, done, now())
     return tuple(done)
 
 
+def _note_asked(store: Store, source: str, query: OfferQuery, done: Sequence[Kept], at: datetime) -> None:
+    """Remember that a source answered for these regions, or that nothing of it could be had."""
+    from advisor.store.prices import save_failure, save_part
+
+    own = [kept for kept in done if kept.source == source]
+    if any(kept.failure is None for kept in own):
+        save_part(store, source, _asked(query.regions), (), (), (), at)
+    else:
+        save_failure(store, source, _refused(), "nothing could be pulled", at)
+
+
+def _asked(regions: Sequence[str]) -> str:
+    return f"{ASKED} {', '.join(sorted(regions)) or EVERYWHERE}"
+
+
+def _refused() -> str:
+    """Credentials are a person's and a machine's: what fails for one says nothing of a colleague's."""
+    return f"{ASKED} by {getpass.getuser()} on {socket.gethostname()}"
+
+
 def due_sources(
-    sources: Sequence[PriceSource], store: Store, now: datetime, refresh_after_s: float
+    sources: Sequence[PriceSource],
+    store: Store,
+    now: datetime,
+    refresh_after_s: float,
+    regions: Sequence[str] = (),
 ) -> tuple[PriceSource, ...]:
     """Sources to ask again that would let us in; that one would not is noted, so as not to look each time.
+
+    Args:
+        sources: live ones.
+        store: what was pulled.
+        now: the time.
+        refresh_after_s: prices older than this are due.
+        regions: which ones count; empty for all.
 
     Raises:
         StoreError: the database cannot be read or written.
@@ -99,24 +134,25 @@ def due_sources(
 
     due = []
     for source in sources:
-        if not is_due(pulls(store, source.name), now, refresh_after_s):
+        if not is_due(pulls(store, source.name), now, refresh_after_s, regions):
             continue
         if source.credentials() is Credentials.MISSING:
-            save_failure(store, source.name, CREDENTIALS, "no credentials found", now)
+            save_failure(store, source.name, _refused(), "no credentials found", now)
         else:
             due.append(source)
     return tuple(due)
 
 
-def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float) -> bool:
-    """Whether a source should be asked again: its newest prices are old, and no attempt failed just now.
+def is_due(pulls: Sequence[Pull], now: datetime, refresh_after_s: float, regions: Sequence[str] = ()) -> bool:
+    """Whether a source should be asked again: its last whole answer is old, and we were not refused just now.
 
     Prices from the future say that a clock is wrong, and count as old.
     """
-    succeeded = [_age_s(pull.succeeded_at, now) for pull in pulls if pull.succeeded_at is not None]
-    failed = [_age_s(pull.failed_at, now) for pull in pulls if pull.failed_at is not None]
-    is_fresh = any(-_AHEAD_S <= age <= refresh_after_s for age in succeeded)
-    was_refused = any(-_AHEAD_S <= age <= RETRY_S for age in failed)
+    whole = (_asked(regions), _asked(()))
+    succeeded = [p.succeeded_at for p in pulls if p.scope in whole and p.succeeded_at is not None]
+    failed = [p.failed_at for p in pulls if p.scope == _refused() and p.failed_at is not None]
+    is_fresh = any(-_AHEAD_S <= _age_s(moment, now) <= refresh_after_s for moment in succeeded)
+    was_refused = any(-_AHEAD_S <= _age_s(moment, now) <= RETRY_S for moment in failed)
     return not is_fresh and not was_refused
 
 

@@ -13,12 +13,15 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from advisor.errors import ConfigError, did_you_mean
-from advisor.pricing.query import OfferQuery
+from advisor.pricing.query import ANYWHERE, OfferQuery
 from advisor.types import Market, Offer, PricePoint
 
+__all__ = [
+    "ANYWHERE", "GROUP", "Capabilities", "Credentials", "Freshness", "Part", "PriceSource", "check_options",
+    "freshness_of",
+]  # fmt: skip
+
 GROUP = "advisor.price_sources"
-ANYWHERE = "any"
-"""The region of an offer that holds everywhere."""
 
 
 class Credentials(StrEnum):

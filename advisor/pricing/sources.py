@@ -103,10 +103,17 @@ def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
 def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
     from advisor.store.prices import covered_places, current_offers
 
+    able = source.capabilities
+    held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)
     return Answer(
         source=source.name,
         is_live=True,
-        offers=current_offers(store, source.name, providers=query.providers, gpus=query.gpus),
+        # What it no longer answers for was pulled under other options, and nobody would pull it anew.
+        offers=tuple(
+            offer
+            for offer in held
+            if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
+        ),
         providers=providers_of(source),
         covers=covered_places(store, source.name),
     )

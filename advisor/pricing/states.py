@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from advisor.pricing.refresh import LEASE_S
+from advisor.pricing.refresh import ASKED, LEASE_S
 from advisor.pricing.source import Credentials, PriceSource, freshness_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
     from advisor.store.prices import pulls
 
-    found = pulls(store, name)
+    every = pulls(store, name)
+    found = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
     told = [f"{pull.scope}: {gap}" for pull in found for gap in pull.gaps]
     newest = max((pull.succeeded_at for pull in found if pull.succeeded_at is not None), default=None)
     for pull in found:

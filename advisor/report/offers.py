@@ -6,17 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.rows import Format, console, print_rows, to_json
 from advisor.types import Offer
 
 COLUMNS = ("Where", "Zone", "GPUs", "Market", "USD/h", "USD/h GPU", "As of", "Source")
 RIGHT = frozenset({"USD/h", "USD/h GPU"})
+NARROW_COLUMNS = ("Where", "Place", "GPUs", "USD/h", "As of")
+NARROW = 110
 
 
 def print_offers(offers: Sequence[Offer], warnings: Sequence[str], output: Format) -> None:
     """Offers to stdout in the given order, each with its date and source."""
     if output is Format.JSON:
         print(to_json({"offers": [_json(offer) for offer in offers], "warnings": warnings}))
+        return
+    if output is Format.TABLE and console().width < NARROW:
+        rows = [_narrow_row(offer) for offer in offers]
+        print_rows(NARROW_COLUMNS, rows, output, right=RIGHT, wrapping=frozenset({"Place"}))
+        for source in dict.fromkeys(offer.source for offer in offers):
+            print(f"from: {source}")
         return
     print_rows(COLUMNS, [_row(offer) for offer in offers], output, right=RIGHT)
 
@@ -40,6 +48,11 @@ def _json(offer: Offer) -> Mapping[str, Any]:
         "retrieved_at": offer.retrieved_at.isoformat(),
         "source": offer.source,
     }
+
+
+def _narrow_row(offer: Offer) -> list[str]:
+    where, zone, gpus, market, usd, _, day, _ = _row(offer)
+    return [where, f"{zone} {market}", gpus, usd, day]
 
 
 def _row(offer: Offer) -> list[str]:

@@ -82,6 +82,11 @@ class LimitRule(Rule):
         return self.most
 
     @property
+    def is_monthly(self) -> bool:
+        """Whether the ledger decides."""
+        return self.key == "limits.usd_per_month"
+
+    @property
     def is_of_project(self) -> bool:
         """Whether a monthly limit counts the project's own runs alone."""
         return self.origin.layer is Layer.PROJECT

@@ -384,6 +384,7 @@ def test_scores_and_quotas_are_asked_of_aws(tmp_path: Path) -> None:
         clouds.aws.fail("GetServiceQuota", DENIED_JSON)
         assert_plain_error(clouds.run(*command), 1, "servicequotas:GetServiceQuota")
         assert_plain_error(clouds.run(*command, ADVISOR_PRICES__OFFLINE="true"), 2, "prices.offline")
+        assert_plain_error(clouds.run(*command[:-1], "us-*"), 2, "names in full")
 
 
 # --- A plug-in, and the whole of both clouds --------------------------------------------------------

@@ -188,3 +188,30 @@ def test_a_configured_wait_for_clouds_counts(shell: Shell) -> None:
 def test_half_a_wait_and_a_wrong_quota_are_refused(shell: Shell, text: str) -> None:
     shell.write(".advisor.yaml", text)
     assert_plain_error(recommend(shell), 2, "wait_p" if "wait" in text else "quotas")
+
+
+# --- How policies come in -----------------------------------------------------------------------------
+
+
+def test_a_flag_adds_rules_and_takes_none_of_the_organisation_away(shell: Shell) -> None:
+    shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
+    shell.write("mine.yaml", "version: 1\nname: me\nlayer: project\nspot: {allowed: false}\n")
+    shell.write(".advisor.yaml", "policy: {files: [org.yaml]}\n")
+    answer = recommend(shell, "--policy", "mine.yaml", "--json")
+    assert {(o["provider"], o["market"]) for o in kept(answer)} == {("gcp", "on-demand")}
+
+
+def test_a_projects_month_needs_the_projects_name(shell: Shell) -> None:
+    shell.write("p.yaml", "version: 1\nname: vision\nlayer: project\nlimits: {usd_per_month: 500}\n")
+    assert_plain_error(recommend(shell, "--policy", "p.yaml"), 2, "--project")
+    assert recommend(shell, "--policy", "p.yaml", "--project", "vision").code == 0
+
+
+def test_what_only_the_policy_forbids_is_named_where_nothing_is_feasible(shell: Shell) -> None:
+    text = "version: 1\nname: v\nlayer: team\nallow: {gpus: [K80]}\n"
+    shell.write("team.yaml", text)
+    command = ("recommend", "small.json.gz", "--iterations", "20000", "--offline", "--policy", "team.yaml")
+    answer = shell.run(*command)
+    assert_plain_error(
+        answer, 4, "nothing that the policy keeps is feasible", "allow.gpus: K80 (team.yaml:4)"
+    )

@@ -32,8 +32,14 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
     offers = tuple(make_offer(gpu, num_gpus=count) for gpu in ("A100-SXM-80GB", "L4") for count in (1, 4, 8))
 
     def load(
-        query: OfferQuery, *, now: datetime, max_age_s: float | None, answers: Sequence[Answer]
+        query: OfferQuery,
+        *,
+        now: datetime,
+        max_age_s: float | None,
+        fresh_s: float,
+        answers: Sequence[Answer],
     ) -> Offers:
+        assert fresh_s == DAY_S
         assert answers == known
         queries.append((query, now, max_age_s))
         return Offers(offers=offers, warnings=("a warning",))

@@ -115,7 +115,25 @@ def test_live_prices_have_no_age_to_tell() -> None:
     live = answer(offer(age_days=0), is_live=True)
     assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
     mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answer(offer(provider="gcp"))])
-    assert mixed.warnings == ("prices are not live: gcp 100 days old (2026-08-13)",)
+    assert mixed.warnings == ("1 of 2 prices are not live: gcp 100 days old (2026-08-13)",)
+
+
+def test_what_was_pulled_long_ago_is_told_like_a_dated_file() -> None:
+    live = answer(offer(age_days=800), is_live=True)
+    (warning,) = load_offers(OfferQuery(), now=NOW, answers=[live]).warnings
+    assert warning.startswith("prices are not live: aws 800 days old")
+    assert load_offers(OfferQuery(), now=NOW, fresh_s=1000 * DAY_S, answers=[live]).warnings == ()
+
+
+def test_an_offer_that_holds_anywhere_is_in_every_region() -> None:
+    own = answer(offer(region="any", age_days=0))
+    query = OfferQuery(regions=("us-*",))
+    assert len(load_offers(query, now=NOW, answers=[own]).offers) == 1
+
+
+def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock() -> None:
+    found = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answer(offer(age_days=0))])
+    assert found.warnings == ("prices are not live: aws 0 days old (2026-11-21)",)
 
 
 def test_live_prices_may_be_too_old_as_well() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 from advisor.pricing.merge import Answer, Place, merged
 from advisor.types import Market, Offer
 from tests.builders import make_offer
@@ -77,3 +80,36 @@ def test_own_rates_go_before_a_place_that_is_covered_later() -> None:
 def test_an_answer_keeps_its_name_and_what_it_covers() -> None:
     dropped = merged([answer("a", offer("a")), answer("b", offer("b"), covers=(HERE,), is_live=True)])[1]
     assert (dropped.source, dropped.is_live, dropped.covers) == ("b", True, frozenset({HERE}))
+
+
+# --- Live prices that were pulled long ago ------------------------------------------------------------
+
+OLD, MIDDLE, NEW = (datetime(2026, month, 1, tzinfo=UTC) for month in (3, 6, 9))
+
+
+def of(source: str, at: datetime, **changes: str) -> Offer:
+    return replace(offer(source, **changes), retrieved_at=at)
+
+
+def test_a_newer_file_takes_the_place_of_what_was_pulled_long_ago() -> None:
+    live = answer("live", of("live", OLD), of("live", OLD, instance_type="p4d"), covers=(HERE,), is_live=True)
+    dated = answer("snapshot", of("snapshot", MIDDLE))
+    assert kept(live, dated) == [[], [dated.offers[0]]]
+
+
+def test_what_was_pulled_later_keeps_its_place() -> None:
+    live = answer("live", of("live", NEW), covers=(HERE,), is_live=True)
+    dated = answer("snapshot", of("snapshot", MIDDLE), of("snapshot", MIDDLE, instance_type="p2"))
+    assert kept(live, dated) == [list(live.offers), []]
+
+
+def test_one_place_that_is_outdated_leaves_the_others() -> None:
+    fresh = of("live", NEW, region="eu-west-1")
+    live = answer("live", of("live", OLD), fresh, covers=(HERE,), is_live=True)
+    dated = answer("snapshot", of("snapshot", MIDDLE))
+    assert kept(live, dated) == [[fresh], list(dated.offers)]
+
+
+def test_own_rates_are_believed_whatever_their_day() -> None:
+    own, live = answer("custom", of("custom", OLD)), answer("live", of("live", NEW), is_live=True)
+    assert kept(own, live) == [list(own.offers), []]

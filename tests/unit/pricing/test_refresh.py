@@ -12,7 +12,7 @@ import pytest
 from advisor.errors import LeaseTakenError
 from advisor.pricing import OfferQuery, Part
 from advisor.pricing.history import series_of
-from advisor.pricing.refresh import LEASE, RETRY_S, Kept, due_sources, is_due, refresh
+from advisor.pricing.refresh import LEASE, RETRY_S, Kept, _refused, due_sources, is_due, refresh
 from advisor.pricing.source import Capabilities, Credentials
 from advisor.pricing.states import state_of
 from advisor.store import Store, open_store
@@ -188,31 +188,51 @@ def test_prices_become_history(store: Store) -> None:
     assert series.change == pytest.approx(0.2)
 
 
-def pull(succeeded: float | None = None, failed: float | None = None) -> Pull:
-    """A pull of so many seconds ago."""
+def pull(succeeded: float | None = None, failed: float | None = None, scope: str = "asked *") -> Pull:
+    """A note of so many seconds ago; a failure is ours."""
     moment = [None if ago is None else NOON - timedelta(seconds=ago) for ago in (succeeded, failed)]
-    return Pull(source="fake", scope="x", num_offers=0, succeeded_at=moment[0], failed_at=moment[1],
+    scope = _refused() if failed is not None else scope
+    return Pull(source="fake", scope=scope, num_offers=0, succeeded_at=moment[0], failed_at=moment[1],
                 failure=None, gaps=())  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("found", "due"),
+    ("found", "regions", "due"),
     [
-        ([], True),
-        ([pull(succeeded=100)], False),
-        ([pull(succeeded=DAY_S + 1)], True),
-        ([pull(succeeded=DAY_S + 1), pull(succeeded=5)], False),
-        ([pull(failed=RETRY_S - 1)], False),
-        ([pull(failed=RETRY_S + 1)], True),
-        ([pull(succeeded=2 * DAY_S, failed=10)], False),
-        ([pull(succeeded=2 * DAY_S, failed=2 * RETRY_S)], True),
-        ([pull(succeeded=-100)], False),
-        ([pull(succeeded=-DAY_S)], True),
-        ([pull(failed=-DAY_S)], True),
+        ([], (), True),
+        ([pull(succeeded=100)], (), False),
+        ([pull(succeeded=100)], ("us-*",), False),
+        ([pull(succeeded=100, scope="asked us-*")], ("us-*",), False),
+        ([pull(succeeded=100, scope="asked us-*")], (), True),
+        ([pull(succeeded=100, scope="us-east-1 spot")], (), True),
+        ([pull(succeeded=DAY_S + 1)], (), True),
+        ([pull(failed=RETRY_S - 1)], (), False),
+        ([pull(failed=RETRY_S + 1)], (), True),
+        ([pull(succeeded=2 * DAY_S), pull(failed=10)], (), False),
+        ([pull(succeeded=2 * DAY_S), pull(failed=2 * RETRY_S)], (), True),
+        ([pull(succeeded=-100)], (), False),
+        ([pull(succeeded=-DAY_S)], (), True),
+        ([pull(failed=-DAY_S)], (), True),
     ],
 )
-def test_who_is_asked_again(found: list[Pull], due: bool) -> None:
-    assert is_due(found, NOON, DAY_S) is due
+def test_who_is_asked_again(found: list[Pull], regions: tuple[str, ...], due: bool) -> None:
+    assert is_due(found, NOON, DAY_S, regions) is due
+
+
+def test_a_refresh_of_one_region_leaves_the_others_due(store: Store) -> None:
+    source = FakeSource(part(offer()))
+    pulled(store, source, regions=["us-east-1"])
+    assert due_sources([source], store, NOON, DAY_S) == (source,)
+    assert due_sources([source], store, NOON, DAY_S, ["us-east-1"]) == ()
+    pulled(store, source)
+    assert due_sources([source], store, NOON, DAY_S) == ()
+    assert due_sources([source], store, NOON, DAY_S, ["eu-west-1"]) == ()
+
+
+def test_one_part_that_fails_does_not_have_the_rest_asked_each_time(store: Store) -> None:
+    source = FakeSource(part(offer()), Part(scope="eu", failure="down"))
+    pulled(store, source)
+    assert due_sources([source], store, NOON, DAY_S) == ()
 
 
 def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store: Store) -> None:
@@ -220,10 +240,18 @@ def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store: Store
     open_ = FakeSource(name="open", credentials=Credentials.NOT_NEEDED)
     assert due_sources([closed, open_], store, NOON, DAY_S) == (open_,)
     (noted,) = pulls(store, "fake")
-    assert (noted.scope, noted.failure) == ("credentials", "no credentials found")
+    assert (noted.scope, noted.failure) == (_refused(), "no credentials found")
     found = FakeSource()
     assert due_sources([found], store, NOON + timedelta(minutes=59), DAY_S) == ()
     assert due_sources([found], store, NOON + timedelta(minutes=61), DAY_S) == (found,)
+
+
+def test_a_colleague_without_credentials_keeps_nobody_from_asking(store: Store, monkeypatch) -> None:
+    monkeypatch.setenv("LOGNAME", "bob")
+    due_sources([FakeSource(credentials=Credentials.MISSING)], store, NOON, DAY_S)
+    monkeypatch.setenv("LOGNAME", "alice")
+    source = FakeSource()
+    assert due_sources([source], store, NOON, DAY_S) == (source,)
 
 
 def test_an_overcome_refusal_is_no_gap_any_more(store: Store) -> None:
