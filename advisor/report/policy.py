@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.rows import Format, console, print_rows, to_json
 
 if TYPE_CHECKING:
     from recommender.policy import Facts, Policy
     from recommender.policy.reading import Checked
     from recommender.policy.rules import Rule
 
+NARROW = 110
 _STYLES = {"removes": "bold red", "needs approval": "yellow", "unknown": "yellow", "does not apply": "dim"}
 
 
@@ -58,6 +59,10 @@ def print_policy(policy: Policy, output: Format) -> None:
         ["lock", lock["key"], f"{lock['file']}:{lock['line']}", lock["layer"], "in force"]
         for lock in _locks(policy)
     ]
+    if output is Format.TABLE and console().width < NARROW:
+        for key, meaning, where, layer, state in rows:
+            print(f"{key}: {meaning}\n    {where} ({layer}), {state}")
+        return
     styles = ["dim" if row[-1] != "in force" else "" for row in rows]
     columns, wrapping = ("Rule", "Value", "From", "Layer", "State"), frozenset({"Value", "State"})
     print_rows(columns, rows, output, styles=styles, wrapping=wrapping)
