@@ -29,8 +29,9 @@ def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> 
     Raises:
         ConfigError: a source that the settings name is not there or refuses its options.
         CatalogError: the data of a source cannot be read.
-        StoreError: the database of the settings cannot be reached or read.
+        StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
     """
+    from advisor.errors import StoreError
     from advisor.pricing.sources import answers_of, sources_of
     from advisor.store import open_store
 
@@ -39,11 +40,18 @@ def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> 
     warn(found.warnings)
     if may_refresh and not settings.prices.offline:
         _refresh_due(config, found.sources)
-    store = open_store(settings.store.url, must_exist=True)
-    if store is None:
+    try:
+        store = open_store(settings.store.url, must_exist=True)
+        if store is None:
+            return answers_of(found.sources, query, None)
+        with store:
+            return answers_of(found.sources, query, store)
+    except StoreError as error:
+        if not may_refresh:
+            raise
+        # Who wants a recommendation can go on with dated prices, and sees how old they are.
+        warn([f"prices that were pulled cannot be read: {error}"])
         return answers_of(found.sources, query, None)
-    with store:
-        return answers_of(found.sources, query, store)
 
 
 def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:

@@ -327,6 +327,15 @@ def test_a_damaged_database_is_one_line(clouds: Clouds) -> None:
     assert_plain_error(clouds.run("prices"), 1, "advisor.db")
 
 
+def test_a_damaged_database_keeps_no_recommendation_from_being_made(clouds: Clouds, trace: Path) -> None:
+    clouds.database.parent.mkdir(parents=True)
+    clouds.database.write_bytes(b"not a database at all" * 1000)
+    answer = clouds.run("recommend", str(trace), "--iterations", "100", "--offline")
+    assert answer.code == 0, answer.err
+    assert "prices that were pulled cannot be read" in answer.err
+    assert "prices are not live" in answer.err
+
+
 def test_two_refreshes_at_once_are_one(clouds: Clouds) -> None:
     clouds.gcp.always = "slow"
     command = [sys.executable, "-m", "advisor", "prices", "refresh", "--source", "gcp"]
