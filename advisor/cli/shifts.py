@@ -17,9 +17,9 @@ HISTORY = timedelta(days=60)
 def with_later_starts(recommendation: Recommendation, config: Config) -> Recommendation:
     """The recommendation with a reason where past days say so, for spot plans of the frontier and its ties.
 
-    Raises:
-        StoreError: the database of the settings cannot be read.
+    Without a database that can be read it stays as it is: reading prices warned of that.
     """
+    from advisor.errors import StoreError
     from advisor.types import Market
     from recommender.shifting import with_shifts
 
@@ -33,7 +33,10 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     }
     if not offers:
         return recommendation
-    points = _points(config, sorted({offer.instance_type for offer in offers.values()}))
+    try:
+        points = _points(config, sorted({offer.instance_type for offer in offers.values()}))
+    except StoreError:
+        return recommendation
     by_place: dict[tuple[str, str, str, str | None], list[PricePoint]] = {}
     for point in points:
         key = (point.provider, point.instance_type, point.region, point.zone)
