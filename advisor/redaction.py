@@ -1,4 +1,4 @@
-"""Hiding secrets in texts that others wrote: messages of plug-ins and clouds, output of scripts, addresses."""
+"""Hiding secrets in texts that others wrote: messages of plug-ins, output of scripts, addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHAPES = re.compile(
 _IN_MESSAGE = re.compile(
     r"""
     (?P<assigned>(?:\b(?:bearer|authorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token))\s+
-        | \b[\w-]{0,64}(?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credentials?|auth)[\w-]{0,64}
+        | \b[\w-]{0,64}(?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth)[\w-]{0,64}
           ["']?\s*=\s*
         | \b[\w-]{0,64}(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|authorization)["']?\s*:\s*))
     (?:"[^"]*" | '[^']*' | \S*[^\s"',;:)}\]])

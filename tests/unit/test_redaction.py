@@ -55,11 +55,11 @@ def test_a_script_may_print_a_key_function() -> None:
 
 
 def test_an_error_that_cannot_be_told_still_has_a_kind() -> None:
-    class Broken(Exception):
+    class BrokenError(Exception):
         def __str__(self) -> str:
             raise ValueError
 
-    assert error_in_words(Broken()) == "Broken"
+    assert error_in_words(BrokenError()) == "BrokenError"
     assert error_in_words(OSError("")) == "OSError"
 
 

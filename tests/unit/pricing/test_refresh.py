@@ -12,7 +12,14 @@ import pytest
 from advisor.errors import LeaseTakenError
 from advisor.pricing import OfferQuery, Part
 from advisor.pricing.history import series_of
-from advisor.pricing.refresh import LEASE, RETRY_S, Kept, due_sources, is_due, refresh
+from advisor.pricing.refresh import (
+    LEASE,
+    RETRY_S,
+    Kept,
+    due_sources,
+    is_due,
+    refresh,
+)
 from advisor.pricing.source import Capabilities, Credentials
 from advisor.pricing.states import state_of
 from advisor.store import Store, open_store
@@ -118,7 +125,7 @@ def test_a_source_that_crashes_in_the_middle_loses_nothing(store: Store) -> None
     kept = pulled(store, *sources)
     (failed,) = [one for one in kept if one.failure]
     assert failed.scope == "all"
-    assert failed.failure == "RuntimeError: GET https://acme.test/prices failed"
+    assert failed.failure == "RuntimeError: GET https://***@acme.test/prices?*** failed"
     assert (usd(store), usd(store, "other")) == ([1.0], [5.0])
 
 
