@@ -21,6 +21,7 @@ from advisor.user_files import fault_in_words, read_yaml
 
 ENV_PREFIX = "ADVISOR_"
 PROJECT_FILE = ".advisor.yaml"
+_FILES = "policy.files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,17 @@ def _file_layer(path: Path) -> _Layer:
         return _Layer(origin=str(path), values={})
     if not isinstance(document, dict):
         raise ConfigError(f"{str(path)!r} must hold settings by section, such as 'local:'.")
-    return _Layer(origin=str(path), values=dict(_dotted(document)))
+    values = dict(_dotted(document))
+    if isinstance(files := values.get(_FILES), list):
+        values[_FILES] = [_beside(path, file) for file in files]
+    return _Layer(origin=str(path), values=values)
+
+
+def _beside(settings_file: Path, file: Any) -> Any:
+    """A relative path counts from the settings file, which is found from other folders, too."""
+    if not isinstance(file, str) or file.startswith("~"):
+        return file
+    return str(settings_file.parent / file)
 
 
 def _dotted(document: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from advisor.errors import ConfigError, did_you_mean
+from advisor.redaction import error_in_words
 
 OWN_DISTRIBUTION = "gpu-advisor"
 
@@ -44,7 +45,7 @@ def load(group: str, name: str) -> Any:
         return known[name].load()
     except Exception as error:
         raise ConfigError(
-            f"the plug-in {name!r} ({known[name].value}) cannot be loaded: {type(error).__name__}: {error}."
+            f"the plug-in {name!r} ({known[name].value}) cannot be loaded: {error_in_words(error)}."
             " Update or uninstall it."
         ) from error
 

@@ -198,7 +198,10 @@ class StoreSettings(_Section):
 class PolicySettings(_Section):
     """Rules of the organisation, its teams and projects."""
 
-    files: tuple[Path, ...] = Field((), description="policy files that recommend obeys (docs/policy.md)")
+    files: tuple[Path, ...] = Field(
+        (),
+        description="policy files that recommend obeys (docs/policy.md), paths relative to the settings file",
+    )
 
 
 class Settings(_Section):

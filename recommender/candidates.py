@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,6 +12,9 @@ from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
 from recommender.extras import CloudTerms, Extras, extras_at
 from recommender.quotas import Quota, over_quota
+
+# As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
+_AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +131,7 @@ def plans_of_offers(
 
 def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: str | None) -> Plan:
     return Plan(
-        id="/".join([offer.provider, offer.instance_type, offer.zone or offer.region, offer.market]),
+        id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
         tier=Tier.CLOUD,
         provider=offer.provider,
         gpu=offer.gpu,
@@ -145,6 +149,14 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: str | 
         rates=extras.rates,
         blocked=blocked,
     )
+
+
+def place_in_id(offer: Offer) -> str:
+    """The zone, with its region where it does not tell it: two regions may both have a zone ``"b"``."""
+    if offer.zone is None:
+        return offer.region
+    tells = offer.zone.startswith(offer.region) or _AWS_ZONE_ID.fullmatch(offer.zone)
+    return offer.zone if tells else f"{offer.region}:{offer.zone}"
 
 
 def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[str, ...]]:

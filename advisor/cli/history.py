@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from advisor.cli.live import current_answers, now
+from advisor.cli.live import current_answers, moment_ago, now
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
             gpus=names,
             providers=() if "*" in cloud.providers else cloud.providers,
             markets=cloud.markets,
-            since=now() - timedelta(seconds=since_s),
+            since=moment_ago(since_s),
         )
     if "*" in cloud.regions:
         return found

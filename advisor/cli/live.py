@@ -23,6 +23,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def moment_ago(ago_s: float) -> datetime:
+    """The moment so many seconds ago, 1970 at the earliest: nobody remembers prices from before."""
+    end = now()
+    return end - timedelta(seconds=min(ago_s, end.timestamp()))
+
+
 def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> list[Answer]:
     """What all sources know, live prices pulled anew where they are due and somebody would let us in.
 
@@ -102,7 +108,7 @@ def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) ->
     names = ", ".join(source.name for source in sources)
     with _progress(f"pulling prices of {names}") as told:
         kept = refresh(sources, query, store, now=now, progress=told)
-    forget_points(store, now() - timedelta(seconds=config.settings.store.retention))
+    forget_points(store, moment_ago(config.settings.store.retention))
     return kept
 
 

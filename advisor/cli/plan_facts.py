@@ -115,11 +115,12 @@ def _facts_of_cloud(provider: str, instance_type: str, place: str, market: str) 
 
 def _cheapest(provider: str, instance_type: str, place: str, market: str) -> Offer | None:
     from advisor.cli.offers import query_offers
+    from recommender.candidates import place_in_id
 
     config = settings_with(cloud__providers=[provider], cloud__regions=["*"], cloud__markets=[market])
     offers = [
         offer
         for offer in query_offers(config, {}, max_gpus=None).offers
-        if offer.instance_type == instance_type and place in (offer.region, offer.zone)
+        if offer.instance_type == instance_type and place in (offer.region, offer.zone, place_in_id(offer))
     ]
     return min(offers, key=lambda offer: offer.usd_per_h, default=None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from advisor.errors import ConfigError
 from advisor.pricing.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.source import Capabilities, Credentials, Part, check_options
+from advisor.redaction import error_in_words
 from advisor.types import Market
 
 PROVIDERS = ("azure", "cloudrift", "lambdalabs", "nebius", "oci", "runpod", "vastai", "verda")
@@ -79,13 +79,12 @@ class GpuhuntSource:
         try:
             with _messages() as said, _environment(self._catalog_dir):
                 items = catalog.query(provider=provider, min_gpu_count=1)
-            retrieval = self._retrieval(catalog, provider)
+            offers, gaps = offers_of(items, self._retrieval(catalog, provider))
         except Exception as error:  # noqa: BLE001 - a provider fails alone, however it does
             return Part(scope=provider, failure=_reason(error, said_before))
         said = [*said_before, *said]
         if not items:
             return Part(scope=provider, failure="; ".join(said) or "gpuhunt has no offers of this provider")
-        offers, gaps = offers_of(items, retrieval)
         return Part(scope=provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(said)))
 
     def _retrieval(self, catalog: Any, provider: str) -> Retrieval:
@@ -167,16 +166,11 @@ def _messages() -> Iterator[list[str]]:
 
 def _in_words(record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
-    return record.getMessage() if error is None else f"{record.getMessage()} {_plain(error)}"
+    return record.getMessage() if error is None else f"{record.getMessage()} {error_in_words(error)}"
 
 
 def _reason(error: Exception, said: Sequence[str]) -> str:
-    return "; ".join([_plain(error), *_few(said)])
-
-
-def _plain(error: BaseException) -> str:
-    """An error without the queries of its URLs, which may hold keys."""
-    return re.sub(r"\?\S+", "?...", f"{type(error).__name__}: {error}")
+    return "; ".join([error_in_words(error), *_few(said)])
 
 
 def _about(provider: str, said: Sequence[str]) -> list[str]:

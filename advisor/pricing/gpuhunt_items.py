@@ -42,16 +42,22 @@ def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, 
     for item in sorted(rentable, key=lambda item: item.price):
         name = item.instance_name
         instance_type = name if len(counts[name]) == 1 else f"{item.gpu_count}x {name}"
-        offer = _offer(item, instance_type, _gpu(item, gaps), retrieval)
+        try:
+            offer = _offer(item, instance_type, _gpu(item, gaps), retrieval)
+        except Exception:  # noqa: BLE001 - a row fails alone, whatever is in it
+            gaps["cannot be read"] += 1
+            continue
         offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
     told = tuple(f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items())
     return tuple(offers.values()), told
 
 
 def _is_rentable(item: Any, gaps: Counter[str]) -> bool:
-    if not (item.price > 0 and isfinite(item.price)):
+    if not isinstance(item.price, int | float) or not (item.price > 0 and isfinite(item.price)):
         gaps["no price"] += 1
-    elif item.provider_data.get("pod_counts"):
+    elif not item.instance_name or not isinstance(item.gpu_count, int) or item.gpu_count < 1:
+        gaps["no name or no number of GPUs"] += 1
+    elif (item.provider_data or {}).get("pod_counts"):
         gaps["rented only as a cluster of several machines"] += 1
     else:
         return True
@@ -67,7 +73,7 @@ def _counts_by_name(items: Sequence[Any]) -> Mapping[str, set[int]]:
 
 
 def _offer(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> Offer:
-    disk = (f"{item.disk_size:g} GB disk",) if item.disk_size else ()
+    included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
     return Offer(
         provider=item.provider,
         instance_type=instance_type,
@@ -77,8 +83,8 @@ def _offer(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> Off
         num_gpus=item.gpu_count,
         market=Market.SPOT if item.spot else Market.ON_DEMAND,
         list_usd_per_h=item.price,
-        includes=(f"{item.cpu} vCPU", f"{item.memory:g} GB RAM", *disk),
-        num_vcpus=item.cpu,
+        includes=tuple(f"{amount:g} {what}" for amount, what in included if amount),
+        num_vcpus=item.cpu or None,
         retrieved_at=retrieval.at,
         source=retrieval.source,
     )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import getpass
-import math
 import os
-import queue
-import re
 import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.pricing import OfferQuery, Part, PriceSource
+from advisor.pricing.asking import parts_of
 from advisor.pricing.history import with_quantiles
-from advisor.pricing.source import Credentials
+from advisor.pricing.parts import checked
+from advisor.pricing.source import Credentials, credentials_of
+from advisor.redaction import error_in_words
 from advisor.types import Market, Offer, PricePoint
 from advisor.units import DAY_S, HOUR_S
 
@@ -30,6 +29,8 @@ ASKED = "asked"
 """How the scope begins under which it is noted that a source was asked as a whole, and by whom if in vain."""
 # A refresh takes a minute; one that was killed keeps the next from starting no longer than this.
 LEASE_S = 600.0
+# Shorter than the lease, so that nobody else begins while a source still hangs.
+ANSWER_WITHIN_S = 300.0
 # Who has no credentials now will have none in a minute.
 RETRY_S = HOUR_S
 # Quantiles of spot prices are those of this long, which is what AWS remembers.
@@ -62,6 +63,7 @@ def refresh(
     *,
     now: Callable[[], datetime],
     progress: Callable[[Kept], None] | None = None,
+    within_s: float = ANSWER_WITHIN_S,
 ) -> tuple[Kept, ...]:
     """Ask every live source at once, and keep each part in a transaction of its own.
 
@@ -71,6 +73,7 @@ def refresh(
         store: where the answers are kept.
         now: the clock.
         progress: is told of each part.
+        within_s: a source that has not ended after this many seconds fails; its parts before stay.
 
     Raises:
         LeaseTakenError: another refresh of the same database is under way.
@@ -81,7 +84,7 @@ def refresh(
     live = [source for source in sources if source.capabilities.is_live]
     done: list[Kept] = []
     with lease(store, LEASE, _holder(), for_s=LEASE_S, now=now()):
-        for name, part in _parts(live, query):
+        for name, part in parts_of(live, query, within_s=within_s):
             kept = _keep(store, name, part, now())
             done.append(kept)
             if progress is not None:
@@ -136,8 +139,9 @@ def due_sources(
     for source in sources:
         if not is_due(pulls(store, source.name), now, refresh_after_s, regions):
             continue
-        if source.credentials() is Credentials.MISSING:
-            save_failure(store, source.name, _refused(), "no credentials found", now)
+        found, fault = credentials_of(source)
+        if found is Credentials.MISSING:
+            save_failure(store, source.name, _refused(), fault or "no credentials found", now)
         else:
             due.append(source)
     return tuple(due)
@@ -163,12 +167,16 @@ def _age_s(moment: datetime, now: datetime) -> float:
 def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     from advisor.store.prices import save_failure, save_part
 
-    part = _checked(part)
+    part = checked(part)
+    if part.failure is None:
+        try:
+            offers = _with_quantiles(store, part.offers, part.history, at)
+            save_part(store, source, part.scope, offers, part.history, part.gaps, at)
+        except Exception as error:  # noqa: BLE001 - what one plug-in says must not stop the others
+            part = Part(scope=part.scope, failure=f"cannot be kept: {error_in_words(error)}")
     if part.failure is not None:
+        # Where the database is to blame, this fails, too, and ends the refresh.
         save_failure(store, source, part.scope, part.failure, at)
-    else:
-        offers = _with_quantiles(store, part.offers, part.history, at)
-        save_part(store, source, part.scope, offers, part.history, part.gaps, at)
     return Kept(
         source=source,
         scope=part.scope,
@@ -177,22 +185,6 @@ def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
         gaps=part.gaps,
         failure=part.failure,
     )
-
-
-def _checked(part: Part) -> Part:
-    """The part as it can be kept; a plug-in may say anything."""
-    times = [offer.retrieved_at for offer in part.offers] + [point.observed_at for point in part.history]
-    if any(time.tzinfo is None for time in times):
-        return Part(scope=part.scope, failure="its times have no time zone: update the plug-in")
-    offers = tuple(offer for offer in part.offers if _is_price(offer.usd_per_h))
-    history = tuple(point for point in part.history if _is_price(point.usd_per_h))
-    num_lost = len(part.offers) + len(part.history) - len(offers) - len(history)
-    lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
-    return replace(part, offers=offers, history=history, gaps=(*part.gaps, *lost))
-
-
-def _is_price(usd_per_h: float) -> bool:
-    return 0 < usd_per_h < math.inf
 
 
 def _with_quantiles(
@@ -217,37 +209,3 @@ def _with_quantiles(
 
 def _holder() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def _parts(sources: Sequence[PriceSource], query: OfferQuery) -> Iterator[tuple[str, Part]]:
-    """The parts of all sources as they come, each source in a thread of its own."""
-    came: queue.SimpleQueue[tuple[str, Part | None]] = queue.SimpleQueue()
-
-    def ask(source: PriceSource) -> None:
-        try:
-            for part in source.offers(query):
-                came.put((source.name, part))
-        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
-            came.put((source.name, Part(scope="all", failure=_in_words(error))))
-        finally:
-            came.put((source.name, None))
-
-    for source in sources:
-        # A source that hangs must not keep an interrupted command from ending.
-        threading.Thread(target=ask, args=(source,), daemon=True).start()
-    running = len(sources)
-    while running:
-        name, part = came.get()
-        if part is None:
-            running -= 1
-        else:
-            yield name, part
-
-
-_SECRET = re.compile(r"(?<=://)[^/\s@]+@|\?\S*")
-
-
-def _in_words(error: Exception) -> str:
-    """An unforeseen error in a line, without what URLs may carry of passwords and keys."""
-    text = " ".join(_SECRET.sub("", str(error)).split())[:300]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -14,10 +14,12 @@ from typing import Any, Protocol
 
 from advisor.errors import ConfigError, did_you_mean
 from advisor.pricing.query import ANYWHERE, OfferQuery
+from advisor.redaction import error_in_words
 from advisor.types import Market, Offer, PricePoint
 
 __all__ = [
     "ANYWHERE", "GROUP", "Capabilities", "Credentials", "Freshness", "Part", "PriceSource", "check_options",
+    "credentials_of",
     "freshness_of",
 ]  # fmt: skip
 
@@ -111,6 +113,14 @@ class PriceSource(Protocol):
     def credentials(self) -> Credentials:
         """Whether it would be let in, as far as can be told without asking."""
         ...
+
+
+def credentials_of(source: PriceSource) -> tuple[Credentials, str | None]:
+    """What a source says of its credentials; where it fails they count as missing, and why is told."""
+    try:
+        return Credentials(source.credentials()), None
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+        return Credentials.MISSING, f"its credentials cannot be looked for: {error_in_words(error)}"
 
 
 def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.errors import AdvisorError, CatalogError, ConfigError
 from advisor.pricing import Answer, OfferQuery, PriceSource, answer_of, providers_of
 from advisor.pricing.source import GROUP
+from advisor.redaction import error_in_words
 from advisor.registry import load, registered
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _source(name: str, options: Mapping[str, Mapping[str, Any]]) -> PriceSource:
         raise
     except Exception as error:
         raise ConfigError(
-            f"the price source {name!r} cannot be made: {type(error).__name__}: {error}."
+            f"the price source {name!r} cannot be made: {error_in_words(error)}."
             f" Check prices.options.{name}, or update the plug-in."
         ) from error
     return source
@@ -95,7 +96,7 @@ def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
         raise
     except Exception as error:
         raise CatalogError(
-            f"the price source {source.name!r} failed: {type(error).__name__}: {error}."
+            f"the price source {source.name!r} failed: {error_in_words(error)}."
             " Update the plug-in, or leave it out with prices.sources."
         ) from error
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from advisor.errors import AdvisorError
 from advisor.pricing.refresh import ASKED, LEASE_S
-from advisor.pricing.source import Credentials, PriceSource, freshness_of
+from advisor.pricing.source import Credentials, Freshness, PriceSource, credentials_of, freshness_of
+from advisor.redaction import error_in_words
 
 if TYPE_CHECKING:
     from advisor.store import Store
@@ -39,9 +41,9 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
         CatalogError: the data of a source that is not live cannot be read.
         StoreError: the database cannot be read.
     """
-    gaps: tuple[str, ...] = ()
+    credentials, fault = credentials_of(source)
     if not source.capabilities.is_live:
-        held = tuple(source.freshness())
+        held, gaps = _own_freshness(source)
     elif store is None:
         held, gaps = (), ("never refreshed",)
     else:
@@ -55,9 +57,19 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
         num_offers=sum(found.num_offers for found in held),
         oldest=min((found.oldest for found in held), default=None),
         newest=max((found.newest for found in held), default=None),
-        gaps=gaps,
-        credentials=source.credentials(),
+        gaps=gaps if fault is None else (*gaps, fault),
+        credentials=credentials,
     )
+
+
+def _own_freshness(source: PriceSource) -> tuple[tuple[Freshness, ...], tuple[str, ...]]:
+    """What a source that is not live holds; that a plug-in cannot tell is a gap of it alone."""
+    try:
+        return tuple(source.freshness()), ()
+    except AdvisorError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+        return (), (f"it cannot tell what it holds: {error_in_words(error)}",)
 
 
 def _gaps(name: str, store: Store) -> tuple[str, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from advisor import redaction
 
 # The clouds' and vendors' own variables, whatever they hold.
 SCRUBBED_PREFIXES = (
@@ -48,24 +49,6 @@ ADDED = {
 
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
-# Repetitions are bounded: a script may print one line of many kilobytes.
-# Who logs in, and the query: signatures and keys have many names there.
-_URL = re.compile(
-    r"""(?P<scheme>\b[a-z][a-z0-9+.-]{0,16}://)(?P<user>[^\s/?#@"'<>]+@)?(?P<place>[^\s?"'<>]*)(?P<query>\?[^\s"'<>]+)?""",
-    re.IGNORECASE,
-)
-_SECRET_SHAPES = re.compile(
-    r"""
-    (?P<assigned>\b[\w-]{0,64}(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]{0,64}
-        ["']?\s*[=:]\s*["']?)[^\s"',;]{4,}      # password=..., "api_key": "..."
-    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS key ids
-    | \b(?:hf|ghp|gho|ghs|glpat|xox[abp]|sk)[_-][A-Za-z0-9_-]{16,}
-    | \bAIza[\w-]{35}
-    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    """,
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
-)
-
 
 def is_secret(name: str) -> bool:
     """Whether a variable of this name is kept from the script.
@@ -99,8 +82,8 @@ def redact(text: str, environment: Mapping[str, str]) -> str:
     """
     for name, value in environment.items():
         if is_secret(name) and len(value) >= 8:
-            text = text.replace(value, "***")
-    return _SECRET_SHAPES.sub(_hide, _URL.sub(_hide_in_url, text))
+            text = text.replace(value, redaction.HIDDEN)
+    return redaction.redact(text)
 
 
 def redact_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -124,12 +107,3 @@ def redact_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -
 
 def _is_secret_flag(argument: str) -> bool:
     return argument.startswith("--") and is_secret(argument[2:].replace("-", "_"))
-
-
-def _hide(match: re.Match[str]) -> str:
-    return (match["assigned"] or "") + "***"
-
-
-def _hide_in_url(match: re.Match[str]) -> str:
-    user, query = "***@" if match["user"] else "", "?***" if match["query"] else ""
-    return match["scheme"] + user + match["place"] + query

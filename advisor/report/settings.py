@@ -10,15 +10,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from advisor.config import Config
+from advisor.redaction import HIDDEN, without_passwords
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
 
 COLUMNS = ("Setting", "Value", "Set by")
 DEFAULT = "default"
-HIDDEN = "***"
 
 _SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
-_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:)\S*(?=@)|([?&]password=)[^&\s]*")
 
 
 def print_settings(config: Config, output: Format) -> None:
@@ -37,7 +36,7 @@ def _without_secrets(value: Any) -> Any:
         return {k: HIDDEN if _SECRET_NAME.search(k) else _without_secrets(v) for k, v in value.items()}
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
-    return _PASSWORD_IN_URL.sub(rf"\g<1>\g<2>{HIDDEN}", value) if isinstance(value, str) else value
+    return without_passwords(value) if isinstance(value, str) else value
 
 
 def _lookup(values: dict[str, Any], name: str) -> Any:

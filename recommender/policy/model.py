@@ -94,6 +94,7 @@ Glob = Annotated[str, AfterValidator(checked_glob)]
 MarketGlob = Annotated[Glob, AfterValidator(checked_market)]
 GpuGlob = Annotated[Glob, AfterValidator(checked_gpu)]
 Usd = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_usd)]
+PositiveUsd = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_usd)]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(_number)]
 Wait = Annotated[
@@ -173,7 +174,9 @@ class Objective(Section):
     """What the recommended option is chosen by."""
 
     pick: Pick | None = Field(None, description="which option of the frontier to take")
-    value_of_time_usd_per_h: Usd | None = Field(None, description="what an hour until the result costs")
+    value_of_time_usd_per_h: PositiveUsd | None = Field(
+        None, description="what an hour until the result costs"
+    )
 
 
 class PolicyFile(Section):

@@ -289,6 +289,14 @@ def test_without_a_refresh_there_is_nothing_to_look_at(tmp_path: Path, command: 
     assert_plain_error(Shell(folder=tmp_path).run("prices", *command), 1, "advisor prices refresh")
 
 
+def test_a_time_longer_than_all_times_is_all_that_is_remembered(clouds: Clouds) -> None:
+    answer = clouds.run("prices", "refresh", ADVISOR_STORE__RETENTION="9999999d")
+    assert answer.code == 0, answer.err
+    since = [clouds.run("prices", "history", "--json", "--since", ago) for ago in ("3650d", "9999999d")]
+    assert since[1].code == 0, since[1].err
+    assert since[1].document == since[0].document
+
+
 def test_a_set_offline_refuses_to_refresh(tmp_path: Path) -> None:
     answer = Shell(folder=tmp_path).run("prices", "refresh", ADVISOR_PRICES__OFFLINE="true")
     assert_plain_error(answer, 2, "prices.offline is set")

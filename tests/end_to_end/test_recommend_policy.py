@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,30 @@ def first_of_month() -> str:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0).isoformat()
+
+
+def test_files_of_the_settings_count_from_their_folder(shell: Shell) -> None:
+    shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
+    shell.write(".advisor.yaml", "policy: {files: [org.yaml]}\n")
+    (shell.folder / "inner").mkdir()
+    inner = Shell(folder=shell.folder / "inner")
+    shown = inner.run("config", "show", "--json")
+    assert shown.document["settings"]["policy.files"]["value"] == [str(shell.folder / "org.yaml")]
+    flags = ("--iterations", "20000", "--gpu", "A100-SXM-80GB", "--offline", "--json")
+    answer = inner.run("recommend", "../small.json.gz", *flags)
+    assert answer.code == 0, answer.err
+    assert {o["provider"] for o in kept(answer) if o["tier"] == "cloud"} == {"gcp"}
+
+
+def test_two_regions_may_have_zones_of_one_name(shell: Shell) -> None:
+    box = {"provider": "mine", "instance_type": "box", "zone": "b", "gpu": "A100-SXM-80GB", "num_gpus": 1}
+    rates = [box | {"region": name, "usd_per_h": 2.0, "as_of": "2026-11-01"} for name in ("berlin", "paris")]
+    shell.write("rates.yaml", json.dumps(rates))
+    shell.write(".advisor.yaml", "prices: {options: {custom: {files: [rates.yaml]}}}\n")
+    shell.write("org.yaml", "version: 1\nname: a\nlayer: organisation\ndeny: {regions: [berlin]}\n")
+    answer = recommend(shell, "--provider", "mine", "--policy", "org.yaml", "--json")
+    assert answer.code == 0, answer.err
+    assert [o["id"] for o in kept(answer) if o["tier"] == "cloud"] == ["mine/box/paris:b/on-demand"]
 
 
 @pytest.mark.parametrize("pick", ["cheapest", "fastest", "safest", "best-value"])

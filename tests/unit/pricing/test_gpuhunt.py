@@ -21,6 +21,7 @@ from gpuhunt._internal.catalog import OFFLINE_PROVIDERS, ONLINE_PROVIDERS
 from advisor.errors import ConfigError
 from advisor.pricing import OfferQuery
 from advisor.pricing.gpuhunt import CATALOG_DIR, NOT_INSTALLED, PROVIDERS, GpuhuntSource, gpuhunt_source
+from advisor.pricing.gpuhunt_items import offers_of
 from advisor.pricing.source import Credentials
 from advisor.types import Market
 from tests.gpuhunt_catalogs import ANY, NOW, gpuhunt_version, item, part_of, parts_of, write
@@ -181,7 +182,7 @@ def test_keys_in_urls_are_not_repeated(published: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(gpuhunt.Catalog, "query", refuse)
     publish(published, "azure", "20261119-7", item(provider="azure"))
     (part,) = GpuhuntSource(["azure"], None).offers(ANY)
-    assert part.failure == "OSError: 401 for url: https://api.example/v1/offers?... (denied)"
+    assert part.failure == "OSError: 401 for url: https://api.example/v1/offers?*** (denied)"
 
 
 # --- The source -------------------------------------------------------------------------------------
@@ -235,6 +236,22 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         gpuhunt_source(options)
+
+
+def test_a_provider_whose_rows_cannot_be_turned_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def turned(items: Any, retrieval: Any) -> Any:
+        if items[0].provider == "oci":
+            raise TypeError("rows of https://me:pw@oci.test?key=1")
+        return offers_of(items, retrieval)
+
+    monkeypatch.setattr("advisor.pricing.gpuhunt.offers_of", turned)
+    write(tmp_path, "oci", item(provider="oci"))
+    write(tmp_path, "lambdalabs", item())
+    failed, kept = parts_of(tmp_path, "oci", "lambdalabs")
+    assert failed.failure == "TypeError: rows of https://***@oci.test?***"
+    assert len(kept.offers) == 1
 
 
 def test_it_is_live_and_holds_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import gpuhunt
 import pytest
@@ -19,6 +20,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+
+RETRIEVAL = Retrieval(at=WRITTEN, source="a test")
 
 # --- Rows -------------------------------------------------------------------------------------------
 
@@ -42,6 +45,28 @@ def test_spot_and_a_place_without_a_name() -> None:
     (offer,), gaps = offers_of([row], Retrieval(at=WRITTEN, source="a test"))
     assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("30 vCPU", "200 GB RAM"))
     assert (offer.retrieved_at, offer.source, gaps) == (WRITTEN, "a test", ())
+
+
+def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
+    (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], RETRIEVAL)
+    assert (offer.num_vcpus, offer.includes, gaps) == (None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "gap"),
+    [
+        ({"price": None}, "no price"),
+        ({"price": "1"}, "no price"),
+        ({"gpu_count": None}, "no name or no number of GPUs"),
+        ({"instance_name": None}, "no name or no number of GPUs"),
+        ({"gpu_memory": "much"}, "cannot be read"),
+    ],
+)
+def test_a_bad_row_is_a_gap_and_the_others_are_offers(changes: dict[str, Any], gap: str) -> None:
+    bad = item(**({"instance_name": "bad", "price": 0.5} | changes))
+    offers, gaps = offers_of([bad, item(provider_data=None)], RETRIEVAL)
+    assert [offer.instance_type for offer in offers] == ["gpu_1x_a10"]
+    assert gaps == (f"{gap} (1 of 2 rows)",)
 
 
 def test_machines_without_a_gpu_are_no_offers(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_source_that_crashes_in_the_middle_loses_nothing(store: Store) -> None
     kept = pulled(store, *sources)
     (failed,) = [one for one in kept if one.failure]
     assert failed.scope == "all"
-    assert failed.failure == "RuntimeError: GET https://acme.test/prices failed"
+    assert failed.failure == "RuntimeError: GET https://***@acme.test/prices?*** failed"
     assert (usd(store), usd(store, "other")) == ([1.0], [5.0])
 
 

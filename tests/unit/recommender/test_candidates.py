@@ -167,6 +167,24 @@ def test_an_own_machine_pays_no_cloud() -> None:
         assert (plan.storage_usd_per_h, plan.egress_usd, plan.download_s, plan.billed_step_s) == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("region", "zone", "place"),
+    [
+        ("us-east-1", None, "us-east-1"),
+        ("us-east-1", "use1-az4", "use1-az4"),
+        ("us-west-2", "usw2-lax1-az1", "usw2-lax1-az1"),
+        ("ap-southeast-2", "apse2-az1", "apse2-az1"),
+        ("us-east-1", "use1-wl1-bos-wlz1", "use1-wl1-bos-wlz1"),
+        ("us-central1", "us-central1-a", "us-central1-a"),
+        ("berlin", "b", "berlin:b"),
+        ("paris", "b", "paris:b"),
+    ],
+)
+def test_the_id_of_an_offer_tells_its_region(region: str, zone: str | None, place: str) -> None:
+    (plan,) = plans_of_offers([make_offer(region=region, zone=zone)], terms=NOTHING)
+    assert plan.id.split("/")[2] == place
+
+
 def test_the_id_of_an_offer_tells_zone_and_market_apart() -> None:
     offers = [
         make_offer(),

@@ -59,6 +59,7 @@ BAD = {
     ),
     "unknown unit": ("prefer:\n  tier: cluster\n  if:\n    wait_p90_under: 6 hours", 7, ["'6 hours'", "12h"]),
     "no unit": ("prefer: {tier: cluster, if: {wait_p90_under: 6}}", 4, ["has no unit", "12h"]),
+    "an hour worth nothing": ("objective: {value_of_time_usd_per_h: 0}", 4, ["greater than 0"]),
     "a wait of nothing": ("prefer: {tier: cluster, if: {wait_p90_under: 0s}}", 4, ["greater than 0"]),
     "unknown tier": ("prefer: {tier: cluser}", 4, ["local, cluster, cloud", "Did you mean 'cluster'?"]),
     "a condition without tier": ("prefer:\n  if: {wait_p90_under: 6h}", 4, ["'prefer.tier' is missing"]),

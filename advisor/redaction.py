@@ -1,0 +1,91 @@
+"""Hiding secrets in texts that others wrote: messages of plug-ins, output of scripts, addresses."""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "***"
+
+# Repetitions are bounded: a script may print one line of many kilobytes.
+# Who logs in, whatever the password holds (but a port is none), and the query: keys have many names there.
+_URL = re.compile(
+    r"""(?P<scheme>\b[a-z][a-z0-9+.-]{0,16}://)
+    (?P<user>[^\s/?\#"'<>]{0,1024}@ | [^\s/?\#"'<>:@]{0,256}:(?!\d+[/?\#])\S{0,1024}@)?
+    (?P<place>[^\s?"'<>]*)(?P<query>\?[^\s"'<>]+)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SHAPES = re.compile(
+    r"""
+    (?P<assigned>\b[\w-]{0,64}(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]{0,64}
+        ["']?\s*[=:]\s*["']?)[^\s"',;]{4,}      # password=..., "api_key": "..."
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS key ids
+    | \b(?:hf|ghp|gho|ghs|glpat|xox[abp]|sk)[_-][A-Za-z0-9_-]{16,}
+    | \bAIza[\w-]{35}
+    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+# A script's `sorted(x, key=len)` is none, but in the message of an error nobody loses by hiding too much.
+_IN_MESSAGE = re.compile(
+    r"""
+    (?P<assigned>(?:\b(?:bearer|authorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token))\s+
+        | \b[\w-]{0,64}(?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth)[\w-]{0,64}
+          ["']?\s*=\s*
+        | \b[\w-]{0,64}(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|authorization)["']?\s*:\s*))
+    (?:"[^"]*" | '[^']*' | \S*[^\s"',;:)}\]])
+    | \?[^\s=]{1,64}=\S+                          # the query of an address without a host
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:)\S*(?=@)|([?&]password=)[^&\s]*")
+
+
+def redact(text: str) -> str:
+    """The text without what looks like a secret: who logs in by URLs, their queries, keys, passwords.
+
+    >>> redact("login with password=hunter22 failed")
+    'login with password=*** failed'
+    """
+    return _SHAPES.sub(_hide, _URL.sub(_hide_in_url, text))
+
+
+def redact_message(text: str) -> str:
+    """As `redact`, for messages of errors, where a short value and any ``key=`` count as secret, too.
+
+    >>> redact_message("GET https://bob:p@ss@acme.test/prices?id=7 with Bearer xyz: key=1 refused")
+    'GET https://***@acme.test/prices?*** with Bearer ***: key=*** refused'
+    """
+    return _IN_MESSAGE.sub(_hide, redact(text))
+
+
+def without_passwords(text: str) -> str:
+    """A setting that may be an address: who logs in stays, the password does not.
+
+    >>> without_passwords("postgresql://me:hunter2@db.example/advisor")
+    'postgresql://me:***@db.example/advisor'
+    """
+    return _PASSWORD_IN_URL.sub(rf"\g<1>\g<2>{HIDDEN}", text)
+
+
+def error_in_words(error: BaseException, *, most: int = 300) -> str:
+    """Kind and message of an unforeseen error in one line of ``most`` characters, without secrets.
+
+    >>> error_in_words(RuntimeError("token=abc refused"))
+    'RuntimeError: token=*** refused'
+    """
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - even its message may be broken
+        message = ""
+    # Cut last: half a secret would not look like one.
+    text = " ".join(redact_message(message).split())[:most]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _hide(match: re.Match[str]) -> str:
+    return (match["assigned"] or "") + HIDDEN
+
+
+def _hide_in_url(match: re.Match[str]) -> str:
+    user, query = f"{HIDDEN}@" if match["user"] else "", f"?{HIDDEN}" if match["query"] else ""
+    return match["scheme"] + user + match["place"] + query
