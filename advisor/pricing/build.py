@@ -95,19 +95,50 @@ def _key(offer: Offer) -> Key:
 
 
 def _replace(folder: Path, offers: Sequence[Offer]) -> None:
-    """Write beside the folder, read back, then swap; an interruption leaves the old or the new one."""
+    """Write beside the folder, read back, then swap."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        fresh, old = Path(temporary) / "new", Path(temporary) / "old"
+        fresh = Path(temporary) / "new"
         (fresh / "prices").mkdir(parents=True)
         shutil.copyfile(catalog_path("instances.csv"), fresh / "instances.csv")
         for provider in sorted({offer.provider for offer in offers}):
             path = fresh / "prices" / f"{provider}.csv"
             path.write_text(_csv([o for o in offers if o.provider == provider]), encoding="utf-8")
             read_offers(path, read_instances(fresh / "instances.csv"))
-        if folder.exists():
-            folder.rename(old)
+        _swap(fresh, folder)
+
+
+def _swap(fresh: Path, folder: Path) -> None:
+    """Put ``fresh`` in the place of ``folder``; whatever interrupts it, the old one is put back.
+
+    A process that is killed between the renames leaves the old one in a folder beside, ``NAME.old.*``.
+    """
+    if not folder.exists():
         fresh.rename(folder)
+        return
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}.old."))
+    old = aside / folder.name
+    try:
+        folder.rename(old)
+        fresh.rename(folder)
+    except BaseException:  # An interrupt, too.
+        if not folder.exists():
+            _put_back(old, folder)
+        raise
+    finally:
+        # Where it could not be put back, the old one is the only one.
+        if folder.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_back(old: Path, folder: Path) -> None:
+    try:
+        old.rename(folder)
+    except OSError as error:
+        raise CatalogError(
+            f"the snapshot {str(folder)!r} could be neither replaced nor put back ({error.strerror}):"
+            f" it is whole in {str(old)!r}, move it to its place."
+        ) from error
 
 
 def _csv(offers: Sequence[Offer]) -> str:
