@@ -24,7 +24,7 @@ Key = tuple[str, str, str, str | None, Market]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a build wrote, and which offers it had to leave out."""
+    """What a build wrote, and which machines it had to leave out, of some with the market."""
 
     folder: Path
     num_offers: int
@@ -34,7 +34,8 @@ class Built:
 def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = False) -> Built:
     """Write ``instances.csv`` and ``prices/PROVIDER.csv``, read them back, and swap them with ``folder``.
 
-    Machines that ``instances.csv`` does not know are left out, since nobody told their host.
+    Machines that ``instances.csv`` does not know are left out, since nobody told their host. So are capacity
+    blocks: the files have no column for the least time and the steps in which they are billed.
 
     Args:
         offers: prices to keep, live ones.
@@ -46,7 +47,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
             there stays.
     """
     instances = read_instances(catalog_path("instances.csv"))
-    known = [offer for offer in offers if (offer.provider, offer.instance_type) in instances]
+    known = [o for o in offers if (o.provider, o.instance_type) in instances and _is_told(o)]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
     before = _before(folder)
@@ -62,8 +63,14 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
         raise CatalogError(
             f"cannot write the snapshot to {str(folder)!r}: {error.strerror}. What was there stays."
         ) from error
-    unknown = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
-    return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(unknown)))
+    left_out = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
+    left_out |= {f"{o.instance_type} {o.market}" for o in offers if not _is_told(o)}
+    return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(left_out)))
+
+
+def _is_told(offer: Offer) -> bool:
+    """Whether a row of the files tells all of the offer that a bill needs."""
+    return offer.market is not Market.CAPACITY_BLOCK
 
 
 def _before(folder: Path) -> tuple[Offer, ...]:

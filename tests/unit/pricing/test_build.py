@@ -15,6 +15,8 @@ from advisor.errors import CatalogError
 from advisor.pricing import OfferQuery
 from advisor.pricing.build import build_snapshot
 from advisor.pricing.snapshot import SnapshotSource
+from advisor.report.prices import print_built
+from advisor.report.rows import Format
 from advisor.types import Market, Offer
 from tests.builders import make_offer
 
@@ -63,6 +65,24 @@ def test_a_machine_nobody_described_is_left_out_and_named(folder: Path) -> None:
     built = build_snapshot([*offers(), make_offer("B400", instance_type="p9.48xlarge")], folder)
     assert built.left_out == ("p9.48xlarge",)
     assert {offer.instance_type for offer in read(folder)} == {"g5.xlarge"}
+
+
+def test_capacity_blocks_are_left_out_and_named(folder: Path) -> None:
+    """The files would lose that a block is billed by the day."""
+    block = replace(
+        offers()[0], market=Market.CAPACITY_BLOCK, minimum_billed_s=86400.0, billed_step_s=86400.0
+    )
+    built = build_snapshot([*offers(), block], folder)
+    assert (built.num_offers, built.left_out) == (11, ("g5.xlarge capacity-block",))
+    assert {offer.market for offer in read(folder)} == {Market.ON_DEMAND, Market.SPOT}
+    with pytest.raises(CatalogError, match="no live prices to build from"):
+        build_snapshot([block], folder.with_name("other"))
+
+
+def test_what_is_left_out_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = replace(offers()[0], market=Market.CAPACITY_BLOCK)
+    print_built(build_snapshot([*offers(), block], folder), Format.TABLE)
+    assert "how it is billed: g5.xlarge capacity-block" in capsys.readouterr().out
 
 
 def test_nothing_to_build_from_is_an_error(folder: Path) -> None:
