@@ -78,9 +78,10 @@ def refresh(
 
     live = [source for source in sources if source.capabilities.is_live]
     done = []
-    with lease(store, LEASE, _holder(), for_s=LEASE_S, now=now()):
+    asked_at = now()
+    with lease(store, LEASE, _holder(), for_s=LEASE_S, now=asked_at):
         for name, part in _parts(live, query):
-            kept = _keep(store, name, part, now())
+            kept = _keep(store, name, part, asked_at)
             done.append(kept)
             if progress is not None:
                 progress(kept)

@@ -17,11 +17,12 @@ from advisor.pricing.source import Capabilities, Credentials
 from advisor.pricing.states import state_of
 from advisor.store import Store, open_store
 from advisor.store.lease import lease
-from advisor.store.prices import Pull, current_offers, price_points, pulls
+from advisor.store.prices import Pull, current_offers, price_points, pulls, save_part
 from advisor.types import Interval, Market, Offer, PricePoint
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
 DAY_S = 86400.0
 
 
@@ -153,6 +154,25 @@ def test_progress_is_told_part_by_part(store: Store) -> None:
     source = FakeSource(part(offer()), part(offer(region="eu"), scope="eu"))
     kept = refresh([source], OfferQuery(), store, now=lambda: NOON, progress=told.append)
     assert tuple(told) == kept
+
+
+def test_an_answer_is_of_when_it_was_asked_for_not_of_when_it_was_kept(store: Store) -> None:
+    clock = iter(NOON + timedelta(hours=hours) for hours in range(9))
+    refresh([FakeSource(part(offer(1.0)))], OfferQuery(), store, now=lambda: next(clock))
+    assert [pull.succeeded_at for pull in pulls(store)] == [NOON]
+
+
+def test_a_refresh_that_was_overtaken_changes_nothing(store: Store) -> None:
+    """Its lease ran out, and another one asked and kept what it heard."""
+
+    class Slow(FakeSource):
+        def offers(self, query: OfferQuery) -> Iterator[Part]:
+            fresh = part(offer(2.0, retrieved_at=LATER))
+            save_part(store, self.name, fresh.scope, fresh.offers, (), (), LATER)
+            yield from super().offers(query)
+
+    pulled(store, Slow(part(offer(1.0))))
+    assert usd(store) == [2.0]
 
 
 def test_spot_offers_get_quantiles_of_what_is_remembered(store: Store) -> None:
