@@ -79,11 +79,13 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
     from fnmatch import fnmatchcase
 
     from advisor.cli.offers import wanted_counts
+    from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.store.prices import price_points
 
     cloud = config.settings.cloud
     names = tuple(wanted_counts(gpus))
+    start = now() - timedelta(seconds=since_s)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return ()
@@ -93,8 +95,9 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
             gpus=names,
             providers=() if "*" in cloud.providers else cloud.providers,
             markets=cloud.markets,
-            since=now() - timedelta(seconds=since_s),
+            since=start,
         )
+    found = seen_from(found, start)
     if "*" in cloud.regions:
         return found
     globs = [glob.lower() for glob in cloud.regions]

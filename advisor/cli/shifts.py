@@ -46,15 +46,16 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
 
 
 def _points(config: Config, instance_types: list[str]) -> tuple[PricePoint, ...]:
+    from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.types import Market
 
+    start = now() - HISTORY
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return ()
     with store:
         from advisor.store.prices import price_points
 
-        return price_points(
-            store, instance_types=instance_types, markets=(Market.SPOT,), since=now() - HISTORY
-        )
+        points = price_points(store, instance_types=instance_types, markets=(Market.SPOT,), since=start)
+    return seen_from(points, start)

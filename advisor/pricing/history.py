@@ -56,6 +56,18 @@ def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
     )  # fmt: skip
 
 
+def seen_from(points: Iterable[PricePoint], moment: datetime) -> tuple[PricePoint, ...]:
+    """Points as a window sees them that begins then: what was in force at its beginning counts from there.
+
+    Args:
+        points: of each series at most one that began before.
+        moment: the beginning, with a time zone.
+    """
+    return tuple(
+        replace(point, observed_at=moment) if point.observed_at < moment else point for point in points
+    )
+
+
 def with_quantiles(
     offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
 ) -> tuple[Offer, ...]:

@@ -180,6 +180,18 @@ def test_any_history_comes_back_once_and_in_order(points: list[PricePoint]) -> N
 
 
 @laws
+@given(st.lists(near_points, max_size=20), few_times)
+def test_a_window_tells_every_price_in_it_that_the_whole_history_tells(
+    points: list[PricePoint], since: datetime
+) -> None:
+    with new_store() as store:
+        save_part(store, "a", "a", (), points, (), NOON)
+        whole, found = price_points(store), price_points(store, since=since)
+    before = {series_of(point): point for point in whole if point.observed_at <= since}  # the last one wins
+    assert found == tuple(p for p in whole if p.observed_at > since or before[series_of(p)] is p)
+
+
+@laws
 @given(saves)
 def test_saving_twice_is_saving_once(done: list[Save]) -> None:
     with new_store() as store:

@@ -193,6 +193,16 @@ def test_spot_offers_get_quantiles_of_what_is_remembered(store: Store) -> None:
     assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
 
 
+def test_a_spot_price_at_rest_for_longer_than_the_window_has_quantiles_of_all_of_it(store: Store) -> None:
+    """0.2 since 200 days, 0.4 for the last 18 of ninety."""
+    for days, price in ((200, 0.2), (18, 0.4)):
+        at = NOON - timedelta(days=days)
+        pulled(store, FakeSource(part(spot(price, retrieved_at=at))), at=at)
+    pulled(store, FakeSource(part(spot(0.4))))
+    (held,) = current_offers(store, "fake")
+    assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
+
+
 def test_quantiles_that_the_source_gives_are_kept(store: Store) -> None:
     given = Interval(p10=0.1, p50=0.2, p90=0.9)
     pulled(store, FakeSource(part(spot(spot_usd_per_h=given))))
