@@ -18,8 +18,10 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     """The recommendation with a reason where past days say so, for spot plans of the frontier and its ties.
 
     Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
         StoreError: the database of the settings cannot be read.
     """
+    from advisor.pricing.history import series_of
     from advisor.types import Market
     from recommender.shifting import with_shifts
 
@@ -33,19 +35,27 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     }
     if not offers:
         return recommendation
-    points = _points(config, sorted({offer.instance_type for offer in offers.values()}))
-    by_place: dict[tuple[str, str, str, str | None], list[PricePoint]] = {}
-    for point in points:
-        key = (point.provider, point.instance_type, point.region, point.zone)
-        by_place.setdefault(key, []).append(point)
+    sources = _names_of_sources(config)
+    points = _points(config, sources, sorted({offer.instance_type for offer in offers.values()}))
+    by_place: dict[tuple[str, str, str, str | None], tuple[PricePoint, ...]] = {}
+    for one in sorted(series_of(points), key=lambda one: sources.index(one.source)):
+        # Prices of two sources are no history: the first that knows the place has the word.
+        by_place.setdefault((one.provider, one.instance_type, one.region, one.zone), one.points)
     history = {
-        plan_id: by_place.get((offer.provider, offer.instance_type, offer.region, offer.zone), [])
+        plan_id: by_place.get((offer.provider, offer.instance_type, offer.region, offer.zone), ())
         for plan_id, offer in offers.items()
     }
     return with_shifts(recommendation, history, now())
 
 
-def _points(config: Config, instance_types: list[str]) -> tuple[PricePoint, ...]:
+def _names_of_sources(config: Config) -> tuple[str, ...]:
+    """In order of trust."""
+    from advisor.pricing.sources import sources_of
+
+    return tuple(source.name for source in sources_of(config.settings.prices).sources)
+
+
+def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:
     from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.types import Market
@@ -57,5 +67,7 @@ def _points(config: Config, instance_types: list[str]) -> tuple[PricePoint, ...]
     with store:
         from advisor.store.prices import price_points
 
-        points = price_points(store, instance_types=instance_types, markets=(Market.SPOT,), since=start)
+        points = price_points(
+            store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start
+        )
     return seen_from(points, start)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from advisor.pricing import OfferQuery, Part, PriceSource
 from advisor.pricing.history import with_quantiles
 from advisor.pricing.source import Credentials
-from advisor.types import Market, Offer, PricePoint
+from advisor.types import Market, Offer
 from advisor.units import DAY_S, HOUR_S
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     if part.failure is not None:
         save_failure(store, source, part.scope, part.failure, at)
     else:
-        offers = _with_quantiles(store, part.offers, part.history, at)
+        offers = _with_quantiles(store, source, part, at)
         save_part(store, source, part.scope, offers, part.history, part.gaps, at)
     return Kept(
         source=source,
@@ -160,24 +160,23 @@ def _is_price(usd_per_h: float) -> bool:
     return 0 < usd_per_h < math.inf
 
 
-def _with_quantiles(
-    store: Store, offers: tuple[Offer, ...], history: Sequence[PricePoint], at: datetime
-) -> tuple[Offer, ...]:
-    """Spot offers whose source gives no quantiles get them from what is remembered."""
-    bare = [o for o in offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
+def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tuple[Offer, ...]:
+    """Spot offers whose source gives no quantiles get them from what is remembered of that source."""
+    bare = [o for o in part.offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
     if not bare:
-        return offers
+        return part.offers
     from advisor.store.prices import price_points
 
     start = at - timedelta(seconds=RECENT_S)
     points = price_points(
         store,
+        sources=(source,),
         providers=tuple({offer.provider for offer in bare}),
         regions=tuple({offer.region for offer in bare}),
         markets=(Market.SPOT,),
         since=start,
     )
-    return with_quantiles(offers, (*points, *history), start=start, end=at)
+    return with_quantiles(part.offers, (*points, *part.history), start=start, end=at)
 
 
 def _holder() -> str:

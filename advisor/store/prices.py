@@ -61,8 +61,8 @@ def save_part(
 
     On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
 
-    Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked. Nothing
-    is done where the scope holds the answer to a later question.
+    Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
+    Nothing is done where the scope holds the answer to a later question.
 
     Raises:
         StoreError: a price is not above 0 or a time has no zone; or the database cannot be written.

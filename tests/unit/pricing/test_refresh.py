@@ -203,6 +203,15 @@ def test_a_spot_price_at_rest_for_longer_than_the_window_has_quantiles_of_all_of
     assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
 
 
+def test_quantiles_are_of_the_prices_of_the_source_itself(store: Store) -> None:
+    before = NOON - timedelta(days=80)
+    for name, price in (("fake", 0.3), ("other", 9.0)):
+        pulled(store, FakeSource(part(spot(price, retrieved_at=before)), name=name), at=before)
+    pulled(store, FakeSource(part(spot(0.3))))
+    (held,) = current_offers(store, "fake")
+    assert held.spot_usd_per_h == Interval(p10=0.3, p50=0.3, p90=0.3)
+
+
 def test_quantiles_that_the_source_gives_are_kept(store: Store) -> None:
     given = Interval(p10=0.1, p50=0.2, p90=0.9)
     pulled(store, FakeSource(part(spot(spot_usd_per_h=given))))

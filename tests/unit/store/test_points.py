@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def test_history_comes_back_in_order_of_time(store: Store) -> None:
     save(store, history=tuple(points))
     found = price_points(store)
     assert [p.observed_at for p in found] == sorted(p.observed_at for p in points)
-    assert set(found) == set(points)
+    assert set(found) == {replace(point, source="aws") for point in points}
 
 
 def test_points_are_not_doubled(store: Store) -> None:
@@ -115,6 +116,7 @@ def test_two_sources_do_not_disturb_each_other(store: Store) -> None:
         save(store, spot(hours + 0.5, 2.0), source="gpuhunt")
     assert curve(store, sources=("aws",)) == [(0, 1.0)]
     assert curve(store, sources=("gpuhunt",)) == [(0.5, 2.0)]
+    assert {point.source: point.usd_per_h for point in price_points(store)} == {"aws": 1.0, "gpuhunt": 2.0}
 
 
 def test_history_by_gpu_takes_it_from_the_offers(store: Store) -> None:
