@@ -19,18 +19,21 @@ FLAGS = ("--provider", "aws", "--market", "spot")
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     """``aws`` tells 2.0 since 200 days; ``gpuhunt`` tells 1.0 since 50 and 1.1 since 10."""
-    now = datetime.now(UTC)
-    store = open_store(f"sqlite:///{tmp_path / 'prices.db'}")
+    for source, days, usd_per_h in (("aws", 200, 2.0), ("gpuhunt", 50, 1.0), ("gpuhunt", 10, 1.1)):
+        remember(tmp_path, source, days, usd_per_h)
+    return Shell(folder=tmp_path)
+
+
+def remember(folder: Path, source: str, days: float, usd_per_h: float) -> None:
+    """A source is asked so many days ago."""
+    at = datetime.now(UTC) - timedelta(days=days)
+    offer = make_offer(
+        "L4", usd_per_h, instance_type="g6.xlarge", market=Market.SPOT, zone="use1-az1", retrieved_at=at
+    )
+    store = open_store(f"sqlite:///{folder / 'prices.db'}")
     assert store is not None
     with store:
-        for source, days, usd_per_h in (("aws", 200, 2.0), ("gpuhunt", 50, 1.0), ("gpuhunt", 10, 1.1)):
-            at = now - timedelta(days=days)
-            offer = make_offer(
-                "L4", usd_per_h, instance_type="g6.xlarge", market=Market.SPOT, zone="use1-az1",
-                retrieved_at=at,
-            )  # fmt: skip
-            save_part(store, source, "all", [offer], (), (), at)
-    return Shell(folder=tmp_path)
+        save_part(store, source, "all", [offer], (), (), at)
 
 
 def environ(shell: Shell) -> dict[str, str]:
@@ -60,6 +63,10 @@ def test_a_table_and_a_plot_name_the_source(shell: Shell) -> None:
 
 
 def test_sources_that_differ_are_no_jump(shell: Shell) -> None:
+    remember(shell.folder, "aws", 1, 2.1)
     answer = shell.run("prices", "check", "--provider", "aws", "--json", **environ(shell))
     assert answer.code in (0, 1), answer.err
     assert "jump" not in {one["doubt"] for one in answer.document["findings"]}
+    remember(shell.folder, "aws", 0, 4.2)
+    answer = shell.run("prices", "check", "--provider", "aws", "--json", **environ(shell))
+    assert [one["doubt"] for one in answer.document["findings"]].count("jump") == 1
