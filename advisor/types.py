@@ -372,6 +372,7 @@ class PricePoint:
     Attributes:
         zone: as in ``Offer``; None for the whole region.
         observed_at: when the price began, or was first seen, with a time zone.
+        source: the name of the price source that told it, as the store knows it; "" before it is kept.
     """
 
     provider: str
@@ -381,6 +382,7 @@ class PricePoint:
     market: Market
     usd_per_h: float
     observed_at: datetime
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.cli.live import current_answers, moment_ago, now
+from advisor.cli.live import current_answers, now
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
@@ -78,11 +78,13 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
     from fnmatch import fnmatchcase
 
     from advisor.cli.offers import wanted_counts
+    from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.store.prices import price_points
 
     cloud = config.settings.cloud
     names = tuple(wanted_counts(gpus))
+    start = moment_ago(since_s)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return ()
@@ -92,8 +94,9 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
             gpus=names,
             providers=() if "*" in cloud.providers else cloud.providers,
             markets=cloud.markets,
-            since=moment_ago(since_s),
+            since=start,
         )
+    found = seen_from(found, start)
     if "*" in cloud.regions:
         return found
     globs = [glob.lower() for glob in cloud.regions]

@@ -66,7 +66,7 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
     from advisor.pricing.refresh import due_sources
 
     live = [source for source in sources if source.capabilities.is_live]
-    if not live:
+    if not live or not (_has_database(config) or _would_let_us_in(live)):
         return
     try:
         with opened(config) as store:
@@ -78,6 +78,20 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
         warn([f"live prices were not pulled: {error}"])
         return
     warn(failures_in_words(kept))
+
+
+def _has_database(config: Config) -> bool:
+    """Whether opening it makes no new file; what cannot be opened is somebody else's to tell."""
+    from advisor.store import default_path
+
+    url = config.settings.store.url
+    return url is not None or default_path().exists()
+
+
+def _would_let_us_in(sources: Sequence[PriceSource]) -> bool:
+    from advisor.pricing.source import Credentials, credentials_of
+
+    return any(credentials_of(source)[0] is not Credentials.MISSING for source in sources)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     Without a database that can be read it stays as it is: reading prices warned of that.
     """
     from advisor.errors import StoreError
+    from advisor.pricing.history import series_of
     from advisor.types import Market
     from recommender.shifting import with_shifts
 
@@ -34,30 +35,41 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     if not offers:
         return recommendation
     try:
-        points = _points(config, sorted({offer.instance_type for offer in offers.values()}))
+        sources = _names_of_sources(config)
+        points = _points(config, sources, sorted({offer.instance_type for offer in offers.values()}))
     except StoreError:
         return recommendation
-    by_place: dict[tuple[str, str, str, str | None], list[PricePoint]] = {}
-    for point in points:
-        key = (point.provider, point.instance_type, point.region, point.zone)
-        by_place.setdefault(key, []).append(point)
+    by_place: dict[tuple[str, str, str, str | None], tuple[PricePoint, ...]] = {}
+    for one in sorted(series_of(points), key=lambda one: sources.index(one.source)):
+        # Prices of two sources are no history: the first that knows the place has the word.
+        by_place.setdefault((one.provider, one.instance_type, one.region, one.zone), one.points)
     history = {
-        plan_id: by_place.get((offer.provider, offer.instance_type, offer.region, offer.zone), [])
+        plan_id: by_place.get((offer.provider, offer.instance_type, offer.region, offer.zone), ())
         for plan_id, offer in offers.items()
     }
     return with_shifts(recommendation, history, now())
 
 
-def _points(config: Config, instance_types: list[str]) -> tuple[PricePoint, ...]:
+def _names_of_sources(config: Config) -> tuple[str, ...]:
+    """In order of trust."""
+    from advisor.pricing.sources import sources_of
+
+    return tuple(source.name for source in sources_of(config.settings.prices).sources)
+
+
+def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:
+    from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.types import Market
 
+    start = now() - HISTORY
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return ()
     with store:
         from advisor.store.prices import price_points
 
-        return price_points(
-            store, instance_types=instance_types, markets=(Market.SPOT,), since=now() - HISTORY
+        points = price_points(
+            store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start
         )
+    return seen_from(points, start)

@@ -24,7 +24,7 @@ Key = tuple[str, str, str, str | None, Market]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a build wrote, and which offers it had to leave out."""
+    """What a build wrote, and which machines it had to leave out, of some with the market."""
 
     folder: Path
     num_offers: int
@@ -34,7 +34,8 @@ class Built:
 def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = False) -> Built:
     """Write ``instances.csv`` and ``prices/PROVIDER.csv``, read them back, and swap them with ``folder``.
 
-    Machines that ``instances.csv`` does not know are left out, since nobody told their host.
+    Machines that ``instances.csv`` does not know are left out, since nobody told their host. So are capacity
+    blocks: the files have no column for the least time and the steps in which they are billed.
 
     Args:
         offers: prices to keep, live ones.
@@ -46,7 +47,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
             there stays.
     """
     instances = read_instances(catalog_path("instances.csv"))
-    known = [offer for offer in offers if (offer.provider, offer.instance_type) in instances]
+    known = [o for o in offers if (o.provider, o.instance_type) in instances and _is_told(o)]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
     before = _before(folder)
@@ -62,8 +63,14 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
         raise CatalogError(
             f"cannot write the snapshot to {str(folder)!r}: {error.strerror}. What was there stays."
         ) from error
-    unknown = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
-    return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(unknown)))
+    left_out = {o.instance_type for o in offers if (o.provider, o.instance_type) not in instances}
+    left_out |= {f"{o.instance_type} {o.market}" for o in offers if not _is_told(o)}
+    return Built(folder=folder, num_offers=len(known), left_out=tuple(sorted(left_out)))
+
+
+def _is_told(offer: Offer) -> bool:
+    """Whether a row of the files tells all of the offer that a bill needs."""
+    return offer.market is not Market.CAPACITY_BLOCK
 
 
 def _before(folder: Path) -> tuple[Offer, ...]:
@@ -95,19 +102,50 @@ def _key(offer: Offer) -> Key:
 
 
 def _replace(folder: Path, offers: Sequence[Offer]) -> None:
-    """Write beside the folder, read back, then swap; an interruption leaves the old or the new one."""
+    """Write beside the folder, read back, then swap."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        fresh, old = Path(temporary) / "new", Path(temporary) / "old"
+        fresh = Path(temporary) / "new"
         (fresh / "prices").mkdir(parents=True)
         shutil.copyfile(catalog_path("instances.csv"), fresh / "instances.csv")
         for provider in sorted({offer.provider for offer in offers}):
             path = fresh / "prices" / f"{provider}.csv"
             path.write_text(_csv([o for o in offers if o.provider == provider]), encoding="utf-8")
             read_offers(path, read_instances(fresh / "instances.csv"))
-        if folder.exists():
-            folder.rename(old)
+        _swap(fresh, folder)
+
+
+def _swap(fresh: Path, folder: Path) -> None:
+    """Put ``fresh`` in the place of ``folder``; whatever interrupts it, the old one is put back.
+
+    A process that is killed between the renames leaves the old one in a folder beside, ``NAME.old.*``.
+    """
+    if not folder.exists():
         fresh.rename(folder)
+        return
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{folder.name}.old."))
+    old = aside / folder.name
+    try:
+        folder.rename(old)
+        fresh.rename(folder)
+    except BaseException:  # An interrupt, too.
+        if not folder.exists():
+            _put_back(old, folder)
+        raise
+    finally:
+        # Where it could not be put back, the old one is the only one.
+        if folder.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_back(old: Path, folder: Path) -> None:
+    try:
+        old.rename(folder)
+    except OSError as error:
+        raise CatalogError(
+            f"the snapshot {str(folder)!r} could be neither replaced nor put back ({error.strerror}):"
+            f" it is whole in {str(old)!r}, move it to its place."
+        ) from error
 
 
 def _csv(offers: Sequence[Offer]) -> str:

@@ -13,7 +13,7 @@ JUMP = 0.3
 ROUNDING = 1e-4
 """Spot prices are rounded to four decimals: that much above on-demand is still equal to it."""
 
-Series = tuple[str, str, str, str | None, Market]
+Series = tuple[str, str, str, str, str | None, Market]
 
 
 class Doubt(StrEnum):
@@ -61,7 +61,7 @@ def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterato
 def _jumps(points: Sequence[PricePoint]) -> Iterator[Finding]:
     series: dict[Series, list[PricePoint]] = {}
     for point in points:
-        key = (point.provider, point.instance_type, point.region, point.zone, point.market)
+        key = (point.source, point.provider, point.instance_type, point.region, point.zone, point.market)
         series.setdefault(key, []).append(point)
     for last_two in (found[-2:] for found in series.values() if len(found) > 1):
         old, new = last_two

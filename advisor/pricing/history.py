@@ -9,13 +9,14 @@ from datetime import datetime
 from advisor.pricing.spot_quantiles import spot_quantiles
 from advisor.types import Market, Offer, PricePoint
 
-SeriesKey = tuple[str, str, str, str | None, Market]
+MachineKey = tuple[str, str, str, str | None, Market]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The prices of one machine in one place and market, in order of time; each holds until the next."""
+    """What a source tells of a machine in a place and market: prices in time, each holds until the next."""
 
+    source: str
     provider: str
     instance_type: str
     region: str
@@ -45,22 +46,37 @@ class Series:
 
 
 def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
-    """Series by provider, machine and place, points in order of time."""
-    found: dict[SeriesKey, list[PricePoint]] = {}
+    """Series by provider, machine and place, those of different sources apart, points in order of time."""
+    found: dict[tuple[MachineKey, str], list[PricePoint]] = {}
     for point in sorted(points, key=lambda point: point.observed_at):
-        found.setdefault(_key(point), []).append(point)
+        found.setdefault((_key(point), point.source), []).append(point)
     return tuple(
-        Series(provider=key[0], instance_type=key[1], region=key[2], zone=key[3], market=key[4],
-               points=tuple(found[key]))
-        for key in sorted(found, key=lambda key: (*key[:3], key[3] or "", key[4]))
+        Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
+               market=key[4], points=tuple(found[key, source]))
+        for key, source in sorted(found, key=lambda one: (*one[0][:3], one[0][3] or "", *one[0][4:], one[1]))
     )  # fmt: skip
+
+
+def seen_from(points: Iterable[PricePoint], moment: datetime) -> tuple[PricePoint, ...]:
+    """Points as a window sees them that begins then: what was in force at its beginning counts from there.
+
+    Args:
+        points: of each series at most one that began before.
+        moment: the beginning, with a time zone.
+    """
+    return tuple(
+        replace(point, observed_at=moment) if point.observed_at < moment else point for point in points
+    )
 
 
 def with_quantiles(
     offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
 ) -> tuple[Offer, ...]:
-    """Spot offers without quantiles of recent prices get those of the window, where there is a history."""
-    by_key: dict[SeriesKey, list[PricePoint]] = {}
+    """Spot offers without quantiles of recent prices get those of the window, where there is a history.
+
+    Offers and points are of one source.
+    """
+    by_key: dict[MachineKey, list[PricePoint]] = {}
     for point in points:
         by_key.setdefault(_key(point), []).append(point)
 
@@ -73,5 +89,5 @@ def with_quantiles(
     return tuple(map(filled, offers))
 
 
-def _key(thing: PricePoint | Offer) -> SeriesKey:
+def _key(thing: PricePoint | Offer) -> MachineKey:
     return thing.provider, thing.instance_type, thing.region, thing.zone, thing.market

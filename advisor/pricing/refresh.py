@@ -16,7 +16,7 @@ from advisor.pricing.history import with_quantiles
 from advisor.pricing.parts import checked
 from advisor.pricing.source import Credentials, credentials_of
 from advisor.redaction import error_in_words
-from advisor.types import Market, Offer, PricePoint
+from advisor.types import Market, Offer
 from advisor.units import DAY_S, HOUR_S
 
 if TYPE_CHECKING:
@@ -83,14 +83,15 @@ def refresh(
 
     live = [source for source in sources if source.capabilities.is_live]
     done: list[Kept] = []
-    with lease(store, LEASE, _holder(), for_s=LEASE_S, now=now()):
+    asked_at = now()
+    with lease(store, LEASE, _holder(), for_s=LEASE_S, now=asked_at):
         for name, part in parts_of(live, query, within_s=within_s):
-            kept = _keep(store, name, part, now())
+            kept = _keep(store, name, part, asked_at)
             done.append(kept)
             if progress is not None:
                 progress(kept)
         for source in live:
-            _note_asked(store, source.name, query, done, now())
+            _note_asked(store, source.name, query, done, asked_at)
     return tuple(done)
 
 
@@ -170,7 +171,7 @@ def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     part = checked(part)
     if part.failure is None:
         try:
-            offers = _with_quantiles(store, part.offers, part.history, at)
+            offers = _with_quantiles(store, source, part, at)
             save_part(store, source, part.scope, offers, part.history, part.gaps, at)
         except Exception as error:  # noqa: BLE001 - what one plug-in says must not stop the others
             part = Part(scope=part.scope, failure=f"cannot be kept: {error_in_words(error)}")
@@ -187,24 +188,23 @@ def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     )
 
 
-def _with_quantiles(
-    store: Store, offers: tuple[Offer, ...], history: Sequence[PricePoint], at: datetime
-) -> tuple[Offer, ...]:
-    """Spot offers whose source gives no quantiles get them from what is remembered."""
-    bare = [o for o in offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
+def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tuple[Offer, ...]:
+    """Spot offers whose source gives no quantiles get them from what is remembered of that source."""
+    bare = [o for o in part.offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
     if not bare:
-        return offers
+        return part.offers
     from advisor.store.prices import price_points
 
     start = at - timedelta(seconds=RECENT_S)
     points = price_points(
         store,
+        sources=(source,),
         providers=tuple({offer.provider for offer in bare}),
         regions=tuple({offer.region for offer in bare}),
         markets=(Market.SPOT,),
         since=start,
     )
-    return with_quantiles(offers, (*points, *history), start=start, end=at)
+    return with_quantiles(part.offers, (*points, *part.history), start=start, end=at)
 
 
 def _holder() -> str:

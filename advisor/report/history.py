@@ -9,14 +9,17 @@ from advisor.pricing.history import Series
 from advisor.report.plot import draw, steps
 from advisor.report.rows import Format, print_rows, to_json
 
-COLUMNS = ("Machine", "Place", "Market", "Since", "Changes", "First", "Last", "Lowest", "Median", "Highest")
-RIGHT = frozenset(COLUMNS[4:])
+COLUMNS = (
+    "Machine", "Place", "Market", "Source",
+    "Since", "Changes", "First", "Last", "Lowest", "Median", "Highest",
+)  # fmt: skip
+RIGHT = frozenset(COLUMNS[5:])
 MOST_CURVES = 8
 _COLUMNS = 200
 
 
 def print_history(series: Sequence[Series], until: datetime, output: Format) -> None:
-    """One row a machine and place, prices in USD/h; JSON holds every point."""
+    """One row a machine, place and source, prices in USD/h; JSON holds every point."""
     if output is Format.JSON:
         print(to_json({"series": [_json(one, until) for one in series], "warnings": []}))
         return
@@ -27,7 +30,7 @@ def plot_history(series: Sequence[Series], until: datetime) -> None:
     """The curves of the machines that are cheapest now, the cheapest first."""
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
     curves = {
-        f"{_machine(one)} {_place(one)} {one.market}, now {one.points[-1].usd_per_h:.4f} USD/h": steps(
+        _name(one): steps(
             [(point.observed_at.timestamp(), point.usd_per_h) for point in one.points],
             until.timestamp(),
             _COLUMNS,
@@ -42,6 +45,11 @@ def plot_history(series: Sequence[Series], until: datetime) -> None:
 
 def _day(timestamp: float) -> str:
     return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d}"
+
+
+def _name(one: Series) -> str:
+    usd_per_h = f"{one.points[-1].usd_per_h:.4f} USD/h"
+    return f"{_machine(one)} {_place(one)} {one.market}, now {usd_per_h} ({one.source})"
 
 
 def _machine(one: Series) -> str:
@@ -64,6 +72,7 @@ def _row(one: Series, until: datetime) -> list[str]:
         _machine(one),
         _place(one),
         one.market,
+        one.source,
         f"{one.points[0].observed_at:%Y-%m-%d}",
         str(len(one.points) - 1),
         *(f"{price:.4f}" for price in prices),
@@ -77,6 +86,7 @@ def _json(one: Series, until: datetime) -> dict[str, object]:
         "region": one.region,
         "zone": one.zone,
         "market": one.market,
+        "source": one.source,
         "lowest_usd_per_h": one.lowest_usd_per_h,
         "median_usd_per_h": one.median_usd_per_h(until),
         "highest_usd_per_h": one.highest_usd_per_h,

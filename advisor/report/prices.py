@@ -113,7 +113,10 @@ def print_built(built: Built, output: Format) -> None:
         return
     print(f"{built.num_offers:,} prices in {built.folder}")
     if built.left_out:
-        print(f"left out, since the catalog does not know these machines: {', '.join(built.left_out)}")
+        print(
+            "left out, since the catalog does not know the machine or the files cannot tell how it is billed:"
+            f" {', '.join(built.left_out)}"
+        )
     print(
         f"to use it: prices: {{options: {{snapshot: {{folder: {built.folder.resolve()}}}}}}} in the settings"
     )

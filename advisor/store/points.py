@@ -53,13 +53,14 @@ def price_points(
 ) -> tuple[PricePoint, ...]:
     """The history in order of time; an empty tuple or None sets no limit.
 
-    Two sources may tell different prices of one machine: ``sources`` keeps them apart. A GPU is known by the
-    offers that came with the prices. ``since`` is the first moment that counts.
+    Two sources may tell different prices of one machine: each point names its own. A GPU is known by the
+    offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
+    series has its last point, whose price was in force then.
 
     Raises:
         StoreError: the database cannot be read.
     """
-    columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at]
+    columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
     wanted = select(*columns).join(schema.price_series)
     limits: tuple[tuple[str, Sequence[str]], ...] = (
         ("source", sources), ("gpu", gpus), ("provider", providers), ("instance_type", instance_types),
@@ -69,10 +70,20 @@ def price_points(
         if values:
             wanted = wanted.where(_SERIES[name].in_(values))
     if since is not None:
-        wanted = wanted.where(_POINTS.observed_at >= since)
-    ordered = wanted.order_by(_POINTS.observed_at, *columns, _SERIES.source)
+        wanted = wanted.where(_POINTS.observed_at >= func.coalesce(_in_force_since(since), since))
+    ordered = wanted.order_by(_POINTS.observed_at, *columns)
     with reading(store) as connection:
         return tuple(map(_point, connection.execute(ordered).all()))
+
+
+def _in_force_since(moment: datetime) -> Any:
+    """When the price began that a series had at a moment, as a scalar of ``price_series``; NULL for none.
+
+    It hangs on the series, not on the point: the database finds it once a series, by the primary key.
+    """
+    other = schema.price_points.alias().c
+    begun = select(func.max(other.observed_at)).where(other.series_id == _SERIES.id)
+    return begun.where(other.observed_at <= moment).correlate(schema.price_series).scalar_subquery()
 
 
 def forget_points(store: Store, before: datetime) -> int:
@@ -196,7 +207,7 @@ def _key(point: PricePoint) -> Key:
 
 
 def _point(row: Sequence[Any]) -> PricePoint:
-    provider, instance_type, region, zone, market, usd_per_h, observed_at = row
+    provider, instance_type, region, zone, market, usd_per_h, observed_at, source = row
     return PricePoint(
         provider=provider,
         instance_type=instance_type,
@@ -205,4 +216,5 @@ def _point(row: Sequence[Any]) -> PricePoint:
         market=market,
         usd_per_h=usd_per_h,
         observed_at=observed_at,
+        source=source,
     )

@@ -62,6 +62,7 @@ def save_part(
     On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
 
     Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
+    Nothing is done where the scope holds the answer to a later question.
 
     Raises:
         StoreError: a price is not above 0 or a time has no zone; or the database cannot be written.
@@ -70,6 +71,8 @@ def save_part(
         _check(offer)
     noted = {"num_offers": len(offers), "succeeded_at": at, "failed_at": None, "failure": None}
     with writing(store) as connection:
+        if _is_overtaken(connection, source, scope, at):
+            return
         _note(connection, source, scope, noted | {"gaps": tuple(gaps)})
         held = (_OFFERS.pull_source == source) & (_OFFERS.pull_scope == scope)
         connection.execute(delete(schema.offers).where(held))
@@ -83,13 +86,15 @@ def save_part(
 def save_failure(store: Store, source: str, scope: str, failure: str, at: datetime) -> None:
     """Note that a scope could not be pulled; its offers stay, with the age they have.
 
-    ``failure`` tells why, in words and without secrets; ``at`` is when the source was asked.
+    ``failure`` tells why, in words and without secrets; ``at`` is when the source was asked. It is not noted
+    where a later question was answered.
 
     Raises:
         StoreError: the time has no zone, or the database cannot be written.
     """
     with writing(store) as connection:
-        _note(connection, source, scope, {"failed_at": at, "failure": failure})
+        if not _is_overtaken(connection, source, scope, at):
+            _note(connection, source, scope, {"failed_at": at, "failure": failure})
 
 
 def current_offers(
@@ -136,6 +141,13 @@ def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
         wanted = wanted.where(_PULLS.source == source)
     with reading(store) as connection:
         return tuple(Pull(**row) for row in connection.execute(wanted).mappings())
+
+
+def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime) -> bool:
+    """Whether a question asked after ``at`` was answered already; true until the writer commits."""
+    own = (_PULLS.source == source) & (_PULLS.scope == scope)
+    later = select(_PULLS.scope).where(own, _PULLS.succeeded_at > at)
+    return connection.scalar(later) is not None
 
 
 def _note(connection: Connection, source: str, scope: str, values: dict[str, Any]) -> None:

@@ -118,14 +118,30 @@ def test_a_later_start_is_told_from_the_history_of_prices(shell: Shell, tmp_path
     assert not any("was cheaper over the last" in reason for o in others for reason in o["reasons"])
 
 
-def remember(url: str, option: dict[str, object]) -> None:
-    """30 days in which six hours, half a day from now, cost a fifth: whatever hour it is."""
+def test_the_history_of_a_less_trusted_source_does_not_spoil_that_of_the_first(
+    shell: Shell, tmp_path: Path
+) -> None:
+    flags = ("--gpu", "T4:1", "--provider", "aws", "--market", "spot", "--json")
+    spot = [o for o in recommend(shell, *flags).document["options"] if o["on_frontier"] and o["market"]]
+    url = f"sqlite:///{tmp_path / 'prices.db'}"
+    told = []
+    for source, lag_h in (("aws", 0), ("gcp", 12), ("no source of the settings", 6)):
+        remember(url, spot[0], source=source, lag_h=lag_h)
+        document = recommend(shell, *flags, "--offline", ADVISOR_STORE__URL=url).document
+        (option,) = (o for o in document["options"] if o["id"] == spot[0]["id"])
+        told.append([reason.split(" (")[0] for reason in option["reasons"] if "h later" in reason])
+    assert told[0]
+    assert told == [told[0]] * 3
+
+
+def remember(url: str, option: dict[str, object], source: str = "aws", lag_h: int = 0) -> None:
+    """30 days in which six hours, half a day and ``lag_h`` from now, cost a fifth, whatever hour it is."""
     now = datetime.now(UTC)
     points = [
         PricePoint(
             provider="aws", instance_type=str(option["instance_type"]), region=str(option["region"]),
             zone=None if option["zone"] is None else str(option["zone"]), market=Market.SPOT,
-            usd_per_h=0.1 if 12 <= (-hours_ago) % 24 < 18 else 0.5,
+            usd_per_h=0.1 if 12 <= (-hours_ago - lag_h) % 24 < 18 else 0.5,
             observed_at=now - timedelta(hours=hours_ago),
         )
         for hours_ago in range(30 * 24, -1, -1)
@@ -133,4 +149,4 @@ def remember(url: str, option: dict[str, object]) -> None:
     store = open_store(url)
     assert store is not None
     with store:
-        save_part(store, "aws", "all", [], points, (), now)
+        save_part(store, source, "all", [], points, (), now)

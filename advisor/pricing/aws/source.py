@@ -11,6 +11,7 @@ from advisor.errors import CloudError
 from advisor.pricing.aws.calls import HOME_REGION, MAX_THREADS, Clients, items_of
 from advisor.pricing.aws.capacity_blocks import capacity_block_part
 from advisor.pricing.aws.faults import GARBLED
+from advisor.pricing.aws.hints import may_have_credentials
 from advisor.pricing.aws.machines import catalog_machines
 from advisor.pricing.aws.on_demand import on_demand_part
 from advisor.pricing.aws.options import AwsOptions
@@ -77,7 +78,12 @@ class AwsSource:
         return ()
 
     def credentials(self) -> Credentials:
-        """Whether the SDK's own chain finds credentials, which asks nobody but this machine's own service."""
+        """Whether the SDK's own chain finds credentials, which asks nobody but this machine's own service.
+
+        Where nothing hints at any, that service is not waited for.
+        """
+        if not may_have_credentials():
+            return Credentials.MISSING
         try:
             found = Clients(self._options).has_credentials()
         except CloudError:

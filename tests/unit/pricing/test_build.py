@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +15,13 @@ from advisor.errors import CatalogError
 from advisor.pricing import OfferQuery
 from advisor.pricing.build import build_snapshot
 from advisor.pricing.snapshot import SnapshotSource
+from advisor.report.prices import print_built
+from advisor.report.rows import Format
 from advisor.types import Market, Offer
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ROOT = Path(__file__).parents[3]
 REGIONS = tuple(f"eu-test-{i}" for i in range(10))
 
 
@@ -59,6 +65,24 @@ def test_a_machine_nobody_described_is_left_out_and_named(folder: Path) -> None:
     built = build_snapshot([*offers(), make_offer("B400", instance_type="p9.48xlarge")], folder)
     assert built.left_out == ("p9.48xlarge",)
     assert {offer.instance_type for offer in read(folder)} == {"g5.xlarge"}
+
+
+def test_capacity_blocks_are_left_out_and_named(folder: Path) -> None:
+    """The files would lose that a block is billed by the day."""
+    block = replace(
+        offers()[0], market=Market.CAPACITY_BLOCK, minimum_billed_s=86400.0, billed_step_s=86400.0
+    )
+    built = build_snapshot([*offers(), block], folder)
+    assert (built.num_offers, built.left_out) == (11, ("g5.xlarge capacity-block",))
+    assert {offer.market for offer in read(folder)} == {Market.ON_DEMAND, Market.SPOT}
+    with pytest.raises(CatalogError, match="no live prices to build from"):
+        build_snapshot([block], folder.with_name("other"))
+
+
+def test_what_is_left_out_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    block = replace(offers()[0], market=Market.CAPACITY_BLOCK)
+    print_built(build_snapshot([*offers(), block], folder), Format.TABLE)
+    assert "how it is billed: g5.xlarge capacity-block" in capsys.readouterr().out
 
 
 def test_nothing_to_build_from_is_an_error(folder: Path) -> None:
@@ -117,3 +141,87 @@ def test_a_price_of_zero_never_becomes_a_snapshot(folder: Path) -> None:
     with pytest.raises(CatalogError, match="must be above 0"):
         build_snapshot([*offers(), replace(offers()[0], region="mars-1", list_usd_per_h=0.0)], folder)
     assert len(read(folder)) == 11
+
+
+class Renames:
+    """``Path.rename`` as it is, but calls of these numbers raise what they are given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, faults: dict[int, BaseException]) -> None:
+        self.num_calls = 0
+        real = Path.rename
+
+        def rename(path: Path, target: Path) -> Path:
+            self.num_calls += 1
+            if self.num_calls in faults:
+                raise faults[self.num_calls]
+            return real(path, target)
+
+        monkeypatch.setattr(Path, "rename", rename)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_swap_that_fails_or_is_interrupted_puts_the_old_one_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: int, fault: BaseException
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    renames = Renames(monkeypatch, {call: fault})
+    with pytest.raises(CatalogError if isinstance(fault, OSError) else KeyboardInterrupt):
+        build_snapshot(offers(1.2), folder)
+    assert renames.num_calls >= call
+    assert {o.usd_per_h for o in read(folder)} == {1.0, 0.4321}
+    assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
+
+
+def test_an_interrupt_just_after_the_swap_leaves_the_new_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    real = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        moved = real(path, target)
+        if target == folder:
+            raise KeyboardInterrupt
+        return moved
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(KeyboardInterrupt):
+        build_snapshot(offers(1.2), folder)
+    assert {o.usd_per_h for o in read(folder)} == {1.2, 0.4321}
+    assert [path.name for path in folder.parent.iterdir()] == ["snapshot"]
+
+
+def test_an_old_one_that_cannot_be_put_back_is_kept_and_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_snapshot(offers(1.0), folder)
+    Renames(monkeypatch, {2: OSError(5, "I/O error"), 3: OSError(5, "I/O error")})
+    with pytest.raises(CatalogError, match=r"neither replaced nor put back .*snapshot\.old\."):
+        build_snapshot(offers(1.2), folder)
+    (aside,) = folder.parent.iterdir()
+    assert aside.name.startswith("snapshot.old.")
+    assert {o.usd_per_h for o in read(aside / "snapshot")} == {1.0, 0.4321}
+
+
+def test_a_process_that_is_killed_between_the_renames_leaves_the_old_one_beside(folder: Path) -> None:
+    build_snapshot(offers(1.0), folder)
+    script = f"""
+import os, signal
+from pathlib import Path
+from advisor.pricing import build
+from tests.unit.pricing.test_build import offers
+real = Path.rename
+def rename(path, target):
+    if target == Path({str(folder)!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(path, target)
+Path.rename = rename
+build.build_snapshot(offers(1.2), Path({str(folder)!r}))
+"""
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    (aside,) = folder.parent.glob("snapshot.old.*")
+    assert {o.usd_per_h for o in read(aside / "snapshot")} == {1.0, 0.4321}
+    build_snapshot(offers(1.2), folder)
+    assert {o.usd_per_h for o in read(folder)} == {1.2, 0.4321}
+    assert aside.exists()

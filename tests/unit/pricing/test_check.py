@@ -48,6 +48,12 @@ def test_an_old_jump_is_forgotten_and_a_new_one_has_figures() -> None:
     assert (finding.provider, finding.place, finding.instance_type) == ("aws", "use1-az1", "x")
 
 
+def test_two_sources_that_differ_are_no_jump() -> None:
+    other = [replace(point, source="other", usd_per_h=9.0) for point in points(1.0, 1.0)]
+    assert doubts(history=sorted([*points(1.0, 1.1), *other], key=lambda point: point.observed_at)) == []
+    assert doubts(history=[*points(1.0, 2.0), *other]) == [Doubt.JUMP]
+
+
 def test_series_of_zones_and_markets_are_apart() -> None:
     history = points(1.0) + points(9.0, zone="use1-az2") + points(9.0, market=Market.ON_DEMAND, zone=None)
     assert doubts(history=history) == []

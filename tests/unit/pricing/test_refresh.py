@@ -17,11 +17,12 @@ from advisor.pricing.source import Capabilities, Credentials
 from advisor.pricing.states import state_of
 from advisor.store import Store, open_store
 from advisor.store.lease import lease
-from advisor.store.prices import Pull, current_offers, price_points, pulls
+from advisor.store.prices import Pull, current_offers, price_points, pulls, save_part
 from advisor.types import Interval, Market, Offer, PricePoint
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
 DAY_S = 86400.0
 
 
@@ -155,6 +156,25 @@ def test_progress_is_told_part_by_part(store: Store) -> None:
     assert tuple(told) == kept
 
 
+def test_an_answer_is_of_when_it_was_asked_for_not_of_when_it_was_kept(store: Store) -> None:
+    clock = iter(NOON + timedelta(hours=hours) for hours in range(9))
+    refresh([FakeSource(part(offer(1.0)))], OfferQuery(), store, now=lambda: next(clock))
+    assert [pull.succeeded_at for pull in pulls(store)] == [NOON]
+
+
+def test_a_refresh_that_was_overtaken_changes_nothing(store: Store) -> None:
+    """Its lease ran out, and another one asked and kept what it heard."""
+
+    class Slow(FakeSource):
+        def offers(self, query: OfferQuery) -> Iterator[Part]:
+            fresh = part(offer(2.0, retrieved_at=LATER))
+            save_part(store, self.name, fresh.scope, fresh.offers, (), (), LATER)
+            yield from super().offers(query)
+
+    pulled(store, Slow(part(offer(1.0))))
+    assert usd(store) == [2.0]
+
+
 def test_spot_offers_get_quantiles_of_what_is_remembered(store: Store) -> None:
     """0.2 for nine tenths of ninety days, then 0.4."""
     past = [(80, 0.2), (8, 0.4)]
@@ -171,6 +191,25 @@ def test_spot_offers_get_quantiles_of_what_is_remembered(store: Store) -> None:
     pulled(store, FakeSource(part(spot(0.4))), at=NOON + timedelta(days=1))
     (held,) = current_offers(store, "fake")
     assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
+
+
+def test_a_spot_price_at_rest_for_longer_than_the_window_has_quantiles_of_all_of_it(store: Store) -> None:
+    """0.2 since 200 days, 0.4 for the last 18 of ninety."""
+    for days, price in ((200, 0.2), (18, 0.4)):
+        at = NOON - timedelta(days=days)
+        pulled(store, FakeSource(part(spot(price, retrieved_at=at))), at=at)
+    pulled(store, FakeSource(part(spot(0.4))))
+    (held,) = current_offers(store, "fake")
+    assert held.spot_usd_per_h == Interval(p10=0.2, p50=0.2, p90=0.4)
+
+
+def test_quantiles_are_of_the_prices_of_the_source_itself(store: Store) -> None:
+    before = NOON - timedelta(days=80)
+    for name, price in (("fake", 0.3), ("other", 9.0)):
+        pulled(store, FakeSource(part(spot(price, retrieved_at=before)), name=name), at=before)
+    pulled(store, FakeSource(part(spot(0.3))))
+    (held,) = current_offers(store, "fake")
+    assert held.spot_usd_per_h == Interval(p10=0.3, p50=0.3, p90=0.3)
 
 
 def test_quantiles_that_the_source_gives_are_kept(store: Store) -> None:

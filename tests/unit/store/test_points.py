@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_history_comes_back_in_order_of_time(store: Store) -> None:
     save(store, history=tuple(points))
     found = price_points(store)
     assert [p.observed_at for p in found] == sorted(p.observed_at for p in points)
-    assert set(found) == set(points)
+    assert set(found) == {replace(point, source="aws") for point in points}
 
 
 def test_points_are_not_doubled(store: Store) -> None:
@@ -115,6 +116,7 @@ def test_two_sources_do_not_disturb_each_other(store: Store) -> None:
         save(store, spot(hours + 0.5, 2.0), source="gpuhunt")
     assert curve(store, sources=("aws",)) == [(0, 1.0)]
     assert curve(store, sources=("gpuhunt",)) == [(0.5, 2.0)]
+    assert {point.source: point.usd_per_h for point in price_points(store)} == {"aws": 1.0, "gpuhunt": 2.0}
 
 
 def test_history_by_gpu_takes_it_from_the_offers(store: Store) -> None:
@@ -168,6 +170,22 @@ def test_limits_hold_together(store: Store) -> None:
 def test_since_includes_its_moment(store: Store) -> None:
     save(store, history=tuple(make_point(hours, 1.0) for hours in range(4)))
     assert [hours for hours, _ in curve(store, since=at(2))] == [2, 3]
+    assert [hours for hours, _ in curve(store, since=at(9))] == [3]
+
+
+def test_since_brings_what_was_in_force_then_of_each_series(store: Store) -> None:
+    """One that changed twice before, one that changed at that moment, one that began later, one at rest."""
+    for zone, hours in (("a", (0, 1, 5)), ("b", (0, 3)), ("c", (4,)), ("d", (-4800,))):
+        save(store, history=tuple(make_point(hour, 1.0, zone=zone) for hour in hours))
+    save(store, history=(make_point(2, 9.0, zone="a"),), source="other")
+    expected = {("a", 1), ("a", 5), ("b", 3), ("c", 4), ("d", -4800), ("a", 2)}
+    for moment in (at(3), at(3).astimezone(timezone(timedelta(hours=-7)))):
+        found = price_points(store, since=moment)
+        assert len(found) == len(expected)
+        assert {(p.zone, (p.observed_at - NOON) / timedelta(hours=1)) for p in found} == expected
+        assert [p.observed_at for p in found] == sorted(p.observed_at for p in found)
+    assert curve(store, sources=("other",), since=at(3)) == [(2, 9.0)]
+    assert curve(store, sources=("other",), since=at(1)) == [(2, 9.0)]
 
 
 def test_forgetting_keeps_the_newest_of_each_series(store: Store) -> None:

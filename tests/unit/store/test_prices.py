@@ -139,6 +139,24 @@ def test_a_success_ends_a_failure(store: Store) -> None:
     assert (pull.succeeded_at, pull.failed_at, pull.failure) == (LATER, None, None)
 
 
+def test_an_answer_does_not_replace_that_to_a_later_question(store: Store) -> None:
+    """Such as one of a refresh that slept with its laptop while another one finished."""
+    new, old = make_offer("NEW", 1.0, retrieved_at=LATER), make_offer("OLD", 2.0, retrieved_at=AT)
+    save_part(store, "aws", "us-east-1", [new], (), ("gap",), LATER)
+    before = current_offers(store, "aws"), pulls(store), price_points(store)
+    save_part(store, "aws", "us-east-1", [old], (), (), AT)
+    save_failure(store, "aws", "us-east-1", "throttled", AT)
+    assert (current_offers(store, "aws"), pulls(store), price_points(store)) == before
+    save_part(store, "aws", "us-west-2", [old], (), (), AT)
+    assert current_offers(store, "aws") == (new, old)
+
+
+def test_a_failure_since_does_not_keep_out_an_answer(store: Store) -> None:
+    save_failure(store, "aws", "us-east-1", "throttled", LATER)
+    save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
+    assert current_offers(store, "aws") == (make_offer(),)
+
+
 def test_pulls_of_one_source(store: Store) -> None:
     for source, scope in (("gcp", "b"), ("gcp", "a"), ("aws", "c")):
         save_part(store, source, scope, (), (), (), AT)
