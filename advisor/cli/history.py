@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.cli.live import current_answers, now
+from advisor.cli.live import current_answers, moment_ago, now
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
@@ -20,6 +20,8 @@ __all__ = [
     "save_part",
 ]  # fmt: skip
 
+LONGEST_REFRESH = timedelta(hours=1)
+"""No two refreshes that overtake each other begin further apart."""
 _OFFERS = schema.offers.c
 _PULLS = schema.pulls.c
 # Kept as they are; the quantiles of a spot price have a column each.
@@ -62,7 +64,7 @@ def save_part(
     On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
 
     Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
-    Nothing is done where the scope holds the answer to a later question.
+    Nothing is done where the scope holds the answer to a later question, of up to an hour later.
 
     Raises:
         StoreError: a price is not above 0 or a time has no zone; or the database cannot be written.
@@ -144,9 +146,14 @@ def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
 
 
 def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime) -> bool:
-    """Whether a question asked after ``at`` was answered already; true until the writer commits."""
+    """Whether a question asked after ``at`` was answered already; true until the writer commits.
+
+    An answer from much later tells of a wrong clock, and must not keep the truth out.
+    """
     own = (_PULLS.source == source) & (_PULLS.scope == scope)
-    later = select(_PULLS.scope).where(own, _PULLS.succeeded_at > at)
+    later = select(_PULLS.scope).where(
+        own, _PULLS.succeeded_at > at, _PULLS.succeeded_at <= at + LONGEST_REFRESH
+    )
     return connection.scalar(later) is not None
 
 

@@ -56,7 +56,10 @@ def test_a_machine_of_amazons_is_one(tmp_path: Path) -> None:
 
 
 def test_looking_for_hints_loads_no_sdk() -> None:
-    code = "import sys; from advisor.pricing.aws import aws_source; aws_source({}).credentials(); print('boto3' in sys.modules)"
+    code = (
+        "import sys; from advisor.pricing.aws import aws_source; aws_source({}).credentials();"
+        " print('boto3' in sys.modules)"
+    )
     home = {"HOME": "/nonexistent", "PATH": "/usr/bin"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=home, check=True)
     assert done.stdout.strip() in ("False", "True" if hints._is_amazons() else "False")
