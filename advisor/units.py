@@ -14,6 +14,8 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 MINUTE_S = 60.0
 HOUR_S = 3600.0
 DAY_S = 86400.0
+# The average month, by which clouds prorate: https://cloud.google.com/compute/disks-image-pricing
+HOURS_PER_MONTH = 730
 
 _DURATION_UNIT_S = {
     "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "hr": HOUR_S,

@@ -7,11 +7,15 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
 from recommender.extras import CloudTerms, Extras, extras_at
-from recommender.quotas import Quota, over_quota
+from recommender.quotas import over_quota
+
+if TYPE_CHECKING:
+    from advisor.settings import QuotaSettings
 
 # As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
 _AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
@@ -108,7 +112,7 @@ def plans_of_offers(
     *,
     terms: CloudTerms,
     catalog: Sequence[Rate] = (),
-    quotas: Sequence[Quota] = (),
+    quotas: Sequence[QuotaSettings] = (),
 ) -> list[Plan]:
     """One plan an offer: the whole machine, with every GPU in it.
 

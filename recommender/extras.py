@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.pricing.storage import HOURS_PER_MONTH, Rate, RateKind, rates_at, usd_of
+from advisor.pricing.storage import Rate, RateKind, rates_at, usd_of
 from advisor.types import Quantiles
-from advisor.units import GIB
+from advisor.units import GIB, HOURS_PER_MONTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from advisor.types import Option, Tier
 from advisor.units import HOUR_S, format_duration
@@ -82,8 +82,3 @@ def _words(own: Valued, rented: Valued, value_usd_per_h: float) -> str:
         return f"{renting} even without a wait {at}"
     known = "unknown" if own.option.wait_s is None else f"{format_duration(own.wait_s)} on average"
     return f"{renting} once the wait exceeds {format_duration(least_s)} {at}; the wait is {known}"
-
-
-def told(option: Option, words: Sequence[str]) -> Option:
-    """The option with these reasons first."""
-    return replace(option, reasons=(*words, *option.reasons)) if words else option

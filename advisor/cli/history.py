@@ -75,9 +75,8 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
 
 
 def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PricePoint, ...]:
-    from fnmatch import fnmatchcase
-
     from advisor.cli.offers import wanted_counts
+    from advisor.pricing.globs import is_any
     from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.store.prices import price_points
@@ -97,7 +96,4 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
             since=start,
         )
     found = seen_from(found, start)
-    if "*" in cloud.regions:
-        return found
-    globs = [glob.lower() for glob in cloud.regions]
-    return tuple(point for point in found if any(fnmatchcase(point.region.lower(), glob) for glob in globs))
+    return tuple(point for point in found if is_any(cloud.regions, point.region))

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from advisor.types import GpuSpec, Plan
     from recommender.extras import CloudTerms
     from recommender.policy import Policy
-    from recommender.quotas import Quota
     from recommender.spot import SpotTerms
 
 RATE = "spot.preemptions_per_h"
@@ -73,24 +72,9 @@ def _rented(
     cloud = config.settings.cloud
     found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
-    quotas = _quotas(config)
+    quotas = config.settings.quotas
     plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)
     return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
-
-
-def _quotas(config: Config) -> tuple[Quota, ...]:
-    from recommender.quotas import Quota
-
-    return tuple(
-        Quota(
-            provider=quota.provider,
-            instance_types=quota.instance_types,
-            regions=quota.regions,
-            markets=quota.markets,
-            num_vcpus=quota.vcpus,
-        )
-        for quota in config.settings.quotas
-    )
 
 
 def _cloud_terms(cloud: CloudSettings) -> CloudTerms:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from advisor.pricing.globs import is_among
 from advisor.types import Offer
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def contracted(offers: Iterable[Offer], rules: Sequence[ContractSettings]) -> tu
 
 
 def _priced(offer: Offer, rules: Sequence[ContractSettings]) -> Offer:
-    rule = next((rule for rule in rules if _matches(rule, offer)), None)
+    rule = next((rule for rule in rules if is_among(offer, rule)), None)
     is_told = offer.contracted_usd_per_h is not None or offer.effective_usd_per_h is not None
     if rule is None or is_told:
         return offer
@@ -58,16 +58,3 @@ def _priced(offer: Offer, rules: Sequence[ContractSettings]) -> Offer:
         contracted_usd_per_h=negotiated if rule.discount else None,
         effective_usd_per_h=negotiated * (1 - saving) if saving else None,
     )
-
-
-def _matches(rule: ContractSettings, offer: Offer) -> bool:
-    return (
-        rule.provider == offer.provider
-        and offer.market in rule.markets
-        and _is_any(rule.instance_types, offer.instance_type)
-        and _is_any(rule.regions, offer.region)
-    )
-
-
-def _is_any(globs: Iterable[str], name: str) -> bool:
-    return any(fnmatchcase(name.lower(), glob.lower()) for glob in globs)

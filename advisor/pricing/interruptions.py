@@ -16,10 +16,10 @@ from pathlib import Path
 
 from advisor.gpus import catalog_path
 from advisor.pricing.rows import read_rows
+from advisor.units import HOURS_PER_MONTH
 
 INTERRUPTION_COLUMNS = ("instance_type", "region", "low_pct", "high_pct", "as_of", "source")
 INTERRUPTION_FILE = "interruptions.csv"
-MONTH_H = 730.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def preemptions_per_h(monthly_pct: float) -> float:
     """
     if not 0 <= monthly_pct < 100:
         raise ValueError(f"{monthly_pct!r} % in a month has no rate: it must be from 0 to below 100")
-    return -math.log1p(-monthly_pct / 100) / MONTH_H
+    return -math.log1p(-monthly_pct / 100) / HOURS_PER_MONTH
 
 
 @cache

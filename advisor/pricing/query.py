@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from advisor.errors import InputError
+from advisor.pricing.globs import is_any
 from advisor.types import Market, Offer
 
 ANYWHERE = "any"
@@ -53,8 +53,9 @@ class OfferQuery:
             and (not self.num_gpus or offer.num_gpus in self.num_gpus)
             and (not self.markets or offer.market in self.markets)
             and (self.max_usd_per_h is None or offer.usd_per_h <= self.max_usd_per_h)
-            and (not self.regions or self._in_regions(offer.region))
+            and self.covers(offer.region)
         )
 
-    def _in_regions(self, region: str) -> bool:
-        return region == ANYWHERE or any(fnmatchcase(region.lower(), glob.lower()) for glob in self.regions)
+    def covers(self, region: str) -> bool:
+        """Whether offers of a region are wanted, there being any or not."""
+        return not self.regions or region == ANYWHERE or is_any(self.regions, region)

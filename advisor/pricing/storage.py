@@ -20,9 +20,6 @@ from advisor.pricing.rows import parse_date, positive, read_rows
 
 COLUMNS = ("provider", "region", "kind", "up_to_gib", "usd", "unit", "source", "as_of")
 
-HOURS_PER_MONTH = 8760 / 12
-"""Of an average month: clouds prorate a monthly rate by the hour."""
-
 
 class RateKind(StrEnum):
     """What is paid for.

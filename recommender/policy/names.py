@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from functools import cache
 
 from advisor.errors import UnknownGpuError, did_you_mean
 from advisor.gpus import load_gpus, resolve_gpus
+from advisor.pricing.globs import is_any
 from advisor.types import Market
 
 # Brackets and braces mean something in other tools; taken literally they would match nothing in silence.
@@ -53,7 +53,7 @@ def matches(glob: str, name: str) -> bool:
     >>> matches("us-*", "US-East-1"), matches("us", "us-east-1")
     (True, False)
     """
-    return fnmatchcase(name.lower(), glob.lower())
+    return is_any([glob], name)
 
 
 @cache

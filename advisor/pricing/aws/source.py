@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 
 from advisor.errors import CloudError
 from advisor.pricing.aws.calls import HOME_REGION, MAX_THREADS, Clients, items_of
@@ -112,7 +111,7 @@ class AwsSource:
                 clock=self._clock,
             )
             for name in sorted(row["RegionName"] for row in rows)
-            if not query.regions or any(fnmatchcase(name, glob.lower()) for glob in query.regions)
+            if query.covers(name)
         ]
 
 

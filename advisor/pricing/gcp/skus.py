@@ -15,9 +15,8 @@ from decimal import Decimal
 from enum import StrEnum
 
 from advisor.types import Market
+from advisor.units import HOURS_PER_MONTH
 
-# What Google converts monthly prices by: https://cloud.google.com/compute/disks-image-pricing
-HOURS_PER_MONTH = 730
 NANOS = 10**9
 
 

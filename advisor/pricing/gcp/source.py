@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 
 from advisor.pricing.gcp.client import Patience, PullError, local_credentials, pull_skus
 from advisor.pricing.gcp.machines import PROVIDER, Machine, load_machines
@@ -48,7 +47,7 @@ class GcpSource:
         machines = tuple(machine for machine in load_machines() if _is_wanted(machine, query))
         regions = sorted({region for machine in machines for region in machine.regions})
         markets = [market for market in MARKETS if not query.markets or market in query.markets]
-        places = [(region, market) for region in regions if _in_regions(region, query) for market in markets]
+        places = [(region, market) for region in regions if query.covers(region) for market in markets]
         if not places or (query.providers and PROVIDER not in query.providers):
             return
         now = self._clock()
@@ -75,8 +74,3 @@ def _is_wanted(machine: Machine, query: OfferQuery) -> bool:
     return (not query.gpus or instance.gpu in query.gpus) and (
         not query.num_gpus or instance.num_gpus in query.num_gpus
     )
-
-
-def _in_regions(region: str, query: OfferQuery) -> bool:
-    """As ``OfferQuery`` matches, for regions that may have no offer."""
-    return not query.regions or any(fnmatchcase(region, glob.lower()) for glob in query.regions)

@@ -17,12 +17,12 @@ from advisor.errors import CatalogError
 from advisor.gpus import catalog_path
 from advisor.pricing.interruptions import (
     INTERRUPTION_COLUMNS,
-    MONTH_H,
     load_interruptions,
     preemptions_per_h,
     read_interruptions,
 )
 from advisor.pricing.snapshot import read_instances
+from advisor.units import HOURS_PER_MONTH
 from tests.shared import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,7 +32,7 @@ BUCKETS = {(0, 5), (5, 10), (10, 15), (15, 20), (20, 100)}
 
 @given(st.floats(0, 99.9))
 def test_the_rate_takes_the_share_back_within_a_month(monthly_pct: float) -> None:
-    survived = math.exp(-preemptions_per_h(monthly_pct) * MONTH_H)
+    survived = math.exp(-preemptions_per_h(monthly_pct) * HOURS_PER_MONTH)
     assert 100 * (1 - survived) == pytest.approx(monthly_pct, abs=1e-9)
 
 

@@ -11,7 +11,6 @@ import pytest
 from advisor.errors import CatalogError
 from advisor.pricing.storage import (
     COLUMNS,
-    HOURS_PER_MONTH,
     Rate,
     RateKind,
     load_rates,
@@ -19,6 +18,7 @@ from advisor.pricing.storage import (
     read_rates,
     usd_of,
 )
+from advisor.units import HOURS_PER_MONTH
 
 DISK = {
     "provider": "aws",

@@ -6,24 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.settings import QuotaSettings
 from advisor.types import Market, Offer, Quantiles
 from recommender.candidates import plans_of_offers
 from recommender.extras import CloudTerms
-from recommender.quotas import Quota, over_quota
+from recommender.quotas import over_quota
 from tests.builders import make_offer
 
 BOTH = (Market.ON_DEMAND, Market.SPOT)
 
 
-def quota(**changes: object) -> Quota:
+def quota(**changes: object) -> QuotaSettings:
     facts = {
         "provider": "aws",
         "instance_types": ("p*",),
         "regions": ("us-*",),
         "markets": BOTH,
-        "num_vcpus": 96,
+        "vcpus": 96,
     }
-    return Quota(**(facts | changes))
+    return QuotaSettings(**(facts | changes))
 
 
 def offer(**changes: object) -> Offer:
@@ -43,7 +44,7 @@ def test_what_is_too_large_says_the_figures_and_whom_to_ask() -> None:
         {"instance_types": ("g*",)},
         {"regions": ("eu-*",)},
         {"markets": (Market.SPOT,)},
-        {"num_vcpus": 192},
+        {"vcpus": 192},
     ],
 )
 def test_a_quota_of_something_else_or_a_large_one_forbids_nothing(other: dict[str, object]) -> None:
@@ -51,18 +52,18 @@ def test_a_quota_of_something_else_or_a_large_one_forbids_nothing(other: dict[st
 
 
 def test_every_quota_that_matches_must_hold() -> None:
-    assert over_quota(offer(), [quota(num_vcpus=500), quota(instance_types=("P5.*",), num_vcpus=0)])
+    assert over_quota(offer(), [quota(vcpus=500), quota(instance_types=("P5.*",), vcpus=0)])
 
 
 def test_a_machine_of_unknown_size_is_not_judged() -> None:
-    assert over_quota(offer(num_vcpus=None), [quota(num_vcpus=0)]) is None
+    assert over_quota(offer(num_vcpus=None), [quota(vcpus=0)]) is None
 
 
 @given(st.integers(1, 500), st.integers(0, 500), st.integers(0, 500))
 def test_a_higher_quota_never_forbids_more(vcpus: int, low: int, more: int) -> None:
     machine = offer(num_vcpus=vcpus)
-    if over_quota(machine, [quota(num_vcpus=low)]) is None:
-        assert over_quota(machine, [quota(num_vcpus=low + more)]) is None
+    if over_quota(machine, [quota(vcpus=low)]) is None:
+        assert over_quota(machine, [quota(vcpus=low + more)]) is None
 
 
 def test_plans_carry_the_quota_and_the_wait() -> None:
