@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from advisor.gpus import load_gpus
@@ -18,7 +18,8 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     """The constants of one GPU, each with where it comes from, by default as shipped.
 
     Per constant the first that exists counts: calibrated on this machine; fitted on this GPU; the median
-    over the fitted GPUs of its architecture; the assumption for its architecture; the assumption for all.
+    over the fitted GPUs of its architecture and power class; the assumption for its architecture; the
+    median over the fitted GPUs of its power class; the assumption for all.
 
     Raises:
         CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
@@ -48,25 +49,37 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
 
 
 _MEASURED = "fitted to measurements on this GPU"
+# PCI Express Card Electromechanical Specification: what a x16 slot supplies.
+_SLOT_W = 75.0
 
 
 def _layers(gpu: GpuSpec, tables: Table, calibration: Table) -> list[tuple[str, Table]]:
     fitted: Mapping[str, Table] = tables["gpu"]
-    relatives = [
-        _flat(table)
-        for name, table in fitted.items()
-        if load_gpus()[name].architecture == gpu.architecture and name != gpu.name
-    ]
-    names = sorted({name for table in relatives for name in table})
-    median = {name: statistics.median(t[name] for t in relatives if name in t) for name in names}
+    others = [load_gpus()[name] for name in fitted if name != gpu.name]
+    alike = [other for other in others if _power_class(other) == _power_class(gpu)]
+    relatives = [other.name for other in alike if other.architecture == gpu.architecture]
+    power = "up to 75 W" if gpu.tdp_w <= _SLOT_W else "above 75 W"
     assumed = tables["assumed"]
     return [
         *([(str(calibration["source"]), calibration)] if calibration else []),
         (_MEASURED, fitted.get(gpu.name, {})),
-        (f"median of the measured {gpu.architecture} GPUs", median),
+        (f"median of the measured {gpu.architecture} GPUs {power}", _median([fitted[r] for r in relatives])),
         (f"assumed for {gpu.architecture}", assumed.get(gpu.architecture, {})),
+        (f"median of the measured GPUs {power}", _median([fitted[a.name] for a in alike])),
         ("assumed for any GPU", assumed["any"]),
     ]
+
+
+def _power_class(gpu: GpuSpec) -> tuple[str, bool]:
+    """Boards that live on the power of their slot lower their clocks under load."""
+    return gpu.vendor, gpu.tdp_w <= _SLOT_W
+
+
+def _median(tables: Iterable[Table]) -> Table:
+    """Of each constant that any of them has."""
+    flat = [_flat(table) for table in tables]
+    names = sorted({name for table in flat for name in table})
+    return {name: statistics.median(table[name] for table in flat if name in table) for name in names}
 
 
 def _flat(table: Table) -> dict[str, float]:
