@@ -13,6 +13,7 @@ from advisor.predict.calibration_files import CORRECTIONS, MOST_CORRECTION
 from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.shapes import FAMILIES, shape_of
 from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate, op_time
@@ -29,10 +30,9 @@ _KIND = {
     Family.ELEMENTWISE: "streaming_fraction",
 }
 _WIDE = 0.25
-# Networks aim at the 0.3 quantile (training/fit.py). A minute of one day tells 60 % of what sets a board
-# apart from those like it: 15 % between boards against 10 % between days and some between kernels
-# (learned/times.py).
-_LEARNED = {"most": MOST_CORRECTION, "quantile": 0.3, "trust": 0.6}
+# Networks aim below the median. A minute of one day tells 60 % of what sets a board apart from those like it:
+# 15 % between boards against 10 % between days and some between kernels (learned/times.py).
+_LEARNED = {"most": MOST_CORRECTION, "quantile": QUANTILE, "trust": 0.6}
 MOST_DRIFT = 0.05
 
 

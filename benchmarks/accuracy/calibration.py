@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.predict.calibration import learned_offsets
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.training.overhead import EVENT_SHARE, Floors
+from advisor.predict.training.overhead import Floors, call_s
 from advisor.predict.training.samples import Samples
 from advisor.recording_io import Measurement
 from advisor.types import GpuSpec
@@ -25,7 +25,7 @@ def calibrated(knowledge: Knowledge, gpu: GpuSpec, samples: Samples, floors_s: F
     kernels = [
         Measurement(
             case=str(i),
-            op=replace(op, measured_s=time_s - EVENT_SHARE * floors_s[str(name), str(kind)]),
+            op=replace(op, measured_s=call_s(time_s, floors_s[str(name), str(kind)])),
             precision=TRUE_FP32,
             spread=0.0,
             num_samples=1,

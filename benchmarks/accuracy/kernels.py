@@ -1,4 +1,4 @@
-"""Single operators against measured kernels: by kind, GPU and split.
+"""Single operators against measured kernels: by kind, GPU and split, and joined.
 
 A measured call holds the cost of launching and timing it, some 25 to 90 us, which a prediction of the kernel
 does not: ``advisor.predict.training.overhead`` fits it on the training split.
@@ -24,6 +24,11 @@ Floats = NDArray[np.float64]
 KernelTimes = Callable[[Sequence[Op], GpuSpec], tuple[Floats, Floats]]
 _ABOVE_FLOOR = 1.5
 ALL = "all"
+# What published figures of other predictors are given for, and the recordings' kinds in it.
+GROUPS = {
+    "products": ("linear", "bmm"),
+    "element-wise": ("add", "addu", "div", "divu", "gelu", "mul", "mulu", "pow", "powu", "relu", "tanh"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +36,8 @@ class KernelErrors:
     """Errors of one kind on one GPU in one split, as fractions of the measured time.
 
     Attributes:
-        kind: the recording's name of the operator, or ``all``.
+        kind: the recording's name of the operator, a name of ``GROUPS``, or ``all``.
+        gpu: a name of the catalog, or ``all``.
         floor_s: seconds of the shortest call; None where kinds with floors of their own are joined.
         bias: median of the signed error, positive where predictions are too slow.
         coverage: the part of the measurements within p10..p90.
@@ -50,20 +56,31 @@ class KernelErrors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Predicted:
-    """All samples of one GPU with their predictions."""
+class _Judged:
+    """Samples beside their predictions, [N] each.
+
+    Attributes:
+        signed: relative errors.
+        inside: whether p10..p90 holds the measurement.
+        tells: whether the kernel bounds the call; one that only the host bounds says nothing of the kernel,
+            nor of its interval.
+    """
 
     samples: Samples
-    p50_s: Floats
-    sigma: Floats
+    floor_s: Floats
+    signed: Floats
+    inside: NDArray[np.bool_]
+    tells: NDArray[np.bool_]
 
 
 def kernel_errors(samples: Samples, kernel_times: KernelTimes, floors_s: Floors) -> list[KernelErrors]:
-    """Every kind, GPU and split that the samples have, and all kinds of a GPU and split together."""
+    """By GPU and split every kind that the samples have and the groups of several; then over all GPUs."""
+    judged = _judged(samples, kernel_times, floors_s)
+    gpus = np.unique(samples.gpus)
     found: list[KernelErrors] = []
-    for gpu in np.unique(samples.gpus):
-        found += _of_gpu(_predicted(samples, str(gpu), kernel_times), str(gpu), floors_s)
-    return found
+    for gpu in gpus.tolist():
+        found += _by_split(judged, samples.gpus == gpu, gpu)
+    return found if len(gpus) == 1 else found + _by_split(judged, np.isin(samples.gpus, gpus), ALL)
 
 
 def mean_of_seeds(members: Sequence[Sequence[KernelErrors]]) -> list[KernelErrors]:
@@ -85,44 +102,50 @@ def _mean(group: Sequence[KernelErrors]) -> KernelErrors:
     )
 
 
-def _predicted(samples: Samples, gpu: str, kernel_times: KernelTimes) -> _Predicted:
-    own = samples.where(samples.gpus == gpu)
-    p50_s, sigma = kernel_times(own.ops, load_gpus()[gpu])
-    return _Predicted(samples=own, p50_s=p50_s, sigma=sigma)
+def _judged(samples: Samples, kernel_times: KernelTimes, floors_s: Floors) -> _Judged:
+    p50_s, sigma = np.empty(len(samples.ops)), np.empty(len(samples.ops))
+    for gpu in np.unique(samples.gpus):
+        own = samples.gpus == gpu
+        p50_s[own], sigma[own] = kernel_times(samples.where(own).ops, load_gpus()[str(gpu)])
+    floor_s = np.array(
+        [floors_s[str(gpu), str(kind)] for gpu, kind in zip(samples.gpus, samples.kinds, strict=True)]
+    )
+    spread, measured_s = np.exp(Z90 * sigma), samples.time_s
+    low_s, high_s = observed_s(p50_s / spread, floor_s), observed_s(p50_s * spread, floor_s)
+    return _Judged(
+        samples=samples,
+        floor_s=floor_s,
+        signed=observed_s(p50_s, floor_s) / measured_s - 1,
+        inside=(low_s <= measured_s) & (measured_s <= high_s),
+        tells=measured_s > _ABOVE_FLOOR * floor_s,
+    )
 
 
-def _of_gpu(part: _Predicted, gpu: str, floors_s: Floors) -> list[KernelErrors]:
-    added_s = np.array([floors_s[gpu, str(kind)] for kind in part.samples.kinds])
+def _by_split(judged: _Judged, chosen: NDArray[np.bool_], gpu: str) -> list[KernelErrors]:
     found = []
-    for split in np.unique(part.samples.splits):
-        in_split = part.samples.splits == split
-        for kind in np.unique(part.samples.kinds[in_split]):
-            chosen = in_split & (part.samples.kinds == kind)
-            found.append(_errors(part, chosen, added_s, (str(kind), gpu, str(split))))
-        found.append(_errors(part, in_split, added_s, (ALL, gpu, str(split))))
+    for split in np.unique(judged.samples.splits[chosen]).tolist():
+        in_split = chosen & (judged.samples.splits == split)
+        present = np.unique(judged.samples.kinds[in_split]).tolist()
+        joined = {name: kinds for name, kinds in GROUPS.items() if len({*kinds} & {*present}) > 1}
+        for name, members in {**{kind: (kind,) for kind in present}, **joined, ALL: present}.items():
+            own = in_split & np.isin(judged.samples.kinds, members)
+            found.append(_errors(judged, own, (name, gpu, split)))
     return found
 
 
-def _errors(
-    part: _Predicted, chosen: NDArray[np.bool_], added_s: Floats, key: tuple[str, str, str]
-) -> KernelErrors:
-    measured_s, p50_s, floor_s = part.samples.time_s[chosen], part.p50_s[chosen], added_s[chosen]
-    spread = np.exp(Z90 * part.sigma[chosen])
-    signed = observed_s(p50_s, floor_s) / measured_s - 1
-    low_s, high_s = observed_s(p50_s / spread, floor_s), observed_s(p50_s * spread, floor_s)
-    # A call that only the host bounds says nothing about the kernel, nor about its interval.
-    tells = measured_s > _ABOVE_FLOOR * floor_s
-    inside = (low_s <= measured_s) & (measured_s <= high_s)
+def _errors(judged: _Judged, chosen: NDArray[np.bool_], key: tuple[str, str, str]) -> KernelErrors:
+    signed, tells = judged.signed[chosen], judged.tells[chosen]
+    floors_s = np.unique(judged.floor_s[chosen])
     kind, gpu, split = key
     return KernelErrors(
         kind=kind,
         gpu=gpu,
         split=split,
         rows=len(signed),
-        floor_s=float(floor_s[0]) if kind != ALL else None,
+        floor_s=float(floors_s[0]) if kind not in (*GROUPS, ALL) and gpu != ALL else None,
         median=float(np.median(np.abs(signed))),
         mean=float(np.abs(signed).mean()),
         p90=float(np.quantile(np.abs(signed), 0.9)),
         bias=float(np.median(signed)),
-        coverage=float(inside[tells].mean()) if tells.any() else 1.0,
+        coverage=float(judged.inside[chosen][tells].mean()) if tells.any() else 1.0,
     )

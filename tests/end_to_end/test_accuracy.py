@@ -59,10 +59,11 @@ def test_the_report_on_measured_iterations(tmp_path: Path) -> None:
     summary, left_out = found["summary"], found["left_out"]
     ours = summary["all"]["advisor"]
     assert ours["rows"] == 50
-    assert ours["mean"] < 0.08
-    assert ours["median"] < 0.06
+    assert ours["mean"] < 0.065
+    assert ours["median"] < 0.05
     assert summary["clean"]["advisor"]["rows"] == 24
-    assert summary["clean"]["advisor"]["mean"] < 0.065
+    assert summary["clean"]["advisor"]["mean"] < 0.04
+    assert summary["A100-PCIE-80GB"]["advisor"]["mean"] < 0.09  # unseen
     assert summary["all"]["neusight"]["mean"] > ours["mean"]
     assert len(found["by_knowledge"]) == 3
     assert table(summary) in (ROOT / "docs" / "accuracy" / "README.md").read_text()
@@ -70,6 +71,7 @@ def test_the_report_on_measured_iterations(tmp_path: Path) -> None:
     unseen, calibrated = (rows_of(left_out, state) for state in ("unseen", "calibrated"))
     assert mean_error_of(unseen) < 0.14
     assert mean_error_of(calibrated) < 0.095
+    assert statistics.fmean(convolutions_of(left_out)) < 0.2
     assert 0.73 <= coverage([*found["rows"], *unseen]) <= 0.87
     assert 0.73 <= kernel_coverage(found["kernels"], left_out) <= 0.87
 
@@ -80,17 +82,26 @@ def check_unseen_dimensions(errors: list[dict[str, Any]]) -> None:
     boards = ("A100-PCIE-40GB", "P100-PCIE-16GB", "P4", "T4", "V100-PCIE-32GB")
     for board in boards:
         for kind in ("linear", "bmm"):
-            assert medians[board, kind] < (0.09 if board in ("P4", "T4") else 0.045), (board, kind)
+            assert medians[board, kind] < (0.09 if board in ("P4", "T4") else 0.04), (board, kind)
         assert medians[board, "softmax"] < 0.03
-        assert medians[board, "ln"] < 0.04
-        assert (
-            statistics.median(medians[board, kind] for kind in ("add", "mul", "div", "relu", "gelu")) < 0.025
-        )
+        assert medians[board, "ln"] < (0.03 if board == "T4" else 0.022)
+        assert medians[board, "element-wise"] < 0.012
+    assert medians["all", "products"] < 0.04
+    assert medians["all", "element-wise"] < 0.01
+    assert medians["all", "ln"] < 0.02
     assert {kind for gpu, kind in medians if gpu == "A100-PCIE-80GB"} == {"conv", "all"}
 
 
 def rows_of(left_out: dict[str, Any], state: str) -> list[dict[str, Any]]:
     return [row for states in left_out.values() for row in states[state]["rows"]]
+
+
+def convolutions_of(left_out: dict[str, Any]) -> list[float]:
+    """Median error of convolutions on each GPU that was left out and has them."""
+    kernels = [errors for states in left_out.values() for errors in states["unseen"]["kernels"]]
+    found = [errors["median"] for errors in kernels if errors["kind"] == "conv"]
+    assert len(found) == 5
+    return found
 
 
 def mean_error_of(rows: list[dict[str, Any]]) -> float:

@@ -282,9 +282,9 @@ def test_more_bytes_of_an_element_wise_operator_may_be_faster_for_bad_weights() 
     """Bytes are a feature of element-wise operators: that more are never faster is learned, not built in."""
     memory = np.zeros((1, 2, 3), np.float32)
     memory[0, 0, 1] = -1.5  # a penalty that falls faster than the bytes rise
-    first = np.zeros((1, 4, 2), np.float32)
+    first = np.zeros((1, 6, 2), np.float32)
     first[0, 0, 0] = 1.0
-    zeros = np.zeros(4, np.float32)
+    zeros = np.zeros(6, np.float32)
     falling = Network(
         low=zeros,
         high=zeros + 100,

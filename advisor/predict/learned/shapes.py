@@ -15,7 +15,7 @@ from advisor.types import Op, TensorSpec
 GEMM, CONV, NORM, POINTWISE = "gemm", "conv", "norm", "pointwise"
 FAMILIES = (GEMM, CONV, NORM, POINTWISE)
 # How many values a shape of each family has.
-NUM_VALUES = {GEMM: 23, CONV: 15, NORM: 7, POINTWISE: 2}
+NUM_VALUES = {GEMM: 23, CONV: 15, NORM: 7, POINTWISE: 4}
 
 _TILES = (16, 32, 64, 128)
 _MEASURED_CONVOLUTION = {"stride": (1, 1), "dilation": (1, 1), "transposed": False, "groups": 1}
@@ -32,6 +32,7 @@ _POINTWISE = {
     "leaky_relu_", "leaky_relu_backward", "hardtanh", "hardtanh_", "clamp", "clamp_min", "addcmul", "addcdiv",
     "sin", "cos", "log", "abs",
 }  # fmt: skip
+_TANH = {"tanh", "tanh_", "sigmoid"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _shape(op: Op, name: str) -> Shape | None:
     if name in _SOFTMAX or name in _LAYER_NORM:
         return _norm(op, name)
     if name in _POINTWISE:
-        return Shape(POINTWISE, (math.log(op.bytes), math.log(1 + _num_tensors(op))))
+        return _pointwise(op, name)
     return None
 
 
@@ -153,6 +154,19 @@ def _normalised(op: Op, name: str) -> int | None:
         return math.prod(op.inputs[place].shape) if len(op.inputs) > place else None
     dim = op.attributes.get("dim", -1 if len(shape) <= 2 else None)
     return None if dim is None else shape[cast("int", dim)] if shape else 1
+
+
+def _pointwise(op: Op, name: str) -> Shape:
+    """Powers and hyperbolic tangents take so many instructions that some boards wait for them."""
+    return Shape(
+        POINTWISE,
+        (
+            math.log(op.bytes),
+            math.log(1 + _num_tensors(op)),
+            float(name == "pow"),
+            float(name in _TANH),
+        ),
+    )
 
 
 def _num_tensors(op: Op) -> int:

@@ -16,7 +16,7 @@ from advisor.files import write_atomically
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import NUM_VALUES
 
-VERSION = 1
+VERSION = 2
 # What a network is told of the board: its power limit and compute capability.
 NUM_BOARD = 2
 _VECTORS = ("low", "high", "mean", "scale")

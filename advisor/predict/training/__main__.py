@@ -26,9 +26,9 @@ from advisor.predict.training.recordings import read_recordings
 from advisor.predict.training.samples import Samples
 from advisor.predict.training.tables import tables
 
-# Batches of 4,096 calls and units of a layer; more gain nothing on kernels that were held out, but for
+# Batches of 2,048 calls and units of a layer; more gain nothing on kernels that were held out, but for
 # products, whose errors still fall slowly.
-STEPS = {"gemm": 3500, "conv": 2000, "norm": 1500, "pointwise": 1000}
+STEPS = {"gemm": 7000, "conv": 1500, "norm": 5000, "pointwise": 2000}
 UNITS = {"gemm": 128, "conv": 96, "norm": 96, "pointwise": 96}
 
 

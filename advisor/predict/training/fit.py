@@ -13,18 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
 
 MEMBERS = 4
-_BATCH = 4096
-_RATE = 3e-3
+_BATCH = 2048
+_RATE = 1e-2
 _DECAY = 1e-4
 _HUBER = 0.1
-# Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest
-# 5 of 25. So the networks aim below the median: 0.3 of the kernels are faster than predicted, which is
-# where kernels with the dimensions of real models (the test split) are predicted best.
-_QUANTILE = 0.3
 # max(floor, event + kernel), smooth enough to have a gradient on both sides.
 _SHARPNESS = 16.0
 Say = Callable[[str], None]
@@ -78,7 +75,7 @@ def fit(table: Table, *, seed: int, steps: int, units: int, say: Say) -> Network
     Args:
         table: what it learns from.
         seed: of the start and of the order of batches.
-        steps: batches of 4,096 calls.
+        steps: batches of 2,048 calls.
         units: of each of the two hidden layers.
         say: told the loss ten times.
     """
@@ -138,7 +135,7 @@ def _loss(
     huber = torch.nn.functional.huber_loss(
         residual, torch.zeros_like(residual), delta=_HUBER, reduction="none"
     )
-    tilted = huber * torch.where(residual < 0, 2 * _QUANTILE, 2 * (1 - _QUANTILE))
+    tilted = huber * torch.where(residual < 0, 2 * QUANTILE, 2 * (1 - QUANTILE))
     # The scale learns from residuals, never the other way round: it must not excuse them.
     log_scale = outputs[..., 2]
     laplace = residual.detach().abs() * (-log_scale).exp() + log_scale

@@ -67,10 +67,19 @@ def _usual_s(time_s: Floats) -> float:
     return float(np.median(time_s[time_s <= _NEAR * np.quantile(time_s, _LOW_QUANTILE)]))
 
 
-def observed_s(kernel_s: Floats, floor_s: Floats) -> Floats:
-    """What a call measures of which the kernel takes ``kernel_s``.
+def observed_s(call_s: Floats, floor_s: Floats) -> Floats:
+    """What a measurement shows of a call that takes ``call_s``; its launch is among what is timed anyway.
 
-    >>> observed_s(np.array([1e-6, 1e-3]), np.array([3e-5, 3e-5])).round(7).tolist()
+    >>> observed_s(np.array([3e-6, 1.002e-3]), np.array([3e-5, 3e-5])).round(7).tolist()
     [3e-05, 0.0010135]
     """
-    return np.maximum(floor_s, EVENT_SHARE * floor_s + kernel_s)
+    return np.maximum(floor_s, EVENT_SHARE * floor_s + call_s - KERNEL_FLOOR_S)
+
+
+def call_s(observed: float, floor_s: float) -> float:
+    """Seconds of a call, its launch included, of which a measurement well above the floor shows ``observed``.
+
+    >>> round(call_s(0.0010135, 3e-5), 7)
+    0.001002
+    """
+    return observed - EVENT_SHARE * floor_s + KERNEL_FLOOR_S

@@ -117,13 +117,20 @@ def test_kinds_by_gpu():
 
 
 def test_left_out_gpus_before_and_after_calibration():
-    summary = summarise([row(predicted=1234.5678 * 1.1)])
-    kernels = [{"kind": "all", "split": "test", "median": 0.1, "mean": 0.12, "p90": 0.3}]
+    rows = [row(predicted=1234.5678 * 1.1)]
+    summary = summarise(rows)
+    kernels = [{"kind": "all", "split": "test", "median": 0.1, "mean": 0.12, "p90": 0.3},
+               {"kind": "conv", "split": "train", "median": 0.2, "mean": 0.25, "p90": 0.5}]  # fmt: skip
     states = {"unseen": {"rows": [], "summary": {}, "kernels": []},
-              "calibrated": {"rows": [], "summary": summary, "kernels": kernels}}  # fmt: skip
+              "calibrated": {"rows": rows, "summary": summary, "kernels": kernels}}  # fmt: skip
     text = left_out_table({"T4": states})
-    assert "| T4 | unseen | - | - | - | - |" in text
-    assert "| T4 | calibrated | 1 | 10.0 / 10.0 / 10 / 10 | 100% | 10.0 / 12.0 / 30.0 |" in text
+    assert "| T4 | unseen | - | - | - | - | - |" in text
+    assert (
+        "| T4 | calibrated | 1 | 10.0 / 10.0 / 10 / 10 | 100% | 10.0 / 12.0 / 30.0 | 20.0 / 25.0 / 50.0 |"
+        in text
+    )
+    assert "| all | unseen | 0 | - | - | - | - |" in text
+    assert "| all | calibrated | 1 | 10.0 / 10.0 / 10 / 10 | 100% | - | 20.0 |" in text
 
 
 def test_the_report_names_command_date_and_hashes_and_no_measured_time(tmp_path):

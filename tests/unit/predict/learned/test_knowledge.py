@@ -38,7 +38,7 @@ def test_a_folder_with_networks_has_both(folder: Path) -> None:
 def test_constants_of_a_folder_count(folder: Path) -> None:
     text = TEXT.replace("streaming_fraction = 0.80", "streaming_fraction = 0.33")
     (folder / CONSTANTS).write_text(text, encoding="utf-8")
-    unknown = make_gpu(architecture="Unheard")
+    unknown = make_gpu(architecture="Unheard", vendor="Nobody")
     assert constants_for(unknown, read_knowledge(folder)).streaming_fraction == 0.33
     (folder / CONSTANTS).write_text(TEXT, encoding="utf-8")
     assert constants_for(unknown, read_knowledge(folder)).streaming_fraction == 0.8

@@ -328,7 +328,25 @@ def test_a_weight_larger_than_its_input_is_unknown() -> None:
 @given(st.lists(DIM, max_size=4))
 def test_element_wise_operators_are_told_by_bytes_and_tensors(shape: list[int]) -> None:
     op = add(*shape)
-    assert values(op) == (math.log(op.bytes), math.log(4))  # two sources, one target, and one
+    assert values(op)[:2] == (math.log(op.bytes), math.log(4))  # two sources, one target, and one
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("add.Tensor", (0, 0)),
+        ("pow.Tensor_Scalar", (1, 0)),
+        ("pow.Tensor_Tensor", (1, 0)),
+        ("tanh", (0, 1)),
+        ("tanh_", (0, 1)),
+        ("sigmoid", (0, 1)),
+        ("tanh_backward", (0, 0)),
+        ("gelu", (0, 0)),
+    ],
+)
+def test_operators_of_many_instructions_are_told_apart(name: str, told: tuple[int, int]) -> None:
+    """A tanh's gradient is two products: its bytes alone count."""
+    assert values(make_call(name, [(64, 32)], [(64, 32)]))[2:] == told
 
 
 def test_broadcast_operands_do_not_count() -> None:

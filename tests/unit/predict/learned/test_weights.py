@@ -71,7 +71,7 @@ def test_what_is_written_is_read(path: Path) -> None:
 
 def test_weights_are_rounded_to_16_bits_once(tmp_path: Path) -> None:
     first, second = tmp_path / "first.npz", tmp_path / "second.npz"
-    fine = make_network(4)
+    fine = make_network(6)
     thirds = tuple(weight / np.float32(3) for weight in fine.weights)
     fine = type(fine)(low=fine.low / 3, high=fine.high, mean=fine.mean, scale=fine.scale, weights=thirds,
                       biases=fine.biases)  # fmt: skip
@@ -152,11 +152,11 @@ def test_what_is_no_number_is_refused_by_name(path: Path, name: str, value: floa
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("pointwise.low", (5,)),
+        ("pointwise.low", (7,)),
         ("pointwise.mean", (5,)),
         ("pointwise.scale", (2,)),
-        ("pointwise.weight0", (3, 5, 8)),
-        ("pointwise.weight0", (2, 4, 8)),
+        ("pointwise.weight0", (3, 7, 8)),
+        ("pointwise.weight0", (2, 6, 8)),
         ("pointwise.weight1", (3, 8, 7)),
         ("pointwise.weight1", (3, 7, 8)),
         ("pointwise.weight2", (3, 9, 3)),
@@ -171,7 +171,7 @@ def test_arrays_that_do_not_fit_together_are_refused(path: Path, name: str, shap
 
 
 def test_text_in_place_of_numbers_is_refused(path: Path) -> None:
-    np.savez(path, **(arrays_of(path) | {"pointwise.low": np.array(["a", "b", "c", "d"])}))
+    np.savez(path, **(arrays_of(path) | {"pointwise.low": np.array(["a", "b", "c", "d", "e", "f"])}))
     refused(path)
 
 
@@ -206,13 +206,13 @@ def test_a_full_disk_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyP
     before = path.read_bytes()
     monkeypatch.setattr(weights, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
-        write_networks({"pointwise": make_network(4, seed=7)}, path)
+        write_networks({"pointwise": make_network(6, seed=7)}, path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_writing_replaces_the_file_and_leaves_nothing_beside_it(path: Path) -> None:
-    write_networks({"pointwise": make_network(4, seed=7)}, path)
+    write_networks({"pointwise": make_network(6, seed=7)}, path)
     assert read_networks(path).keys() == {"pointwise"}
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 

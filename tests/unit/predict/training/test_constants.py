@@ -123,8 +123,8 @@ def test_gpus_that_tell_no_constant_are_named_as_measured() -> None:
     assert found.is_measured
     assert found.measured == frozenset()
     assert not constants_for(resolve_gpu("A10G"), knowledge).is_measured
-    # A GPU without constants is no relative to take a median from.
-    assert found.origin["streaming_fraction"] == "assumed for any GPU"
+    # A GPU without constants is no relative to take a median from; the T4 is of the same power class.
+    assert found.origin["streaming_fraction"] == "median of the measured GPUs up to 75 W"
     assert render(fitted, {"T4"}) == render(fitted)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import read_networks, write_networks
+from advisor.predict.learned.shapes import NUM_VALUES
+from advisor.predict.learned.weights import NUM_BOARD, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
 from advisor.predict.training.fit import MEMBERS, OUTPUTS, Table, fit  # noqa: E402 - it needs torch
@@ -18,6 +19,7 @@ from advisor.predict.training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ROWS, UNITS = 300, 96
+NUM_FEATURES = NUM_VALUES["pointwise"] + NUM_BOARD
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,7 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
     work_s = np.exp(rng.uniform(math.log(1e-4), math.log(0.1), ROWS))
     compute_s, memory_s = compute_share * work_s, (1 - compute_share) * work_s
     return Table(
-        features=rng.standard_normal((ROWS, 4)).astype(np.float32),
+        features=rng.standard_normal((ROWS, NUM_FEATURES)).astype(np.float32),
         compute_s=compute_s,
         memory_s=memory_s,
         floor_s=np.full(ROWS, floor_s),
@@ -97,7 +99,7 @@ def test_networks_are_as_they_ship(tmp_path: Path) -> None:
     table = make_table(0.2, 0.3, compute_share=0.5)
     network = trained(table, steps=5)
     assert [w.shape for w in network.weights] == [
-        (MEMBERS, 4, UNITS),
+        (MEMBERS, NUM_FEATURES, UNITS),
         (MEMBERS, UNITS, UNITS),
         (MEMBERS, UNITS, OUTPUTS),
     ]

@@ -102,23 +102,25 @@ def test_a_floor_is_never_far_above_the_shortest_calls(times_s: list[float]) -> 
 def test_what_is_observed_grows_with_the_kernel_and_the_floor(
     kernel_s: float, floor_s: float, more: float
 ) -> None:
-    def seen(kernel: float, floor: float) -> float:
-        return float(observed_s(np.array([kernel]), np.array([floor]))[0])
-
     base = seen(kernel_s, floor_s)
-    assert base >= max(kernel_s, floor_s)
-    assert base <= kernel_s + floor_s
+    assert base >= max(kernel_s, floor_s) * (1 - 1e-9)
+    assert base <= (kernel_s + floor_s) * (1 + 1e-9) + 1e-15
     assert seen(kernel_s + more, floor_s) >= base
     assert seen(kernel_s, floor_s + more) >= base
 
 
+def seen(kernel_s: float, floor_s: float) -> float:
+    """What is observed of a launch and its kernel."""
+    return float(observed_s(np.array([KERNEL_FLOOR_S + kernel_s]), np.array([floor_s]))[0])
+
+
 @given(st.floats(1e-7, 1e-3))
 def test_a_kernel_without_a_floor_is_seen_as_it_is(kernel_s: float) -> None:
-    assert observed_s(np.array([kernel_s]), np.array([0.0])).tolist() == [kernel_s]
+    assert seen(kernel_s, 0.0) == pytest.approx(kernel_s)
 
 
 def test_small_kernels_hide_below_the_floor_and_large_ones_add_their_events() -> None:
     floor_s = 30e-6
     edge_s = (1 - EVENT_SHARE) * floor_s
-    found = observed_s(np.array([0.0, edge_s, 1e-3]), np.full(3, floor_s))
+    found = [seen(kernel_s, floor_s) for kernel_s in (0.0, edge_s, 1e-3)]
     assert found == pytest.approx([floor_s, floor_s, 1e-3 + EVENT_SHARE * floor_s])
