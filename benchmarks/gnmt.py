@@ -1,10 +1,10 @@
 """One iteration of GNMT v2, the recurrent translator of NVIDIA's published tables.
 
-Written from its description (Wu et al., "Google's Neural Machine Translation System", 2016, and the changes of
-v2): an encoder of four LSTM layers, the first in both directions, residual from the third; a decoder of four,
-whose first layer's outputs ask the normalised attention of Bahdanau et al., and whose further layers take the
-context beside their input, residual from the third. Embeddings are shared, dropout is 0.2, the loss is
-label-smoothed, and Adam steps after the gradients were clipped.
+Written from its description (Wu et al., "Google's Neural Machine Translation System", 2016, and what v2
+changed): an encoder of four LSTM layers, the first in both directions, residual from the third; a decoder
+of four, whose first layer's outputs ask the normalised attention of Bahdanau et al., and whose further
+layers take the context beside their input, residual from the third. Embeddings are shared, dropout is
+0.2, the loss is label-smoothed, and Adam steps after the gradients were clipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from advisor.profile import profile_callable
 
@@ -55,10 +54,10 @@ class Encoder(nn.Module):
 
     def forward(self, embedded: torch.Tensor) -> torch.Tensor:
         """(batch, steps, width), and gives the same."""
-        hidden = self.both_ways(F.dropout(embedded, DROPOUT))[0]
-        hidden = self.second(F.dropout(hidden, DROPOUT))[0]
+        hidden = self.both_ways(nn.functional.dropout(embedded, DROPOUT))[0]
+        hidden = self.second(nn.functional.dropout(hidden, DROPOUT))[0]
         for layer in self.rest:
-            hidden = hidden + layer(F.dropout(hidden, DROPOUT))[0]
+            hidden = hidden + layer(nn.functional.dropout(hidden, DROPOUT))[0]
         return hidden
 
 
@@ -73,10 +72,10 @@ class Decoder(nn.Module):
 
     def forward(self, embedded: torch.Tensor, encoded: torch.Tensor) -> torch.Tensor:
         """(batch, steps, width) twice, and gives the same."""
-        hidden = self.first(F.dropout(embedded, DROPOUT))[0]
+        hidden = self.first(nn.functional.dropout(embedded, DROPOUT))[0]
         context = self.attention(hidden, encoded)
         for number, layer in enumerate(self.rest):
-            found = layer(torch.cat((F.dropout(hidden, DROPOUT), context), -1))[0]
+            found = layer(torch.cat((nn.functional.dropout(hidden, DROPOUT), context), -1))[0]
             hidden = found + hidden if number else found
         return hidden
 
@@ -113,7 +112,9 @@ def gnmt(*, amp: bool, batch_size: int = BATCH_SIZE, length: int = LENGTH) -> Tr
         model, optimizer, tokens = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             logits = model(tokens, tokens)
-            loss = F.cross_entropy(logits.flatten(0, 1), tokens.flatten(), label_smoothing=SMOOTHING)
+            loss = nn.functional.cross_entropy(
+                logits.flatten(0, 1), tokens.flatten(), label_smoothing=SMOOTHING
+            )
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), MOST_NORM)
