@@ -9,6 +9,7 @@ layers take the context beside their input, residual from the third. Embeddings 
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import torch
@@ -103,6 +104,8 @@ def gnmt(*, amp: bool, batch_size: int = BATCH_SIZE, length: int = LENGTH) -> Tr
     """
 
     def build() -> tuple[Translator, torch.optim.Optimizer, torch.Tensor]:
+        # A torch for CPUs alone says so of each recurrent layer.
+        warnings.filterwarnings("ignore", message="PyTorch was compiled without cuDNN")
         with torch.device("cuda"):
             model = Translator(WIDTH, VOCABULARY)
             tokens = torch.ones(batch_size, length, dtype=torch.int64)
