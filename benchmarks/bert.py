@@ -9,6 +9,7 @@ whole sequences, since the published 19 a second take 19 TFLOP/s of FP32 product
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.profile import profile_callable
@@ -24,6 +25,7 @@ MASKED = {128: 20, 512: 80}
 FINE_TUNING_LENGTH = 384
 
 
+@cache
 def pre_training(length: int, amp: bool, batch_size: int) -> Trace:
     """Forward and backward of one batch of sequences, with autocast to fp16 or without.
 
@@ -57,6 +59,7 @@ def pre_training(length: int, amp: bool, batch_size: int) -> Trace:
     return profile_callable(step, setup=build, batch_size=batch_size)
 
 
+@cache
 def fine_tuning(amp: bool, batch_size: int) -> Trace:
     """A training step on questions, with autocast to fp16 or without.
 

@@ -95,6 +95,27 @@ def _bert(gpu: str, published: str, precision: str, batch_size: int, variant: st
     )  # fmt: skip
 
 
+def _transformer(gpu: str, published: str, precision: str, num_tokens: int) -> Case:
+    def build() -> Trace:
+        from benchmarks.translation import transformer  # defines modules of torch, slow to import
+
+        return as_in_containers(transformer(precision.startswith("AMP"), num_tokens))
+
+    return Case(
+        name=f"Transformer (big) {precision}",
+        gpu=gpu,
+        build=build,
+        units=num_tokens,
+        file="nvidia_dle_train_perf.csv",
+        where=(
+            ("model", "Translation/Transformer"), ("gpu", published), ("n_gpus", "1"),
+            ("precision", precision), ("batch_per_gpu", str(num_tokens)),
+        ),
+        column="throughput",
+        fitted=False,
+    )  # fmt: skip
+
+
 def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted: bool) -> Case:
     width, heads, layers = shape.split("/")
     return Case(
@@ -129,6 +150,12 @@ CASES = (
     _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 16, "finetune"),
     _bert("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", 32, "finetune"),
     _bert("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", 32, "finetune"),
+    _transformer("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", 5120),
+    _transformer("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 2560),
+    _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 10240),
+    _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 5120),
+    _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "TF32", 10240),
+    _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "AMP-FP16", 10240),
     _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -39,14 +39,14 @@ class Network:
         published: the table's name of it.
         variant: the table's name of how it is trained.
         build: a trace of one iteration, with autocast to fp16 or without, of a batch size.
-        batch_sizes: by precision, of the V100 and of the A100.
+        batch_sizes: by precision, where the table does not tell.
         fitted: pairs (GPU, precision) whose throughput fitted a constant.
     """
 
     name: str
     published: str
     build: Callable[[bool, int], Trace]
-    batch_sizes: Mapping[str, tuple[int, int]]
+    batch_sizes: Mapping[str, int] = field(default_factory=dict)
     variant: str = ""
     fitted: frozenset[tuple[str, str]] = frozenset()
 
@@ -80,6 +80,12 @@ def _gnmt(amp: bool, batch_size: int) -> Trace:
     return gnmt(amp=amp, batch_size=batch_size)
 
 
+def _transformer(amp: bool, batch_size: int) -> Trace:
+    from benchmarks.translation import transformer  # likewise
+
+    return transformer(amp, batch_size)
+
+
 def _timm(name: str, amp: bool, batch_size: int) -> Trace:
     """A training step with SGD, random images, as NVIDIA's scripts run it."""
     import torch
@@ -106,13 +112,13 @@ def _timm(name: str, amp: bool, batch_size: int) -> Trace:
     return profile_callable(step, setup=build, batch_size=batch_size)
 
 
-_RESNEXT_BATCHES = {"AMP": (128, 128), "TF32": (64, 64)}
+_RESNEXT_BATCHES = {"AMP": 128, "TF32": 64}
 NETWORKS = (
     Network(
         name="ResNet-50",
         published=f"{_CONVNETS}resnet50v1.5",
         build=_resnet_50,
-        batch_sizes=dict.fromkeys(_PRECISIONS, (256, 256)),
+        batch_sizes=dict.fromkeys(_PRECISIONS, 256),
         fitted=frozenset({("V100-SXM-16GB", "AMP"), ("A100-SXM-80GB", "TF32")}),
     ),
     Network(
@@ -131,21 +137,23 @@ NETWORKS = (
         name="GNMT v2",
         published="Translation/GNMT",
         build=_gnmt,
-        batch_sizes=dict.fromkeys(_PRECISIONS, (128, 128)),
+    ),
+    Network(
+        name="Transformer (big)",
+        published="Translation/Transformer",
+        build=_transformer,
     ),
     Network(
         name="BERT-large, 128 tokens",
         published=bert.PUBLISHED,
         variant="pretrain/seq128",
         build=partial(bert.pre_training, 128),
-        batch_sizes={"AMP": (64, 256), "TF32": (32, 128)},
     ),
     Network(
         name="BERT-large fine-tuning",
         published=bert.PUBLISHED,
         variant="finetune",
         build=bert.fine_tuning,
-        batch_sizes={"AMP": (16, 32), "TF32": (8, 32)},
     ),
 )
 
@@ -166,33 +174,40 @@ def speed_ups(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Spee
 def _pairs(
     network: Network, precision: str, rows: list[dict[str, str]], knowledge: Knowledge | None
 ) -> Iterator[SpeedUp]:
-    on_v100, on_a100 = _PRECISIONS[precision]
-    v100 = _throughputs(network, rows, _V100, on_v100)
-    a100 = _throughputs(network, rows, _A100, on_a100)
-    batches = network.batch_sizes[precision]
+    v100, a100 = (
+        _published(network, rows, gpus, precision, name)
+        for gpus, name in zip((_V100, _A100), _PRECISIONS[precision], strict=True)
+    )
     predicted = partial(_throughput, network, precision, knowledge)
-    for origin, slow in v100.items():
-        for destination, fast in a100.items():
+    for origin, (slow, few) in v100.items():
+        for destination, (fast, many) in a100.items():
             fitted = {(origin, precision), (destination, precision)} & network.fitted
             yield SpeedUp(
-                name=network.name + ("" if batches[0] == batches[1] else ", batch {} to {}".format(*batches)),
+                name=network.name if few == many else f"{network.name}, batch {few:,} to {many:,}",
                 precision=precision,
                 origin=origin,
                 destination=destination,
                 published=fast / slow,
-                predicted=predicted(destination, batches[1]) / predicted(origin, batches[0]),
+                predicted=predicted(destination, many) / predicted(origin, few),
                 fitted=bool(fitted),
             )
 
 
-def _throughputs(
-    network: Network, rows: list[dict[str, str]], gpus: dict[str, str], precision: str
-) -> dict[str, float]:
-    """By GPU of the catalog; the table gives one row each."""
-    wanted = {published: name for name, published in gpus.items()}
-    chosen = (network.published, network.variant, precision)
+def _published(
+    network: Network, rows: list[dict[str, str]], gpus: Mapping[str, str], precision: str, name: str
+) -> dict[str, tuple[float, int]]:
+    """Throughput and batch size by GPU of the catalog; the table calls the precision ``name``."""
+    gpu_of = {published: gpu for gpu, published in gpus.items()}
+    chosen = (network.published, network.variant, name)
     found = [row for row in rows if (row["model"], row["variant"], row["precision"]) == chosen]
-    return {wanted[row["gpu"]]: float(row["throughput"]) for row in found if row["gpu"] in wanted}
+    return {
+        gpu_of[row["gpu"]]: (
+            float(row["throughput"]),
+            int(row["batch_per_gpu"] or network.batch_sizes[precision]),
+        )
+        for row in found
+        if row["gpu"] in gpu_of
+    }
 
 
 def _throughput(

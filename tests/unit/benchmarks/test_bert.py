@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip("torch")
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("needs transformers: pip install 'gpu-advisor[frameworks]'", allow_module_level=True)
-from advisor.gpus import resolve_gpu  # noqa: E402 - after torch
-from advisor.predict.families import Family, family_of  # noqa: E402
-from advisor.types import Phase  # noqa: E402
-from benchmarks import bert  # noqa: E402
-from benchmarks.speedups import FILE  # noqa: E402
-from tests.shared import SHARED, needs_shared  # noqa: E402
+from advisor.gpus import resolve_gpu
+from advisor.predict.families import Family, family_of
+from advisor.types import Phase
+from benchmarks import bert
+from benchmarks.speedups import FILE
+from tests.shared import SHARED, needs_shared
 
 pytestmark = pytest.mark.torch
 # Weights of a layer that every token meets: attention 4, feed-forward 8, in units of 1024 x 1024.

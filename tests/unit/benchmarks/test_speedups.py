@@ -13,16 +13,16 @@ from benchmarks.speedups import FILE, NETWORKS, Network, SpeedUp, speed_ups
 from tests.builders import make_trace
 from tests.shared import SHARED, needs_shared
 
-COLUMNS = ("model", "variant", "gpu", "n_gpus", "precision", "throughput")
+COLUMNS = ("model", "variant", "gpu", "n_gpus", "precision", "batch_per_gpu", "throughput")
 ROWS = (
-    ("Tiny", "base", "V100 SXM2/3 16GB", "1", "FP32", "10.0"),
-    ("Tiny", "base", "V100 SXM2/3 32GB", "1", "FP32", "12.0"),
-    ("Tiny", "large", "V100 SXM2/3 32GB", "1", "FP32", "3.0"),
-    ("Tiny", "base", "A100 SXM4 80GB", "1", "TF32", "30.0"),
-    ("Tiny", "large", "A100 SXM4 80GB", "1", "TF32", "9.0"),
-    ("Tiny", "base", "A100 SXM4 80GB", "8", "TF32", "200.0"),
-    ("Tiny", "base", "A100 SXM4 80GB", "1", "AMP-FP16", "60.0"),
-    ("Other", "base", "V100 SXM2/3 16GB", "1", "AMP-FP16", "1.0"),
+    ("Tiny", "base", "V100 SXM2/3 16GB", "1", "FP32", "", "10.0"),
+    ("Tiny", "base", "V100 SXM2/3 32GB", "1", "FP32", "8", "12.0"),
+    ("Tiny", "large", "V100 SXM2/3 32GB", "1", "FP32", "4", "3.0"),
+    ("Tiny", "base", "A100 SXM4 80GB", "1", "TF32", "", "30.0"),
+    ("Tiny", "large", "A100 SXM4 80GB", "1", "TF32", "16", "9.0"),
+    ("Tiny", "base", "A100 SXM4 80GB", "8", "TF32", "", "200.0"),
+    ("Tiny", "base", "A100 SXM4 80GB", "1", "AMP-FP16", "8", "60.0"),
+    ("Other", "base", "V100 SXM2/3 16GB", "1", "AMP-FP16", "", "1.0"),
 )
 
 
@@ -47,7 +47,7 @@ def built(monkeypatch):
         published="Tiny",
         variant="base",
         build=build,
-        batch_sizes=dict.fromkeys(("AMP", "TF32"), (8, 8)),
+        batch_sizes={"TF32": 8},
         fitted=frozenset({("V100-SXM-32GB", "TF32")}),
     )
     monkeypatch.setattr(speedups, "NETWORKS", (network,))
@@ -69,11 +69,7 @@ def test_pairs_are_of_one_model_precision_and_one_gpu_each(folder, built):
 
 def test_each_side_has_its_own_batch_and_the_name_says_so(folder, built, monkeypatch):
     (network,) = speedups.NETWORKS
-    monkeypatch.setattr(
-        speedups,
-        "NETWORKS",
-        (replace(network, variant="large", batch_sizes={"AMP": (1, 1), "TF32": (4, 16)}),),
-    )
+    monkeypatch.setattr(speedups, "NETWORKS", (replace(network, variant="large", batch_sizes={}),))
     (pair,) = speed_ups(folder)
     assert (pair.name, pair.published) == ("Tiny, batch 4 to 16", 3.0)
     assert sorted(built) == [(False, 4), (False, 16)]
@@ -108,15 +104,20 @@ def test_a_missing_table(tmp_path):
 def test_the_published_table_has_both_ends_of_every_network():
     with (SHARED / "measurements" / "third_party" / FILE).open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["n_gpus"] == "1"]
-    ratios = {}
+    ratios, batches = {}, {}
     for network in NETWORKS:
-        v100 = speedups._throughputs(network, rows, speedups._V100, "AMP-FP16")
-        a100 = speedups._throughputs(network, rows, speedups._A100, "AMP-FP16")
-        ratios[network.name] = [round(fast / slow, 2) for slow in v100.values() for fast in a100.values()]
+        v100 = speedups._published(network, rows, speedups._V100, "AMP", "AMP-FP16")
+        a100 = speedups._published(network, rows, speedups._A100, "AMP", "AMP-FP16")
+        pairs = [(slow, fast) for slow in v100.values() for fast in a100.values()]
+        ratios[network.name] = [round(fast / slow, 2) for (slow, _), (fast, _) in pairs]
+        batches[network.name] = [(few, many) for (_, few), (_, many) in pairs]
     assert ratios["ResNet-50"] == [2.06, 2.14]
     assert ratios["GNMT v2"] == [1.84]
     assert ratios["BERT-large, 128 tokens"] == [2.59]
     assert ratios["BERT-large fine-tuning"] == [2.12]
+    assert ratios["Transformer (big)"] == [2.49, 2.06]
+    assert batches["Transformer (big)"] == [(2560, 10_240), (5120, 10_240)]
+    assert batches["ResNet-50"] == [(256, 256)] * 2
     assert all(ratios.values())
 
 
@@ -127,7 +128,8 @@ def test_the_published_table_has_both_ends_of_every_network():
     ("name", "num_pairs", "tolerance"),
     [
         ("ResNet-50", 4, {"AMP": 0.2, "TF32": 0.2}),
-        # Published with early software for the A100.
+        ("Transformer (big)", 4, {"AMP": 0.2, "TF32": 0.2}),
+        # Published with the first software for the A100.
         ("GNMT v2", 2, {"AMP": 0.2, "TF32": 0.45}),
     ],
 )
