@@ -3,7 +3,8 @@
 ``python -m benchmarks.published --third-party DIR`` profiles our examples, and BERT-large by
 transformers, with the published batch sizes and prints a Markdown table. DIR holds NVIDIA's
 DeepLearningExamples and MosaicML's llm-foundry tables. Rows that served to fit an assumed constant
-(``assumed_constants.toml`` of the training) are marked and not scored.
+(``assumed_constants.toml`` of the training) are marked and not scored. Rows of the container 20.06, the
+A100's first, are in ``benchmarks.speedups`` alone.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,12 @@ def _transformer(amp: bool, batch_size: int) -> Trace:
     return transformer(amp, batch_size)
 
 
+def _transformer_xl(amp: bool, batch_size: int) -> Trace:
+    from benchmarks.transformer_xl import transformer_xl  # likewise
+
+    return transformer_xl(amp, batch_size)
+
+
 def _timm(name: str, amp: bool, batch_size: int) -> Trace:
     """A training step with SGD, random images, as NVIDIA's scripts run it."""
     import torch
@@ -139,6 +146,12 @@ NETWORKS = (
         build=_gnmt,
     ),
     Network(
+        name="Transformer-XL",
+        published="LanguageModeling/Transformer-XL",
+        variant="Base model",
+        build=_transformer_xl,
+    ),
+    Network(
         name="Transformer (big)",
         published="Translation/Transformer",
         build=_transformer,
@@ -179,35 +192,34 @@ def _pairs(
         for gpus, name in zip((_V100, _A100), _PRECISIONS[precision], strict=True)
     )
     predicted = partial(_throughput, network, precision, knowledge)
-    for origin, (slow, few) in v100.items():
-        for destination, (fast, many) in a100.items():
-            fitted = {(origin, precision), (destination, precision)} & network.fitted
-            yield SpeedUp(
-                name=network.name if few == many else f"{network.name}, batch {few:,} to {many:,}",
-                precision=precision,
-                origin=origin,
-                destination=destination,
-                published=fast / slow,
-                predicted=predicted(destination, many) / predicted(origin, few),
-                fitted=bool(fitted),
-            )
+    for (origin, slow, few), (destination, fast, many) in product(v100, a100):
+        fitted = {(origin, precision), (destination, precision)} & network.fitted
+        yield SpeedUp(
+            name=network.name if few == many else f"{network.name}, batch {few:,} to {many:,}",
+            precision=precision,
+            origin=origin,
+            destination=destination,
+            published=fast / slow,
+            predicted=predicted(destination, many) / predicted(origin, few),
+            fitted=bool(fitted),
+        )
 
 
 def _published(
     network: Network, rows: list[dict[str, str]], gpus: Mapping[str, str], precision: str, name: str
-) -> dict[str, tuple[float, int]]:
-    """Throughput and batch size by GPU of the catalog; the table calls the precision ``name``."""
+) -> list[tuple[str, float, int]]:
+    """GPU of the catalog, throughput and batch size of each row; the table calls the precision ``name``."""
     gpu_of = {published: gpu for gpu, published in gpus.items()}
     chosen = (network.published, network.variant, name)
-    found = [row for row in rows if (row["model"], row["variant"], row["precision"]) == chosen]
-    return {
-        gpu_of[row["gpu"]]: (
+    return [
+        (
+            gpu_of[row["gpu"]],
             float(row["throughput"]),
             int(row["batch_per_gpu"] or network.batch_sizes[precision]),
         )
-        for row in found
-        if row["gpu"] in gpu_of
-    }
+        for row in rows
+        if (row["model"], row["variant"], row["precision"]) == chosen and row["gpu"] in gpu_of
+    ]
 
 
 def _throughput(

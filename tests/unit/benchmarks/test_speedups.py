@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -108,15 +109,16 @@ def test_the_published_table_has_both_ends_of_every_network():
     for network in NETWORKS:
         v100 = speedups._published(network, rows, speedups._V100, "AMP", "AMP-FP16")
         a100 = speedups._published(network, rows, speedups._A100, "AMP", "AMP-FP16")
-        pairs = [(slow, fast) for slow in v100.values() for fast in a100.values()]
-        ratios[network.name] = [round(fast / slow, 2) for (slow, _), (fast, _) in pairs]
-        batches[network.name] = [(few, many) for (_, few), (_, many) in pairs]
+        pairs = list(product(v100, a100))
+        ratios[network.name] = [round(fast / slow, 2) for (_, slow, _), (_, fast, _) in pairs]
+        batches[network.name] = [(few, many) for (*_, few), (*_, many) in pairs]
     assert ratios["ResNet-50"] == [2.06, 2.14]
     assert ratios["GNMT v2"] == [1.84]
     assert ratios["BERT-large, 128 tokens"] == [2.59]
     assert ratios["BERT-large fine-tuning"] == [2.12]
     assert ratios["Transformer (big)"] == [2.49, 2.06]
     assert batches["Transformer (big)"] == [(2560, 10_240), (5120, 10_240)]
+    assert batches["Transformer-XL"] == [(16, 32), (32, 32)]
     assert batches["ResNet-50"] == [(256, 256)] * 2
     assert all(ratios.values())
 
@@ -131,6 +133,7 @@ def test_the_published_table_has_both_ends_of_every_network():
         ("Transformer (big)", 4, {"AMP": 0.2, "TF32": 0.2}),
         # Published with the first software for the A100.
         ("GNMT v2", 2, {"AMP": 0.2, "TF32": 0.45}),
+        ("Transformer-XL", 3, {"AMP": 0.2, "TF32": 0.45}),
     ],
 )
 def test_speed_ups_as_published(name, num_pairs, tolerance):
