@@ -177,3 +177,28 @@ def product(rows: int, steps: Steps) -> Op:
         name="aten::mm", phase=Phase.FORWARD, inputs=(left, right), outputs=(result,), attributes={},
         flops=2 * rows * steps.depth * steps.outputs, bytes=4 * elements, count=1,
     )  # fmt: skip
+
+
+# --- what a profile records ------------------------------------------------------------------------
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:PyTorch was compiled without cuDNN")
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_a_profile_tells_the_steps_of_packed_sequences(kind: str, gates: int) -> None:
+    torch = pytest.importorskip("torch")
+    from advisor.profile import profile_callable
+
+    def build() -> Any:
+        with torch.device("cuda"):
+            return getattr(torch.nn, kind)(16, 32, num_layers=2), torch.rand(3, 2, 16)
+
+    def step(state: Any) -> None:
+        layers, data = state
+        packed = torch.nn.utils.rnn.pack_padded_sequence(data, torch.tensor([3, 1]))
+        layers(packed)[0].data.sum().backward()
+
+    trace = profile_callable(step, setup=build)
+    steps = {op.name: found(op) for op in trace.ops if "_cudnn_rnn" in op.name}
+    assert [each.num_by_rows for each in steps.values()] == [{2: 2, 1: 4}] * 2
+    assert steps["aten::_cudnn_rnn"].outputs == steps["aten::_cudnn_rnn_backward"].depth == gates * 32
