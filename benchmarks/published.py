@@ -1,8 +1,10 @@
-"""Predictions for the examples beside published training throughput.
+"""Predictions beside published training throughput.
 
-``python -m benchmarks.published --third-party DIR`` profiles the examples with the published batch sizes and
-prints a Markdown table. DIR holds NVIDIA's DeepLearningExamples and MosaicML's llm-foundry tables. Rows that
-served to fit an assumed constant (``assumed_constants.toml`` of the training) are marked and not scored.
+``python -m benchmarks.published --third-party DIR`` profiles our examples, and BERT-large by
+transformers, with the published batch sizes and prints a Markdown table. DIR holds NVIDIA's
+DeepLearningExamples and MosaicML's llm-foundry tables. Rows that served to fit an assumed constant
+(``assumed_constants.toml`` of the training) are marked and not scored. Rows of the container 20.06, the
+A100's first, are in ``benchmarks.speedups`` alone.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from __future__ import annotations
 import argparse
 import csv
 import statistics
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 from advisor.gpus import resolve_gpu
@@ -20,23 +22,24 @@ from advisor.predict import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile
 from advisor.types import Trace
+from benchmarks import bert
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One published row: which example it resembles, and how to find its throughput.
+    """One published row: what resembles it, and how to find its throughput.
 
     Attributes:
+        build: a trace of one iteration.
         units: what one iteration of one GPU processes, in the unit of the throughput.
         fitted: it served to fit a constant.
     """
 
     name: str
     gpu: str
-    script: str
-    arguments: tuple[str, ...]
+    build: Callable[[], Trace]
     units: int
     file: str
     where: tuple[tuple[str, str], ...]
@@ -44,12 +47,24 @@ class Case:
     fitted: bool
 
 
+def as_in_containers(trace: Trace) -> Trace:
+    """NVIDIA's containers let TF32 replace FP32 in products too, which PyTorch since 1.12 does not."""
+    return replace(trace, precision=replace(trace.precision, tf32_matmul=True, tf32_cudnn=True))
+
+
+@cache
+def _example(script: str, *arguments: str) -> Trace:
+    return profile(EXAMPLES / script, arguments)
+
+
 def _resnet(gpu: str, published: str, precision: str, *, fitted: bool) -> Case:
     return Case(
         name=f"ResNet-50 {precision}",
         gpu=gpu,
-        script="train_resnet50.py",
-        arguments=("--batch-size", "256", *(("--amp",) if precision.startswith("AMP") else ())),
+        build=partial(
+            _example, "train_resnet50.py", "--batch-size", "256",
+            *(("--amp",) if precision.startswith("AMP") else ()),
+        ),
         units=256,
         file="nvidia_dle_train_perf.csv",
         where=(
@@ -60,7 +75,46 @@ def _resnet(gpu: str, published: str, precision: str, *, fitted: bool) -> Case:
         ),
         column="throughput",
         fitted=fitted,
-    )
+    )  # fmt: skip
+
+
+def _bert(gpu: str, published: str, precision: str, batch_size: int, variant: str) -> Case:
+    build = bert.fine_tuning if variant == "finetune" else partial(bert.pre_training, 128)
+    name = "fine-tuning" if variant == "finetune" else "128 tokens"
+    return Case(
+        name=f"BERT-large {name} {precision}",
+        gpu=gpu,
+        build=lambda: as_in_containers(build(precision.startswith("AMP"), batch_size)),
+        units=batch_size,
+        file="nvidia_dle_train_perf.csv",
+        where=(
+            ("model", bert.PUBLISHED), ("variant", variant), ("gpu", published), ("n_gpus", "1"),
+            ("precision", precision), ("batch_per_gpu", str(batch_size)),
+        ),
+        column="throughput",
+        fitted=False,
+    )  # fmt: skip
+
+
+def _transformer(gpu: str, published: str, precision: str, num_tokens: int) -> Case:
+    def build() -> Trace:
+        from benchmarks.translation import transformer  # defines modules of torch, slow to import
+
+        return as_in_containers(transformer(precision.startswith("AMP"), num_tokens))
+
+    return Case(
+        name=f"Transformer (big) {precision}",
+        gpu=gpu,
+        build=build,
+        units=num_tokens,
+        file="nvidia_dle_train_perf.csv",
+        where=(
+            ("model", "Translation/Transformer"), ("gpu", published), ("n_gpus", "1"),
+            ("precision", precision), ("batch_per_gpu", str(num_tokens)),
+        ),
+        column="throughput",
+        fitted=False,
+    )  # fmt: skip
 
 
 def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted: bool) -> Case:
@@ -68,10 +122,9 @@ def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted:
     return Case(
         name=f"GPT {size} bf16",
         gpu=gpu,
-        script="train_gpt.py",
-        arguments=(
-            "--width", width, "--heads", heads, "--layers", layers, "--context", "2048", "--batch-size",
-            str(batch),
+        build=partial(
+            _example, "train_gpt.py", "--width", width, "--heads", heads, "--layers", layers,
+            "--context", "2048", "--batch-size", str(batch),
         ),
         units=batch * 2048,
         file="mpt_llmfoundry_train.csv",
@@ -90,6 +143,20 @@ CASES = (
     _resnet("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", fitted=True),
     _resnet("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", fitted=True),
     _resnet("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", fitted=False),
+    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 32, "pretrain/seq128"),
+    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 64, "pretrain/seq128"),
+    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", 128, "pretrain/seq128"),
+    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", 256, "pretrain/seq128"),
+    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 8, "finetune"),
+    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 16, "finetune"),
+    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", 32, "finetune"),
+    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", 32, "finetune"),
+    _transformer("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", 5120),
+    _transformer("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 2560),
+    _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 10240),
+    _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 5120),
+    _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "TF32", 10240),
+    _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "AMP-FP16", 10240),
     _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),
@@ -119,14 +186,12 @@ class Score:
         return self.low <= self.published <= self.high
 
 
-@cache
-def trace_of(script: str, arguments: tuple[str, ...]) -> Trace:
-    """Profile an example once."""
-    return profile(EXAMPLES / script, arguments)
-
-
 def published(case: Case, folder: Path) -> float:
-    """The figure of the one row a case names; of several (other batch settings) the mean."""
+    """The figure of the one row a case names; of several (other batch settings) the mean.
+
+    Raises:
+        LookupError: there is none.
+    """
     with (folder / case.file).open(newline="") as file:
         found = [
             float(row[case.column])
@@ -141,8 +206,7 @@ def published(case: Case, folder: Path) -> float:
 def scores(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Score]:
     """Every case, in order."""
     for case in CASES:
-        trace = trace_of(case.script, case.arguments)
-        interval = predict(trace, resolve_gpu(case.gpu), knowledge=knowledge).iteration_s
+        interval = predict(case.build(), resolve_gpu(case.gpu), knowledge=knowledge).iteration_s
         yield Score(
             case=case,
             published=published(case, folder),

@@ -1,17 +1,19 @@
 """Published speed-ups from V100 to A100 in training, beside predicted ones.
 
-Pairs of rows of NVIDIA's DeepLearningExamples with the same model, batch and precision (FP32 on V100 is TF32
-on A100), one GPU each. Pairs with a row that served to fit an assumed constant are marked
-(``advisor/predict/training/assumed_constants.toml``).
-Printed by ``python -m benchmarks.accuracy --third-party DIR``.
+Pairs of rows of NVIDIA's DeepLearningExamples with the same model and precision (FP32 on V100 is TF32 on
+A100), one GPU each; where the published batches differ, each side has its own and the name says so. Pairs
+with a row that served to fit an assumed constant are marked
+(``advisor/predict/training/assumed_constants.toml``). Printed by ``python -m benchmarks.accuracy
+--third-party DIR``.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,9 @@ from advisor.predict import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile, profile_callable
 from advisor.types import Trace
+from benchmarks import bert
+from benchmarks.published import EXAMPLES, as_in_containers
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 FILE = "nvidia_dle_train_perf.csv"
 _CONVNETS = "Classification/ConvNets/"
 _PRECISIONS = {"AMP": ("AMP-FP16", "AMP-FP16"), "TF32": ("FP32", "TF32")}
@@ -35,13 +38,17 @@ class Network:
 
     Attributes:
         published: the table's name of it.
-        build: a trace of one iteration, with autocast to fp16 or without.
+        variant: the table's name of how it is trained.
+        build: a trace of one iteration, with autocast to fp16 or without, of a batch size.
+        batch_sizes: by precision, where the table does not tell.
         fitted: pairs (GPU, precision) whose throughput fitted a constant.
     """
 
     name: str
     published: str
-    build: Callable[[bool], Trace]
+    build: Callable[[bool, int], Trace]
+    batch_sizes: Mapping[str, int] = field(default_factory=dict)
+    variant: str = ""
     fitted: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -63,11 +70,30 @@ class SpeedUp:
         return self.predicted / self.published - 1
 
 
-def _example(script: str, *arguments: str, amp: bool) -> Trace:
-    return profile(EXAMPLES / script, (*arguments, *(("--amp",) if amp else ())))
+def _resnet_50(amp: bool, batch_size: int) -> Trace:
+    flags = ("--amp",) if amp else ()
+    return profile(EXAMPLES / "train_resnet50.py", ("--batch-size", str(batch_size), *flags))
 
 
-def _timm(name: str, batch_size: int, *, amp: bool) -> Trace:
+def _gnmt(amp: bool, batch_size: int) -> Trace:
+    from benchmarks.gnmt import gnmt  # defines modules of torch, which takes a second to import
+
+    return gnmt(amp=amp, batch_size=batch_size)
+
+
+def _transformer(amp: bool, batch_size: int) -> Trace:
+    from benchmarks.translation import transformer  # likewise
+
+    return transformer(amp, batch_size)
+
+
+def _transformer_xl(amp: bool, batch_size: int) -> Trace:
+    from benchmarks.transformer_xl import transformer_xl  # likewise
+
+    return transformer_xl(amp, batch_size)
+
+
+def _timm(name: str, amp: bool, batch_size: int) -> Trace:
     """A training step with SGD, random images, as NVIDIA's scripts run it."""
     import torch
 
@@ -93,32 +119,56 @@ def _timm(name: str, batch_size: int, *, amp: bool) -> Trace:
     return profile_callable(step, setup=build, batch_size=batch_size)
 
 
+_RESNEXT_BATCHES = {"AMP": 128, "TF32": 64}
 NETWORKS = (
     Network(
         name="ResNet-50",
         published=f"{_CONVNETS}resnet50v1.5",
-        build=lambda amp: _example("train_resnet50.py", "--batch-size", "256", amp=amp),
+        build=_resnet_50,
+        batch_sizes=dict.fromkeys(_PRECISIONS, 256),
         fitted=frozenset({("V100-SXM-16GB", "AMP"), ("A100-SXM-80GB", "TF32")}),
     ),
     Network(
         name="ResNeXt-101 32x4d",
         published=f"{_CONVNETS}resnext101-32x4d",
-        build=lambda amp: _timm("resnext101_32x4d", 128 if amp else 64, amp=amp),
+        build=partial(_timm, "resnext101_32x4d"),
+        batch_sizes=_RESNEXT_BATCHES,
     ),
     Network(
         name="SE-ResNeXt-101 32x4d",
         published=f"{_CONVNETS}se-resnext101-32x4d",
-        build=lambda amp: _timm("seresnext101_32x4d", 128 if amp else 64, amp=amp),
+        build=partial(_timm, "seresnext101_32x4d"),
+        batch_sizes=_RESNEXT_BATCHES,
     ),
     Network(
-        name="GNMT (LSTM of its size)",
+        name="GNMT v2",
         published="Translation/GNMT",
-        build=lambda amp: _example(
-            "train_lstm.py", "--batch-size", "128", "--length", "50", "--layers", "8",
-            "--vocabulary", "32320", amp=amp,
-        ),
+        build=_gnmt,
     ),
-)  # fmt: skip
+    Network(
+        name="Transformer-XL",
+        published="LanguageModeling/Transformer-XL",
+        variant="Base model",
+        build=_transformer_xl,
+    ),
+    Network(
+        name="Transformer (big)",
+        published="Translation/Transformer",
+        build=_transformer,
+    ),
+    Network(
+        name="BERT-large, 128 tokens",
+        published=bert.PUBLISHED,
+        variant="pretrain/seq128",
+        build=partial(bert.pre_training, 128),
+    ),
+    Network(
+        name="BERT-large fine-tuning",
+        published=bert.PUBLISHED,
+        variant="finetune",
+        build=bert.fine_tuning,
+    ),
+)
 
 
 def speed_ups(folder: Path, knowledge: Knowledge | None = None) -> Iterator[SpeedUp]:
@@ -137,40 +187,48 @@ def speed_ups(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Spee
 def _pairs(
     network: Network, precision: str, rows: list[dict[str, str]], knowledge: Knowledge | None
 ) -> Iterator[SpeedUp]:
-    on_v100, on_a100 = _PRECISIONS[precision]
-    v100 = _throughputs(network, rows, _V100, on_v100)
-    a100 = _throughputs(network, rows, _A100, on_a100)
-    seconds = partial(_iteration_s, network, precision, knowledge)
-    for origin, slow in v100.items():
-        for destination, fast in a100.items():
-            fitted = {(origin, precision), (destination, precision)} & network.fitted
-            yield SpeedUp(
-                name=network.name,
-                precision=precision,
-                origin=origin,
-                destination=destination,
-                published=fast / slow,
-                predicted=seconds(origin) / seconds(destination),
-                fitted=bool(fitted),
-            )
+    v100, a100 = (
+        _published(network, rows, gpus, precision, name)
+        for gpus, name in zip((_V100, _A100), _PRECISIONS[precision], strict=True)
+    )
+    predicted = partial(_throughput, network, precision, knowledge)
+    for (origin, slow, few), (destination, fast, many) in product(v100, a100):
+        fitted = {(origin, precision), (destination, precision)} & network.fitted
+        yield SpeedUp(
+            name=network.name if few == many else f"{network.name}, batch {few:,} to {many:,}",
+            precision=precision,
+            origin=origin,
+            destination=destination,
+            published=fast / slow,
+            predicted=predicted(destination, many) / predicted(origin, few),
+            fitted=bool(fitted),
+        )
 
 
-def _throughputs(
-    network: Network, rows: list[dict[str, str]], gpus: dict[str, str], precision: str
-) -> dict[str, float]:
-    """By GPU of the catalog; the table gives one row each."""
-    wanted = {(network.published, published, precision): name for name, published in gpus.items()}
-    found = {wanted.get((row["model"], row["gpu"], row["precision"])): row["throughput"] for row in rows}
-    return {name: float(text) for name, text in found.items() if name is not None}
+def _published(
+    network: Network, rows: list[dict[str, str]], gpus: Mapping[str, str], precision: str, name: str
+) -> list[tuple[str, float, int]]:
+    """GPU of the catalog, throughput and batch size of each row; the table calls the precision ``name``."""
+    gpu_of = {published: gpu for gpu, published in gpus.items()}
+    chosen = (network.published, network.variant, name)
+    return [
+        (
+            gpu_of[row["gpu"]],
+            float(row["throughput"]),
+            int(row["batch_per_gpu"] or network.batch_sizes[precision]),
+        )
+        for row in rows
+        if (row["model"], row["variant"], row["precision"]) == chosen and row["gpu"] in gpu_of
+    ]
 
 
-def _iteration_s(network: Network, precision: str, knowledge: Knowledge | None, gpu: str) -> float:
-    trace = _trace_of(network, precision)
-    return predict(trace, resolve_gpu(gpu), knowledge=knowledge).iteration_s.p50
+def _throughput(
+    network: Network, precision: str, knowledge: Knowledge | None, gpu: str, batch_size: int
+) -> float:
+    trace = _trace_of(network.build, precision == "AMP", batch_size)
+    return batch_size / predict(trace, resolve_gpu(gpu), knowledge=knowledge).iteration_s.p50
 
 
 @cache
-def _trace_of(network: Network, precision: str) -> Trace:
-    trace = network.build(precision == "AMP")
-    # The containers of these tables let TF32 replace FP32 in products too, which later PyTorch does not.
-    return replace(trace, precision=replace(trace.precision, tf32_matmul=True, tf32_cudnn=True))
+def _trace_of(build: Callable[[bool, int], Trace], amp: bool, batch_size: int) -> Trace:
+    return as_in_containers(build(amp, batch_size))

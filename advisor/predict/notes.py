@@ -12,13 +12,17 @@ from advisor.predict.families import Family, base_name, is_known
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
-from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S, rate_for, wanted_rate
+from advisor.predict.recurrent import LAYERS, steps_of
+from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S, RECURRENT_SHARE, rate_for, wanted_rate
 from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
 LEARNED = "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)"
 CORRECTED = "calibrated: of the learned rate this GPU reaches {}"
 UNSEEN = "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
 NOT_LEARNED = "by the roofline, not learned: {}"
+STEPWISE = "recurrent layers: modelled step by step, not measured"
+_SHARE = f"{RECURRENT_SHARE * 100:.0f} %"
+UNKNOWN_STEPS = f"recurrent layers of unknown sizes: at {_SHARE} of the rate of products, not measured"
 UNKNOWN_GRADIENTS = (
     "data parallel: the size of the gradients is unknown and their exchange not counted; record with"
     " record_shapes=True"
@@ -29,11 +33,11 @@ def method_notes(
     trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
 ) -> list[str]:
     """Which methods and constants the times come from."""
-    # Recurrent layers run at a part of the rate of products.
+    # Recurrent layers rest on the rate of products.
     used = {time.constant.replace("recurrent.", "gemm_fraction.") for time in times} - {""}
     notes = _learned_notes(constants, times)
     notes += [f"roofline constants, {source}" for source in described(constants.origin, used)]
-    notes += sorted(_rate_notes(trace, gpu, constants, times))
+    notes += sorted(_rate_notes(trace, gpu, constants, times) | _recurrent_notes(times))
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
     scaled = [t.op for t in times if t.method is Method.WAVE]
     if scaled and wave.rests_on_unknown_resources(scaled):
@@ -46,6 +50,11 @@ def method_notes(
 def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]) -> set[str]:
     wanted = {(wanted_rate(t.op, t.family, trace.precision), t.family) for t in times}
     return {rate_for(name, family, gpu, constants).note for name, family in wanted} - {""}
+
+
+def _recurrent_notes(times: Sequence[OpTime]) -> set[str]:
+    found = [t.op for t in times if t.method is Method.ROOFLINE and base_name(t.op.name) in LAYERS]
+    return {STEPWISE if steps_of(op) else UNKNOWN_STEPS for op in found}
 
 
 def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[str]:

@@ -2,7 +2,8 @@
 
 Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009. For an operator of F FLOPs and
 B bytes on a GPU of peak P and bandwidth D: ``t = launch + max(F / (f * P), B / (b * D))``, where f and
-b are fitted fractions (``advisor.predict.constants``) and launch is the least time of one kernel.
+b are fitted fractions (``advisor.predict.constants``) and launch is the least time of one kernel. Recurrent
+layers add the steps that wait for each other (``advisor.predict.recurrent``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from advisor.predict.families import Family, family_of
+from advisor.predict.recurrent import Steps, steps_of
 from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
@@ -20,9 +22,8 @@ KERNEL_FLOOR_S = 2e-6
 HOST_DISPATCH_S = 6e-6
 # Page-locked copies reach this share of the PCIe rate (16 GB/s links deliver about 12 to 13).
 PCIE_FRACTION = 0.8
-# Steps of a recurrent layer wait for each other and multiply small matrices. Assumed, not measured.
+# Recurrent layers whose sizes were not recorded: steps wait for each other. Assumed, not measured.
 RECURRENT_SHARE = 0.3
-RECURRENT_NOTE = "recurrent layers: taken at 30 % of the rate of matrix products, not measured"
 
 _COMPUTE_FAMILIES = {Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT}
 _DTYPE_RATE = {
@@ -72,11 +73,25 @@ def op_time(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Precisi
     fraction = constants.reduction_fraction if family is Family.NORM else constants.streaming_fraction
     memory_s = op.bytes / (fraction * gpu.memory_bytes_per_s)
     rate = compute_rate(op, family, gpu, constants, precision)
+    steps = steps_of(op) if family is Family.RECURRENT else None
+    if steps is not None:
+        return _recurrent_time(op, steps, rate, gpu, constants)
     compute_s = work_flops(op) / rate.flops_per_s
     return RooflineTime(
         time_s=KERNEL_FLOOR_S + max(compute_s, memory_s),
         constant=rate.constant if compute_s > memory_s else kind,
     )
+
+
+def _recurrent_time(
+    op: Op, steps: Steps, rate: Rate, gpu: GpuSpec, constants: FittedConstants
+) -> RooflineTime:
+    bytes_per_s = constants.streaming_fraction * gpu.memory_bytes_per_s
+    at_once_s = max((op.flops - steps.flops) / rate.flops_per_s, op.bytes / bytes_per_s)
+    steps_s = steps.time_s(
+        num_sms=gpu.num_sms, flops_per_s=rate.flops_per_s, bytes_per_s=bytes_per_s, launch_s=KERNEL_FLOOR_S
+    )
+    return RooflineTime(time_s=KERNEL_FLOOR_S + at_once_s + steps_s, constant=rate.constant)
 
 
 def work_flops(op: Op) -> float:
@@ -87,8 +102,16 @@ def work_flops(op: Op) -> float:
 def compute_rate(
     op: Op, family: Family, gpu: GpuSpec, constants: FittedConstants, precision: Precision
 ) -> Rate:
-    """The FLOP rate an operator gets: tensor cores where dtype, flags and GPU allow, else CUDA cores."""
-    return rate_for(wanted_rate(op, family, precision), family, gpu, constants)
+    """The FLOP rate an operator gets: tensor cores where dtype, flags and GPU allow, else CUDA cores.
+
+    Recurrent layers get that of products where their steps are known, else a share of it.
+    """
+    rate = rate_for(wanted_rate(op, family, precision), family, gpu, constants)
+    if family is not Family.RECURRENT:
+        return rate
+    share = 1.0 if steps_of(op) else RECURRENT_SHARE
+    constant = rate.constant.replace("gemm_fraction", "recurrent")
+    return replace(rate, flops_per_s=share * rate.flops_per_s, constant=constant)
 
 
 def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstants) -> Rate:
@@ -98,15 +121,12 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         ("conv_fraction", constants.conv_fraction) if conv else ("gemm_fraction", constants.gemm_fraction)
     )
 
-    recurrent = family is Family.RECURRENT
-
     def rate(name: str, peak_flops_per_s: float, note: str = "") -> Rate:
-        share = RECURRENT_SHARE if recurrent else 1.0
         return Rate(
-            flops_per_s=share * fractions[name] * peak_flops_per_s,
+            flops_per_s=fractions[name] * peak_flops_per_s,
             peak_flops_per_s=peak_flops_per_s,
-            constant=f"recurrent.{name}" if recurrent else f"{kind}.{name}",
-            note=note or (RECURRENT_NOTE if recurrent else ""),
+            constant=f"{kind}.{name}",
+            note=note,
         )
 
     vector, tensor = gpu.vector_flops_per_s, gpu.tensor_flops_per_s

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from advisor.gpus import load_gpus, resolve_gpu
 from advisor.predict import predict
-from advisor.predict.notes import LEARNED, UNSEEN
+from advisor.predict.notes import LEARNED, STEPWISE, UNKNOWN_STEPS, UNSEEN
 from advisor.types import Op, Phase
 from tests.builders import make_op, make_trace
 from tests.recordings import make_measurement
+from tests.recurrent import make_layers
 
 LEARNED_OP = make_measurement("aten::add").op
 
@@ -27,10 +32,32 @@ def test_constants_that_were_not_used_are_not_named() -> None:
     assert constants(texts) == ["fitted to measurements on this GPU: streaming"]
 
 
-def test_recurrent_layers_rest_on_the_rate_of_products() -> None:
-    texts = assumptions("T4", make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"))
+@pytest.mark.parametrize(
+    ("op", "note"),
+    [
+        (make_layers(dtype="float16"), STEPWISE),
+        (make_op("aten::_cudnn_rnn", flops=10**13, dtype="float16"), UNKNOWN_STEPS),
+    ],
+)
+def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: str) -> None:
+    texts = assumptions("T4", op)
     assert constants(texts) == ["assumed for any GPU: gemm (fp16)"]
-    assert any("recurrent layers" in text for text in texts)
+    assert [text for text in texts if "recurrent layers" in text] == [note]
+    assert "not measured" in note
+
+
+def test_both_kinds_of_recurrent_layers_are_told_and_single_cells_are_element_wise() -> None:
+    unknown = make_op("aten::_cudnn_rnn_backward", flops=10**13)
+    texts = assumptions("T4", make_layers(), unknown, make_op("aten::_thnn_fused_lstm_cell"))
+    assert {STEPWISE, UNKNOWN_STEPS} <= set(texts)
+    assert not {STEPWISE, UNKNOWN_STEPS} & set(assumptions("T4", make_op("aten::_thnn_fused_lstm_cell")))
+
+
+def test_recurrent_layers_that_were_measured_are_not_modelled() -> None:
+    op = replace(make_layers(), measured_s=1e-3)
+    trace = make_trace(ops=(op,), origin_gpu="T4", backend="cuda")
+    assert STEPWISE not in predict(trace, resolve_gpu("T4")).assumptions
+    assert STEPWISE in predict(trace, resolve_gpu("L4")).assumptions
 
 
 def test_where_all_is_learned_the_roofline_is_not_named() -> None:

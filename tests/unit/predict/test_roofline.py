@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from advisor.predict.families import Family, family_of
-from advisor.predict.roofline import Rate, compute_rate, op_time, wanted_rate, work_flops
+from advisor.predict.recurrent import steps_of
+from advisor.predict.roofline import Rate, RooflineTime, compute_rate, op_time, wanted_rate, work_flops
 from advisor.types import FittedConstants, GpuSpec, Op, Precision, TensorSpec
 from tests.builders import make_gpu, make_op
+from tests.recurrent import make_layers
 
 FLOOR_S = 2e-6
 RATES = ("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8")
@@ -126,11 +128,42 @@ def test_attention_runs_at_the_share_of_products() -> None:
     assert (found.flops_per_s, found.constant) == (pytest.approx(40e12), "gemm_fraction.bf16")
 
 
-def test_recurrent_layers_get_three_tenths_and_say_so() -> None:
-    found = rate_of(make_op(RNN, dtype="float16"))
+def test_recurrent_layers_of_unknown_sizes_get_three_tenths() -> None:
+    op = make_op(RNN, dtype="float16", flops=12 * 10**12, num_bytes=0)
+    found = rate_of(op)
     assert found.flops_per_s == pytest.approx(0.3 * 0.5 * 80e12)
     assert found.constant == "recurrent.fp16"
-    assert "recurrent" in found.note
+    assert op_time(op, AMPERE, CONSTANTS, EXACT) == RooflineTime(
+        time_s=pytest.approx(FLOOR_S + 1.0), constant="recurrent.fp16"
+    )
+
+
+def test_recurrent_layers_of_known_sizes_get_the_rate_of_products() -> None:
+    found = rate_of(make_layers(dtype="float16"))
+    assert (found.flops_per_s, found.constant) == (pytest.approx(40e12), "recurrent.fp16")
+
+
+def test_recurrent_layers_are_products_of_all_inputs_and_then_steps() -> None:
+    # 64 sequences of 10 steps of 512 units: at once 64 x 10 x 512 x 2048 multiply-adds at 40 TFLOP/s.
+    # A step has 32 blocks of 64 x 64 x 512 on 80 SMs of half a TFLOP/s, and 2 MB of weights at 0.8 TB/s: the
+    # block takes longer; and two launches.
+    at_once_s = 2 * 64 * 10 * 512 * 2048 / 40e12
+    block_s, weights_s = 2 * 64 * 64 * 512 / 0.5e12, 512 * 2048 * 2 / 0.8e12
+    assert block_s > weights_s
+    op = make_layers(steps=10, batch_size=64, width=512, hidden=512, dtype="float16")
+    assert seconds(op) == pytest.approx(FLOOR_S + at_once_s + 10 * (block_s + 2 * FLOOR_S))
+    # Gradients of all inputs and weights are three times the work; then the same steps from the other side.
+    gradients = make_layers(steps=10, batch_size=64, width=512, hidden=512, dtype="float16", backward=True)
+    assert seconds(gradients) == pytest.approx(FLOOR_S + 3 * at_once_s + 10 * (block_s + 2 * FLOOR_S))
+
+
+def test_what_recurrent_layers_read_and_write_at_once_counts_where_it_takes_longer() -> None:
+    op = replace(make_layers(dtype="float16"), bytes=8 * 10**9)
+    products = replace(op, bytes=0)
+    steps = steps_of(op)
+    assert steps is not None
+    at_once_s = (op.flops - steps.flops) / 40e12
+    assert seconds(op) == pytest.approx(seconds(products) - at_once_s + 0.01)
 
 
 def test_other_families_compute_on_cuda_cores() -> None:

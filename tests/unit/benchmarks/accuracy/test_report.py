@@ -1,5 +1,6 @@
 """Tables and charts: errors and no measured times, the same for the same results."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -20,6 +21,7 @@ from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.scaling import Scaled
 from benchmarks.accuracy.summary import summarise
 from benchmarks.accuracy.tables import all_tables, kernel_table, left_out_table, row_table
+from benchmarks.published import CASES, Score
 from benchmarks.speedups import SpeedUp
 from tests.unit.benchmarks.accuracy.builders import line, make_measured
 
@@ -224,3 +226,13 @@ def test_a_prediction_without_spread_is_above_or_below():
 @given(st.floats(1e-3, 1e6))
 def test_charts_show_two_digits(value):
     assert two_digits(value) == pytest.approx(value, rel=0.051)
+
+
+def test_published_figures_are_json():
+    pair = SpeedUp(name="ResNet", precision="AMP", origin="V100", destination="A100", published=2.0,
+                   predicted=1.5, fitted=True)  # fmt: skip
+    scores = [Score(case=case, published=10.0, low=8.0, predicted=11.0, high=14.0) for case in CASES]
+    found = json.loads(json.dumps(results(throughput=scores, speed_ups=[pair]).to_json()))
+    assert [each["case"]["name"] for each in found["throughput"]] == [case.name for case in CASES]
+    assert found["throughput"][0]["error"] == pytest.approx(0.1)
+    assert found["speed_ups"][0]["error"] == pytest.approx(-0.25)
