@@ -117,6 +117,27 @@ def _transformer(gpu: str, published: str, precision: str, num_tokens: int) -> C
     )  # fmt: skip
 
 
+def _transformer_xl(gpu: str, published: str, precision: str, batch_size: int) -> Case:
+    def build() -> Trace:
+        from benchmarks.transformer_xl import transformer_xl  # likewise
+
+        return as_in_containers(transformer_xl(precision.startswith("AMP"), batch_size))
+
+    return Case(
+        name=f"Transformer-XL (base, {batch_size}) {precision}",
+        gpu=gpu,
+        build=build,
+        units=batch_size * 192,
+        file="nvidia_dle_train_perf.csv",
+        where=(
+            ("model", "LanguageModeling/Transformer-XL"), ("variant", "Base model"), ("gpu", published),
+            ("n_gpus", "1"), ("precision", precision), ("batch_per_gpu", str(batch_size)),
+        ),
+        column="throughput",
+        fitted=False,
+    )  # fmt: skip
+
+
 def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted: bool) -> Case:
     width, heads, layers = shape.split("/")
     return Case(
@@ -157,6 +178,11 @@ CASES = (
     _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 5120),
     _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "TF32", 10240),
     _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "AMP-FP16", 10240),
+    _transformer_xl("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", 16),
+    _transformer_xl("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 16),
+    _transformer_xl("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 32),
+    _transformer_xl("A100-SXM-40GB", "A100 SXM4 40GB", "TF32", 32),
+    _transformer_xl("A100-SXM-40GB", "A100 SXM4 40GB", "AMP-FP16", 32),
     _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),

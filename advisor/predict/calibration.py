@@ -31,7 +31,7 @@ _KIND = {
 }
 _WIDE = 0.25
 # Networks aim below the median. A minute of one day tells 60 % of what sets a board apart from those like it:
-# 15 % between boards against 10 % between days and some between kernels (learned/times.py).
+# 20 % between boards against 10 % between days and some between kernels (learned/times.py).
 _LEARNED = {"most": MOST_CORRECTION, "quantile": QUANTILE, "trust": 0.6}
 MOST_DRIFT = 0.05
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import OUTPUTS
+from advisor.predict.learned.weights import NUM_BOARD, OUTPUTS
 
 MEMBERS = 4
 _BATCH = 2048
@@ -69,7 +69,7 @@ class _Ensemble(torch.nn.Module):  # type: ignore[misc]
         return values @ self.weights[-1] + self.biases[-1]
 
 
-def fit(table: Table, *, seed: int, steps: int, units: int, say: Say) -> Network:
+def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, say: Say) -> Network:
     """The network of one family, rounded as it ships.
 
     Args:
@@ -77,6 +77,8 @@ def fit(table: Table, *, seed: int, steps: int, units: int, say: Say) -> Network
         seed: of the start and of the order of batches.
         steps: batches of 2,048 calls.
         units: of each of the two hidden layers.
+        board_noise: standard deviation of what is added to the board's features, in theirs: what is learned
+            of one board then holds for boards near it.
         say: told the loss ten times.
     """
     torch.set_num_threads(1)  # sums in another order would give other weights on another machine
@@ -89,7 +91,7 @@ def fit(table: Table, *, seed: int, steps: int, units: int, say: Say) -> Network
         table.compute_s, table.memory_s, table.floor_s, table.event_share, table.time_s, table.weight
     )  # fmt: skip
     columns = [_tensor(column) for column in numbers]
-    _train(ensemble, inputs, columns, generator, steps, say)
+    _train(ensemble, inputs, columns, generator, steps, board_noise, say)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
     return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
@@ -101,6 +103,7 @@ def _train(
     columns: list[torch.Tensor],
     generator: torch.Generator,
     steps: int,
+    board_noise: float,
     say: Say,
 ) -> None:
     optimizer = torch.optim.AdamW(ensemble.parameters(), lr=_RATE, weight_decay=_DECAY)
@@ -111,7 +114,10 @@ def _train(
             order, start = torch.randperm(len(inputs), generator=generator), 0
         batch = order[start : start + _BATCH]
         start += _BATCH
-        loss = _loss(ensemble(inputs[batch]), *(column[batch] for column in columns))
+        features = inputs[batch]
+        if board_noise:
+            features[:, -NUM_BOARD:] += board_noise * torch.randn(len(batch), NUM_BOARD, generator=generator)
+        loss = _loss(ensemble(features), *(column[batch] for column in columns))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

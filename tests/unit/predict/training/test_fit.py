@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,8 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
     )
 
 
-def trained(table: Table, *, seed: int = 0, steps: int = 200) -> Network:
-    return fit(table, seed=seed, steps=steps, units=UNITS, say=lambda _text: None)
+def trained(table: Table, *, seed: int = 0, steps: int = 200, board_noise: float = 0.0) -> Network:
+    return fit(table, seed=seed, steps=steps, units=UNITS, board_noise=board_noise, say=lambda _text: None)
 
 
 def factors(network: Network, table: Table, which: int) -> np.ndarray:
@@ -113,6 +114,24 @@ def test_networks_are_as_they_ship(tmp_path: Path) -> None:
     assert (read.outputs(table.features) == network.outputs(table.features)).all()
 
 
+def test_noise_on_the_board_makes_boards_near_each_other_alike() -> None:
+    """Two boards, one three times as slow; between them what is learned changes less suddenly with noise."""
+    table = make_table(0.0, 0.0, compute_share=1.0)
+    board = np.sign(table.features[:, -1])
+    features = np.concatenate([table.features[:, :-1], board[:, None]], axis=1)
+    slow = replace(table, features=features, time_s=table.time_s * np.where(board > 0, 3.0, 1.0))
+
+    def step(board_noise: float) -> float:
+        network = trained(slow, steps=300, board_noise=board_noise)
+        near = np.zeros((2, NUM_FEATURES), np.float32)
+        near[:, -1] = (0.7, 1.0)
+        outputs = network.outputs(near)[..., 0].mean(axis=0)
+        return abs(float(outputs[1] - outputs[0]))
+
+    assert slow.features.tolist() == features.tolist()  # the caller's table stays as it was
+    assert step(0.5) < step(0.0)
+
+
 def test_the_range_and_the_scale_are_those_of_the_table() -> None:
     table = make_table(0.2, 0.3, compute_share=0.5)
     network = trained(table, steps=1)
@@ -156,6 +175,13 @@ def test_calls_without_weight_are_not_learned_from() -> None:
 @pytest.mark.parametrize(("steps", "times"), [(1, 1), (5, 5), (20, 10)])
 def test_the_loss_is_told_ten_times_or_at_each_step(steps: int, times: int) -> None:
     said: list[str] = []
-    fit(make_table(0.0, 0.0, compute_share=0.5), seed=0, steps=steps, units=UNITS, say=said.append)
+    fit(
+        make_table(0.0, 0.0, compute_share=0.5),
+        seed=0,
+        steps=steps,
+        units=UNITS,
+        board_noise=0.0,
+        say=said.append,
+    )
     assert len(said) == times
     assert said[-1].startswith(f"step {steps} of {steps}: loss ")
