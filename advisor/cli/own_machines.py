@@ -128,7 +128,7 @@ def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:
         return {}
     from recommender.queue_file import load_fit
 
-    path = cluster.wait_log.expanduser()
+    path = cluster.wait_log
     try:
         with progress(f"reading {path.name}"):
             found = load_fit(path)
