@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ def beside(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     changed = dict(values)
     for (name, *keys), join in _PATHS.items():
         if name in values:
-            changed[name] = _mapped(changed[name], keys, lambda text, join=join: join(folder, text))
+            changed[name] = _mapped(changed[name], keys, partial(join, folder))
     return changed
 
 
