@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from advisor.errors import StaleCatalogError
+from advisor.arguments import check_kind, check_number
+from advisor.errors import InputError, StaleCatalogError
 from advisor.gpus import resolve_gpus
 from advisor.pricing.merge import Answer, merged
 from advisor.pricing.query import OfferQuery
@@ -49,10 +50,17 @@ def load_offers(
             asks the shipped snapshot alone.
 
     Raises:
+        InputError: an argument of another kind, or a time without a zone.
         UnknownGpuError: the query names a GPU that does not exist.
         StaleCatalogError: a matching price is older than ``max_age_s``.
         CatalogError: a price file is missing or broken.
     """
+    check_kind("query", query, OfferQuery, 'such as OfferQuery(gpus=("L4",))')
+    check_kind("now", now, datetime, "datetime.now(UTC) will do")
+    if now.tzinfo is None:
+        raise InputError("now has no time zone, and ages would be wrong: datetime.now(UTC) has one.")
+    if max_age_s is not None:
+        check_number("max_age_s", max_age_s, least=0)
     query, said_aloud = _resolve_gpus(query)
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
