@@ -17,7 +17,12 @@ TIMEOUT_S = 30.0
 
 def run_checks() -> list[Check]:
     """All checks, in the order of the way through the house."""
-    checks = (_python, _settings, _native, _catalog, _store, _prices, _rules, _torch, _gpu, _calibration)
+    from advisor.cli.file_checks import clusters, policies, rates
+
+    checks = (
+        _python, _settings, _native, _catalog, _store, rates, _prices, _rules, clusters, policies, _torch,
+        _gpu, _calibration,
+    )  # fmt: skip
     return [_guarded(check) for check in checks]
 
 
