@@ -265,6 +265,12 @@ def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
         environ = {ENDPOINT_VARIABLE: server.url}
         assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
         live = shell.run(*shown, **environ).document["offers"]
+        (told,) = [
+            s for s in shell.run("prices", "sources", "--json").document["sources"] if s["name"] == "gcp"
+        ]
+        assert 0 < len(told["gaps"]) < 100, "1,834 gaps, a line for each reason"
+        lines = shell.run("prices", "sources").out.splitlines()
+        assert max(map(len, lines)) < 450
         prices = {o["market"]: o["usd_per_h"] for o in live}
         assert prices == pytest.approx({"on-demand": 3.673385, "spot": 1.92802}, abs=1e-6)
         assert {o["source"] for o in live} == {"Cloud Billing Catalog"}
