@@ -14,6 +14,7 @@ from advisor.pricing.merge import Answer, merged
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.snapshot import SnapshotSource
 from advisor.pricing.source import Freshness, Part, PriceSource, freshness_of
+from advisor.pricing.stand_ins import with_stand_ins
 from advisor.types import Offer
 from advisor.units import DAY_S, format_duration
 
@@ -64,10 +65,12 @@ def load_offers(
     query, said_aloud = _resolve_gpus(query)
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
-    kept = [
+    matching = [
         dataclasses.replace(answer, offers=tuple(filter(query.matches, answer.offers)))
         for answer in merged(answers)
     ]
+    oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
+    kept, told = with_stand_ins(matching, oldest)
     found = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
         _refuse_stale(found, now, max_age_s)
@@ -77,7 +80,7 @@ def load_offers(
         for offer in answer.offers
         if not answer.is_live or _age_s(offer, now) > fresh_s
     ]
-    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now)))
+    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now), *told))
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
