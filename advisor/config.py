@@ -1,7 +1,8 @@
 """Layered settings, each value with the layer that set it.
 
 Defaults < user file < project file (``.advisor.yaml``, searched upwards) < ``ADVISOR_*`` < flags.
-Sections merge key by key; a list replaces the list below it.
+Sections merge key by key; a list replaces the list below it. Relative paths count from the file that
+names them, and from the working directory where a variable or a flag does.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import yaml
 from pydantic import ValidationError
 
 from advisor.errors import ConfigError, did_you_mean
+from advisor.setting_paths import beside
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
 from advisor.user_files import fault_in_words, read_yaml
 
 ENV_PREFIX = "ADVISOR_"
 PROJECT_FILE = ".advisor.yaml"
-_FILES = "policy.files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,17 +95,7 @@ def _file_layer(path: Path) -> _Layer:
         return _Layer(origin=str(path), values={})
     if not isinstance(document, dict):
         raise ConfigError(f"{str(path)!r} must hold settings by section, such as 'local:'.")
-    values = dict(_dotted(document))
-    if isinstance(files := values.get(_FILES), list):
-        values[_FILES] = [_beside(path, file) for file in files]
-    return _Layer(origin=str(path), values=values)
-
-
-def _beside(settings_file: Path, file: Any) -> Any:
-    """A relative path counts from the settings file, which is found from other folders, too."""
-    if not isinstance(file, str) or file.startswith("~"):
-        return file
-    return str(settings_file.parent / file)
+    return _Layer(origin=str(path), values=beside(path.parent, dict(_dotted(document))))
 
 
 def _dotted(document: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from advisor.arguments import check_kind
 from advisor.errors import (
     AmbiguousGpuError,
     CatalogError,
@@ -51,6 +52,12 @@ class GpuRequest:
     text: str
     gpus: tuple[GpuSpec, ...]
     counts: tuple[int, ...]
+
+
+class _ByName(dict[str, GpuSpec]):
+    def __missing__(self, name: str) -> GpuSpec:
+        """An alias has its GPU; what is none is told with near names, not as a bare KeyError."""
+        return resolve_gpu(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +95,8 @@ def catalog_path(name: str) -> Path:
 def load_gpus() -> Mapping[str, GpuSpec]:
     """Every GPU of the catalog by name, in the order of the file (read once).
 
+    Other names of a GPU will do in brackets, as for ``resolve_gpu``, and raise what that raises.
+
     Raises:
         CatalogError: ``gpus.toml`` is missing, broken or gives one name two meanings.
     """
@@ -120,6 +129,7 @@ def resolve_gpus(name: str) -> tuple[GpuSpec, ...]:
     >>> [gpu.name for gpu in resolve_gpus("A100-80GB")]
     ['A100-PCIE-80GB', 'A100-SXM-80GB']
     """
+    check_kind("name", name, str, "a GPU goes by its name, such as 'L4'")
     catalog = _catalog()
     literal = catalog.exact.get(name.strip().casefold())
     names = (literal,) if literal else catalog.normal.get(normal_form(name), ())
@@ -249,7 +259,7 @@ def read_catalog(path: Path) -> _Catalog:
         problem = f"missing {error}" if isinstance(error, KeyError) else str(error)
         raise CatalogError(f"{path}: {problem}. Install gpu-advisor again.") from error
     return _Catalog(
-        gpus=MappingProxyType(gpus),
+        gpus=MappingProxyType(_ByName(gpus)),
         exact=exact,
         normal=normal,
         families=tuple(dict.fromkeys(f for gpu in gpus.values() for f in gpu.families)),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -19,6 +20,7 @@ from pydantic import (
 
 from advisor.types import Market
 from advisor.units import exact_duration, parse_duration_s
+from advisor.user_files import at_home
 
 
 def _duration(value: Any) -> Any:
@@ -27,6 +29,7 @@ def _duration(value: Any) -> Any:
     raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
 
 
+UserPath = Annotated[Path, AfterValidator(at_home)]
 # Seconds inside, a text with a unit in files.
 Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
@@ -44,7 +47,7 @@ class _Section(BaseModel):
 class ProfileSettings(_Section):
     """How scripts are profiled."""
 
-    python: Path | None = Field(
+    python: UserPath | None = Field(
         None, description="interpreter of the script; default: the active virtual environment's"
     )
     timeout: PositiveDuration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
@@ -82,7 +85,7 @@ class ClusterSettings(_Section):
     usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
     wait_p50: Duration | None = Field(None, description="median time in the queue")
     wait_p90: Duration | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
-    wait_log: Path | None = Field(
+    wait_log: UserPath | None = Field(
         None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
     )
     queue: str | None = Field(None, min_length=1, description="queue or partition of the log it will wait in")
@@ -198,9 +201,9 @@ class StoreSettings(_Section):
 class PolicySettings(_Section):
     """Rules of the organisation, its teams and projects."""
 
-    files: tuple[Path, ...] = Field(
+    files: tuple[UserPath, ...] = Field(
         (),
-        description="policy files that recommend obeys (docs/policy.md), paths relative to the settings file",
+        description="policy files that recommend obeys (docs/policy.md)",
     )
 
 

@@ -48,12 +48,13 @@ def write_trace(trace: Trace, path: Path) -> None:
         ) from error
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: str | Path) -> Trace:
     """Read a trace of any version up to ours.
 
     Raises:
         TraceError: missing, truncated, not a trace, or from a newer version.
     """
+    path = Path(path)
     try:
         document = json.loads(unzipped(path.read_bytes()))
     except FileNotFoundError as error:

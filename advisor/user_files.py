@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,11 @@ class Document:
         """The line of a place, or of the nearest one around it."""
         around = (place[:end] for end in range(len(place), 0, -1))
         return next((self.lines[part] for part in around if part in self.lines), 1)
+
+
+def at_home(path: str | Path) -> Path:
+    """A path with ``~`` or ``~user`` in full; one of a user who is not there stays as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib's raises where there is no such user
 
 
 def read_text(path: Path, *, kind: str) -> str:

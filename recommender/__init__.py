@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.arguments import check_each, check_kind, check_number
 from advisor.errors import InputError, NoOfferError
 from advisor.pricing.interruptions import Interruptions
 from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Tier, Trace
 from recommender.choose import Nearest, nearest
 from recommender.draws import make_draws
+from recommender.estimates import check_gpus
 from recommender.evaluate import EstimateKey, Judged, evaluate_all
 from recommender.ranking import rank
 from recommender.spot import SpotTerms, terms_at
@@ -53,12 +54,13 @@ def recommend(
         spent: this month's spending, for monthly limits; None where no rule asks.
 
     Raises:
-        InputError: the job is not well formed or its length unknown.
+        InputError: the job is not well formed or its length unknown; an argument is of another kind, or
+            lacks what the plans need.
         NoOfferError: there is no plan at all.
         PolicyViolationError: the policy removes every plan.
     """
     check_job(job)
-    assert len({plan.id for plan in plans}) == len(plans), "plan ids must be unique"  # noqa: S101
+    _check_arguments(trace, estimates, gpus, plans, rng)
     if not plans:
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches."
@@ -86,10 +88,36 @@ def recommend(
     )
 
 
+def _check_arguments(
+    trace: Trace,
+    estimates: Mapping[EstimateKey, IterationEstimate],
+    gpus: Mapping[str, GpuSpec],
+    plans: Sequence[Plan],
+    rng: np.random.Generator,
+) -> None:
+    check_kind("trace", trace, Trace, "profile() makes one, trace_io.read_trace() reads one")
+    check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
+    check_gpus(plans, gpus)
+    check_kind("estimates", estimates, Mapping, "estimates_for(trace, plans, gpus) makes them")
+    missing = {
+        (plan.gpu, plan.num_gpus): None for plan in plans if (plan.gpu, plan.num_gpus) not in estimates
+    }
+    if missing:
+        raise InputError(
+            f"estimates lacks {', '.join(f'{count} x {gpu}' for gpu, count in missing)}:"
+            " estimates_for(trace, plans, gpus) makes all that the plans need."
+        )
+    if len({plan.id for plan in plans}) < len(plans):
+        raise InputError("two plans have one id, and options are told apart by it: leave one out.")
+    check_kind("rng", rng, np.random.Generator, "numpy.random.default_rng(0) makes one")
+
+
 def _under(policy: Policy, judged: Sequence[Judged], spent: Spent | None, terms: SpotTerms) -> list[Judged]:
+    from recommender.policy import Policy as Rules
     from recommender.policy import Spent as Known
     from recommender.policy.apply import under_policy
 
+    check_kind("policy", policy, Rules, "read_policies([path]) reads one")
     known = spent or Known(all_usd=0.0, project_usd=0.0)
     options = under_policy([item.option for item in judged], policy, known, terms)
     return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
@@ -101,6 +129,7 @@ def check_job(job: Job) -> None:
     Raises:
         InputError: says which number is wrong and what is allowed.
     """
+    check_kind("job", job, Job, "such as Job(epochs=90)")
     if job.epochs is not None and job.iterations is not None:
         raise InputError("both --epochs and --iterations were given: give one.")
     if job.epochs is None and job.iterations is None:
@@ -114,8 +143,9 @@ def check_job(job: Job) -> None:
         "--value-of-time": job.value_of_time_usd_per_h,
     }
     for name, value in limits.items():
-        if value is not None and not 0 < value < math.inf:
-            raise InputError(f"{name} must be a finite number above 0, got {value:g}.")
+        if value is not None:
+            check_number(name, value, above=0)
+    check_number("--confidence", job.confidence, above=0)
     if not 0 < job.confidence < 1:
         raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from advisor.arguments import check_each, check_kind, check_number
+from advisor.errors import InputError
 from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
 from recommender.extras import CloudTerms, Extras, extras_at
@@ -39,6 +41,9 @@ class Machine:
         wait_s: None if nobody configured or measured it.
         waits: by number of GPUs, where a log tells it; goes before ``wait_s``.
         in_use: in words, one for each GPU that others work on.
+
+    Raises:
+        InputError: fewer than one GPU, or a cost below 0.
     """
 
     tier: Tier
@@ -50,6 +55,12 @@ class Machine:
     cost_source: str | None = None
     waits: Mapping[int, LoggedWait] = field(default_factory=dict)
     in_use: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_kind("num_gpus", self.num_gpus, int, "how many GPUs it has")
+        check_number("num_gpus", self.num_gpus, least=1)
+        if self.usd_per_gpu_h is not None:
+            check_number("usd_per_gpu_h", self.usd_per_gpu_h, least=0)
 
     @property
     def num_free(self) -> int:
@@ -121,7 +132,13 @@ def plans_of_offers(
         terms: what the job needs of any machine.
         catalog: rates of storage and egress; what it lacks is unknown in the plan.
         quotas: what the account may start at once.
+
+    Raises:
+        InputError: something else than offers and terms.
     """
+    offers = list(offers) if isinstance(offers, Iterator) else offers
+    check_each("offers", offers, Offer, "load_offers() returns them in .offers")
+    check_kind("terms", terms, CloudTerms, "such as CloudTerms(startup_s=300)")
 
     @cache
     def extras(provider: str, region: str) -> Extras:
@@ -182,7 +199,11 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     A job runs equally long everywhere, so a place is left out where another costs no more by the hour (rent
     and disks) nor at the end (egress). An unknown rate counts here as the dearest known one of the machine's
     other places, so that ignorance never wins.
+
+    Raises:
+        InputError: something else than plans, or plans of one's own machines, which have no place to choose.
     """
+    check_each("plans", plans, Plan, "plans_of_offers() makes them")
     groups: dict[tuple[str, str, str, float, float], list[Plan]] = {}
     for plan in plans:
         offer = _offer_of(plan)
@@ -211,5 +232,6 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
 
 
 def _offer_of(plan: Plan) -> Offer:
-    assert plan.offer is not None, "only what is rented has a place to choose"  # noqa: S101
+    if plan.offer is None:
+        raise InputError(f"{plan.id} is not rented, so there is no cheapest place of it: leave it out here.")
     return plan.offer

@@ -41,6 +41,7 @@ class Draws:
     preemption_rate: Array
     reacquire: Array
     preemption: Array
+    price: Array
     seed: int = 0
 
     def prediction_of(self, gpu: str) -> Array:
@@ -62,6 +63,7 @@ def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
         reacquire=rng.permutation(strata),
         preemption=rng.permutation(strata),
         seed=int(rng.integers(2**32)),
+        price=rng.permutation(strata),  # last: what was drawn before it stays what it was
     )
 
 

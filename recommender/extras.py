@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from advisor.arguments import check_number
 from advisor.pricing.storage import Rate, RateKind, rates_at, usd_of
 from advisor.types import Quantiles
 from advisor.units import GIB, HOURS_PER_MONTH
@@ -24,6 +25,9 @@ class CloudTerms:
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
         wait_s: until a machine is ours; None if nobody knows.
+
+    Raises:
+        InputError: a figure is negative or no number; the download needs a speed above 0.
     """
 
     startup_s: float
@@ -32,6 +36,11 @@ class CloudTerms:
     result_gib: float = 0.0
     download_bits_per_s: float = 1e9
     wait_s: Quantiles | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("startup_s", "boot_disk_gib", "dataset_gib", "result_gib"):
+            check_number(name, getattr(self, name), least=0)
+        check_number("download_bits_per_s", self.download_bits_per_s, above=0)
 
     @property
     def download_s(self) -> float:

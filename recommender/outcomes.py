@@ -12,6 +12,7 @@ from advisor.units import HOUR_S
 from recommender.bill import cost_usd
 from recommender.draws import Array, Draws, log_normal, waits
 from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
+from recommender.spot_price import price_factors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def outcome_of(
     startup_s = np.array([[plan.startup_s] for plan in plans])
     wait_s = np.array([_wait_s(plan, draws) for plan in plans])
     kept_s = startup_s + train_s
-    costs = (cost_usd(plan, run_s=run, kept_s=kept)
+    costs = (cost_usd(plan, run_s=run, kept_s=kept, over_today=price_factors(plan, draws.price))
              for plan, run, kept in zip(plans, startup_s + running_s, kept_s, strict=True))  # fmt: skip
     return Outcome(train_s=train_s, time_s=wait_s + kept_s, cost_usd=np.array(list(costs)))
 

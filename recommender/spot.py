@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.arguments import check_number
 from advisor.pricing.interruptions import Interruptions
 from advisor.types import Market, Plan
 
@@ -40,6 +41,9 @@ class SpotTerms:
             goes, all stop, and traces show many going at once, so nothing is multiplied by their number.
         checkpoint_interval_h: None if the script saves none, so that all work is lost each time.
         rate_source: in words, where the rate comes from.
+
+    Raises:
+        InputError: a figure is negative or no number; an interval must be above 0.
     """
 
     preemptions_per_h: float = 0.1
@@ -50,9 +54,10 @@ class SpotTerms:
     rate_source: str = "assumed"
 
     def __post_init__(self) -> None:
-        interval = self.checkpoint_interval_h
-        if self.preemptions_per_h < 0 or (interval is not None and interval <= 0):
-            raise ValueError(f"rate must be 0 or more and the interval above 0, got {self}")
+        for name in ("preemptions_per_h", "checkpoint_h", "restart_h", "reacquire_h"):
+            check_number(name, getattr(self, name), least=0)
+        if self.checkpoint_interval_h is not None:
+            check_number("checkpoint_interval_h", self.checkpoint_interval_h, above=0)
 
 
 def is_spot(plan: Plan) -> bool:

@@ -10,6 +10,7 @@ from advisor.types import GpuSpec, IterationEstimate, Plan, Tier, Trace
 from advisor.units import HOUR_S, format_bytes, format_duration
 from recommender import software
 from recommender.spot import SpotTerms, best_checkpoint_interval_h, is_spot
+from recommender.spot_price import price_rise
 
 
 def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
@@ -82,5 +83,7 @@ def risk_of(plan: Plan, spot: SpotTerms) -> str:
     """What can go wrong there, and where its rate comes from."""
     if is_spot(plan):
         gang = f" of all {plan.num_nodes} nodes at once" if plan.num_nodes > 1 else ""
-        return f"preemption{gang}, {spot.preemptions_per_h:.3g} per hour {spot.rate_source}"
+        rise = price_rise(plan)
+        dearer = f"; 9 of 10 past hours cost up to {rise:.2f} times today's price" if rise >= 1.005 else ""
+        return f"preemption{gang}, {spot.preemptions_per_h:.3g} per hour {spot.rate_source}{dearer}"
     return {Tier.LOCAL: "none known", Tier.CLUSTER: "wait", Tier.CLOUD: "capacity not checked"}[plan.tier]

@@ -47,7 +47,8 @@ def settings_page() -> str:
         f"# Settings\n\n{GENERATED}\n",
         "Defaults < user file < the project's `.advisor.yaml` < `ADVISOR_*` < flags. `advisor init` writes",
         "a commented first file; `advisor config show` tells which layer won. Durations carry a unit",
-        "(`90m`, `12h`, `1d6h`); values of variables are read as YAML.\n",
+        "(`90m`, `12h`, `1d6h`); values of variables are read as YAML. A relative path in a file counts",
+        "from the file's folder, one of a variable or flag from the working directory; `~` is your home.\n",
         "| setting | default | variable | meaning |",
         "|---|---|---|---|",
     ]

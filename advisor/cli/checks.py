@@ -17,7 +17,12 @@ TIMEOUT_S = 30.0
 
 def run_checks() -> list[Check]:
     """All checks, in the order of the way through the house."""
-    checks = (_python, _settings, _native, _catalog, _store, _prices, _torch, _gpu, _calibration)
+    from advisor.cli.file_checks import clusters, policies, rates
+
+    checks = (
+        _python, _settings, _native, _catalog, _store, rates, _prices, _rules, clusters, policies, _torch,
+        _gpu, _calibration,
+    )  # fmt: skip
     return [_guarded(check) for check in checks]
 
 
@@ -73,6 +78,19 @@ def _prices() -> Check:
     newest = max(offer.retrieved_at for offer in found.offers)
     detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
     return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
+
+
+def _rules() -> Check:
+    """Contracts and quotas, which change nothing where they are misspelt."""
+    from advisor.cli.offers import idle_in_words
+    from advisor.config import load_config
+
+    config = load_config()
+    idle = idle_in_words(config)
+    if idle:
+        return Check(name="rules", state="note", detail="; ".join(idle))
+    counts = f"{len(config.settings.contracts)} contracts and {len(config.settings.quotas)} quotas"
+    return Check(name="rules", state="ok", detail=counts)
 
 
 def _store() -> Check:

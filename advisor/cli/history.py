@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.cli.live import current_answers, moment_ago, now
+from advisor.cli.common import note
+from advisor.cli.live import current_answers, known_answers, moment_ago, now
 from advisor.report.rows import Format
+from advisor.units import DAY_S
 
 if TYPE_CHECKING:
     from advisor.config import Config
@@ -23,6 +25,7 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
         NoOfferError: nothing is remembered of them.
         StoreError: the database cannot be read.
     """
+    from advisor.cli.offers import wanted_counts
     from advisor.errors import InputError, NoOfferError
     from advisor.pricing.history import series_of
     from advisor.report.history import plot_history, print_history
@@ -34,7 +37,7 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
         since_s = parse_duration_s(since)
     except ValueError as error:
         raise InputError(f"--since: {error}.") from error
-    series = series_of(_points(config, gpus, since_s))
+    series = series_of(_points(config, wanted_counts(gpus), since_s))
     if not series:
         raise NoOfferError(
             "no prices of these are remembered: `advisor prices refresh` pulls live ones and remembers them;"
@@ -54,35 +57,34 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
         NoOfferError: no live price is remembered.
         StoreError: the database cannot be read.
     """
-    from advisor.cli.offers import wanted_counts
+    from advisor.cli.offers import is_wanted, wanted_counts
     from advisor.errors import NoOfferError
     from advisor.pricing import OfferQuery
     from advisor.pricing.check import findings
 
     cloud = config.settings.cloud
+    wanted = wanted_counts(gpus)
     query = OfferQuery(
         providers=() if "*" in cloud.providers else cloud.providers,
         regions=cloud.regions,
-        gpus=tuple(wanted_counts(gpus)),
+        gpus=tuple(wanted),
     )
     answers = current_answers(config, query, may_refresh=False)
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]
     if not live:
         raise NoOfferError("no live prices are remembered: `advisor prices refresh` pulls them.")
-    kept = [offer for offer in live if query.matches(offer)]
-    return findings(kept, dated, _points(config, gpus, 90 * 86400.0))
+    kept = [o for o in live if query.matches(o) and is_wanted(wanted, o.gpu, o.num_gpus)]
+    return findings(kept, dated, _points(config, wanted, 90 * DAY_S))
 
 
-def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PricePoint, ...]:
-    from advisor.cli.offers import wanted_counts
+def _points(config: Config, wanted: Mapping[str, set[int]], since_s: float) -> tuple[PricePoint, ...]:
     from advisor.pricing.globs import is_any
     from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.store.prices import price_points
 
     cloud = config.settings.cloud
-    names = tuple(wanted_counts(gpus))
     start = moment_ago(since_s)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
@@ -90,10 +92,33 @@ def _points(config: Config, gpus: Sequence[str], since_s: float) -> tuple[PriceP
     with store:
         found = price_points(
             store,
-            gpus=names,
+            gpus=tuple(wanted),
             providers=() if "*" in cloud.providers else cloud.providers,
             markets=cloud.markets,
             since=start,
         )
     found = seen_from(found, start)
-    return tuple(point for point in found if is_any(cloud.regions, point.region))
+    return _of_counts(config, wanted, [point for point in found if is_any(cloud.regions, point.region)])
+
+
+def _of_counts(
+    config: Config, wanted: Mapping[str, set[int]], points: Sequence[PricePoint]
+) -> tuple[PricePoint, ...]:
+    """Points of machines of the sizes asked for; current offers tell the size, since the history does not."""
+    if not any(wanted.values()):
+        return tuple(points)
+    from advisor.cli.offers import is_wanted
+    from advisor.pricing import OfferQuery
+
+    answers = known_answers(config, OfferQuery(gpus=tuple(wanted)))
+    machines = {
+        (offer.provider, offer.instance_type): is_wanted(wanted, offer.gpu, offer.num_gpus)
+        for answer in answers
+        for offer in answer.offers
+    }
+    unknown = sorted({p.instance_type for p in points if (p.provider, p.instance_type) not in machines})
+    if unknown:
+        note(
+            f"nobody offers {', '.join(unknown)} any more, so how many GPUs they have is not known: left out"
+        )
+    return tuple(point for point in points if machines.get((point.provider, point.instance_type)))

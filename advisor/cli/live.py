@@ -39,25 +39,39 @@ def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> 
     """
     from advisor.errors import StoreError
     from advisor.pricing.sources import answers_of, sources_of
-    from advisor.store import open_store
 
-    settings = config.settings
-    found = sources_of(settings.prices)
+    found = sources_of(config.settings.prices)
     warn(found.warnings)
-    if may_refresh and not settings.prices.offline:
+    if may_refresh and not config.settings.prices.offline:
         _refresh_due(config, found.sources)
     try:
-        store = open_store(settings.store.url, must_exist=True)
-        if store is None:
-            return answers_of(found.sources, query, None)
-        with store:
-            return answers_of(found.sources, query, store)
+        return known_answers(config, query, found.sources)
     except StoreError as error:
         if not may_refresh:
             raise
         # Who wants a recommendation can go on with dated prices, and sees how old they are.
         warn([f"prices that were pulled cannot be read: {error}"])
         return answers_of(found.sources, query, None)
+
+
+def known_answers(
+    config: Config, query: OfferQuery, sources: Sequence[PriceSource] | None = None
+) -> list[Answer]:
+    """What sources know, those of the settings if none are given; nothing is pulled and nothing said.
+
+    Raises:
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.sources import answers_of, sources_of
+    from advisor.store import open_store
+
+    if sources is None:
+        sources = sources_of(config.settings.prices).sources
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return answers_of(sources, query, None)
+    with store:
+        return answers_of(sources, query, store)
 
 
 def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:

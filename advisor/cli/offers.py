@@ -57,6 +57,7 @@ def query_offers(
     answers = current_answers(config, query, may_refresh=may_refresh)
     _check_providers(query.providers, answers)
     rules, ended = in_force(config.settings.contracts, now().date())
+    idle = idle_in_words(config, answers)
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
     prices = config.settings.prices
     found = load_offers(
@@ -67,7 +68,41 @@ def query_offers(
         for offer in found.offers
         if is_wanted(wanted, offer.gpu, offer.num_gpus) and (max_gpus is None or offer.num_gpus <= max_gpus)
     )
-    return replace(found, offers=tuple(kept), warnings=(*found.warnings, *ended))
+    return replace(found, offers=tuple(kept), warnings=(*found.warnings, *ended, *idle))
+
+
+def idle_in_words(config: Config, answers: Sequence[Answer] = ()) -> list[str]:
+    """A line for each contract and quota of the settings that is about nothing that is for rent.
+
+    Args:
+        config: the rules, and which sources there are.
+        answers: what was asked for; what else is known is looked at only for rules that it does not match.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+    """
+    from advisor.cli.live import known_answers
+    from advisor.errors import StoreError
+    from advisor.pricing import OfferQuery
+    from advisor.pricing.contracts import in_force
+    from advisor.pricing.idle_rules import idle_rules
+
+    settings = config.settings
+    current, _ = in_force(settings.contracts, now().date())
+    rules = {
+        f"contracts, entry {number}": rule
+        for number, rule in enumerate(settings.contracts, start=1)
+        if rule in current
+    } | {f"quotas, entry {number}": rule for number, rule in enumerate(settings.quotas, start=1)}
+
+    def idle(answers: Sequence[Answer]) -> list[str]:
+        return idle_rules(rules, (offer for answer in answers for offer in answer.offers))
+
+    try:
+        return idle(known_answers(config, OfferQuery())) if idle(answers) else []
+    except StoreError:  # told by whoever asked for prices; without them nobody can say
+        return []
 
 
 def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:

@@ -24,7 +24,7 @@ def own_machines(settings: Settings) -> list[Machine]:
         UnknownGpuError: a configured GPU is not in the catalog, or is a family.
         ConfigError: a cluster names one GPU twice, half a wait, or a log that cannot be used.
     """
-    clusters = [_cluster(cluster) for cluster in settings.clusters]
+    clusters = [cluster_machine(cluster) for cluster in settings.clusters]
     keys = [(machine.name, machine.gpu) for machine in clusters]
     for name, gpu in keys:
         if keys.count((name, gpu)) > 1:
@@ -90,7 +90,13 @@ def _local_machine(spec: GpuSpec, uses: list[str | None], local: LocalSettings) 
 # --- Clusters ---------------------------------------------------------------------------------------
 
 
-def _cluster(cluster: ClusterSettings) -> Machine:
+def cluster_machine(cluster: ClusterSettings) -> Machine:
+    """A node type of the settings, with the waits that its log tells.
+
+    Raises:
+        UnknownGpuError: its GPU is not in the catalog, or is a family.
+        ConfigError: half a wait, or a log that cannot be used.
+    """
     from advisor.gpus import resolve_gpu
     from recommender.candidates import Machine
 
@@ -128,7 +134,7 @@ def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:
         return {}
     from recommender.queue_file import load_fit
 
-    path = cluster.wait_log.expanduser()
+    path = cluster.wait_log
     try:
         with progress(f"reading {path.name}"):
             found = load_fit(path)

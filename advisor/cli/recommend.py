@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,7 +33,7 @@ from advisor.report.rows import Format
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.types import Recommendation, Trace
+    from advisor.types import Job, Recommendation, Trace
 
 
 def recommend(
@@ -128,19 +129,12 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
-    from dataclasses import replace
-
     from advisor.cli.blas import load_numpy
 
     load_numpy()
-    from advisor.cli.answer import show
-    from advisor.cli.common import check_exists, load_trace, settings_with
-    from advisor.cli.plans import plans_of
-    from advisor.cli.ranked import recommendation_of
-    from advisor.cli.under_policy import policy_of, spent_of, with_objective
+    from advisor.cli.common import check_exists, settings_with
     from advisor.types import Job
     from recommender import check_job
-    from recommender.what_if import best_what_if
 
     job = Job(
         epochs=epochs,
@@ -171,27 +165,94 @@ def recommend(
         profile__sandbox=sandbox,
         store__record=record,
     )
-    rules = policy_of(config, policy or ())
+    recommendation, trace = _answer(
+        config,
+        job,
+        source,
+        arguments,
+        origin_gpu=origin_gpu,
+        world=world,
+        gpu=gpu,
+        vendors={"nvidia", *map(str.lower, allow_vendor or ())},
+        policies=policy or (),
+        project=project,
+        what_if=what_if,
+    )
+    _tell(
+        config,
+        recommendation,
+        trace,
+        output=chosen_format(output, as_json),
+        explained=explain,
+        top=None if all_ else top,
+        plot=plot,
+        with_what_ifs=bool(what_if),
+        project=project,
+    )
+
+
+def _answer(
+    config: Config,
+    job: Job,
+    source: Path,
+    arguments: list[str] | None,
+    *,
+    origin_gpu: str | None,
+    world: int | None,
+    gpu: list[str] | None,
+    vendors: set[str],
+    policies: Sequence[Path],
+    project: str,
+    what_if: bool | None,
+) -> tuple[Recommendation, Trace]:
+    """Rules and prices before the script is profiled, which takes longest: what is wrong is told at once."""
+    from dataclasses import replace
+
+    from advisor.cli.common import load_trace
+    from advisor.cli.plans import plans_of
+    from advisor.cli.ranked import recommendation_of
+    from advisor.cli.under_policy import policy_of, spent_of, with_objective
+
+    rules = policy_of(config, policies)
     spent = spent_of(config, rules, project)
-    plans, warnings = plans_of(config, gpu, {"nvidia", *map(str.lower, allow_vendor or ())}, rules)
+    plans, warnings = plans_of(config, gpu, vendors, rules)
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     job = with_objective(job, rules)
     found = recommendation_of(trace, plans, job, config, what_if=what_if, policy=rules, spent=spent)
-    recommendation = replace(found, warnings=(*found.warnings, *warnings))
-    shown_as = chosen_format(output, as_json)
+    return replace(found, warnings=(*found.warnings, *warnings)), trace
+
+
+def _tell(
+    config: Config,
+    recommendation: Recommendation,
+    trace: Trace,
+    *,
+    output: Format,
+    explained: str | None,
+    top: int | None,
+    plot: bool,
+    with_what_ifs: bool,
+    project: str,
+) -> None:
+    """Show it, and then record it where that is wanted."""
+    from dataclasses import replace
+
+    from advisor.cli.answer import show
+    from recommender.what_if import best_what_if
+
     entry_id = _entry_id(config, recommendation)
     show(
-        recommendation if what_if else replace(recommendation, what_ifs=()),
+        recommendation if with_what_ifs else replace(recommendation, what_ifs=()),
         trace,
-        output=shown_as,
-        explained=explain,
-        top=None if all_ else top,
+        output=output,
+        explained=explained,
+        top=top,
         what_if=best_what_if(recommendation),
         plot=plot,
         recorded_as=entry_id,
     )
     if entry_id is not None:
-        _record(config, recommendation, trace, entry_id=entry_id, project=project, output=shown_as)
+        _record(config, recommendation, trace, entry_id=entry_id, project=project, output=output)
 
 
 def _entry_id(config: Config, recommendation: Recommendation) -> str | None:

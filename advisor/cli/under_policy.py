@@ -25,9 +25,10 @@ def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
     files = tuple(dict.fromkeys([*config.settings.policy.files, *more]))
     if not files:
         return None
+    from advisor.user_files import at_home
     from recommender.policy import read_policies
 
-    return read_policies([path.expanduser() for path in files])
+    return read_policies([at_home(path) for path in files])
 
 
 def with_objective(job: Job, policy: Policy | None) -> Job:

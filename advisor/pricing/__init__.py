@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from advisor.errors import StaleCatalogError
+from advisor.arguments import check_kind, check_number
+from advisor.errors import InputError, StaleCatalogError
 from advisor.gpus import resolve_gpus
 from advisor.pricing.merge import Answer, merged
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.snapshot import SnapshotSource
 from advisor.pricing.source import Freshness, Part, PriceSource, freshness_of
+from advisor.pricing.stand_ins import with_stand_ins
 from advisor.types import Offer
 from advisor.units import DAY_S, format_duration
 
@@ -49,17 +51,26 @@ def load_offers(
             asks the shipped snapshot alone.
 
     Raises:
+        InputError: an argument of another kind, or a time without a zone.
         UnknownGpuError: the query names a GPU that does not exist.
         StaleCatalogError: a matching price is older than ``max_age_s``.
         CatalogError: a price file is missing or broken.
     """
+    check_kind("query", query, OfferQuery, 'such as OfferQuery(gpus=("L4",))')
+    check_kind("now", now, datetime, "datetime.now(UTC) will do")
+    if now.tzinfo is None:
+        raise InputError("now has no time zone, and ages would be wrong: datetime.now(UTC) has one.")
+    if max_age_s is not None:
+        check_number("max_age_s", max_age_s, least=0)
     query, said_aloud = _resolve_gpus(query)
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
-    kept = [
+    matching = [
         dataclasses.replace(answer, offers=tuple(filter(query.matches, answer.offers)))
         for answer in merged(answers)
     ]
+    oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
+    kept, told = with_stand_ins(matching, oldest)
     found = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
         _refuse_stale(found, now, max_age_s)
@@ -69,7 +80,7 @@ def load_offers(
         for offer in answer.offers
         if not answer.is_live or _age_s(offer, now) > fresh_s
     ]
-    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now)))
+    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now), *told))
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from advisor.types import Market, Offer
+from advisor.pricing.source import Place
+from advisor.types import Offer
 
-Place = tuple[str, str, Market]
-"""Provider, region, market."""
+__all__ = ["Answer", "Machine", "Place", "machine_of", "merged"]
+
+Machine = tuple[Place, str]
+"""Place and instance type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +22,8 @@ class Answer:
     Attributes:
         providers: of whom it may know prices, whether or not any match.
         covers: places of which it knows every machine, so that what it does not name is not for rent there.
+        unpriced: machines there that are for rent, but of which it has no price.
+        asked_at: when places were last asked of, also those without an offer.
     """
 
     source: str
@@ -26,30 +31,35 @@ class Answer:
     offers: tuple[Offer, ...]
     providers: tuple[str, ...] = ()
     covers: frozenset[Place] = frozenset()
+    unpriced: frozenset[Machine] = frozenset()
+    asked_at: Mapping[Place, datetime] = field(default_factory=dict)
 
 
 def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     """Each answer with the offers in which it has the word.
 
     Of a machine in a region and market the first answer that names it is taken, with all its zones; a
-    place that an earlier answer covers is left to that one. What was pulled long ago gives way to a dated
-    file that is newer.
+    place that an earlier answer covers is left to that one, but for machines that it could not price. What
+    was pulled long ago gives way to a dated file that is newer.
 
     Args:
         answers: in order of trust.
     """
     outdated = _outdated(answers)
     covered: set[Place] = set()
-    named: set[tuple[Place, str]] = set()
+    unpriced: set[Machine] = set()
+    named: set[Machine] = set()
     kept = []
     for answer in answers:
         lost = outdated if answer.is_live else frozenset()
         own = tuple(
             o for o in answer.offers
-            if _place(o) not in covered and _machine(o) not in named and _place(o) not in lost
+            if (_place(o) not in covered or machine_of(o) in unpriced)
+            and machine_of(o) not in named and _place(o) not in lost
         )  # fmt: skip
         kept.append(replace(answer, offers=own))
-        named.update(map(_machine, own))
+        named.update(map(machine_of, own))
+        unpriced |= {machine for machine in answer.unpriced if machine[0] not in covered | lost}
         covered |= answer.covers - lost
     return tuple(kept)
 
@@ -59,6 +69,8 @@ def _outdated(answers: Sequence[Answer]) -> frozenset[Place]:
     pulled: dict[Place, datetime] = {}
     outdated: set[Place] = set()
     for answer in answers:
+        if answer.is_live:
+            pulled |= {at: max(when, pulled.get(at, when)) for at, when in answer.asked_at.items()}
         for offer in answer.offers:
             place = _place(offer)
             if answer.is_live:
@@ -72,5 +84,6 @@ def _place(offer: Offer) -> Place:
     return offer.provider, offer.region, offer.market
 
 
-def _machine(offer: Offer) -> tuple[Place, str]:
+def machine_of(offer: Offer) -> Machine:
+    """Which machine an offer is of, whoever tells its price."""
     return _place(offer), offer.instance_type

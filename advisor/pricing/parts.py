@@ -35,10 +35,14 @@ def _checked(said: Part, scope: str) -> Part:
         return Part(scope=scope, failure=redact_message(str(said.failure)))
     offers = tuple(offer for offer in said.offers if not isinstance(offer, Offer) or _has_prices(offer))
     history = tuple(p for p in said.history if not isinstance(p, PricePoint) or _is_price(p.usd_per_h))
+    unpriced = [o.instance_type for o in said.offers if isinstance(o, Offer) and not _has_prices(o)]
     num_lost = len(said.offers) + len(said.history) - len(offers) - len(history)
     lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
     gaps = (*(redact_message(str(gap)) for gap in said.gaps), *lost)
-    known = replace(said, scope=scope, offers=offers, history=history, gaps=gaps)
+    unpriced += map(redact_message, said.unpriced)
+    known = replace(
+        said, scope=scope, offers=offers, history=history, gaps=gaps, unpriced=tuple(dict.fromkeys(unpriced))
+    )
     part: Part = _adapter().validate_python((known,))[0]
     times = [offer.retrieved_at for offer in part.offers] + [point.observed_at for point in part.history]
     if any(time.tzinfo is None for time in times):

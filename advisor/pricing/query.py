@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.arguments import check_each, check_number
 from advisor.errors import InputError
 from advisor.pricing.globs import is_any
 from advisor.types import Market, Offer
@@ -25,8 +26,8 @@ class OfferQuery:
         max_usd_per_h: most that the whole machine may cost.
 
     Raises:
-        InputError: the price limit is not a positive number.
-        TypeError: a text stands where a tuple is needed.
+        InputError: the price limit is not a positive number, a market is unknown, or a text or number
+            stands where a tuple is needed.
     """
 
     providers: tuple[str, ...] = ()
@@ -37,13 +38,14 @@ class OfferQuery:
     max_usd_per_h: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("providers", "regions", "gpus", "markets"):
-            if isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a tuple of texts, not one text")
-        if self.max_usd_per_h is not None and not self.max_usd_per_h > 0:
-            raise InputError(
-                f"the most a machine may cost is {self.max_usd_per_h!r} USD/h: it must be above 0."
-            )
+        for name, example in (("providers", "aws"), ("regions", "us-*"), ("gpus", "L4"), ("markets", "spot")):
+            check_each(name, getattr(self, name), str, f"such as ({example!r},)")
+        check_each("num_gpus", self.num_gpus, int, "such as (1, 8)")
+        for market in self.markets:
+            if market not in tuple(Market):
+                raise InputError(f"there is no market {market!r}: choose of {', '.join(Market)}.")
+        if self.max_usd_per_h is not None:
+            check_number("max_usd_per_h", self.max_usd_per_h, above=0)
 
     def matches(self, offer: Offer) -> bool:
         """Whether the offer is within every limit."""

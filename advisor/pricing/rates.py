@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -20,7 +21,8 @@ from pydantic import (
 )
 
 from advisor.errors import UnknownGpuError, did_you_mean
-from advisor.gpus import resolve_gpu
+from advisor.gpus import catalog_path, resolve_gpu
+from advisor.pricing.snapshot import InstanceKey, InstanceType, read_instances
 from advisor.pricing.source import ANYWHERE
 from advisor.types import Market, Offer
 from advisor.user_files import fault_in_words
@@ -48,6 +50,11 @@ def _words(value: Any) -> Any:
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Usd = Annotated[float, Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+@cache
+def _machines() -> dict[InstanceKey, InstanceType]:
+    return read_instances(catalog_path("instances.csv"))
 
 
 class Rate(BaseModel):
@@ -84,6 +91,17 @@ class Rate(BaseModel):
     def _one_price(self) -> Rate:
         if (self.usd_per_h is None) == (self.usd_per_gpu_h is None):
             raise ValueError("give either usd_per_h, of the whole machine, or usd_per_gpu_h")
+        return self
+
+    @model_validator(mode="after")
+    def _as_sold(self) -> Rate:
+        """A cloud sells no variants under one name: another GPU or count than the catalog's is a slip."""
+        known = _machines().get((self.provider, self.instance_type))
+        if known is not None and (known.gpu, known.num_gpus) != (self.gpu, self.num_gpus):
+            raise ValueError(
+                f"{self.provider} {self.instance_type} has {known.num_gpus} x {known.gpu}, not"
+                f" {self.num_gpus} x {self.gpu}: correct the row, or give a machine of your own another name"
+            )
         return self
 
     def offer(self, source: str) -> Offer:

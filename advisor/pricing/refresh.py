@@ -172,7 +172,17 @@ def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
     if part.failure is None:
         try:
             offers = _with_quantiles(store, source, part, at)
-            save_part(store, source, part.scope, offers, part.history, part.gaps, at)
+            save_part(
+                store,
+                source,
+                part.scope,
+                offers,
+                part.history,
+                part.gaps,
+                at,
+                place=part.place,
+                unpriced=part.unpriced,
+            )
         except Exception as error:  # noqa: BLE001 - what one plug-in says must not stop the others
             part = Part(scope=part.scope, failure=f"cannot be kept: {error_in_words(error)}")
     if part.failure is not None:

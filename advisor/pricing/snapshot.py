@@ -19,6 +19,7 @@ from advisor.pricing.query import OfferQuery
 from advisor.pricing.rows import parse_date, positive, read_rows
 from advisor.pricing.source import Capabilities, Credentials, Freshness, Part, check_options, freshness_of
 from advisor.types import Market, Offer
+from advisor.user_files import at_home
 
 INSTANCE_COLUMNS = (
     "provider", "instance_type", "gpu", "num_gpus", "vcpus", "memory_bytes", "gpu_memory",
@@ -117,7 +118,7 @@ def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
     """
     check_options("snapshot", options, ("folder",))
     folder = options.get("folder")
-    return SnapshotSource(None if folder is None else Path(str(folder)).expanduser())
+    return SnapshotSource(None if folder is None else at_home(str(folder)))
 
 
 def snapshot_files(folder: Path | None) -> tuple[Path, tuple[Path, ...]]:

@@ -18,12 +18,13 @@ from advisor.redaction import error_in_words
 from advisor.types import Market, Offer, PricePoint
 
 __all__ = [
-    "ANYWHERE", "GROUP", "Capabilities", "Credentials", "Freshness", "Part", "PriceSource", "check_options",
-    "credentials_of",
-    "freshness_of",
+    "ANYWHERE", "GROUP", "Capabilities", "Credentials", "Freshness", "Part", "Place", "PriceSource",
+    "check_options", "credentials_of", "freshness_of",
 ]  # fmt: skip
 
 GROUP = "advisor.price_sources"
+Place = tuple[str, str, Market]
+"""Provider, region, market."""
 
 
 class Credentials(StrEnum):
@@ -70,6 +71,11 @@ class Part:
         offers: all of the scope that match the query.
         history: earlier prices of it, where the source knows them.
         gaps: what is missing from it and why, in words.
+        place: provider, region and market that the scope is, whole: what is not named is not for rent there,
+            even where nothing is named. None where a scope is something else; then this holds of the
+            places of its offers.
+        unpriced: instance types that are for rent in the place, but whose price could not be learned; older
+            ones of dated files stand in for them.
         failure: why nothing could be learned, in words and with what to do; then there are no offers,
             and what was known of the scope stays as it was, with its age.
     """
@@ -78,6 +84,8 @@ class Part:
     offers: tuple[Offer, ...] = ()
     history: tuple[PricePoint, ...] = ()
     gaps: tuple[str, ...] = ()
+    place: Place | None = None
+    unpriced: tuple[str, ...] = ()
     failure: str | None = None
 
 

@@ -102,10 +102,11 @@ def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
 
 
 def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
-    from advisor.store.prices import covered_places, current_offers
+    from advisor.store.prices import covered_places, current_offers, pulls
 
     able = source.capabilities
     held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)
+    whole = [(pull.place, pull) for pull in pulls(store, source.name) if pull.place is not None]
     return Answer(
         source=source.name,
         is_live=True,
@@ -116,5 +117,7 @@ def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer
             if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
         ),
         providers=providers_of(source),
-        covers=covered_places(store, source.name),
+        covers=covered_places(store, source.name) | {place for place, _ in whole},
+        unpriced=frozenset((place, name) for place, pull in whole for name in pull.unpriced),
+        asked_at={place: pull.succeeded_at for place, pull in whole if pull.succeeded_at is not None},
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from advisor.errors import AdvisorError
+from advisor.pricing.gap_words import joined
 from advisor.pricing.refresh import ASKED, LEASE_S
 from advisor.pricing.source import Credentials, Freshness, PriceSource, credentials_of, freshness_of
 from advisor.redaction import error_in_words
@@ -21,7 +22,7 @@ class SourceState:
 
     Attributes:
         oldest: of the offers held; None without any.
-        gaps: what is missing, and parts that could not be refreshed with their reason.
+        gaps: what is missing, a line for each reason, and parts that could not be refreshed.
     """
 
     name: str
@@ -77,7 +78,7 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
 
     every = pulls(store, name)
     found = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
-    told = [f"{pull.scope}: {gap}" for pull in found for gap in pull.gaps]
+    told = [*joined((pull.scope, gap) for pull in found for gap in pull.gaps)]
     newest = max((pull.succeeded_at for pull in found if pull.succeeded_at is not None), default=None)
     for pull in found:
         # What once failed as a whole, for want of credentials say, is over once anything was pulled since.

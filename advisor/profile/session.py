@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from advisor.arguments import check_each, check_kind
 from advisor.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.gpus import resolve_gpu
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
@@ -49,10 +50,10 @@ def pretend(name: str) -> PretendedGpu:
 
 
 def profile(
-    script: Path,
+    script: str | Path,
     arguments: Sequence[str] = (),
     *,
-    python: Path | None = None,
+    python: str | Path | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     backend: str = "fake",
     gpu: PretendedGpu | None = None,
@@ -80,10 +81,15 @@ def profile(
         progress: is told in words how far it is.
 
     Raises:
-        InputError: no such script, backend or interpreter, not Python, no torch in it, or no sandbox.
+        InputError: no such script, backend or interpreter, not Python, no torch in it, no sandbox, or an
+            argument of another kind.
         GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
+    script, python = Path(script), None if python is None else Path(python)
+    check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
+    if gpu is not None:
+        check_kind("gpu", gpu, PretendedGpu, "pretend('T4') makes one")
     if not timeout_s > 0:
         raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
     if world_size is not None and world_size < 1:

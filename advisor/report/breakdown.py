@@ -10,6 +10,7 @@ from advisor.report.text import interval_text
 from advisor.types import Option, Quantiles
 from advisor.units import format_duration, format_usd
 from recommender.spot import is_spot
+from recommender.spot_price import price_rise
 
 MOST_OPERATORS = 8
 COMMUNICATION = "exposed communication"
@@ -71,7 +72,8 @@ def money(option: Option) -> Iterator[str]:
 def _money_notes(option: Option) -> dict[str, str]:
     plan = option.plan
     notes = {
-        "preemptions": "machine and disks while work is repeated, saved or waiting",
+        "preemptions": "machine and disks while work is repeated, saved or waiting"
+        + (", and hours that get dearer" if price_rise(plan) > 1 else ""),
         "billing minimum": f"{format_duration(plan.minimum_billed_s)} are billed at least",
         "billing step": f"whole steps of {format_duration(plan.billed_step_s)} are billed",
     }

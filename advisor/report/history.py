@@ -7,13 +7,15 @@ from datetime import UTC, datetime
 
 from advisor.pricing.history import Series
 from advisor.report.plot import draw, steps
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.rows import Format, fits, print_rows, to_json
 
 COLUMNS = (
     "Machine", "Place", "Market", "Source",
     "Since", "Changes", "First", "Last", "Lowest", "Median", "Highest",
 )  # fmt: skip
 RIGHT = frozenset(COLUMNS[5:])
+# Two lines a row: side by side, a machine, its place and seven figures take 130 columns.
+NARROW_COLUMNS = ("Machine,\nplace", "Since,\nchanges", "First,\nlast", "Lowest,\nhighest", "Median")
 MOST_CURVES = 8
 _COLUMNS = 200
 
@@ -23,7 +25,12 @@ def print_history(series: Sequence[Series], until: datetime, output: Format) -> 
     if output is Format.JSON:
         print(to_json({"series": [_json(one, until) for one in series], "warnings": []}))
         return
-    print_rows(COLUMNS, [_row(one, until) for one in series], output, right=RIGHT)
+    rows = [_row(one, until) for one in series]
+    if output is not Format.TABLE or fits(COLUMNS, rows):
+        print_rows(COLUMNS, rows, output, right=RIGHT)
+        return
+    narrow, right = [_narrow_row(one, until) for one in series], frozenset(NARROW_COLUMNS[1:])
+    print_rows(NARROW_COLUMNS, narrow, output, right=right, wrapping=frozenset(NARROW_COLUMNS[:1]))
 
 
 def plot_history(series: Sequence[Series], until: datetime) -> None:
@@ -76,6 +83,18 @@ def _row(one: Series, until: datetime) -> list[str]:
         f"{one.points[0].observed_at:%Y-%m-%d}",
         str(len(one.points) - 1),
         *(f"{price:.4f}" for price in prices),
+    ]
+
+
+def _narrow_row(one: Series, until: datetime) -> list[str]:
+    machine, place, market, source, since, changes, first, last, lowest, median, highest = _row(one, until)
+    told_by = "" if source == one.provider else f" ({source})"
+    return [
+        f"{machine}{told_by}\n{place} {market}",
+        f"{since}\n{changes}",
+        f"{first}\n{last}",
+        f"{lowest}\n{highest}",
+        median,
     ]
 
 

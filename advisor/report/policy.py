@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from advisor.report.rows import Format, console, print_rows, to_json
+from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
 
 if TYPE_CHECKING:
     from recommender.policy import Facts, Policy
@@ -110,6 +110,10 @@ def print_explained(facts: Facts, policy: Policy, output: Format) -> None:
         print(to_json({"plan": asdict(facts), **body, "rules": rules}))
         return
     rows = [[rule.text, _where(rule), said.effect.value, said.detail] for rule, said in found]
+    if output is Format.TABLE and console().width < NARROW:
+        for text, where, says, why in rows:
+            print_wrapped(f"{says}: {text}", [f"{why} ({where})"])
+        return
     styles = [_STYLES.get(said.effect, "") for _, said in found]
     columns, wrapping = ("Rule", "From", "Says", "Why"), frozenset({"Rule", "Why"})
     print_rows(columns, rows, output, styles=styles, wrapping=wrapping)

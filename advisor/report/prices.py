@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from advisor.pricing.states import SourceState
 
 _FEW = 3
+_LONG = 400
 
 
 def print_sources(states: Sequence[SourceState], warnings: Sequence[str], output: Format) -> None:
@@ -62,9 +63,9 @@ def _moment(moment: datetime | None) -> str:
 
 
 def _shortened(gaps: Sequence[str]) -> list[str]:
-    if len(gaps) <= _FEW:
-        return list(gaps)
-    return [*gaps[:_FEW], f"{len(gaps) - _FEW} more gaps: --json lists them"]
+    """The first few; of one that is about very many places, the beginning."""
+    few = [gap if len(gap) <= _LONG else f"{gap[:_LONG]} ... (--json has it whole)" for gap in gaps[:_FEW]]
+    return few if len(gaps) <= _FEW else [*few, f"{len(gaps) - _FEW} more gaps: --json lists them"]
 
 
 def print_refresh(kept: Sequence[Kept], output: Format) -> None:

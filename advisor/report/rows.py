@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any, Literal
 
 SCHEMA_VERSION = "1.0.0"
+# Characters of a table beside its cells: both edges, and between two columns.
+_EDGES, _GAP = 2, 2
 
 
 class Format(StrEnum):
@@ -84,6 +86,22 @@ def print_rows(
         _print_table(columns, rows, right, styles or [""] * len(rows), kept)
 
 
+def fits(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, wrapping: frozenset[str] = frozenset()
+) -> bool:
+    """Whether a table needs to break no word, and no line outside the columns that may wrap."""
+    from advisor.report.column_widths import least_widths
+
+    cells = list(zip(columns, *rows, strict=True))
+    least = least_widths(cells, kept_whole=[column not in wrapping for column in columns])
+    return sum(least) <= _available(columns)
+
+
+def _available(columns: Sequence[str]) -> int:
+    """Characters that the terminal has for the cells of a table."""
+    return int(console().width) - _EDGES - _GAP * (len(columns) - 1)
+
+
 def _print_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -95,23 +113,31 @@ def _print_table(
     from rich.table import Table
     from rich.text import Text
 
+    from advisor.report.column_widths import column_widths
+
+    widths = column_widths(
+        list(zip(columns, *rows, strict=True)),
+        _available(columns),
+        kept_whole=[column in kept_whole for column in columns],
+    )
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in columns:
+    for column, width in zip(columns, widths, strict=True):
         justify: Literal["left", "right"] = "right" if column in right else "left"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in kept_whole)
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in kept_whole, width=width)
     for row, style in zip(rows, styles, strict=True):
         table.add_row(*(Text(cell) for cell in row), style=style)
     console().print(table)
 
 
 def print_wrapped(title: str, lines: Sequence[str]) -> None:
-    """A title and indented lines to stdout, broken where the terminal ends."""
+    """A title and indented lines to stdout, broken between words where the terminal ends."""
     import textwrap
 
-    width = console().width
-    print(title)
-    for line in lines:
-        print(textwrap.fill(line, width, initial_indent="  ", subsequent_indent="    "))
+    # Names and paths have hyphens and must stay whole, to be copied.
+    wrapper = textwrap.TextWrapper(console().width, break_on_hyphens=False, break_long_words=False)
+    for indent, text in (("", title), *(("  ", line) for line in lines)):
+        wrapper.initial_indent, wrapper.subsequent_indent = indent, "    "
+        print(wrapper.fill(text))
 
 
 def console() -> Any:

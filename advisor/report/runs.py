@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.rows import Format, fits, print_rows, to_json
 from advisor.store.ledger import Run
 from advisor.units import format_duration, format_usd
 
 COLUMNS = ("Started (UTC)", "Project", "Script", "Where", "GPUs", "Duration", "Cost", "Note")
 RIGHT = frozenset({"Duration", "Cost"})
-WRAPPING = frozenset({"Project", "Script", "GPUs", "Note"})
+WRAPPING = frozenset({"Note"})
+# What takes a line of its own in a narrow terminal: texts that people write may be of any length.
+NARROW_COLUMNS = ("Started (UTC)", "GPUs, and where", "Duration", "Cost")
 
 
 def print_runs(found: Sequence[Run], output: Format) -> None:
@@ -21,10 +23,26 @@ def print_runs(found: Sequence[Run], output: Format) -> None:
     if output is Format.JSON:
         print(to_json({"runs": [_json(run) for run in found], "total_usd": total_usd, "warnings": []}))
         return
-    if found or output is not Format.TABLE:
-        print_rows(COLUMNS, [_row(run) for run in found], output, right=RIGHT, wrapping=WRAPPING)
+    rows = [_row(run) for run in found]
+    if found and output is Format.TABLE and not fits(COLUMNS, rows, wrapping=WRAPPING):
+        _print_narrow(rows)
+    elif found or output is not Format.TABLE:
+        print_rows(COLUMNS, rows, output, right=RIGHT, wrapping=WRAPPING)
     if output is Format.TABLE:
         print(f"{len(found):,} {'run' if len(found) == 1 else 'runs'}, {format_usd(total_usd)}")
+
+
+def _print_narrow(rows: Sequence[Sequence[str]]) -> None:
+    """Project, script and note below where it ran; a project of all runs is said once."""
+    projects = {project for _, project, *_ in rows}
+    narrow = []
+    for started, project, script, where, gpus, duration, cost, note in rows:
+        told = (project if len(projects) > 1 else "-", script, note)
+        lines = (f"{gpus}, {where}", *(text for text in told if text not in ("", "-")))
+        narrow.append([started, "\n".join(lines), duration, cost])
+    print_rows(NARROW_COLUMNS, narrow, Format.TABLE, right=RIGHT, wrapping=frozenset(NARROW_COLUMNS[1:2]))
+    if len(projects) == 1 and projects != {"-"}:
+        print(f"project: {projects.pop()}")
 
 
 def print_recorded(run: Run, is_new: bool, output: Format) -> None:

@@ -6,6 +6,7 @@ lies in it is read and written by ``prices``, ``ledger`` and ``lease``.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -78,4 +79,5 @@ def _sqlite_path(url: str | None) -> Path | None:
     if url is None:
         return default_path()
     is_file = url.startswith(SQLITE) and len(url) > len(SQLITE)
-    return Path(url.removeprefix(SQLITE)).expanduser() if is_file else None
+    # pathlib's own would raise for a user who is not there.
+    return Path(os.path.expanduser(url.removeprefix(SQLITE))) if is_file else None  # noqa: PTH111

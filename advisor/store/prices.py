@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -39,6 +39,8 @@ class Pull:
         failed_at: the last failure since then, None if there was none.
         failure: why, in words.
         gaps: what the last success lacked and why, in words.
+        place: provider, region and market that the scope is, whole; None if it is something else.
+        unpriced: instance types that are for rent there without a known price.
     """
 
     source: str
@@ -48,6 +50,8 @@ class Pull:
     failed_at: datetime | None
     failure: str | None
     gaps: tuple[str, ...]
+    place: tuple[str, str, Market] | None = None
+    unpriced: tuple[str, ...] = ()
 
 
 def save_part(
@@ -58,12 +62,16 @@ def save_part(
     history: Sequence[PricePoint],
     gaps: Sequence[str],
     at: datetime,
+    *,
+    place: tuple[str, str, Market] | None = None,
+    unpriced: Sequence[str] = (),
 ) -> None:
     """Replace what a scope held, remember its prices and note the success: all of it or nothing.
 
     On-demand and spot offers add to the history where their price is a new one. Saving twice is saving once.
 
-    Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
+    ``place`` is what the scope is, whole, if it is one place; ``unpriced`` what is for rent there without a
+    price. Prices in ``history`` that are known already stay as they are; ``at`` is when the source was asked.
     Nothing is done where the scope holds the answer to a later question, of up to an hour later.
 
     Raises:
@@ -75,7 +83,8 @@ def save_part(
     with writing(store) as connection:
         if _is_overtaken(connection, source, scope, at):
             return
-        _note(connection, source, scope, noted | {"gaps": tuple(gaps)})
+        told = {"gaps": tuple(gaps), "place": place or (), "unpriced": tuple(unpriced)}
+        _note(connection, source, scope, noted | told)
         held = (_OFFERS.pull_source == source) & (_OFFERS.pull_scope == scope)
         connection.execute(delete(schema.offers).where(held))
         key = {"pull_source": source, "pull_scope": scope}
@@ -142,7 +151,15 @@ def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
     if source is not None:
         wanted = wanted.where(_PULLS.source == source)
     with reading(store) as connection:
-        return tuple(Pull(**row) for row in connection.execute(wanted).mappings())
+        return tuple(map(_pull, connection.execute(wanted).mappings()))
+
+
+def _pull(row: Mapping[Any, Any]) -> Pull:
+    place = None
+    if row["place"]:
+        provider, region, market = row["place"]
+        place = (provider, region, Market(market))
+    return Pull(**{**row, "place": place})
 
 
 def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime) -> bool:
@@ -158,7 +175,8 @@ def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime)
 
 
 def _note(connection: Connection, source: str, scope: str, values: dict[str, Any]) -> None:
-    first: dict[str, Any] = {"source": source, "scope": scope, "num_offers": 0, "gaps": ()}
+    first: dict[str, Any] = {"source": source, "scope": scope, "num_offers": 0}
+    first |= dict.fromkeys(("gaps", "place", "unpriced"), ())
     noted = insert_into(connection, schema.pulls).values(first | values)
     connection.execute(noted.on_conflict_do_update(index_elements=["source", "scope"], set_=values))
 

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.types import Market
 
-VERSION = "0002"
+VERSION = "0003"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -99,6 +99,8 @@ pulls = Table(
     Column("failed_at", UtcTime),
     Column("failure", Text),
     Column("gaps", Texts, nullable=False),
+    Column("place", Texts, nullable=False),
+    Column("unpriced", Texts, nullable=False),
 )
 
 # What is for rent now; the position keeps the order of the part it came with.

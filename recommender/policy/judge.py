@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from advisor.arguments import check_kind
 from advisor.errors import PolicyViolationError
 from advisor.types import Option, Plan
 from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
@@ -69,6 +70,7 @@ class GiveWay:
 
 def explain(facts: Facts, policy: Policy) -> tuple[tuple[Rule, Judgement], ...]:
     """Every rule in force with what it says; what is not known of the plan is said to be unknown."""
+    check_kind("policy", policy, Policy, "read_policies([path]) reads one")
     return tuple((rule, rule.judge(facts)) for rule in policy.rules)
 
 

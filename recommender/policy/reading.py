@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from advisor.arguments import check_each
 from advisor.errors import ConfigError, PolicyError, did_you_mean
 from advisor.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
@@ -28,10 +29,11 @@ class Checked:
     faults: tuple[Fault, ...]
 
 
-def read_policies(paths: Sequence[Path]) -> Policy:
+def read_policies(paths: Sequence[str | Path]) -> Policy:
     """The policy that files of any layers make together; none at all removes nothing.
 
     Raises:
+        InputError: something else than a list of paths.
         PolicyError: a file cannot be read or they contradict each other; all faults at once.
     """
     checked = check_policies(paths)
@@ -46,11 +48,12 @@ def policy_error(faults: Sequence[Fault]) -> PolicyError:
     return PolicyError("\n".join([*map(str, faults[:MOST_FAULTS]), *rest, ADVICE]))
 
 
-def check_policies(paths: Sequence[Path]) -> Checked:
+def check_policies(paths: Sequence[str | Path]) -> Checked:
     """As `read_policies`, with faults as values."""
+    check_each("paths", paths, str | Path, "policies are read from files, such as [Path('policy.yaml')]")
     sources: list[Source] = []
     faults: list[Fault] = []
-    for path in dict.fromkeys(paths):
+    for path in dict.fromkeys(map(Path, paths)):
         read = _read(path)
         if isinstance(read, Source):
             sources.append(read)

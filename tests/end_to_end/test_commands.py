@@ -233,7 +233,21 @@ def test_doctor(shell: Shell) -> None:
     answer = shell.run("doctor", "--json")
     checks = {check["name"]: check for check in answer.document["checks"]}
     assert answer.code == 0, answer
-    names = ("python", "settings", "native", "catalog", "store", "prices", "torch", "gpu", "calibration")
+    names = (
+        "python",
+        "settings",
+        "native",
+        "catalog",
+        "store",
+        "rates",
+        "prices",
+        "rules",
+        "clusters",
+        "policies",
+        "torch",
+        "gpu",
+        "calibration",
+    )
     assert set(checks) == set(names)
     assert "GPUs" in checks["catalog"]["detail"]
     assert "offers" in checks["prices"]["detail"]

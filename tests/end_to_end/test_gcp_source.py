@@ -265,6 +265,12 @@ def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
         environ = {ENDPOINT_VARIABLE: server.url}
         assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
         live = shell.run(*shown, **environ).document["offers"]
+        (told,) = [
+            s for s in shell.run("prices", "sources", "--json").document["sources"] if s["name"] == "gcp"
+        ]
+        assert 0 < len(told["gaps"]) < 100, "1,834 gaps, a line for each reason"
+        lines = shell.run("prices", "sources").out.splitlines()
+        assert max(map(len, lines)) < 450
         prices = {o["market"]: o["usd_per_h"] for o in live}
         assert prices == pytest.approx({"on-demand": 3.673385, "spot": 1.92802}, abs=1e-6)
         assert {o["source"] for o in live} == {"Cloud Billing Catalog"}
@@ -274,6 +280,20 @@ def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
         assert "enable cloudbilling.googleapis.com" in refused.err
         assert not [secret for secret in SECRETS if secret in refused.out + refused.err]
         assert shell.run(*shown, **environ).document["offers"] == live
+
+
+def test_what_could_not_be_priced_keeps_the_snapshots_price_and_says_so(tmp_path: Path) -> None:
+    shell = Shell(folder=tmp_path)
+    shown = ("prices", "--provider", "gcp", "--gpu", "A100-SXM-40GB", "--region", "us-central1", "--json")
+    before = shell.run(*shown, "--market", "on-demand").document["offers"]
+    host = [item for item in gcp_skus.skus() if not item["description"].startswith("A2 Instance Ram")]
+    with serving(Behaviour(skus=host)) as server:
+        environ = {ENDPOINT_VARIABLE: server.url}
+        assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
+        after = shell.run(*shown, "--market", "on-demand", **environ)
+    assert after.document["offers"] == before
+    (told,) = [warning for warning in after.document["warnings"] if "stale" in warning]
+    assert "the last pull could not price gcp a2-highgpu-1g on-demand in us-central1" in told
 
 
 def test_without_credentials_a_refresh_says_how_to_get_some(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from advisor.store import open_store
 from advisor.store.prices import save_part
 from advisor.types import Market
 from tests.builders import make_offer
-from tests.end_to_end.cli import Shell
+from tests.end_to_end.cli import Shell, assert_plain_error
 
 FLAGS = ("--provider", "aws", "--market", "spot")
 
@@ -24,16 +25,17 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(folder=tmp_path)
 
 
-def remember(folder: Path, source: str, days: float, usd_per_h: float) -> None:
+def remember(
+    folder: Path, source: str, days: float, usd_per_h: float, *, scope: str = "all", **changes: Any
+) -> None:
     """A source is asked so many days ago."""
     at = datetime.now(UTC) - timedelta(days=days)
-    offer = make_offer(
-        "L4", usd_per_h, instance_type="g6.xlarge", market=Market.SPOT, zone="use1-az1", retrieved_at=at
-    )
+    facts = {"instance_type": "g6.xlarge", "market": Market.SPOT, "zone": "use1-az1", "retrieved_at": at}
+    offer = make_offer("L4", usd_per_h, **(facts | changes))
     store = open_store(f"sqlite:///{folder / 'prices.db'}")
     assert store is not None
     with store:
-        save_part(store, source, "all", [offer], (), (), at)
+        save_part(store, source, scope, [offer], (), (), at)
 
 
 def environ(shell: Shell) -> dict[str, str]:
@@ -70,3 +72,52 @@ def test_sources_that_differ_are_no_jump(shell: Shell) -> None:
     remember(shell.folder, "aws", 0, 4.2)
     answer = shell.run("prices", "check", "--provider", "aws", "--json", **environ(shell))
     assert [one["doubt"] for one in answer.document["findings"]].count("jump") == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "machines"),
+    [
+        ("L4", {"g6.xlarge", "g6.48xlarge"}),
+        ("L4:8", {"g6.48xlarge"}),
+        ("L4:1", {"g6.xlarge"}),
+        ("L4:1..8", {"g6.xlarge", "g6.48xlarge"}),
+    ],
+)
+def test_the_number_of_gpus_asked_for_counts(shell: Shell, asked: str, machines: set[str]) -> None:
+    remember(shell.folder, "aws", 3, 9.0, scope="large", instance_type="g6.48xlarge", num_gpus=8)
+    answer = shell.run("prices", "history", *FLAGS, "--gpu", asked, "--json", **environ(shell))
+    assert {one["instance_type"] for one in answer.document["series"]} == machines, answer.err
+    assert "left out" not in answer.err
+
+
+def test_a_size_that_is_not_remembered_is_no_offer(shell: Shell) -> None:
+    answer = shell.run("prices", "history", *FLAGS, "--gpu", "L4:8", **environ(shell))
+    assert_plain_error(answer, 1, "no prices of these are remembered")
+
+
+def test_machines_of_unknown_size_are_left_out_aloud(shell: Shell) -> None:
+    remember(shell.folder, "aws", 3, 9.0, scope="odd", instance_type="g6.odd")
+    remember(shell.folder, "aws", 2, 8.0, scope="odd", instance_type="g6.xlarge", zone="use1-az2")
+    command = ("prices", "history", *FLAGS, "--json")
+    counted = shell.run(*command, "--gpu", "L4:1", **environ(shell))
+    assert "nobody offers g6.odd any more" in counted.err
+    assert {one["instance_type"] for one in counted.document["series"]} == {"g6.xlarge"}
+    every = shell.run(*command, "--gpu", "L4", **environ(shell))
+    assert {one["instance_type"] for one in every.document["series"]} == {"g6.xlarge", "g6.odd"}
+
+
+def test_check_looks_at_the_sizes_asked_for(shell: Shell) -> None:
+    for days, usd_per_h in ((2, 1.0), (1, 9.0)):
+        changes = {"instance_type": "g6.48xlarge", "num_gpus": 8}
+        remember(shell.folder, "aws", days, usd_per_h, scope="large", **changes)
+    doubts = {
+        asked: [
+            (one["doubt"], one["instance_type"])
+            for one in shell.run("prices", "check", "--gpu", asked, "--json", **environ(shell)).document[
+                "findings"
+            ]
+        ]
+        for asked in ("L4:8", "L4:1")
+    }
+    assert ("jump", "g6.48xlarge") in doubts["L4:8"]
+    assert "g6.48xlarge" not in {machine for _, machine in doubts["L4:1"]}

@@ -97,9 +97,14 @@ def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(cloud
     assert live
     assert all(o["retrieved_at"][:10] == f"{datetime.now(UTC):%Y-%m-%d}" for o in live)
     pulled = {(o["provider"], o["region"], o["market"]) for o in live}
-    for offer in answer.document["offers"]:
-        if (offer["provider"], offer["region"], offer["market"]) in pulled:
-            assert offer in live
+    unpriced = {gap.split(":")[0] for part in done.document["parts"] for gap in part["gaps"]}
+    older = [o for o in answer.document["offers"] if o not in live]
+    stale = [o for o in older if f"{o['instance_type']} {o['region']} {o['market']}" in unpriced]
+    here = [o for o in older if (o["provider"], o["region"], o["market"]) in pulled]
+    assert all(offer in stale for offer in here)
+    assert all(offer in answer.document["offers"] for offer in live)
+    (told,) = [warning for warning in answer.document["warnings"] if "could not price" in warning]
+    assert f"{len(stale)} stale prices" in told
     assert len(offers(answer)) < len(before) + len(live)
 
 

@@ -182,6 +182,37 @@ def test_a_contract_that_has_ended_is_told_once(shell: Shell) -> None:
     assert "contracts have ended" not in shell.run(*JOB).err
 
 
+IDLE = """
+contracts:
+- {provider: aws, discount: 0.1}
+- {provider: aws, instance_types: ["p55*"], discount: 0.2}
+- {provider: nobody, discount: 0.2, until: 2020-01-31}
+quotas:
+- {provider: aws, instance_types: ["p4*"], regions: [us-est-1], vcpus: 0}
+"""
+
+
+def test_a_rule_that_is_about_nothing_is_told_once_and_by_the_doctor(shell: Shell) -> None:
+    here = site(shell, "idle", IDLE)
+    told = ("contracts, entry 2", "aws p55* in *, on-demand", "quotas, entry 1", "past its regions")
+    answer = here.run(*JOB)
+    (note,) = [c for c in here.run("doctor", "--json").document["checks"] if c["name"] == "rules"]
+    assert note["state"] == "note"
+    for words in told:
+        assert answer.err.count(words) == 1
+        assert words in " ".join(answer.document["warnings"])
+        assert words in note["detail"]
+    assert "contracts, entry 1" not in answer.err
+    assert "contracts, entry 3" not in answer.err, "its end is told already"
+
+
+def test_a_rule_about_what_was_not_asked_for_is_not_told(shell: Shell) -> None:
+    here = site(shell, "elsewhere", "contracts: [{provider: gcp, instance_types: [a2*], discount: 0.1}]\n")
+    answer = here.run("prices", "--gpu", "T4", "--provider", "aws", "--json")
+    assert answer.document["offers"]
+    assert "contracts" not in answer.err
+
+
 @pytest.mark.parametrize(
     ("entry", "words"),
     [

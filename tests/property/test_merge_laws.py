@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,14 @@ def _answer(draw: st.DrawFn, source: str) -> Answer:
         for provider, region, market in draw(st.lists(st.sampled_from(PLACES), max_size=8))
     ]  # fmt: skip
     covers = draw(st.frozensets(st.sampled_from(PLACES), max_size=3))
-    return Answer(source=source, is_live=draw(st.booleans()), offers=tuple(found), covers=covers)
+    machines = st.tuples(st.sampled_from(PLACES), st.sampled_from(["p4d", "p5"]))
+    return Answer(
+        source=source,
+        is_live=draw(st.booleans()),
+        offers=tuple(found),
+        covers=covers,
+        unpriced=draw(st.frozensets(machines, max_size=3)),
+    )
 
 
 def place(offer: Offer) -> Place:
@@ -43,12 +51,20 @@ def place(offer: Offer) -> Place:
 
 
 def has_the_word(offer: Offer, earlier: list[Answer]) -> bool:
-    """No earlier answer covers the offer's place or names its machine there."""
-    return not any(
-        place(offer) in answer.covers
-        or any((place(o), o.instance_type) == (place(offer), offer.instance_type) for o in answer.offers)
-        for answer in earlier
-    )
+    """No earlier answer names its machine in its place, nor covers the place, unless one lacks its price."""
+    named = any(machine(o) == machine(offer) for answer in earlier for o in answer.offers)
+    covered = any(place(offer) in answer.covers for answer in earlier)
+    return not named and (not covered or lacks_its_price(offer, earlier))
+
+
+def lacks_its_price(offer: Offer, earlier: Sequence[Answer]) -> bool:
+    """Said by an answer before any other covered the place."""
+    first = next((n for n, answer in enumerate(earlier) if place(offer) in answer.covers), len(earlier))
+    return any(machine(offer) in answer.unpriced for answer in earlier[: first + 1])
+
+
+def machine(offer: Offer) -> tuple[Place, str]:
+    return place(offer), offer.instance_type
 
 
 @given(answers())
@@ -88,7 +104,8 @@ def test_a_covered_place_never_shows_offers_of_a_later_source(given_answers: lis
     found = merged(given_answers)
     for number, answer in enumerate(found):
         for later in found[number + 1 :]:
-            assert not [offer for offer in later.offers if place(offer) in answer.covers]
+            shown = [offer for offer in later.offers if place(offer) in answer.covers]
+            assert all(lacks_its_price(offer, found[: found.index(later)]) for offer in shown)
 
 
 @given(answers())

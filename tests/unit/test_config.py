@@ -41,22 +41,6 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.warnings == ()
 
 
-def test_policy_files_count_from_the_file_that_names_them(tmp_path: Path) -> None:
-    write_project(tmp_path, "policy: {files: [org.yaml, ../team.yaml, /etc/all.yaml, ~/mine.yaml]}\n")
-    inner = tmp_path / "src" / "deep"
-    inner.mkdir(parents=True)
-    files = [str(path) for path in load_config(environ={}, cwd=inner).settings.policy.files]
-    assert files == [str(tmp_path / "org.yaml"), f"{tmp_path}/../team.yaml", "/etc/all.yaml", "~/mine.yaml"]
-    user = write_user("policy: {files: [own.yaml]}\n")
-    assert load_config(environ={}, cwd=Path("/")).settings.policy.files == (user.parent / "own.yaml",)
-
-
-def test_policy_files_of_flags_and_the_environment_count_from_the_working_directory(tmp_path: Path) -> None:
-    write_project(tmp_path, "policy: {files: [org.yaml]}\n")
-    told = load_config(environ={"ADVISOR_POLICY__FILES": "[a.yaml]"}, cwd=tmp_path)
-    assert told.settings.policy.files == (Path("a.yaml"),)
-
-
 def test_a_policy_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     write_project(tmp_path, "policy: {files: [1]}\n")
     with pytest.raises(ConfigError, match=r"policy\.files\.0"):

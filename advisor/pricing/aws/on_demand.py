@@ -33,6 +33,8 @@ def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
         scope=scope,
         offers=tuple(filter(region.query.matches, offers)),
         gaps=(*survey.gaps, *prices.gaps, *_gaps(prices, survey)),
+        place=("aws", region.name, Market.ON_DEMAND),
+        unpriced=tuple(sorted(_unpriced(prices, survey))),
     )
 
 
@@ -48,6 +50,12 @@ def _offers(prices: ListPrices, survey: Survey, region: str) -> Iterator[Offer]:
                 retrieved_at=survey.asked_at,
                 source=SOURCE,
             )
+
+
+def _unpriced(prices: ListPrices, survey: Survey) -> set[str]:
+    """Machines that can be started here, or are listed where nobody knows that, without a sound price."""
+    known = survey.rentable.keys() if survey.offered is not None else survey.rentable.keys() & prices.named
+    return known - prices.usd_per_h.keys()
 
 
 def _gaps(prices: ListPrices, survey: Survey) -> Iterator[str]:

@@ -50,7 +50,7 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
         CloudError: the zones or the prices could not be had.
     """
     if not survey.rentable:
-        return Part(scope=scope, gaps=survey.gaps)
+        return Part(scope=scope, gaps=survey.gaps, place=("aws", region.name, Market.SPOT))
     zones = zone_ids(region.ec2)
     now = region.clock()
     start = now - timedelta(days=region.options.history_days)
@@ -68,6 +68,8 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
         offers=tuple(filter(region.query.matches, offers)),
         history=tuple(point for _, points in places for point in points),
         gaps=(*survey.gaps, *_gaps(readings, floor, survey)),
+        place=("aws", region.name, Market.SPOT),
+        unpriced=tuple(sorted({instance_type for instance_type, _ in readings.unsound})),
     )
 
 

@@ -27,7 +27,7 @@ def part_of(
     retrieved_at: datetime,
 ) -> Part:
     """Offers of the machines that Google starts in a region and market, and what could not be priced."""
-    offers, gaps = [], []
+    offers, gaps, unpriced = [], [], []
     for machine in machines:
         if region not in machine.regions or market not in machine.markets:
             continue
@@ -37,7 +37,14 @@ def part_of(
             offers.append(_offer(machine, region, market, usd_per_h, retrieved_at))
         elif market in _COMMON or _is_priced_by_gpu(of):
             gaps.append(f"{machine.instance.instance_type} {region} {market}: {missing}")
-    return Part(scope=f"{region} {market}", offers=tuple(offers), gaps=tuple(gaps))
+            unpriced.append(machine.instance.instance_type)
+    return Part(
+        scope=f"{region} {market}",
+        offers=tuple(offers),
+        gaps=tuple(gaps),
+        place=(PROVIDER, region, market),
+        unpriced=tuple(unpriced),
+    )
 
 
 def machine_usd_per_h(machine: Machine, rates: Mapping[str, Rate]) -> tuple[Decimal | None, str]:

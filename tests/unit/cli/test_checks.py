@@ -280,7 +280,21 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
     with_pythons(monkeypatch, ours="2.9")
     with_cards(monkeypatch)
     found = {check.name: check for check in checks.run_checks()}
-    names = ["python", "settings", "native", "catalog", "store", "prices", "torch", "gpu", "calibration"]
+    names = [
+        "python",
+        "settings",
+        "native",
+        "catalog",
+        "store",
+        "rates",
+        "prices",
+        "rules",
+        "clusters",
+        "policies",
+        "torch",
+        "gpu",
+        "calibration",
+    ]
     assert list(found) == names
     assert (found["prices"].state, found["prices"].detail) == ("broken", "the file is damaged")
     assert [name for name, check in found.items() if check.state == "broken"] == ["prices"]

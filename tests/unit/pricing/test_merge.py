@@ -69,6 +69,23 @@ def test_a_place_may_be_covered_without_an_offer() -> None:
     assert kept(answer("live", covers=(HERE,)), answer("snapshot", offer("snapshot"))) == [[], []]
 
 
+def test_a_machine_without_a_live_price_keeps_its_older_one_and_others_do_not_come_back() -> None:
+    stale, retired = offer("snapshot", instance_type="p4d"), offer("snapshot", instance_type="p2")
+    live = replace(
+        answer("live", offer("live"), covers=(HERE,), is_live=True), unpriced=frozenset({(HERE, "p4d")})
+    )
+    assert kept(live, answer("snapshot", stale, retired)) == [list(live.offers), [stale]]
+    own = offer("custom", instance_type="p4d")
+    assert kept(answer("custom", own), live, answer("snapshot", stale)) == [[own], list(live.offers), []]
+
+
+def test_a_place_that_was_empty_gives_way_to_a_newer_file_alone() -> None:
+    old, new = of("snapshot", OLD), of("snapshot", NEW)
+    empty = replace(answer("live", covers=(HERE,), is_live=True), asked_at={HERE: MIDDLE})
+    assert kept(empty, answer("snapshot", old)) == [[], []]
+    assert kept(empty, answer("snapshot", new)) == [[], [new]]
+
+
 def test_own_rates_go_before_a_place_that_is_covered_later() -> None:
     own, live = (
         offer("custom"),

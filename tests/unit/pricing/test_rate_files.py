@@ -226,3 +226,36 @@ def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
     (tmp_path / "r.CSV").write_text(text, encoding="utf-8", newline="")
     (offer,) = offers_of(tmp_path / "r.CSV")
     assert (offer.gpu, offer.usd_per_h, offer.zone) == ("L4", 2.5, None)
+
+
+# --- Machines of the catalog --------------------------------------------------------------------------
+
+P4DE = RATE | {"provider": "aws", "instance_type": "p4de.24xlarge"}
+
+
+@pytest.mark.parametrize("change", [{"num_gpus": 4}, {"gpu": "A100-SXM-40GB"}, {"gpu": "H100-SXM-80GB"}])
+@pytest.mark.parametrize(("name", "place"), [("rates.yaml", "entry 2"), ("rates.csv", "line 3")])
+def test_a_machine_of_the_catalog_has_the_gpus_that_the_cloud_sells(
+    tmp_path: Path, name: str, place: str, change: dict[str, Any]
+) -> None:
+    path = WRITERS[name](tmp_path / name, P4DE, P4DE | {"region": "us-east-1"} | change)
+    row = P4DE | change
+    told = faults_of(path)
+    assert f"{path}, {place}: aws p4de.24xlarge has 8 x A100-SXM-80GB, not" in told
+    assert "entry 1" not in told
+    assert f"not {row['num_gpus']} x" in told
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        P4DE,
+        P4DE | {"provider": "AWS"},
+        P4DE | {"provider": "lab", "num_gpus": 4},
+        P4DE | {"instance_type": "p99.xlarge", "num_gpus": 4},
+        # A GCP machine of any size may have GPUs put in, so its bare name says nothing of them.
+        P4DE | {"provider": "gcp", "instance_type": "n1-standard-8", "gpu": "T4", "num_gpus": 2},
+    ],
+)
+def test_machines_that_agree_or_are_not_of_the_catalog_pass(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert len(offers_of(write_yaml(tmp_path / "r.yaml", row))) == 1

@@ -12,7 +12,7 @@ import pytest
 from advisor.types import Interval, Quantiles
 from recommender.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, quantiles_of, waits
 
-FIELDS = ("prediction", "wait", "preemption_rate", "reacquire", "preemption")
+FIELDS = ("prediction", "wait", "preemption_rate", "reacquire", "preemption", "price")
 
 
 @pytest.fixture(scope="module")

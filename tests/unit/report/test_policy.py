@@ -69,3 +69,24 @@ def test_what_a_preference_and_an_objective_say_of_one_plan(
         said[tier] = {rule["key"]: rule["effect"] for rule in read_json(capsys)["rules"]}
     assert said[Tier.CLUSTER] == {"prefer": "keeps", "objective.pick": "does not apply"}
     assert said[Tier.CLOUD] == said[Tier.LOCAL] == {"prefer": "unknown", "objective.pick": "does not apply"}
+
+
+def test_an_explanation_breaks_no_word_in_eighty_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regions = [f"northamerica-northeast{number}" for number in range(12)]
+    policy = policy_of(tmp_path, org=f"allow: {{regions: {regions}}}\nlimits: {{usd_per_hour: 100}}")
+    facts = Facts(region="us-east-1", usd_per_h=50.0)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_explained(facts, policy, Format.TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    # A path may be longer than the terminal, and stays whole to be copied.
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
+    words = " ".join(lines).replace(",", "").split()
+    assert all(region in words for region in (*regions, "us-east-1"))
+    assert lines[0].startswith("removes: allow.regions: northamerica-northeast0")
+    assert "keeps: limits.usd_per_hour: 100" in lines
+    assert sum(f"{tmp_path}" in line for line in lines) == 2
+    monkeypatch.setenv("COLUMNS", "160")
+    print_explained(facts, policy, Format.TABLE)
+    assert "Says" in capsys.readouterr().out.splitlines()[1]

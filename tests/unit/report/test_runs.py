@@ -32,6 +32,32 @@ def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, mon
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("$21.96" in line and " 12:00 " in line for line in lines) == 2
+    for text in ("8 x A100-SXM-40GB, aws on-demand", "vision", "train.py", "first"):
+        assert any(text in line for line in lines), text
+
+
+def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, monkeypatch) -> None:
+    script, note = (
+        "train_resnet50_imagenet_large.py",
+        "killed once, resumed from a checkpoint " * 3,
+    )
+    runs = [make_run(hour, id=str(hour), script=script, note=note) for hour in range(3)]
+    monkeypatch.setenv("COLUMNS", "80")
+    print_runs(runs, Format.TABLE)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert (out.count(script), out.count("resumed"), out.count("checkpoint")) == (3, 9, 9)
+    assert out.count("vision") == 1
+    assert "project: vision\n3 runs" in out
+    print_runs([*runs, make_run(9, id="9", project="speech")], Format.TABLE)
+    out = capsys.readouterr().out
+    assert (out.count("vision"), out.count("speech"), out.count("project:")) == (3, 1, 0)
+
+
+def test_a_narrow_terminal_without_runs_shows_no_table(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    print_runs((), Format.TABLE)
+    assert capsys.readouterr().out == "0 runs, $0.00\n"
 
 
 def test_a_program_reads_every_field(capsys) -> None:

@@ -189,3 +189,16 @@ def test_text_that_no_database_takes_is_an_error_of_ours(store: Store) -> None:
     with pytest.raises(StoreError):
         save_part(store, "aws", "us-east-1", [make_offer(source="\ud800")], (), (), AT)
     assert pulls(store) == ()
+
+
+def test_a_pull_tells_its_place_and_what_had_no_price_there_until_the_next_success(store: Store) -> None:
+    place = ("gcp", "us-east1", Market.SPOT)
+    save_part(store, "gcp", "us-east1 spot", (), (), ("x: no SKU",), AT, place=place, unpriced=("x", "y"))
+    (pull,) = pulls(store)
+    assert (pull.place, pull.unpriced) == (place, ("x", "y"))
+    save_failure(store, "gcp", "us-east1 spot", "down", AT + timedelta(minutes=1))
+    (pull,) = pulls(store)
+    assert (pull.place, pull.unpriced, pull.failure) == (place, ("x", "y"), "down")
+    save_part(store, "gcp", "us-east1 spot", (), (), (), AT + timedelta(minutes=2), place=place)
+    (pull,) = pulls(store)
+    assert (pull.place, pull.unpriced, pull.failure) == (place, (), None)

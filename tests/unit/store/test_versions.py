@@ -73,6 +73,7 @@ def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> No
     with open_store(store_url) as store:
         (pull,) = prices.pulls(store)
         assert (pull.succeeded_at, pull.num_offers, pull.gaps) == (AT, 1, ("no zones",))
+        assert (pull.place, pull.unpriced) == (None, ())
         (offer,) = prices.current_offers(store, "aws")
         assert (offer.zone, offer.list_usd_per_h, offer.includes) == ("use1-az4", 1.5, ("local disk",))
         assert offer.spot_usd_per_h is not None

@@ -246,12 +246,15 @@ def test_a_price_where_nobody_can_start_the_type_is_left_out_and_told(start: Sta
     part = ask()["us-east-1 on-demand"]
     assert usd_per_h(part) == {("g6.xlarge", None): 0.8048}
     assert "1 list price of types that the region does not offer left out: p5.48xlarge" in part.gaps
+    assert part.unpriced == (), "it is not for rent, whatever its price"
 
 
 def test_a_type_on_offer_without_a_list_price_is_told(start: Start) -> None:
     world = small_world()
     start(dataclasses.replace(world, offered=world.offered | {("p5e.48xlarge", "us-east-1")}))
-    assert "1 type on offer without a list price: p5e.48xlarge" in ask()["us-east-1 on-demand"].gaps
+    part = ask()["us-east-1 on-demand"]
+    assert "1 type on offer without a list price: p5e.48xlarge" in part.gaps
+    assert (part.place, part.unpriced) == (("aws", "us-east-1", Market.ON_DEMAND), ("p5e.48xlarge",))
 
 
 def test_an_empty_price_list_of_a_region_with_machines_is_a_failure(start: Start) -> None:

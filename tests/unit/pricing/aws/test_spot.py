@@ -96,6 +96,7 @@ def test_a_price_of_0_is_unknown_even_if_it_was_known_before(start: Start, usd: 
     assert usd_per_h(part) == {("g6.xlarge", "use1-az1"): 0.2}
     assert [p.usd_per_h for p in part.history] == [0.2, 0.3]
     assert "quotes that are not above 0 count as unknown: g6.xlarge in use1-az2" in part.gaps
+    assert (part.place, part.unpriced) == (("aws", "us-east-1", Market.SPOT), ("g6.xlarge",))
 
 
 def test_a_price_of_0_before_the_newest_is_only_skipped(start: Start) -> None:

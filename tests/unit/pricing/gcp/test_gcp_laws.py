@@ -136,7 +136,8 @@ def test_a_price_that_is_not_above_0_is_as_none_and_is_said(component: str, nano
 def test_a_machine_that_is_not_in_a_region_has_no_price_there_whatever_the_skus_say() -> None:
     elsewhere = [dataclasses.replace(item, regions=("southamerica-west1",)) for item in FULL_LIST]
     part = quote(elsewhere, region="southamerica-west1")
-    assert part == Part(scope="southamerica-west1 on-demand")
+    place = ("gcp", "southamerica-west1", Market.ON_DEMAND)
+    assert part == Part(scope="southamerica-west1 on-demand", place=place)
 
 
 def test_types_that_start_only_as_spot_or_flex_start_are_no_gap_on_demand() -> None:

@@ -1,0 +1,53 @@
+"""What Python callers hand in by mistake, told as errors of ours; types alone would not stop a notebook."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from numbers import Real
+from reprlib import repr as shortened
+from types import UnionType
+
+from advisor.errors import InputError
+
+
+def check_kind(name: str, value: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse a value of another kind.
+
+    Args:
+        name: of the argument.
+        value: what was handed in.
+        kind: what it must be.
+        advice: where to get one, a sentence without its full stop.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if not isinstance(value, kind):
+        wanted = getattr(kind, "__name__", str(kind))
+        raise InputError(f"{name} must be of type {wanted}, got {shortened(value)}: {advice}.")
+
+
+def check_each(name: str, values: object, kind: type | UnionType, advice: str) -> None:
+    """Refuse what is no list, tuple or the like of values of a kind.
+
+    Raises:
+        InputError: it is one alone, a text, a mapping or nothing; or one of them is of another kind.
+    """
+    if not isinstance(values, Collection) or isinstance(values, str | bytes | Mapping):
+        raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")
+    for value in values:
+        check_kind(f"each of {name}", value, kind, advice)
+
+
+def check_number(name: str, value: object, *, above: float = -math.inf, least: float = -math.inf) -> None:
+    """Refuse what is no finite number, or too small a one.
+
+    Raises:
+        InputError: says what is allowed.
+    """
+    if not (
+        isinstance(value, Real) and math.isfinite(value) and above < float(value) and least <= float(value)
+    ):
+        allowed = f" above {above:g}" if above > -math.inf else f" of at least {least:g}"
+        raise InputError(f"{name} must be a finite number{allowed}, got {shortened(value)}.")

@@ -1,0 +1,54 @@
+"""Dated prices that stand in where a live source knows a machine to be for rent, but has no price of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from advisor.pricing.merge import Answer, Machine, machine_of
+from advisor.types import Offer
+
+_FEW = 3
+
+
+def with_stand_ins(
+    answers: Sequence[Answer], oldest: datetime | None
+) -> tuple[tuple[Answer, ...], tuple[str, ...]]:
+    """The answers without stand-ins that are too old, and what to say of all stand-ins.
+
+    Nothing newer can be pulled of these machines, so an old price of one is left out: it is no reason to
+    refuse all the others.
+
+    Args:
+        answers: merged, in order of trust.
+        oldest: when a price must have been true at the earliest; None takes any.
+    """
+    unpriced: set[Machine] = set()
+    kept: list[Answer] = []
+    stale: list[Offer] = []
+    too_old: list[Offer] = []
+    for answer in answers:
+        if answer.is_live:
+            unpriced |= answer.unpriced
+        for offer in () if answer.is_live else answer.offers:
+            if machine_of(offer) in unpriced:
+                is_old = oldest is not None and offer.retrieved_at < oldest
+                (too_old if is_old else stale).append(offer)
+        lost = set() if answer.is_live else set(map(machine_of, too_old))
+        kept.append(replace(answer, offers=tuple(o for o in answer.offers if machine_of(o) not in lost)))
+    told = (
+        *_in_words(stale, "stand in, of the day that they show"),
+        *_in_words(too_old, "are older than allowed and left out"),
+    )
+    return tuple(kept), told
+
+
+def _in_words(offers: Sequence[Offer], what: str) -> list[str]:
+    if not offers:
+        return []
+    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for o in offers})
+    rest = f" and {len(machines) - _FEW} more" if len(machines) > _FEW else ""
+    named = f"{', '.join(machines[:_FEW])}{rest}"
+    told = f"the last pull could not price {named}: {len(offers)} stale prices of dated files {what}"
+    return [f"{told}; `advisor prices sources` says why"]

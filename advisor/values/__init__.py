@@ -1,0 +1,1 @@
+"""The values of ``advisor.types``, which is where to import them from."""

@@ -1,0 +1,84 @@
+"""What is known of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccupancyLimits:
+    """What one SM can hold, by compute capability (CUDA programming guide, technical specifications)."""
+
+    max_threads: int
+    max_blocks: int
+    max_registers: int
+    max_registers_per_thread: int
+    max_shared_bytes: int
+    max_shared_bytes_per_block: int
+    reserved_shared_bytes_per_block: int
+    register_unit: int
+    shared_unit_bytes: int
+    warp_allocation_unit: int
+    warp_size: int = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedConstants:
+    """What a GPU reaches of its data sheet, fitted to measurements; data, never code.
+
+    Attributes:
+        streaming_fraction: achieved / specified memory bandwidth of large element-wise kernels, 0..1.
+        reduction_fraction: the same for softmax and normalisation, which read their input twice.
+        gemm_fraction: achieved / peak FLOP rate of large matrix products, by rate (``fp32``, ``tf32``,
+            ``fp16``, ``bf16`` ...), 0..1.
+        conv_fraction: the same for convolutions; above 1 where Winograd saves multiplications.
+        measured: the constants fitted on this very GPU; the others are medians or assumptions.
+        origin: where each constant comes from, in words, by dotted name such as ``gemm_fraction.bf16``.
+        learned_share: by family of networks, the part of the learned rate that a calibration found.
+        is_measured: kernels of this GPU were measured for the constants and networks.
+    """
+
+    streaming_fraction: float
+    reduction_fraction: float
+    gemm_fraction: Mapping[str, float]
+    conv_fraction: Mapping[str, float]
+    measured: frozenset[str]
+    origin: Mapping[str, str]
+    learned_share: Mapping[str, float] = field(default_factory=dict)
+    is_measured: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSpec:
+    """One GPU model, each PCIe / SXM / memory variant its own.
+
+    Attributes:
+        memory_bytes: what a process can see, not the marketing figure.
+        vector_flops_per_s: dense peak without tensor cores, by dtype (``fp64``, ``fp32``, ``fp16`` ...).
+        tensor_flops_per_s: dense peak with tensor cores, by dtype (``tf32``, ``fp16``, ``bf16``, ``fp8``).
+        nvlink_bytes_per_s: per direction and GPU, 0 without NVLink.
+        pcie_bytes_per_s: per direction.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    families: tuple[str, ...]
+    vendor: str
+    architecture: str
+    compute_capability: str
+    num_sms: int
+    base_clock_hz: float
+    boost_clock_hz: float
+    memory_bytes: int
+    memory_bytes_per_s: float
+    l2_bytes: int
+    vector_flops_per_s: Mapping[str, float]
+    tensor_flops_per_s: Mapping[str, float]
+    occupancy: OccupancyLimits | None
+    tdp_w: float
+    nvlink_bytes_per_s: float
+    pcie_bytes_per_s: float
+    source_url: str
+    source_date: date

@@ -1,0 +1,144 @@
+"""One iteration of a script: operators, kernels, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+AttributeValue = bool | int | float | str | None | tuple["AttributeValue", ...]
+
+
+class Phase(StrEnum):
+    """The part of an iteration an operator runs in."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """Shape and dtype of a tensor; ``stride`` in elements (0 where a dimension is expanded)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    stride: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One GPU kernel as a profiler saw it; None where it did not say."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers_per_thread: int | None
+    shared_bytes: int | None
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """An operator of one iteration; ``count`` equal calls are one entry.
+
+    Attributes:
+        flops: floating-point operations of one call (a multiply-add is two).
+        bytes: bytes one call reads and writes in device memory.
+        measured_s: device time of one call on the trace's origin GPU, None if not measured.
+    """
+
+    name: str
+    phase: Phase
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    attributes: Mapping[str, AttributeValue]
+    flops: int
+    bytes: int
+    count: int
+    measured_s: float | None = None
+    kernels: tuple[Kernel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Which shortcuts the script allows: autocast's dtype and where TF32 may replace FP32."""
+
+    amp_dtype: str | None
+    tf32_matmul: bool
+    tf32_cudnn: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """Device memory of the steady state, as the allocator would count it (512-byte blocks).
+
+    A profiler's trace tells the gradients at most; what it leaves out is None.
+    """
+
+    parameter_bytes: int | None
+    gradient_bytes: int | None
+    optimizer_bytes: int | None
+    activation_bytes: int | None
+    peak_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One communication the script does per iteration, such as the all-reduce of a DDP bucket.
+
+    A profiler's trace tells that there is one, not how large it is.
+
+    Attributes:
+        num_bytes: of the whole: what a gather gives, a scatter takes, a reduction works on.
+        world_size: processes of its group, which may be a part of all.
+    """
+
+    kind: str
+    num_bytes: int | None
+    world_size: int | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One steady iteration (one optimizer step) of a training script, and what an epoch holds.
+
+    Attributes:
+        batch_size: samples one GPU processes per iteration, accumulation included; None if unknown.
+        samples_per_epoch: None if the script's data has no length.
+        iterations_per_epoch: optimizer steps per epoch on one GPU; None if unknown.
+        accumulation: forward-backward passes per optimizer step.
+        iteration_s: measured without a profiler beside it, None from a fake backend.
+        data_loading_s: seconds of CPU work to load one iteration's samples in one process.
+        num_workers: data-loading processes the script asks for.
+        world_size: processes of which the traced one was rank 0; None where the script made no group.
+        is_sharded: the traced process was seen to hold a part of each of some parameters.
+    """
+
+    schema_version: int
+    script: str
+    arguments: tuple[str, ...]
+    backend: str
+    origin_gpu: str | None
+    versions: Mapping[str, str]
+    precision: Precision
+    batch_size: int | None
+    samples_per_epoch: int | None
+    iterations_per_epoch: int | None
+    accumulation: int
+    ops: tuple[Op, ...]
+    iteration_s: float | None
+    data_loading_s: float | None
+    num_workers: int | None
+    memory: MemoryUse
+    collectives: tuple[Collective, ...]
+    warnings: tuple[str, ...]
+    world_size: int | None = None
+    is_sharded: bool = False
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook; the renderer is imported when one asks."""
+        from advisor.report.html import trace_html
+
+        return trace_html(self)

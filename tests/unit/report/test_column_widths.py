@@ -1,0 +1,101 @@
+"""Widths of columns: nothing overflows, and no word is broken that need not be."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.report.column_widths import column_widths, least_widths
+from advisor.report.rows import Format, print_rows
+
+
+def widths(*columns: str, available: int, whole: str = "") -> list[int]:
+    kept = [str(i) in whole for i in range(len(columns))]
+    return column_widths([[text] for text in columns], available, kept_whole=kept)
+
+
+@pytest.mark.parametrize(
+    ("columns", "available", "expected"),
+    [
+        (("four", "two words"), 20, [4, 9]),
+        (("four", "two words"), 12, [4, 8]),
+        (("four", "two words"), 9, [4, 5]),
+        (("four", "two words"), 8, [4, 4]),
+        (("four", "two words"), 2, [1, 1]),
+        (("a\nlonger", "b"), 20, [6, 1]),
+        (("", ""), 20, [0, 0]),
+    ],
+)
+def test_widths_by_hand(columns: tuple[str, ...], available: int, expected: list[int]) -> None:
+    assert widths(*columns, available=available) == expected
+
+
+def test_what_must_not_break_keeps_its_line_until_the_others_have_nothing_left() -> None:
+    assert widths("two words", "two words", available=14, whole="0") == [9, 5]
+    assert widths("two words", "two words", available=11, whole="0") == [9, 2]
+    assert widths("two words", "two words", available=8, whole="0") == [7, 1]
+
+
+WORDS = st.lists(st.text("ab-", min_size=1, max_size=9), max_size=4).map(" ".join)
+TABLES = st.integers(1, 5).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.lists(WORDS, min_size=1, max_size=3), min_size=n, max_size=n),
+        st.lists(st.booleans(), min_size=n, max_size=n),
+    )
+)
+
+
+@given(TABLES, st.integers(5, 120))
+def test_columns_fit_and_words_break_only_where_they_must(
+    table: tuple[list[list[str]], list[bool]], available: int
+) -> None:
+    columns, kept_whole = table
+    found = column_widths(columns, available, kept_whole=kept_whole)
+    least = least_widths(columns, kept_whole=kept_whole)
+    needed = least_widths(columns, kept_whole=[True] * len(columns))
+    assert sum(found) <= available
+    assert all(width <= most for width, most in zip(found, needed, strict=True))
+    if sum(needed) <= available:
+        assert found == needed
+    elif sum(least) <= available:
+        assert all(width >= word for width, word in zip(found, least, strict=True))
+        assert sum(found) == available
+
+
+@given(TABLES, st.integers(40, 120))
+def test_a_printed_table_is_as_wide_as_the_terminal_at_most(
+    table: tuple[list[list[str]], list[bool]], width: int
+) -> None:
+    columns = [column[:1] * 3 for column in table[0]]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    names = [f"c{i}" for i in range(len(columns))]
+    with pytest.MonkeyPatch.context() as patch:
+        printed: list[str] = []
+        patch.setenv("COLUMNS", str(width))
+        patch.setattr("sys.stdout", Recorder(printed))
+        print_rows(names, rows, Format.TABLE)
+    lines = "".join(printed).splitlines()
+    assert max(map(len, lines)) <= width
+    shown = " ".join(lines).split()
+    least = least_widths([[name, *column] for name, column in zip(names, columns, strict=True)],
+                         kept_whole=[False] * len(names))  # fmt: skip
+    if sum(least) + 2 * len(names) <= width:
+        assert all(word in shown for column in columns for text in column for word in text.split())
+
+
+class Recorder:
+    """A file that is no terminal."""
+
+    encoding = "utf-8"
+
+    def __init__(self, written: list[str]) -> None:
+        self.written = written
+
+    def write(self, text: str) -> None:
+        self.written.append(text)
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool:
+        return False

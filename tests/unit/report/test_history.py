@@ -1,0 +1,65 @@
+"""Histories of prices as a table, wide and narrow."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from advisor.pricing.history import Series, series_of
+from advisor.report.history import print_history
+from advisor.report.rows import Format
+from advisor.types import Market, PricePoint
+from tests.unit.report.printed import read_csv
+
+UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def point(day: int, usd_per_h: float, **changes: Any) -> PricePoint:
+    facts = {
+        "provider": "gcp", "instance_type": "n1-standard-16+4xV100", "region": "northamerica-northeast1",
+        "zone": None, "market": Market.ON_DEMAND, "source": "gcp",
+    }  # fmt: skip
+    return PricePoint(
+        usd_per_h=usd_per_h, observed_at=datetime(2026, 11, day, tzinfo=UTC), **(facts | changes)
+    )
+
+
+SERIES: tuple[Series, ...] = series_of(
+    [point(1, 11.2), point(11, 12.32), point(3, 130.5, source="gpuhunt", market=Market.SPOT)]
+)
+
+
+def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_history(SERIES, UNTIL, Format.TABLE)
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_eighty_columns_break_no_word_and_leave_nothing_out(capsys, monkeypatch) -> None:
+    assert printed(capsys, monkeypatch, 80)[1:] == [
+        " Machine,                                 Since,    First,   Lowest,",
+        " place                                   changes      last   highest    Median",
+        " " + "─" * 77,
+        " gcp n1-standard-16+4xV100            2026-11-01   11.2000   11.2000   11.2000",
+        " northamerica-northeast1 on-demand             1   12.3200   12.3200",
+        " gcp n1-standard-16+4xV100 (gpuhunt)  2026-11-03  130.5000  130.5000  130.5000",
+        " northamerica-northeast1 spot                  0  130.5000  130.5000",
+        "",
+    ]
+
+
+def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch) -> None:
+    lines = printed(capsys, monkeypatch, 160)
+    assert len(lines) == 6
+    assert lines[3].split() == [
+        "gcp", "n1-standard-16+4xV100", "northamerica-northeast1", "on-demand", "gcp", "2026-11-01", "1",
+        "11.2000", "12.3200", "11.2000", "11.2000", "12.3200",
+    ]  # fmt: skip
+
+
+def test_other_formats_do_not_depend_on_the_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_history(SERIES, UNTIL, Format.CSV)
+    assert [row["Machine"] for row in read_csv(capsys)] == ["gcp n1-standard-16+4xV100"] * 2

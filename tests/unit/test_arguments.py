@@ -1,0 +1,168 @@
+"""What Python callers hand in by mistake: always one of our errors, which says what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.arguments import check_each, check_kind, check_number
+from advisor.errors import AmbiguousGpuError, InputError, PolicyError, TraceError, UnknownGpuError
+from advisor.gpus import load_gpus, resolve_gpu
+from advisor.pricing import OfferQuery, load_offers
+from advisor.profile import profile
+from advisor.trace_io import read_trace
+from advisor.types import Job, Plan, Tier
+from recommender import recommend
+from recommender.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
+from recommender.estimates import estimates_for
+from recommender.extras import CloudTerms
+from recommender.policy import judge_plan, read_policies
+from recommender.spot import SpotTerms
+from tests.builders import make_offer, make_plan, make_trace
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+TRACE = make_trace()
+OFFERS = (make_offer("L4"),)
+TERMS = CloudTerms(startup_s=300)
+PLANS = plans_of_offers(OFFERS, terms=TERMS)
+GPUS = load_gpus()
+ESTIMATES = estimates_for(TRACE, PLANS, GPUS)
+
+
+def answer(**changes: Any) -> Any:
+    given = {"trace": TRACE, "estimates": ESTIMATES, "gpus": GPUS, "plans": PLANS, "job": Job(epochs=1)}
+    return recommend(**({**given, "rng": np.random.default_rng(0)} | changes))
+
+
+def machine(**changes: Any) -> Machine:
+    facts = {
+        "tier": Tier.LOCAL,
+        "name": "x",
+        "gpu": "L4",
+        "num_gpus": 1,
+        "usd_per_gpu_h": None,
+        "wait_s": None,
+    }
+    return Machine(**(facts | changes))
+
+
+MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
+    "a text for a list": (lambda: OfferQuery(gpus="L4"), r"gpus must be a list, got 'L4': such as"),
+    "no list": (lambda: OfferQuery(regions=None), "regions must be a list, got None"),
+    "a number for a list": (
+        lambda: OfferQuery(num_gpus=8), r"num_gpus must be a list, got 8: such as \(1, 8\)"),
+    "a value for a name": (lambda: OfferQuery(gpus=(GPUS["L4"],)), "each of gpus must be of type str"),
+    "an unknown market": (
+        lambda: OfferQuery(markets=("spott",)), "no market 'spott': choose of on-demand, spot"),
+    "a text for a price": (lambda: OfferQuery(max_usd_per_h="5"), "number above 0, got '5'"),
+    "a text for a query": (lambda: load_offers("L4", now=NOW), "query must be of type OfferQuery"),
+    "a day for a moment": (lambda: load_offers(OfferQuery(), now=NOW.date()), "now must be of type datetime"),
+    "no time zone": (lambda: load_offers(OfferQuery(), now=NOW.replace(tzinfo=None)), "has no time zone"),
+    "a text for an age": (lambda: load_offers(OfferQuery(), now=NOW, max_age_s="1d"), "max_age_s must be"),
+    "a negative boot": (lambda: CloudTerms(startup_s=-1), "startup_s must be a finite number of at least 0"),
+    "a boot with a unit": (lambda: CloudTerms(startup_s="5m"), "startup_s must be a finite number"),
+    "no download": (lambda: CloudTerms(startup_s=1, download_bits_per_s=0), "number above 0, got 0"),
+    "negative hours": (lambda: SpotTerms(restart_h=-2), "restart_h must be a finite number of at least 0"),
+    "no interval": (lambda: SpotTerms(checkpoint_interval_h=0), "checkpoint_interval_h must be"),
+    "no GPU in a machine": (lambda: machine(num_gpus=0), "num_gpus must be a finite number of at least 1"),
+    "a negative cost": (lambda: machine(usd_per_gpu_h=-1), "usd_per_gpu_h must be"),
+    "all that was found": (
+        lambda: plans_of_offers(load_offers(OfferQuery(gpus=("L4",)), now=NOW), terms=TERMS), "in .offers"),
+    "one offer": (lambda: plans_of_offers(OFFERS[0], terms=TERMS), "offers must be a list"),
+    "no terms": (lambda: plans_of_offers(OFFERS, terms=None), "terms must be of type CloudTerms"),
+    "places of offers": (lambda: cheapest_plans(OFFERS), "each of plans must be of type Plan"),
+    "places of own GPUs": (lambda: cheapest_plans(plans_of_machine(machine())), "is not rented"),
+    "a swap": (lambda: estimates_for(PLANS, TRACE, GPUS), "trace must be of type Trace"),
+    "a plan of another GPU": (
+        lambda: estimates_for(TRACE, [make_plan("L44")], GPUS), "gpus has no L44.* mean 'L4'"),
+    "a job as a mapping": (lambda: answer(job={"epochs": 3}), "job must be of type Job"),
+    "a text for epochs": (
+        lambda: answer(job=Job(epochs="3")), "--epochs must be a finite number above 0, got '3'"),
+    "a deadline with a unit": (lambda: answer(job=Job(epochs=1, deadline_s="12h")), "--deadline must be"),
+    "a confidence in percent": (lambda: answer(job=Job(epochs=1, confidence=90)), "between 0 and 1"),
+    "a text for confidence": (lambda: answer(job=Job(epochs=1, confidence="90%")), "--confidence must be"),
+    "no estimates": (lambda: answer(estimates={}), "estimates lacks 1 x L4"),
+    "a list of estimates": (lambda: answer(estimates=list(ESTIMATES.values())), "must be of type Mapping"),
+    "offers for plans": (lambda: answer(plans=OFFERS), "each of plans must be of type Plan"),
+    "plans twice": (lambda: answer(plans=[*PLANS, *PLANS]), "two plans have one id"),
+    "no catalog": (lambda: answer(gpus={}), "gpus has no L4"),
+    "a seed for a generator": (lambda: answer(rng=0), "rng must be of type Generator, got 0"),
+    "a mapping for a policy": (lambda: answer(policy={"version": 1}), "policy must be of type Policy"),
+    "a plan under a mapping": (lambda: judge_plan(PLANS[0], {"version": 1}), "read_policies"),
+    "one path": (lambda: read_policies("policy.yaml"), "paths must be a list, got 'policy.yaml'"),
+    "a policy as a mapping": (lambda: read_policies([{"version": 1}]), "policies are read from files"),
+    "one text for arguments": (
+        lambda: profile(ROOT / "examples/train_dcgan.py", "--epochs 1"), "arguments must be a list"),
+    "a name for a pretended GPU": (lambda: profile("train.py", gpu="T4"), r"pretend\('T4'\) makes one"),
+    "a number for a GPU": (lambda: resolve_gpu(5), "name must be of type str, got 5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("misuse", "message"), MISUSES.values(), ids=MISUSES)
+def test_a_misuse_is_told_where_it_happens(misuse: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        misuse()
+
+
+@pytest.mark.parametrize(
+    ("misuse", "error"),
+    [
+        (lambda: GPUS["L5"], UnknownGpuError),
+        (lambda: GPUS["A100"], AmbiguousGpuError),
+        (lambda: profile("/nowhere/train.py"), InputError),
+        (lambda: read_trace("/nowhere/trace.json"), TraceError),
+        (lambda: read_policies(["/nowhere/policy.yaml"]), PolicyError),
+    ],
+)
+def test_what_is_not_there_is_our_error(misuse: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        misuse()
+
+
+def test_what_is_meant_well_still_passes() -> None:
+    assert answer().recommended == PLANS[0].id
+    assert answer(plans=tuple(PLANS), job=Job(epochs=np.float64(0.5), iterations_per_epoch=np.int64(9)))
+    assert plans_of_offers(iter(OFFERS), terms=TERMS) == PLANS
+    assert estimates_for(TRACE, iter(PLANS), GPUS) == ESTIMATES
+    assert read_policies([str(ROOT / "examples/policies/startup.yaml")]).rules
+    assert GPUS["nvidia l4"] is GPUS["L4"]
+    assert "nvidia l4" not in GPUS
+    assert len(list(GPUS)) == len(GPUS)
+
+
+ANYTHING = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers())
+)
+
+
+def refused(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except InputError:
+        return True
+    return False
+
+
+@given(ANYTHING)
+def test_a_number_is_finite_and_large_enough_or_refused(value: Any) -> None:
+    is_good = isinstance(value, int | float) and 1 <= value < float("inf")
+    assert refused(lambda: check_number("x", value, least=1)) is not is_good
+
+
+@given(ANYTHING)
+def test_a_list_is_a_list_or_refused(value: Any) -> None:
+    assert refused(lambda: check_each("x", value, int, "give numbers")) is not isinstance(value, list)
+
+
+def test_a_message_stays_short_whatever_was_handed_in() -> None:
+    with pytest.raises(InputError) as caught:
+        check_kind("plan", [TRACE] * 100, Plan, "make one")
+    assert len(str(caught.value)) < 400
