@@ -10,7 +10,7 @@ HIDDEN = "***"
 # Who logs in, whatever the password holds (but a port is none), and the query: keys have many names there.
 _URL = re.compile(
     r"""(?P<scheme>\b[a-z][a-z0-9+.-]{0,16}://)
-    (?P<user>[^\s/?\#"'<>]{0,1024}@ | [^\s/?\#"'<>:@]{0,256}:(?!\d+[/?\#])\S{0,1024}@)?
+    (?P<user>[^\s/?\#"'<>:@]{0,256}:(?!\d+[/?\#])\S{0,1024}@ | [^\s/?\#"'<>]{0,1024}@)?
     (?P<place>[^\s?"'<>]*)(?P<query>\?[^\s"'<>]+)?""",
     re.VERBOSE | re.IGNORECASE,
 )

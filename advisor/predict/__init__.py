@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from advisor.arguments import check_each, check_kind
+from advisor.errors import InputError
 from advisor.predict.autocast import under_autocast
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
@@ -69,7 +71,7 @@ def predict(
         knowledge: constants and networks, by default what ships.
 
     Raises:
-        ValueError: ``num_gpus`` is below 1 or the trace has no operators.
+        InputError: ``num_gpus`` is below 1, the trace has no operators, or an argument is of another kind.
         CatalogError: constants or networks are missing or broken.
     """
     return predict_counts(trace, gpu, [num_gpus], knowledge=knowledge)[0]
@@ -79,10 +81,13 @@ def predict_counts(
     trace: Trace, gpu: GpuSpec, counts: Sequence[int], *, knowledge: Knowledge | None = None
 ) -> tuple[IterationEstimate, ...]:
     """As :func:`predict` for several counts of one GPU; operators are timed once."""
+    check_kind("trace", trace, Trace, "read one by advisor.trace_io.read_trace(path)")
+    check_kind("gpu", gpu, GpuSpec, "take one by advisor.gpus.resolve_gpu(name)")
+    check_each("num_gpus", counts, int, "such as 1 or 8")
     if not trace.ops:
-        raise ValueError("the trace has no operators")
-    if min(counts) < 1:
-        raise ValueError(f"num_gpus must be 1 or more, got {min(counts)}")
+        raise InputError("the trace has no operators: there is nothing to predict.")
+    if min(counts, default=1) < 1:
+        raise InputError(f"num_gpus must be 1 or more, got {min(counts)}.")
     knowledge = knowledge or shipped()
     trace = replace(trace, ops=merged(trace.ops))
     constants = constants_for(gpu, knowledge)

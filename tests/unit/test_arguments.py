@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from advisor.arguments import check_each, check_kind, check_number
 from advisor.errors import AmbiguousGpuError, InputError, PolicyError, TraceError, UnknownGpuError
 from advisor.gpus import load_gpus, resolve_gpu
+from advisor.predict import predict
 from advisor.pricing import OfferQuery, load_offers
 from advisor.profile import profile
 from advisor.trace_io import read_trace
@@ -72,6 +73,10 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "no download": (lambda: CloudTerms(startup_s=1, download_bits_per_s=0), "number above 0, got 0"),
     "negative hours": (lambda: SpotTerms(restart_h=-2), "restart_h must be a finite number of at least 0"),
     "no interval": (lambda: SpotTerms(checkpoint_interval_h=0), "checkpoint_interval_h must be"),
+    "a path for a trace": (lambda: predict("x.trace.json", GPUS["L4"]), r"trace must be of type Trace"),
+    "a name to predict on": (lambda: predict(TRACE, "L4"), r"gpu must be of type GpuSpec, got 'L4'"),
+    "no GPU to predict on": (lambda: predict(TRACE, GPUS["L4"], 0), "num_gpus must be 1 or more, got 0"),
+    "half a GPU": (lambda: predict(TRACE, GPUS["L4"], 1.5), "num_gpus must be of type int, got 1.5"),
     "no GPU in a machine": (lambda: machine(num_gpus=0), "num_gpus must be a finite number of at least 1"),
     "a negative cost": (lambda: machine(usd_per_gpu_h=-1), "usd_per_gpu_h must be"),
     "all that was found": (

@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 # that p10..p90 holds 80 % of the kernels and iterations that were held out (docs/accuracy).
 SIGMA_DAY = 0.1
 SIGMA_UNSEEN = 0.2
+# What a minute of calibration leaves of that, on another day.
+CALIBRATED_SHARE = 0.5
 # How much wider kernels that were held out scatter than those of the training.
 _HELD_OUT = 1.3
 # The part of a call's sigma that is left in an iteration; the rest cancels between its kernels.
@@ -50,14 +52,16 @@ def learned_times(
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
         time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.family, 1.0)
-        is_seen = constants.is_measured or calls.family in constants.learned_share
-        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_day(is_seen))
+        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_board(calls.family, constants))
     return OpTimes(time_s=time_s, sigma=sigma)
 
 
-def _sigma_of_day(is_seen: bool) -> float:
+def _sigma_of_board(family: str, constants: FittedConstants) -> float:
     """What a GPU differs from itself on another day, and from boards like it where it was not measured."""
-    return SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, SIGMA_UNSEEN)
+    if constants.is_measured:
+        return SIGMA_DAY
+    left = CALIBRATED_SHARE if family in constants.learned_share else 1.0
+    return math.hypot(SIGMA_DAY, left * SIGMA_UNSEEN)
 
 
 def _peaks(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.errors import UnknownGpuError
+from advisor.errors import InputError, UnknownGpuError
 from advisor.gpus import resolve_gpu
 from advisor.predict import HOST, HOST_DISPATCH_S, predict, predict_counts
 from advisor.predict.constants import constants_for
@@ -121,7 +121,7 @@ def test_nvlink_beats_pcie() -> None:
 
 @pytest.mark.parametrize(("ops", "num_gpus"), [((), 1), ((make_op(),), 0)])
 def test_nonsense_is_refused(ops: tuple[object, ...], num_gpus: int) -> None:
-    with pytest.raises(ValueError, match=r"operators|num_gpus"):
+    with pytest.raises(InputError, match=r"operators|num_gpus"):
         predict(make_trace(ops=ops), V100, num_gpus)
 
 

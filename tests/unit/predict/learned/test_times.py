@@ -155,6 +155,16 @@ def test_a_gpu_that_was_measured_is_surer() -> None:
     assert times(gpu=unseen).time_s == pytest.approx(times(gpu=T4).time_s)
 
 
+def test_a_gpu_that_was_calibrated_is_surer_than_unseen_and_less_sure_than_measured() -> None:
+    stranger = replace(T4, name="T5")
+    unseen, measured_s = times(gpu=stranger).sigma, times(gpu=T4).sigma
+    calibrated = times(
+        gpu=stranger, knowledge=replace(KNOWLEDGE, corrections={"T5": dict.fromkeys(LARGE, 1.0)})
+    ).sigma
+    assert (measured_s < calibrated).all()
+    assert (calibrated < unseen).all()
+
+
 # --- Corrections ---------------------------------------------------------------------------------------
 
 
