@@ -1,10 +1,9 @@
 """Predictions beside published training throughput.
 
-``python -m benchmarks.published --third-party DIR`` profiles our examples, and BERT-large by
-transformers, with the published batch sizes and prints a Markdown table. DIR holds NVIDIA's
+``python -m benchmarks.published --third-party DIR`` profiles our examples, two Transformers and, by
+transformers, BERT-large with the published batch sizes and prints a Markdown table. DIR holds NVIDIA's
 DeepLearningExamples and MosaicML's llm-foundry tables. Rows that served to fit an assumed constant
-(``assumed_constants.toml`` of the training) are marked and not scored. Rows of the container 20.06, the
-A100's first, are in ``benchmarks.speedups`` alone.
+(``assumed_constants.toml`` of the training) are marked and not scored.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ from advisor.types import Trace
 from benchmarks import bert
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+# Tokens in a sequence of the base Transformer-XL; its module would import torch.
+_XL_LENGTH = 192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,85 +58,82 @@ def _example(script: str, *arguments: str) -> Trace:
     return profile(EXAMPLES / script, arguments)
 
 
-def _resnet(gpu: str, published: str, precision: str, *, fitted: bool) -> Case:
+def _nvidia(
+    name: str,
+    published: tuple[str, str],
+    where: dict[str, str],
+    build: Callable[[], Trace],
+    units: int,
+    *,
+    fitted: bool = False,
+) -> Case:
+    """A row of NVIDIA's table, one GPU.
+
+    Args:
+        name: of the network.
+        published: the GPU's name here and there.
+        where: the row's other columns.
+        build: a trace of one iteration.
+        units: of one iteration.
+        fitted: it served to fit a constant.
+    """
+    gpu, their_gpu = published
     return Case(
-        name=f"ResNet-50 {precision}",
+        name=f"{name} {where['precision']}",
         gpu=gpu,
-        build=partial(
-            _example, "train_resnet50.py", "--batch-size", "256",
-            *(("--amp",) if precision.startswith("AMP") else ()),
-        ),
-        units=256,
+        build=build,
+        units=units,
         file="nvidia_dle_train_perf.csv",
-        where=(
-            ("model", "Classification/ConvNets/resnet50v1.5"),
-            ("gpu", published),
-            ("n_gpus", "1"),
-            ("precision", precision),
-        ),
+        where=(("gpu", their_gpu), ("n_gpus", "1"), *where.items()),
         column="throughput",
         fitted=fitted,
-    )  # fmt: skip
+    )
 
 
-def _bert(gpu: str, published: str, precision: str, batch_size: int, variant: str) -> Case:
-    build = bert.fine_tuning if variant == "finetune" else partial(bert.pre_training, 128)
-    name = "fine-tuning" if variant == "finetune" else "128 tokens"
-    return Case(
-        name=f"BERT-large {name} {precision}",
-        gpu=gpu,
-        build=lambda: as_in_containers(build(precision.startswith("AMP"), batch_size)),
-        units=batch_size,
-        file="nvidia_dle_train_perf.csv",
-        where=(
-            ("model", bert.PUBLISHED), ("variant", variant), ("gpu", published), ("n_gpus", "1"),
-            ("precision", precision), ("batch_per_gpu", str(batch_size)),
-        ),
-        column="throughput",
-        fitted=False,
-    )  # fmt: skip
+def _resnet(published: tuple[str, str], precision: str, *, fitted: bool = False) -> Case:
+    amp = ("--amp",) if _is_amp(precision) else ()
+    build = partial(_example, "train_resnet50.py", "--batch-size", "256", *amp)
+    where = {"model": "Classification/ConvNets/resnet50v1.5", "precision": precision}
+    return _nvidia("ResNet-50", published, where, build, 256, fitted=fitted)
 
 
-def _transformer(gpu: str, published: str, precision: str, num_tokens: int) -> Case:
+def _bert(published: tuple[str, str], precision: str, batch_size: int, variant: str) -> Case:
+    model = bert.fine_tuning if variant == "finetune" else partial(bert.pre_training, 128)
+    name = "BERT-large fine-tuning" if variant == "finetune" else "BERT-large 128 tokens"
+    where = {
+        "model": bert.PUBLISHED, "variant": variant, "precision": precision, "batch_per_gpu": str(batch_size)
+    }  # fmt: skip
+    build = lambda: as_in_containers(model(_is_amp(precision), batch_size))  # noqa: E731 - called later
+    return _nvidia(name, published, where, build, batch_size)
+
+
+def _transformer(published: tuple[str, str], precision: str, num_tokens: int) -> Case:
     def build() -> Trace:
         from benchmarks.translation import transformer  # defines modules of torch, slow to import
 
-        return as_in_containers(transformer(precision.startswith("AMP"), num_tokens))
+        return as_in_containers(transformer(_is_amp(precision), num_tokens))
 
-    return Case(
-        name=f"Transformer (big) {precision}",
-        gpu=gpu,
-        build=build,
-        units=num_tokens,
-        file="nvidia_dle_train_perf.csv",
-        where=(
-            ("model", "Translation/Transformer"), ("gpu", published), ("n_gpus", "1"),
-            ("precision", precision), ("batch_per_gpu", str(num_tokens)),
-        ),
-        column="throughput",
-        fitted=False,
-    )  # fmt: skip
+    where = {
+        "model": "Translation/Transformer", "precision": precision, "batch_per_gpu": str(num_tokens)
+    }  # fmt: skip
+    return _nvidia("Transformer (big)", published, where, build, num_tokens)
 
 
-def _transformer_xl(gpu: str, published: str, precision: str, batch_size: int) -> Case:
+def _transformer_xl(published: tuple[str, str], precision: str, batch_size: int) -> Case:
     def build() -> Trace:
         from benchmarks.transformer_xl import transformer_xl  # likewise
 
-        return as_in_containers(transformer_xl(precision.startswith("AMP"), batch_size))
+        return as_in_containers(transformer_xl(_is_amp(precision), batch_size))
 
-    return Case(
-        name=f"Transformer-XL (base, {batch_size}) {precision}",
-        gpu=gpu,
-        build=build,
-        units=batch_size * 192,
-        file="nvidia_dle_train_perf.csv",
-        where=(
-            ("model", "LanguageModeling/Transformer-XL"), ("variant", "Base model"), ("gpu", published),
-            ("n_gpus", "1"), ("precision", precision), ("batch_per_gpu", str(batch_size)),
-        ),
-        column="throughput",
-        fitted=False,
-    )  # fmt: skip
+    where = {
+        "model": "LanguageModeling/Transformer-XL", "variant": "Base model", "precision": precision,
+        "batch_per_gpu": str(batch_size),
+    }  # fmt: skip
+    return _nvidia(f"Transformer-XL (base, {batch_size})", published, where, build, batch_size * _XL_LENGTH)
+
+
+def _is_amp(precision: str) -> bool:
+    return precision.startswith("AMP")
 
 
 def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted: bool) -> Case:
@@ -158,31 +156,35 @@ def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted:
     )  # fmt: skip
 
 
+_V100_16 = ("V100-SXM-16GB", "V100 SXM2/3 16GB")
+_V100_32 = ("V100-SXM-32GB", "V100 SXM2/3 32GB")
+_A100_40 = ("A100-SXM-40GB", "A100 SXM4 40GB")
+_A100_80 = ("A100-SXM-80GB", "A100 SXM4 80GB")
 CASES = (
-    _resnet("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", fitted=False),
-    _resnet("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", fitted=False),
-    _resnet("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", fitted=True),
-    _resnet("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", fitted=True),
-    _resnet("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", fitted=False),
-    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 32, "pretrain/seq128"),
-    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 64, "pretrain/seq128"),
-    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", 128, "pretrain/seq128"),
-    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", 256, "pretrain/seq128"),
-    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 8, "finetune"),
-    _bert("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 16, "finetune"),
-    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "TF32", 32, "finetune"),
-    _bert("A100-SXM-80GB", "A100 SXM4 80GB", "AMP-FP16", 32, "finetune"),
-    _transformer("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", 5120),
-    _transformer("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 2560),
-    _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "FP32", 10240),
-    _transformer("V100-SXM-32GB", "V100 SXM2/3 32GB", "AMP-FP16", 5120),
-    _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "TF32", 10240),
-    _transformer("A100-SXM-40GB", "A100 SXM4 40GB", "AMP-FP16", 10240),
-    _transformer_xl("V100-SXM-16GB", "V100 SXM2/3 16GB", "FP32", 16),
-    _transformer_xl("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 16),
-    _transformer_xl("V100-SXM-16GB", "V100 SXM2/3 16GB", "AMP-FP16", 32),
-    _transformer_xl("A100-SXM-40GB", "A100 SXM4 40GB", "TF32", 32),
-    _transformer_xl("A100-SXM-40GB", "A100 SXM4 40GB", "AMP-FP16", 32),
+    _resnet(_V100_16, "FP32"),
+    _resnet(_V100_32, "FP32"),
+    _resnet(_V100_16, "AMP-FP16", fitted=True),
+    _resnet(_A100_80, "TF32", fitted=True),
+    _resnet(_A100_80, "AMP-FP16"),
+    _bert(_V100_32, "FP32", 32, "pretrain/seq128"),
+    _bert(_V100_32, "AMP-FP16", 64, "pretrain/seq128"),
+    _bert(_A100_80, "TF32", 128, "pretrain/seq128"),
+    _bert(_A100_80, "AMP-FP16", 256, "pretrain/seq128"),
+    _bert(_V100_32, "FP32", 8, "finetune"),
+    _bert(_V100_32, "AMP-FP16", 16, "finetune"),
+    _bert(_A100_80, "TF32", 32, "finetune"),
+    _bert(_A100_80, "AMP-FP16", 32, "finetune"),
+    _transformer(_V100_16, "FP32", 5120),
+    _transformer(_V100_16, "AMP-FP16", 2560),
+    _transformer(_V100_32, "FP32", 10240),
+    _transformer(_V100_32, "AMP-FP16", 5120),
+    _transformer(_A100_40, "TF32", 10240),
+    _transformer(_A100_40, "AMP-FP16", 10240),
+    _transformer_xl(_V100_16, "FP32", 16),
+    _transformer_xl(_V100_16, "AMP-FP16", 16),
+    _transformer_xl(_V100_16, "AMP-FP16", 32),
+    _transformer_xl(_A100_40, "TF32", 32),
+    _transformer_xl(_A100_40, "AMP-FP16", 32),
     _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),
