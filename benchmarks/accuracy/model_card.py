@@ -25,8 +25,8 @@ Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How
 - **Licence**: of the weights that of this project (Apache-2.0); of the measurements MIT, (c) 2025 Georgia
   Institute of Technology and Microsoft Corporation.
 - **Meant for** comparing GPUs before renting one. Worst where boards throttle or libraries differ: on the P4
-  linear layers of the test split, which ran by other kernels, are predicted 2.5 times too slow, on the T4
-  iterations 14 %.
+  linear layers of the test split, which ran by other kernels, are predicted 2.8 times too slow, on the T4
+  iterations 15 %.
 - **Repeat**: `python -m advisor.predict.training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`
 - **Does not know**: products and convolutions on tensor cores (TF32, FP16, BF16), fused attention,
   recurrent layers, embeddings, batch normalisation, reductions, optimizer steps: these stay with the roofline
