@@ -7,10 +7,11 @@ import re
 HIDDEN = "***"
 
 # Repetitions are bounded: a script may print one line of many kilobytes.
-# Who logs in, whatever the password holds (but a port is none), and the query: keys have many names there.
+# Who logs in, whatever the password holds, and the query: keys have many names there. With an @ further on even
+# a host and its port are taken for somebody who logs in: nobody loses by hiding too much.
 _URL = re.compile(
     r"""(?P<scheme>\b[a-z][a-z0-9+.-]{0,16}://)
-    (?P<user>[^\s/?\#"'<>:@]{0,256}:(?!\d+[/?\#])\S{0,1024}@ | [^\s/?\#"'<>]{0,1024}@)?
+    (?P<user>[^\s/?\#"'<>:@]{0,256}:\S{0,1024}@ | [^\s/?\#"'<>]{0,1024}@)?
     (?P<place>[^\s?"'<>]*)(?P<query>\?[^\s"'<>]+)?""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -37,7 +38,7 @@ _IN_MESSAGE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:)\S*(?=@)|([?&]password=)[^&\s]*")
+_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:).*(?=@)|([?&]password=)[^&]*", re.DOTALL)
 
 
 def redact(text: str) -> str:

@@ -40,7 +40,7 @@ def test_secrets_do_not_survive(message: str) -> None:
     "message",
     [
         "no offers in us-east-1: HTTP 503",
-        "see https://acme.test:8080/a@b for the key to the columns",
+        "see https://acme.test:8080/a for the key to the columns",
         "the region eu-west-1 is not enabled: ask aws-account@acme.test?",
         "KeyError: 'price'",
     ],
@@ -72,6 +72,8 @@ def test_an_error_is_one_line_cut_after_its_secrets_are_hidden() -> None:
 
 def test_who_logs_in_stays_in_a_setting() -> None:
     assert without_passwords("postgresql://me:a@b@db/x") == "postgresql://me:***@db/x"
+    assert without_passwords("postgresql://me:pw hunter2@db/x") == "postgresql://me:***@db/x"
+    assert without_passwords("postgresql://me:1/2#3@db/x") == "postgresql://me:***@db/x"
 
 
 @pytest.mark.parametrize(
