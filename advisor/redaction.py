@@ -7,8 +7,8 @@ import re
 HIDDEN = "***"
 
 # Repetitions are bounded: a script may print one line of many kilobytes.
-# Who logs in, whatever the password holds, and the query: keys have many names there. With an @ further on even
-# a host and its port are taken for somebody who logs in: nobody loses by hiding too much.
+# Who logs in, whatever the password holds, and the query: keys have many names there. With an @ further on
+# even a host and its port are taken for somebody who logs in: nobody loses by hiding too much.
 _URL = re.compile(
     r"""(?P<scheme>\b[a-z][a-z0-9+.-]{0,16}://)
     (?P<user>[^\s/?\#"'<>:@]{0,256}:\S{0,1024}@ | [^\s/?\#"'<>]{0,1024}@)?

@@ -24,8 +24,10 @@ from advisor.types import Trace
 from benchmarks import bert
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-# Tokens in a sequence of the base Transformer-XL; its module would import torch.
+# Tokens in a sequence of the base Transformer-XL, and in both languages of a batch of GNMT: their modules
+# would import torch.
 _XL_LENGTH = 192
+_GNMT_TOKENS = 2 * 128 * 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,16 @@ def _transformer_xl(published: tuple[str, str], precision: str, batch_size: int)
     return _nvidia(f"Transformer-XL (base, {batch_size})", published, where, build, batch_size * _XL_LENGTH)
 
 
+def _gnmt(published: tuple[str, str], precision: str) -> Case:
+    def build() -> Trace:
+        from benchmarks.gnmt import BATCH_SIZE, gnmt  # likewise
+
+        return as_in_containers(gnmt(amp=_is_amp(precision), batch_size=BATCH_SIZE))
+
+    where = {"model": "Translation/GNMT", "precision": precision}
+    return _nvidia("GNMT v2", published, where, build, _GNMT_TOKENS)
+
+
 def _is_amp(precision: str) -> bool:
     return precision.startswith("AMP")
 
@@ -185,6 +197,10 @@ CASES = (
     _transformer_xl(_V100_16, "AMP-FP16", 32),
     _transformer_xl(_A100_40, "TF32", 32),
     _transformer_xl(_A100_40, "AMP-FP16", 32),
+    _gnmt(_V100_16, "FP32"),
+    _gnmt(_V100_16, "AMP-FP16"),
+    _gnmt(_A100_40, "TF32"),
+    _gnmt(_A100_40, "AMP-FP16"),
     _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
     _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),

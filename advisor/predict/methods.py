@@ -16,7 +16,13 @@ from advisor.gpus import resolve_gpu
 from advisor.predict import wave
 from advisor.predict.constants import constants_for
 from advisor.predict.families import Family, family_of
-from advisor.predict.interval import SIGMA_MEASURED, SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED, SIGMA_WAVE
+from advisor.predict.interval import (
+    SIGMA_MEASURED,
+    SIGMA_RECURRENT,
+    SIGMA_ROOFLINE_ASSUMED,
+    SIGMA_ROOFLINE_FITTED,
+    SIGMA_WAVE,
+)
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import OpTimes
 from advisor.predict.learned.times import SHARED, learned_times
@@ -108,8 +114,7 @@ def _op_time(
     else:
         found = op_time(op, gpu, constants, trace.precision)
         method, call_s, constant = Method.ROOFLINE, found.time_s, found.constant
-        is_fitted = constant in constants.measured or not constant
-        sigma = SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
+        sigma = _roofline_sigma(constant, constants)
     return OpTime(
         op=op,
         family=family_of(op),
@@ -119,3 +124,10 @@ def _op_time(
         method=method,
         constant=constant,
     )
+
+
+def _roofline_sigma(constant: str, constants: FittedConstants) -> float:
+    if constant.startswith("recurrent"):
+        return SIGMA_RECURRENT
+    is_fitted = constant in constants.measured or not constant
+    return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED

@@ -16,7 +16,10 @@ from benchmarks.speedups import SpeedUp
 
 _ROW_KEY = ("gpu", "model", "mode", "seq_len", "batch_size")
 
-_SHIPPED = "Trained on the training split of all these GPUs; on iterations nothing ever was."
+_SHIPPED = (
+    "Trained on the training split of all these GPUs. No iteration was trained on; what was chosen by them is"
+    " told in [how accuracy is measured](../methods/accuracy.md)."
+)
 _UNSEEN_DIMS = (
     "15 % of the shapes of the training split, chosen by a hash and the same on every GPU, were held out of a"
     " training on its others, which were measured in the same state of the boards."

@@ -71,3 +71,12 @@ def test_every_case_names_rows_of_the_published_tables():
     assert figures["BERT-large 128 tokens TF32", "A100-SXM-80GB"] == 317
     assert figures["BERT-large fine-tuning AMP-FP16", "V100-SXM-32GB"] == 52
     assert figures["ResNet-50 FP32", "V100-SXM-16GB"] == 367
+
+
+@pytest.mark.torch
+def test_the_units_of_networks_are_those_of_their_modules():
+    pytest.importorskip("torch")
+    from benchmarks import gnmt, transformer_xl
+
+    assert published._XL_LENGTH == transformer_xl.LENGTH
+    assert published._GNMT_TOKENS == 2 * gnmt.BATCH_SIZE * gnmt.LENGTH
