@@ -84,6 +84,7 @@ def predict_counts(
     check_kind("trace", trace, Trace, "read one by advisor.trace_io.read_trace(path)")
     check_kind("gpu", gpu, GpuSpec, "take one by advisor.gpus.resolve_gpu(name)")
     check_each("num_gpus", counts, int, "such as 1 or 8")
+    check_kind("knowledge", knowledge, Knowledge | None, "read_knowledge(folder) reads one")
     if not trace.ops:
         raise InputError("the trace has no operators: there is nothing to predict.")
     if min(counts, default=1) < 1:

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.arguments import check_each, check_kind, check_number
+from advisor.arguments import check_count, check_each, check_kind, check_number
 from advisor.errors import AmbiguousGpuError, InputError, PolicyError, TraceError, UnknownGpuError
 from advisor.gpus import load_gpus, resolve_gpu
 from advisor.predict import predict
 from advisor.pricing import OfferQuery, load_offers
 from advisor.profile import profile
+from advisor.profile.callables import profile_callable
 from advisor.trace_io import read_trace
 from advisor.types import Job, Plan, Tier
 from recommender import recommend
@@ -35,6 +36,7 @@ OFFERS = (make_offer("L4"),)
 TERMS = CloudTerms(startup_s=300)
 PLANS = plans_of_offers(OFFERS, terms=TERMS)
 GPUS = load_gpus()
+POLICY = read_policies([ROOT / "examples/policies/startup.yaml"])
 ESTIMATES = estimates_for(TRACE, PLANS, GPUS)
 
 
@@ -72,17 +74,31 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "a boot with a unit": (lambda: CloudTerms(startup_s="5m"), "startup_s must be a finite number"),
     "no download": (lambda: CloudTerms(startup_s=1, download_bits_per_s=0), "number above 0, got 0"),
     "negative hours": (lambda: SpotTerms(restart_h=-2), "restart_h must be a finite number of at least 0"),
+    "seconds for a wait": (lambda: CloudTerms(startup_s=1, wait_s=5), "wait_s must be of type Quantiles"),
+    "a number of answers": (
+        lambda: load_offers(OfferQuery(), now=NOW, answers=5), "answers must be a list, got 5"),
+    "a text for freshness": (lambda: load_offers(OfferQuery(), now=NOW, fresh_s="1d"), "fresh_s must be"),
     "no interval": (lambda: SpotTerms(checkpoint_interval_h=0), "checkpoint_interval_h must be"),
     "a path for a trace": (lambda: predict("x.trace.json", GPUS["L4"]), r"trace must be of type Trace"),
     "a name to predict on": (lambda: predict(TRACE, "L4"), r"gpu must be of type GpuSpec, got 'L4'"),
     "no GPU to predict on": (lambda: predict(TRACE, GPUS["L4"], 0), "num_gpus must be 1 or more, got 0"),
     "half a GPU": (lambda: predict(TRACE, GPUS["L4"], 1.5), "num_gpus must be of type int, got 1.5"),
-    "no GPU in a machine": (lambda: machine(num_gpus=0), "num_gpus must be a finite number of at least 1"),
+    "a path for knowledge": (lambda: predict(TRACE, GPUS["L4"], knowledge=5), "of type Knowledge or None"),
+    "no GPU in a machine": (lambda: machine(num_gpus=0), "num_gpus must be a whole number of at least 1"),
+    "half a GPU in a machine": (lambda: machine(num_gpus=0.5), "num_gpus must be a whole number"),
+    "a number for a wait": (lambda: machine(wait_s=60), "wait_s must be of type Quantiles or None, got 60"),
+    "a GPU for its name": (lambda: machine(gpu=GPUS["L4"]), "gpu must be of type str"),
+    "a name for a machine": (lambda: plans_of_machine("node1"), "machine must be of type Machine"),
     "a negative cost": (lambda: machine(usd_per_gpu_h=-1), "usd_per_gpu_h must be"),
     "all that was found": (
         lambda: plans_of_offers(load_offers(OfferQuery(gpus=("L4",)), now=NOW), terms=TERMS), "in .offers"),
     "one offer": (lambda: plans_of_offers(OFFERS[0], terms=TERMS), "offers must be a list"),
     "no terms": (lambda: plans_of_offers(OFFERS, terms=None), "terms must be of type CloudTerms"),
+    "a number of quotas": (
+        lambda: plans_of_offers(OFFERS, terms=TERMS, quotas=5), "quotas must be a list, got 5"),
+    "a quota as a mapping": (
+        lambda: plans_of_offers(OFFERS, terms=TERMS, quotas=[{}]), "each of quotas must be of type Quota"),
+    "a price for rates": (lambda: plans_of_offers(OFFERS, terms=TERMS, catalog=[0.1]), "each of catalog"),
     "places of offers": (lambda: cheapest_plans(OFFERS), "each of plans must be of type Plan"),
     "places of own GPUs": (lambda: cheapest_plans(plans_of_machine(machine())), "is not rented"),
     "a swap": (lambda: estimates_for(PLANS, TRACE, GPUS), "trace must be of type Trace"),
@@ -91,6 +107,13 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "a job as a mapping": (lambda: answer(job={"epochs": 3}), "job must be of type Job"),
     "a text for epochs": (
         lambda: answer(job=Job(epochs="3")), "--epochs must be a finite number above 0, got '3'"),
+    "half an iteration": (
+        lambda: answer(job=Job(iterations=3.5)), "--iterations must be a whole number of at least 1"),
+    "no iterations in an epoch": (
+        lambda: answer(job=Job(epochs=1, iterations_per_epoch=0)), "--iterations-per-epoch must be"),
+    "a rate for spot terms": (lambda: answer(spot=5), "spot must be of type SpotTerms or None, got 5"),
+    "buckets in a list": (lambda: answer(interruptions=[]), "interruptions must be of type Mapping or None"),
+    "a sum for what was spent": (lambda: answer(policy=POLICY, spent=5), "spent must be of type Spent"),
     "a deadline with a unit": (lambda: answer(job=Job(epochs=1, deadline_s="12h")), "--deadline must be"),
     "a confidence in percent": (lambda: answer(job=Job(epochs=1, confidence=90)), "between 0 and 1"),
     "a text for confidence": (lambda: answer(job=Job(epochs=1, confidence="90%")), "--confidence must be"),
@@ -107,6 +130,20 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "one text for arguments": (
         lambda: profile(ROOT / "examples/train_dcgan.py", "--epochs 1"), "arguments must be a list"),
     "a name for a pretended GPU": (lambda: profile("train.py", gpu="T4"), r"pretend\('T4'\) makes one"),
+    "no script": (lambda: profile(None), "script must be of type str or Path, got None"),
+    "a number for a script": (lambda: profile(5), "script must be of type str or Path, got 5"),
+    "a text for a timeout": (lambda: profile("train.py", timeout_s="5"), "timeout_s must be a finite number"),
+    "a text for a world": (
+        lambda: profile("train.py", world_size="5"), "world_size must be a whole number of at least 1"),
+    "no samples": (lambda: profile("train.py", num_samples=0), "num_samples must be a whole number"),
+    "a text for fake data": (lambda: profile("train.py", fake_data="x"), "fake_data must be a list"),
+    "a version for an interpreter": (
+        lambda: profile("train.py", python=5), "python must be of type str or Path or None, got 5"),
+    "no backend": (lambda: profile("train.py", backend=None), "backend must be of type str"),
+    "a result for a step": (lambda: profile_callable(5), "step must be of type Callable, got 5"),
+    "a model for a setup": (lambda: profile_callable(print, setup=5), "setup must be of type Callable"),
+    "a text for a batch": (lambda: profile_callable(print, batch_size="8"), "batch_size must be a whole"),
+    "no trace": (lambda: read_trace(None), "path must be of type str or Path, got None"),
     "a number for a GPU": (lambda: resolve_gpu(5), "name must be of type str, got 5"),
 }  # fmt: skip
 
@@ -160,6 +197,12 @@ def refused(call: Callable[[], None]) -> bool:
 def test_a_number_is_finite_and_large_enough_or_refused(value: Any) -> None:
     is_good = isinstance(value, int | float) and 1 <= value < float("inf")
     assert refused(lambda: check_number("x", value, least=1)) is not is_good
+
+
+@given(ANYTHING | st.integers(-2, 2).map(np.int64) | st.floats().map(np.float64))
+def test_a_count_is_whole_and_1_or_more_or_refused(value: Any) -> None:
+    is_good = type(value) in (int, np.int64) and value >= 1
+    assert refused(lambda: check_count("x", value)) is not is_good
 
 
 @given(ANYTHING)
