@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from types import NoneType, UnionType
-from typing import get_args
+from typing import cast, get_args
 
 from advisor.errors import InputError
 
@@ -50,6 +50,17 @@ def check_count(name: str, value: object) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {shortened(value)}.")
+
+
+def check_counts(name: str, values: object, advice: str) -> None:
+    """Refuse what is no list, tuple or the like of whole numbers of at least 1.
+
+    Raises:
+        InputError: as `check_each` and `check_count`.
+    """
+    check_each(name, values, object, advice)
+    for value in cast("Collection[object]", values):
+        check_count(f"each of {name}", value)
 
 
 def check_number(name: str, value: object, *, above: float = -math.inf, least: float = -math.inf) -> None:

@@ -93,8 +93,8 @@ def useful_counts(num_gpus: int) -> list[int]:
     >>> useful_counts(6)
     [1, 2, 4, 6]
     """
-    powers = [2**i for i in range(num_gpus.bit_length()) if 2**i <= num_gpus]
-    return sorted({*powers, num_gpus})
+    most = int(num_gpus)  # numpy's integers, too
+    return sorted({*(2**i for i in range(most.bit_length())), most})
 
 
 def _machine_plan(machine: Machine, num_gpus: int) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "no list": (lambda: OfferQuery(regions=None), "regions must be a list, got None"),
     "a number for a list": (
         lambda: OfferQuery(num_gpus=8), r"num_gpus must be a list, got 8: such as \(1, 8\)"),
+    "no GPU in a list": (lambda: OfferQuery(num_gpus=(1, 0)), "each of num_gpus must be a whole number"),
     "a value for a name": (lambda: OfferQuery(gpus=(GPUS["L4"],)), "each of gpus must be of type str"),
     "an unknown market": (
         lambda: OfferQuery(markets=("spott",)), "no market 'spott': choose of on-demand, spot"),
@@ -81,8 +83,9 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "no interval": (lambda: SpotTerms(checkpoint_interval_h=0), "checkpoint_interval_h must be"),
     "a path for a trace": (lambda: predict("x.trace.json", GPUS["L4"]), r"trace must be of type Trace"),
     "a name to predict on": (lambda: predict(TRACE, "L4"), r"gpu must be of type GpuSpec, got 'L4'"),
-    "no GPU to predict on": (lambda: predict(TRACE, GPUS["L4"], 0), "num_gpus must be 1 or more, got 0"),
-    "half a GPU": (lambda: predict(TRACE, GPUS["L4"], 1.5), "num_gpus must be of type int, got 1.5"),
+    "no GPU to predict on": (lambda: predict(TRACE, GPUS["L4"], 0), "num_gpus must be a whole number of at least 1"),
+    "half a GPU": (lambda: predict(TRACE, GPUS["L4"], 1.5), "num_gpus must be a whole number .* got 1.5"),
+    "yes for a number of GPUs": (lambda: predict(TRACE, GPUS["L4"], True), "whole number .* got True"),
     "a path for knowledge": (lambda: predict(TRACE, GPUS["L4"], knowledge=5), "of type Knowledge or None"),
     "no GPU in a machine": (lambda: machine(num_gpus=0), "num_gpus must be a whole number of at least 1"),
     "half a GPU in a machine": (lambda: machine(num_gpus=0.5), "num_gpus must be a whole number"),
@@ -178,6 +181,20 @@ def test_what_is_meant_well_still_passes() -> None:
     assert GPUS["nvidia l4"] is GPUS["L4"]
     assert "nvidia l4" not in GPUS
     assert len(list(GPUS)) == len(GPUS)
+
+
+def test_integers_of_numpy_are_as_good_as_pythons() -> None:
+    four = np.int64(4)
+    estimate = predict(TRACE, GPUS["L4"], four)
+    assert estimate == predict(TRACE, GPUS["L4"], 4)
+    assert type(estimate.num_gpus) is int  # JSON knows no other
+    query = OfferQuery(gpus=("L4",), num_gpus=(np.int64(8),))
+    assert load_offers(query, now=NOW).offers == load_offers(replace(query, num_gpus=(8,)), now=NOW).offers
+    assert len(load_offers(query, now=NOW).offers) > 0
+    plans = plans_of_machine(machine(num_gpus=four))
+    assert plans == plans_of_machine(machine(num_gpus=4))
+    assert [type(plan.num_gpus) for plan in plans] == [int] * 3
+    assert answer(job=Job(iterations=four)) == answer(job=Job(iterations=4))
 
 
 ANYTHING = (
