@@ -83,7 +83,7 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "no interval": (lambda: SpotTerms(checkpoint_interval_h=0), "checkpoint_interval_h must be"),
     "a path for a trace": (lambda: predict("x.trace.json", GPUS["L4"]), r"trace must be of type Trace"),
     "a name to predict on": (lambda: predict(TRACE, "L4"), r"gpu must be of type GpuSpec, got 'L4'"),
-    "no GPU to predict on": (lambda: predict(TRACE, GPUS["L4"], 0), "num_gpus must be a whole number of at least 1"),
+    "no GPU to predict on": (lambda: predict(TRACE, GPUS["L4"], 0), "num_gpus must be a whole number"),
     "half a GPU": (lambda: predict(TRACE, GPUS["L4"], 1.5), "num_gpus must be a whole number .* got 1.5"),
     "yes for a number of GPUs": (lambda: predict(TRACE, GPUS["L4"], True), "whole number .* got True"),
     "a path for knowledge": (lambda: predict(TRACE, GPUS["L4"], knowledge=5), "of type Knowledge or None"),
