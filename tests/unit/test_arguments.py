@@ -26,7 +26,8 @@ from recommender import recommend
 from recommender.candidates import Machine, cheapest_plans, plans_of_machine, plans_of_offers
 from recommender.estimates import estimates_for
 from recommender.extras import CloudTerms
-from recommender.policy import judge_plan, read_policies
+from recommender.policy import explain, judge_plan, read_policies
+from recommender.policy.facts import facts_of_plan
 from recommender.spot import SpotTerms
 from tests.builders import make_offer, make_plan, make_trace
 
@@ -128,6 +129,8 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "a seed for a generator": (lambda: answer(rng=0), "rng must be of type Generator, got 0"),
     "a mapping for a policy": (lambda: answer(policy={"version": 1}), "policy must be of type Policy"),
     "a plan under a mapping": (lambda: judge_plan(PLANS[0], {"version": 1}), "read_policies"),
+    "a mapping to explain": (
+        lambda: explain(facts_of_plan(PLANS[0], SpotTerms()), {"version": 1}), "of type Policy, "),
     "one path": (lambda: read_policies("policy.yaml"), "paths must be a list, got 'policy.yaml'"),
     "a policy as a mapping": (lambda: read_policies([{"version": 1}]), "policies are read from files"),
     "one text for arguments": (
