@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from reprlib import repr as shortened
-from types import UnionType
+from types import NoneType, UnionType
+from typing import cast, get_args
 
 from advisor.errors import InputError
 
@@ -24,7 +25,8 @@ def check_kind(name: str, value: object, kind: type | UnionType, advice: str) ->
         InputError: it is something else.
     """
     if not isinstance(value, kind):
-        wanted = getattr(kind, "__name__", str(kind))
+        kinds = get_args(kind) or (kind,)
+        wanted = " or ".join("None" if one is NoneType else one.__name__ for one in kinds)
         raise InputError(f"{name} must be of type {wanted}, got {shortened(value)}: {advice}.")
 
 
@@ -38,6 +40,27 @@ def check_each(name: str, values: object, kind: type | UnionType, advice: str) -
         raise InputError(f"{name} must be a list, got {shortened(values)}: {advice}.")
     for value in values:
         check_kind(f"each of {name}", value, kind, advice)
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse what is no whole number of at least 1; numpy's integers are some, ``True`` is none.
+
+    Raises:
+        InputError: says what is allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {shortened(value)}.")
+
+
+def check_counts(name: str, values: object, advice: str) -> None:
+    """Refuse what is no list, tuple or the like of whole numbers of at least 1.
+
+    Raises:
+        InputError: as `check_each` and `check_count`.
+    """
+    check_each(name, values, object, advice)
+    for value in cast("Collection[object]", values):
+        check_count(f"each of {name}", value)
 
 
 def check_number(name: str, value: object, *, above: float = -math.inf, least: float = -math.inf) -> None:

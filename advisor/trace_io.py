@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from advisor.arguments import check_kind
 from advisor.errors import TraceError
 from advisor.files import write_atomically
 from advisor.trace_checks import check_trace
@@ -52,8 +53,10 @@ def read_trace(path: str | Path) -> Trace:
     """Read a trace of any version up to ours.
 
     Raises:
+        InputError: what was handed in is no path.
         TraceError: missing, truncated, not a trace, or from a newer version.
     """
+    check_kind("path", path, str | Path, "advisor profile --out writes such a file")
     path = Path(path)
     try:
         document = json.loads(unzipped(path.read_bytes()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.arguments import check_each, check_kind, check_number
+from advisor.arguments import check_count, check_each, check_kind, check_number
 from advisor.errors import InputError, NoOfferError
 from advisor.pricing.interruptions import Interruptions
 from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Tier, Trace
@@ -61,6 +61,8 @@ def recommend(
     """
     check_job(job)
     _check_arguments(trace, estimates, gpus, plans, rng)
+    check_kind("spot", spot, SpotTerms | None, "such as SpotTerms(preemptions_per_h=0.1)")
+    check_kind("interruptions", interruptions, Mapping | None, "None will do")
     if not plans:
         raise NoOfferError(
             "there is nothing to choose from: no local GPU, no cluster and no offer matches."
@@ -118,6 +120,7 @@ def _under(policy: Policy, judged: Sequence[Judged], spent: Spent | None, terms:
     from recommender.policy.apply import under_policy
 
     check_kind("policy", policy, Rules, "read_policies([path]) reads one")
+    check_kind("spent", spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
     known = spent or Known(all_usd=0.0, project_usd=0.0)
     options = under_policy([item.option for item in judged], policy, known, terms)
     return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
@@ -134,10 +137,12 @@ def check_job(job: Job) -> None:
         raise InputError("both --epochs and --iterations were given: give one.")
     if job.epochs is None and job.iterations is None:
         raise InputError("how long does the job train? Give --epochs N or --iterations N.")
+    counts = {"--iterations": job.iterations, "--iterations-per-epoch": job.iterations_per_epoch}
+    for name, count in counts.items():
+        if count is not None:
+            check_count(name, count)
     limits = {
         "--epochs": job.epochs,
-        "--iterations": job.iterations,
-        "--iterations-per-epoch": job.iterations_per_epoch,
         "--budget": job.budget_usd,
         "--deadline": job.deadline_s,
         "--value-of-time": job.value_of_time_usd_per_h,

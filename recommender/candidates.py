@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.arguments import check_each, check_kind, check_number
+from advisor.arguments import check_count, check_each, check_kind, check_number
 from advisor.errors import InputError
 from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
@@ -43,7 +43,7 @@ class Machine:
         in_use: in words, one for each GPU that others work on.
 
     Raises:
-        InputError: fewer than one GPU, or a cost below 0.
+        InputError: fewer than one GPU, a cost below 0, or a wait that is no `Quantiles`.
     """
 
     tier: Tier
@@ -57,8 +57,9 @@ class Machine:
     in_use: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_kind("num_gpus", self.num_gpus, int, "how many GPUs it has")
-        check_number("num_gpus", self.num_gpus, least=1)
+        check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
+        check_count("num_gpus", self.num_gpus)
+        check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
         if self.usd_per_gpu_h is not None:
             check_number("usd_per_gpu_h", self.usd_per_gpu_h, least=0)
 
@@ -76,7 +77,11 @@ def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[P
     Args:
         machine: with the GPUs that others work on.
         asked: counts the user named: those of all its GPUs are planned though some are in use.
+
+    Raises:
+        InputError: something else than a machine.
     """
+    check_kind("machine", machine, Machine, "such as Machine(tier=Tier.LOCAL, gpu='L4', ...)")
     counts = set(useful_counts(machine.num_free or machine.num_gpus))
     counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
     return [_machine_plan(machine, count) for count in sorted(counts)]
@@ -88,8 +93,8 @@ def useful_counts(num_gpus: int) -> list[int]:
     >>> useful_counts(6)
     [1, 2, 4, 6]
     """
-    powers = [2**i for i in range(num_gpus.bit_length()) if 2**i <= num_gpus]
-    return sorted({*powers, num_gpus})
+    most = int(num_gpus)  # numpy's integers, too
+    return sorted({*(2**i for i in range(most.bit_length())), most})
 
 
 def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
@@ -134,11 +139,13 @@ def plans_of_offers(
         quotas: what the account may start at once.
 
     Raises:
-        InputError: something else than offers and terms.
+        InputError: an argument of another kind.
     """
     offers = list(offers) if isinstance(offers, Iterator) else offers
     check_each("offers", offers, Offer, "load_offers() returns them in .offers")
     check_kind("terms", terms, CloudTerms, "such as CloudTerms(startup_s=300)")
+    check_each("catalog", catalog, Rate, "load_rates() returns them")
+    _check_quotas(quotas)
 
     @cache
     def extras(provider: str, region: str) -> Extras:
@@ -148,6 +155,12 @@ def plans_of_offers(
         _cloud_plan(offer, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
         for offer in offers
     ]
+
+
+def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
+    from advisor.settings import QuotaSettings as Quota
+
+    check_each("quotas", quotas, Quota, "advisor.settings.QuotaSettings makes one")
 
 
 def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: str | None) -> Plan:

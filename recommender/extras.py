@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.arguments import check_number
+from advisor.arguments import check_kind, check_number
 from advisor.pricing.storage import Rate, RateKind, rates_at, usd_of
 from advisor.types import Quantiles
 from advisor.units import GIB, HOURS_PER_MONTH
@@ -27,7 +27,8 @@ class CloudTerms:
         wait_s: until a machine is ours; None if nobody knows.
 
     Raises:
-        InputError: a figure is negative or no number; the download needs a speed above 0.
+        InputError: a figure is negative or no number; the download needs a speed above 0; the wait is no
+            `Quantiles`.
     """
 
     startup_s: float
@@ -41,6 +42,7 @@ class CloudTerms:
         for name in ("startup_s", "boot_disk_gib", "dataset_gib", "result_gib"):
             check_number(name, getattr(self, name), least=0)
         check_number("download_bits_per_s", self.download_bits_per_s, above=0)
+        check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
 
     @property
     def download_s(self) -> float:

@@ -33,6 +33,7 @@ def calibrate(
     from advisor.errors import InputError
     from advisor.predict.calibration import calibrate
     from advisor.predict.calibration_files import HERE, RECORDED, write_calibration
+    from advisor.predict.knowledge import shipped
     from advisor.recording_io import read_recording
     from advisor.report.calibration import print_calibration
 
@@ -42,7 +43,8 @@ def calibrate(
     found = calibrate(recording)
     constants = {constant.name: constant.after for constant in found.constants}
     where = HERE if source is None else RECORDED
-    path = write_calibration(found.gpu, found.source, constants, where=where)
+    networks = shipped().fingerprint
+    path = write_calibration(found.gpu, found.source, constants, where=where, networks=networks)
     warn(found.warnings)
     print_calibration(found, path, chosen_format(output, as_json))
 

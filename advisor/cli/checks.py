@@ -144,22 +144,17 @@ def _gpu() -> Check:
 
 def _calibration() -> Check:
     """Every stored one counts for predictions, whether its GPU is here or not."""
-    from advisor.gpus import load_gpus
-    from advisor.predict.calibration_files import calibrated_gpus, calibration_path, read_calibration
+    from advisor.predict.calibration_files import calibrated_gpus
 
-    fine, notes, damaged = [], [], []
+    fine: list[str] = []
+    notes: list[str] = []
+    damaged: list[str] = []
     for gpu in calibrated_gpus():
         try:
-            table = read_calibration(gpu) or {}
+            is_fine, text = _stored_calibration(gpu)
+            (fine if is_fine else notes).append(text)
         except CatalogError as error:
             damaged.append(str(error))
-            continue
-        if gpu in load_gpus():
-            fine.append(f"{gpu} {table['source']}")
-        else:
-            notes.append(
-                f"{gpu} is not in the catalog, so {str(calibration_path(gpu))!r} is not used: delete it"
-            )
     here = _known_gpus()
     missing = [gpu for gpu in here if gpu not in calibrated_gpus()]
     if missing:
@@ -168,6 +163,28 @@ def _calibration() -> Check:
         fine.append("no GPU of the catalog here to calibrate")
     state: State = "broken" if damaged else "note" if notes else "ok"
     return Check(name="calibration", state=state, detail="; ".join([*damaged, *notes, *fine]))
+
+
+def _stored_calibration(gpu: str) -> tuple[bool, str]:
+    """Whether all of it counts, and what to tell of it.
+
+    Raises:
+        CatalogError: its file is damaged.
+    """
+    from advisor.gpus import load_gpus
+    from advisor.predict.calibration_files import calibration_path, read_calibration
+    from advisor.predict.constants import constants_for
+
+    table = read_calibration(gpu) or {}
+    if gpu not in load_gpus():
+        return False, f"{gpu} is not in the catalog, so {str(calibration_path(gpu))!r} is not used: delete it"
+    text = f"{gpu} {table['source']}"
+    if constants_for(load_gpus()[gpu]).is_share_outdated:
+        return (
+            False,
+            f"{text}, with networks of another version, so not all counts: run advisor calibrate again",
+        )
+    return True, text
 
 
 def _known_gpus() -> list[str]:

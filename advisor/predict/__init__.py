@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from advisor.arguments import check_each, check_kind
+from advisor.arguments import check_counts, check_kind
 from advisor.errors import InputError
 from advisor.predict.autocast import under_autocast
 from advisor.predict.constants import constants_for
@@ -83,18 +83,17 @@ def predict_counts(
     """As :func:`predict` for several counts of one GPU; operators are timed once."""
     check_kind("trace", trace, Trace, "read one by advisor.trace_io.read_trace(path)")
     check_kind("gpu", gpu, GpuSpec, "take one by advisor.gpus.resolve_gpu(name)")
-    check_each("num_gpus", counts, int, "such as 1 or 8")
+    check_counts("num_gpus", counts, "such as 1 or 8")
+    check_kind("knowledge", knowledge, Knowledge | None, "read_knowledge(folder) reads one")
     if not trace.ops:
         raise InputError("the trace has no operators: there is nothing to predict.")
-    if min(counts, default=1) < 1:
-        raise InputError(f"num_gpus must be 1 or more, got {min(counts)}.")
     knowledge = knowledge or shipped()
     trace = replace(trace, ops=merged(trace.ops))
     constants = constants_for(gpu, knowledge)
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
-    return tuple(_estimate(trace, gpu, num_gpus, times, parts, notes) for num_gpus in counts)
+    return tuple(_estimate(trace, gpu, int(num_gpus), times, parts, notes) for num_gpus in counts)
 
 
 def _estimate(

@@ -15,9 +15,13 @@ CALIBRATED = "calibrated"
 HERE, RECORDED = "on this machine", "from a recording"
 # The table of what the GPU reaches of the learned rates, by family of networks.
 CORRECTIONS = "learned"
+# The fingerprint of the networks that they correct.
+NETWORKS = "networks"
 MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
-_NAMES = {"source", "streaming_fraction", "reduction_fraction", "gemm_fraction", "conv_fraction", CORRECTIONS}
+_TEXTS = {"source", NETWORKS}
+_TABLES = {CORRECTIONS, "gemm_fraction", "conv_fraction"}
+_NAMES = _TEXTS | _TABLES | {"streaming_fraction", "reduction_fraction"}
 
 
 def calibration_path(gpu: str) -> Path:
@@ -53,7 +57,19 @@ def read_calibration(gpu: str) -> Mapping[str, Any] | None:
     return table
 
 
-def write_calibration(gpu: str, source: str, constants: Mapping[str, float], *, where: str = HERE) -> Path:
+def is_of_other_networks(table: Mapping[str, Any], fingerprint: str | None) -> bool:
+    """Whether a calibration corrects networks that are not these, so that its corrections mean nothing here.
+
+    Args:
+        table: of `read_calibration`.
+        fingerprint: of ``Knowledge``.
+    """
+    return CORRECTIONS in table and table.get(NETWORKS) != fingerprint
+
+
+def write_calibration(
+    gpu: str, source: str, constants: Mapping[str, float], *, where: str = HERE, networks: str | None = None
+) -> Path:
     """Write the file of a GPU, in place of an older one.
 
     Args:
@@ -61,6 +77,7 @@ def write_calibration(gpu: str, source: str, constants: Mapping[str, float], *, 
         source: when and with what it was calibrated, for the estimate's assumptions.
         constants: by dotted name, such as ``gemm_fraction.bf16``.
         where: it was measured, ``HERE`` or ``RECORDED``.
+        networks: fingerprint of those that the constants of ``learned`` correct.
 
     Raises:
         CalibrationError: the folder cannot be written, or the disk is full.
@@ -68,6 +85,7 @@ def write_calibration(gpu: str, source: str, constants: Mapping[str, float], *, 
     path = calibration_path(gpu)
     lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
     lines += [f'source = "{_plain(f"{CALIBRATED} {where}, {source}")}"']
+    lines += [] if networks is None else [f'{NETWORKS} = "{networks}"']
     lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +106,7 @@ def _plain(text: str) -> str:
 def _check(table: Mapping[str, Any]) -> None:
     if not str(table.get("source", "")).startswith(CALIBRATED):
         raise ValueError(f"its source does not begin with {CALIBRATED!r}")
-    for name in (CORRECTIONS, "gemm_fraction", "conv_fraction"):
+    for name in sorted(_TABLES):
         if not isinstance(table.get(name, {}), Mapping):
             raise ValueError(f"{name} is no table")
     for name, value in table.items():
@@ -97,5 +115,5 @@ def _check(table: Mapping[str, Any]) -> None:
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
             is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
             most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
-            if name != "source" and not (is_number and 0 < fraction <= most):
+            if name not in _TEXTS and not (is_number and 0 < fraction <= most):
                 raise ValueError(f"{name} is {fraction!r}")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from advisor.gpus import load_gpus
-from advisor.predict.calibration_files import CALIBRATED, CORRECTIONS, read_calibration
+from advisor.predict.calibration_files import CALIBRATED, CORRECTIONS, is_of_other_networks, read_calibration
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.types import FittedConstants, GpuSpec
 
@@ -19,13 +19,15 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
 
     Per constant the first that exists counts: calibrated on this machine; fitted on this GPU; the median
     over the fitted GPUs of its architecture and power class; the assumption for its architecture; the
-    median over the fitted GPUs of its power class; the assumption for all.
+    median over the fitted GPUs of its power class; the assumption for all. A calibration's corrections of
+    other networks than these do not count.
 
     Raises:
         CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
     """
     knowledge = knowledge or shipped()
     calibration = dict((read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {})
+    is_outdated = is_of_other_networks(calibration, knowledge.fingerprint)
     calibrated_share = calibration.pop(CORRECTIONS, {})
     values: dict[str, float] = {}
     origin: dict[str, str] = {}
@@ -43,7 +45,8 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         conv_fraction=_by_rate(values, "conv_fraction."),
         measured=measured,
         origin=origin,
-        learned_share=knowledge.corrections.get(gpu.name, calibrated_share),
+        learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else calibrated_share),
+        is_share_outdated=is_outdated,
         is_measured=gpu.name in knowledge.tables["gpu"],
     )
 

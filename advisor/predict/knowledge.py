@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ class Knowledge:
     Attributes:
         tables: ``fitted.toml``: constants by GPU, and what is assumed for others.
         networks: by family; empty where none were trained, which leaves the roofline.
+        fingerprint: of the networks' file: the first 16 hexadecimal digits of its SHA-256; None without one.
         corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
             calibrated.
         is_calibrated_here: whether this machine's calibrations count as well.
@@ -31,6 +33,7 @@ class Knowledge:
 
     tables: Mapping[str, Any]
     networks: Mapping[str, Network]
+    fingerprint: str | None = None
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     is_calibrated_here: bool = False
 
@@ -52,7 +55,13 @@ def read_knowledge(folder: Path) -> Knowledge:
         raise CatalogError(f"cannot read {str(constants)!r}: {error}. Reinstall gpu-advisor.") from error
     if not isinstance(tables.get("gpu"), dict) or "any" not in tables.get("assumed", {}):
         raise CatalogError(f"{str(constants)!r} lacks [gpu] or [assumed.any]. Reinstall gpu-advisor.")
-    return Knowledge(tables=tables, networks=read_networks(networks) if networks.exists() else {})
+    if not networks.exists():
+        return Knowledge(tables=tables, networks={})
+    return Knowledge(
+        tables=tables,
+        networks=read_networks(networks),
+        fingerprint=hashlib.sha256(networks.read_bytes()).hexdigest()[:16],
+    )
 
 
 @cache

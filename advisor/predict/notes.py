@@ -18,6 +18,7 @@ from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
 LEARNED = "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)"
 CORRECTED = "calibrated: of the learned rate this GPU reaches {}"
+OUTDATED = "calibrated with networks of another version, so not corrected: run advisor calibrate again"
 UNSEEN = "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
 NOT_LEARNED = "by the roofline, not learned: {}"
 STEPWISE = "recurrent layers: modelled step by step, not measured"
@@ -67,6 +68,7 @@ def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[
     return [
         LEARNED,
         *([CORRECTED.format(", ".join(reached))] if reached else []),
+        *([OUTDATED] if constants.is_share_outdated else []),
         *([] if constants.is_measured else [UNSEEN]),
         *([NOT_LEARNED.format(", ".join(named))] if named else []),
     ]

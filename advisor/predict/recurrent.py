@@ -99,7 +99,7 @@ def _num_by_rows(op: Op) -> Mapping[int, int]:
     packed, shape = op.attributes.get("batch_sizes"), op.inputs[0].shape if op.inputs else ()
     if isinstance(packed, tuple) and packed:
         return Counter(rows for rows in packed if isinstance(rows, int) and rows > 0) if shape else {}
-    if len(shape) != 3 or min(shape) < 1:
+    if len(shape) != 3:
         return {}
     rows, steps = shape[:2] if op.attributes.get("batch_first") else shape[1::-1]
-    return {rows: steps}
+    return {rows: steps} if min(rows, steps) > 0 else {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from advisor.arguments import check_kind, check_number
+from advisor.arguments import check_each, check_kind, check_number
 from advisor.errors import InputError, StaleCatalogError
 from advisor.gpus import resolve_gpus
 from advisor.pricing.merge import Answer, merged
@@ -62,9 +62,11 @@ def load_offers(
         raise InputError("now has no time zone, and ages would be wrong: datetime.now(UTC) has one.")
     if max_age_s is not None:
         check_number("max_age_s", max_age_s, least=0)
+    check_number("fresh_s", fresh_s, least=0)
     query, said_aloud = _resolve_gpus(query)
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
+    check_each("answers", answers, Answer, "answer_of(source, query) makes one")
     matching = [
         dataclasses.replace(answer, offers=tuple(filter(query.matches, answer.offers)))
         for answer in merged(answers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.arguments import check_each, check_number
+from advisor.arguments import check_counts, check_each, check_number
 from advisor.errors import InputError
 from advisor.pricing.globs import is_any
 from advisor.types import Market, Offer
@@ -40,7 +40,7 @@ class OfferQuery:
     def __post_init__(self) -> None:
         for name, example in (("providers", "aws"), ("regions", "us-*"), ("gpus", "L4"), ("markets", "spot")):
             check_each(name, getattr(self, name), str, f"such as ({example!r},)")
-        check_each("num_gpus", self.num_gpus, int, "such as (1, 8)")
+        check_counts("num_gpus", self.num_gpus, "such as (1, 8)")
         for market in self.markets:
             if market not in tuple(Market):
                 raise InputError(f"there is no market {market!r}: choose of {', '.join(Market)}.")

@@ -17,6 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from advisor.arguments import check_count, check_kind, check_number
 from advisor.errors import InputError, ProfileError
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder
 from advisor.profile.child import die_with_the_parent, load_payload
@@ -77,9 +78,15 @@ def profile_callable(
         timeout_s: seconds after which it is stopped.
 
     Raises:
-        InputError: this system cannot fork, or the interpreter has no torch.
+        InputError: this system cannot fork, the interpreter has no torch, or an argument is of another kind.
         ProfileError: the function failed, did nothing on the GPU, or ran into the timeout.
     """
+    check_kind("step", step, Callable, "the function of one iteration")  # type: ignore[arg-type]
+    check_kind("setup", setup, Callable | None, "the function that builds the model")  # type: ignore[arg-type]
+    check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
+    check_number("timeout_s", timeout_s, above=0)
+    if batch_size is not None:
+        check_count("batch_size", batch_size)
     if not hasattr(os, "fork"):
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)

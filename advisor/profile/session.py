@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from advisor.arguments import check_each, check_kind
+from advisor.arguments import check_count, check_each, check_kind, check_number
 from advisor.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.gpus import resolve_gpu
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
@@ -86,14 +86,13 @@ def profile(
         GpuUnusableError: ``cuda`` was asked for and cannot be used.
         ProfileError: the script failed or made no optimizer step.
     """
-    script, python = Path(script), None if python is None else Path(python)
+    check_kind("script", script, str | Path, "the path of the .py file that starts the training")
     check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
-    if gpu is not None:
-        check_kind("gpu", gpu, PretendedGpu, "pretend('T4') makes one")
-    if not timeout_s > 0:
-        raise InputError(f"the timeout must be more than 0 s, not {timeout_s!r}.")
-    if world_size is not None and world_size < 1:
-        raise InputError(f"the world must have 1 process or more, not {world_size!r}.")
+    check_kind("python", python, str | Path | None, "the path of an interpreter")
+    check_number("timeout_s", timeout_s, above=0)
+    check_kind("backend", backend, str, "such as 'fake'")
+    _check_pretended(gpu, fake_data, {"num_samples": num_samples, "world_size": world_size})
+    script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
     if sandbox:
         check_sandbox()
@@ -116,6 +115,16 @@ def profile(
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
         reason = str(error).partition("\n")[0]
         return replace(trace, warnings=(f"profiled without the GPU: {reason}", *trace.warnings))
+
+
+def _check_pretended(
+    gpu: PretendedGpu | None, fake_data: Sequence[FakeField], counts: Mapping[str, int | None]
+) -> None:
+    check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
+    check_each("fake_data", fake_data, FakeField, "parse_fake_data(text) makes them")
+    for name, count in counts.items():
+        if count is not None:
+            check_count(name, count)
 
 
 def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:

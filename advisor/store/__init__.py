@@ -1,12 +1,11 @@
 """The database: price history, recommendations and runs; SQLite for one person, PostgreSQL for a team.
 
-This file needs the standard library alone, so that asking whether there is a database costs nothing. What
-lies in it is read and written by ``prices``, ``ledger`` and ``lease``.
+Importing this file needs the standard library alone, so that asking whether there is a database costs
+nothing. What lies in it is read and written by ``prices``, ``ledger`` and ``lease``.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -78,6 +77,8 @@ def open_store(url: str | None, *, must_exist: bool = False) -> Store | None:
 def _sqlite_path(url: str | None) -> Path | None:
     if url is None:
         return default_path()
-    is_file = url.startswith(SQLITE) and len(url) > len(SQLITE)
-    # pathlib's own would raise for a user who is not there.
-    return Path(os.path.expanduser(url.removeprefix(SQLITE))) if is_file else None  # noqa: PTH111
+    if not url.startswith(SQLITE) or len(url) == len(SQLITE):
+        return None
+    from advisor.user_files import at_home
+
+    return at_home(url.removeprefix(SQLITE))

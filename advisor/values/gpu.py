@@ -37,6 +37,7 @@ class FittedConstants:
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
         origin: where each constant comes from, in words, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by family of networks, the part of the learned rate that a calibration found.
+        is_share_outdated: a calibration found some of other networks, which does not count.
         is_measured: kernels of this GPU were measured for the constants and networks.
     """
 
@@ -47,6 +48,7 @@ class FittedConstants:
     measured: frozenset[str]
     origin: Mapping[str, str]
     learned_share: Mapping[str, float] = field(default_factory=dict)
+    is_share_outdated: bool = False
     is_measured: bool = False
 
 

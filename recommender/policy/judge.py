@@ -69,13 +69,21 @@ class GiveWay:
 
 
 def explain(facts: Facts, policy: Policy) -> tuple[tuple[Rule, Judgement], ...]:
-    """Every rule in force with what it says; what is not known of the plan is said to be unknown."""
+    """Every rule in force with what it says; what is not known of the plan is said to be unknown.
+
+    Raises:
+        InputError: the policy is none of `read_policies`.
+    """
     check_kind("policy", policy, Policy, "read_policies([path]) reads one")
     return tuple((rule, rule.judge(facts)) for rule in policy.rules)
 
 
 def judge_facts(facts: Facts, policy: Policy) -> Verdict:
-    """Removals and approvals of what is known; what is unknown removes nothing."""
+    """Removals and approvals of what is known; what is unknown removes nothing.
+
+    Raises:
+        InputError: the policy is none of `read_policies`.
+    """
     found = explain(facts, policy)
     return Verdict(
         removals=tuple(
@@ -98,6 +106,9 @@ def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tup
         plan: what could be rented or used.
         policy: from `read_policies`.
         spot: how spot machines behave; assumptions of the recommender if None.
+
+    Raises:
+        InputError: the policy is none of `read_policies`.
     """
     return judge_facts(facts_of_plan(plan, spot or SpotTerms()), policy).removals
 
@@ -106,6 +117,9 @@ def judge_option(option: Option, policy: Policy, spent: Spent, spot: SpotTerms |
     """The same with the cost of the job at p90, what was spent this month, and approvals.
 
     A preferred tier depends on the other options: `judge_options`.
+
+    Raises:
+        InputError: the policy is none of `read_policies`.
     """
     return judge_facts(facts_of_option(option, spot or SpotTerms(), spent), policy)
 
@@ -116,6 +130,9 @@ def judge_options(
     """By plan id, the verdict on each option, the preferred tier included.
 
     While an option of that tier is feasible, not removed, and meets the condition, the other tiers go.
+
+    Raises:
+        InputError: the policy is none of `read_policies`.
     """
     verdicts = {option.plan.id: judge_option(option, policy, spent, spot) for option in options}
     prefer = policy.prefer

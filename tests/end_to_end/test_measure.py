@@ -231,6 +231,20 @@ def test_constants_of_a_recording_change_the_predictions(shell, recording):
     assert "calibrated on this machine" not in explained
 
 
+def test_corrections_of_networks_end_with_them(shell, recording):
+    from advisor.trace_io import write_trace
+
+    write_trace(make_trace(ops=(make_measurement(name="aten::add").op,)), shell.folder / "trace.json")
+    found = shell.run("calibrate", "--from", "l4.jsonl", "--json").document["calibration"]
+    asked = ("predict", "trace.json", "--gpu", "L4", "--json")
+    assert "calibrated: of the learned rate this GPU reaches pointwise" in shell.run(*asked).out
+    path = Path(found["path"])
+    path.write_text(path.read_text().replace('networks = "', 'networks = "older'))
+    explained = shell.run(*asked).out
+    assert "with networks of another version, so not corrected: run advisor calibrate again" in explained
+    assert "of the learned rate this GPU reaches" not in explained
+
+
 def test_the_table_shows_before_and_after(shell, recording):
     answer = shell.run("calibrate", "--from", "l4.jsonl")
     assert "Constant" in answer.out

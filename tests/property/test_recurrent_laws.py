@@ -20,21 +20,24 @@ PRECISIONS = st.builds(Precision, amp_dtype=st.none(), tf32_matmul=st.booleans()
 SIZES: dict[str, Any] = {
     "steps": st.integers(1, 200),
     "batch_size": st.integers(1, 512),
-    "width": st.integers(1, 3000),
+    "width": st.integers(0, 3000),
     "hidden": st.integers(1, 3000),
     "layers": st.integers(1, 4),
     "mode": st.integers(0, 3),
+    "proj_size": st.just(0) | st.integers(1, 3000),
     "bidirectional": st.booleans(),
     "backward": st.booleans(),
     "dtype": st.sampled_from(["float32", "float16", "bfloat16", "float64"]),
 }
 CALLS = st.fixed_dictionaries(SIZES)
+# Nothing to do is no work either: the last batch of a sharded data set, say.
+EMPTY = {name: st.just(0) | SIZES[name] for name in ("steps", "batch_size", "width", "hidden", "proj_size")}
+MAYBE_EMPTY = st.fixed_dictionaries(SIZES | EMPTY)
 FACTOR = st.floats(1, 10)
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=40)
 
 
 def seconds(op: Op, gpu: GpuSpec, precision: Precision) -> float:
-    assert steps_of(op) is not None
     return op_time(op, gpu, constants_for(gpu), precision).time_s
 
 
@@ -73,7 +76,11 @@ def test_more_of_the_same_sms_are_never_slower(
 
 
 @given(
-    CALLS, GPUS, PRECISIONS, st.sampled_from(["steps", "batch_size", "width", "hidden"]), st.integers(1, 999)
+    MAYBE_EMPTY,
+    GPUS,
+    PRECISIONS,
+    st.sampled_from(["steps", "batch_size", "width", "hidden"]),
+    st.integers(1, 999),
 )
 def test_longer_wider_and_larger_is_never_faster(
     call: dict[str, Any], gpu: GpuSpec, precision: Precision, size: str, more: int
@@ -82,6 +89,11 @@ def test_longer_wider_and_larger_is_never_faster(
     assert no_less(
         seconds(make_layers(**larger), gpu, precision), seconds(make_layers(**call), gpu, precision)
     )
+
+
+@given(CALLS)
+def test_steps_are_known_of_whatever_has_rows_and_states(call: dict[str, Any]) -> None:
+    assert steps_of(make_layers(**call)) is not None
 
 
 @given(CALLS, GPUS, PRECISIONS)

@@ -9,12 +9,21 @@ import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from advisor.errors import ConfigError
-from advisor.user_files import MAX_FILE_BYTES, fault_in_words, read_document, read_text, read_yaml
+from advisor.user_files import MAX_FILE_BYTES, at_home, fault_in_words, read_document, read_text, read_yaml
 
 
 def yaml_of(path: Path, text: str) -> Any:
     path.write_text(text, encoding="utf-8")
     return read_yaml(path, kind="list of rates", advice="Ask somebody.")
+
+
+def test_a_tilde_is_the_home_folder_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert at_home("~/a.yaml") == at_home(Path("~/a.yaml")) == tmp_path / "a.yaml"
+    assert at_home("~nobody-here/a.yaml") == Path("~nobody-here/a.yaml")
+    assert at_home("b/~/a.yaml") == Path("b/~/a.yaml")
 
 
 def test_plain_yaml(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from advisor.config import Config
 from advisor.errors import CatalogError
 from advisor.gpus import load_gpus
 from advisor.predict.calibration_files import RECORDED, write_calibration
+from advisor.predict.knowledge import shipped
 from advisor.pricing import Offers
 from advisor.settings import Settings
 from advisor.store import default_path, open_store
@@ -235,6 +236,19 @@ def test_all_damaged_calibrations_are_told_first_with_what_to_do(data_home, monk
     assert others == [
         "none for A10G: advisor calibrate takes about a minute", "L4 calibrated on this machine, 2026-11-21"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("networks", [None, "0123456789abcdef"])
+def test_a_calibration_with_other_networks_is_a_note(data_home, monkeypatch, networks):
+    with_cards(monkeypatch)
+    write_calibration("T4", "2026-11-20", {"learned.gemm": 0.8}, networks=networks)
+    write_calibration("L4", "2026-11-21", {"learned.gemm": 0.8}, networks=shipped().fingerprint)
+    found = checks._calibration()
+    assert found.state == "note"
+    assert found.detail == (
+        "T4 calibrated on this machine, 2026-11-20, with networks of another version, so not all"
+        " counts: run advisor calibrate again; L4 calibrated on this machine, 2026-11-21"
+    )
 
 
 def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monkeypatch):

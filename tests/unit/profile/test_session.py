@@ -235,7 +235,7 @@ def test_the_child_is_told_the_world(script, tmp_path, world_size):
 
 @pytest.mark.parametrize("world_size", [0, -1])
 def test_a_world_has_a_process(script, world_size):
-    with pytest.raises(InputError, match=f"1 process or more, not {world_size}"):
+    with pytest.raises(InputError, match=f"world_size must be a whole number .* got {world_size}"):
         profile(script, world_size=world_size)
 
 

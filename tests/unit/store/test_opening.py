@@ -83,6 +83,15 @@ def test_the_home_folder_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "a.db").is_file()
 
 
+def test_the_tilde_of_a_user_who_is_not_there_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("sqlite:///~nobody-here/a.db"):
+        pass
+    assert (tmp_path / "~nobody-here" / "a.db").is_file()
+
+
 def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/a.db") as store, store.engine.connect() as connection:
         assert connection.execute(sa.text("PRAGMA journal_mode")).scalar() == "wal"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,18 @@ def test_a_folder_without_networks_has_constants_alone(folder: Path) -> None:
 def test_a_folder_with_networks_has_both(folder: Path) -> None:
     write_networks(make_networks(), folder / NETWORKS)
     assert read_knowledge(folder).networks.keys() == make_networks().keys()
+
+
+def test_the_fingerprint_is_of_the_networks_alone(folder: Path) -> None:
+    assert read_knowledge(folder).fingerprint is None
+    write_networks(make_networks(0), folder / NETWORKS)
+    first = read_knowledge(folder).fingerprint
+    assert first is not None
+    assert first == hashlib.sha256((folder / NETWORKS).read_bytes()).hexdigest()[:16]
+    (folder / CONSTANTS).write_text(f"{TEXT}\n# another\n", encoding="utf-8")
+    assert read_knowledge(folder).fingerprint == first
+    write_networks(make_networks(1), folder / NETWORKS)
+    assert read_knowledge(folder).fingerprint != first
 
 
 def test_constants_of_a_folder_count(folder: Path) -> None:

@@ -1,0 +1,60 @@
+"""Corrections that a calibration found hold for the networks of that day alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from advisor.gpus import resolve_gpu
+from advisor.predict import predict
+from advisor.predict.calibration_files import write_calibration
+from advisor.predict.constants import constants_for
+from advisor.predict.learned.times import learned_times
+from advisor.predict.notes import OUTDATED
+from advisor.predict.roofline import KERNEL_FLOOR_S
+from tests.builders import make_trace
+from tests.unit.predict.learned.values import EXACT, make_knowledge, mm, softmax
+
+T4 = resolve_gpu("T4")
+OPS = (mm(512, 256, 128), softmax(64, 1000))
+THESE = "fedcba9876543210"
+KNOWLEDGE = make_knowledge(fingerprint=THESE, is_calibrated_here=True)
+CORRECTED = {"learned.gemm": 0.5, "streaming_fraction": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def work_s() -> np.ndarray:
+    found = learned_times(OPS, T4, constants_for(T4, KNOWLEDGE), EXACT, KNOWLEDGE)
+    return found.time_s - KERNEL_FLOOR_S
+
+
+def assumptions() -> tuple[str, ...]:
+    return predict(make_trace(ops=OPS), T4, knowledge=KNOWLEDGE).assumptions
+
+
+@pytest.mark.parametrize("networks", [None, "0123456789abcdef"])
+def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str | None) -> None:
+    before = work_s()
+    write_calibration("T4", "today", CORRECTED, networks=networks)
+    assert work_s() == pytest.approx(before)
+    found = constants_for(T4, KNOWLEDGE)
+    assert (found.learned_share, found.streaming_fraction) == ({}, 0.5)
+    assert OUTDATED in assumptions()
+
+
+def test_corrections_of_these_networks_count() -> None:
+    before = work_s()
+    write_calibration("T4", "today", CORRECTED, networks=THESE)
+    assert work_s() == pytest.approx(before / [0.5, 1])
+    assert OUTDATED not in assumptions()
+
+
+def test_a_calibration_without_corrections_needs_no_networks() -> None:
+    write_calibration("T4", "today", {"streaming_fraction": 0.5})
+    assert OUTDATED not in assumptions()
