@@ -14,7 +14,7 @@ from advisor.pricing.refresh import refresh
 from advisor.pricing.source import Part
 from advisor.pricing.sources import answers_of
 from advisor.store import Store, open_store
-from advisor.store.prices import pulls
+from advisor.store.prices import pulls, save_part
 from advisor.types import Market, Offer
 from advisor.units import DAY_S
 from tests.builders import make_offer
@@ -116,6 +116,16 @@ def test_a_price_that_is_newer_than_the_pull_is_none_that_stands_in(store: Store
     assert not any("stale" in warning for warning in found.warnings)
     with pytest.raises(StaleCatalogError):
         shown(store, part, dated=newer, now=now, max_age_s=10 * DAY_S)
+
+
+@pytest.mark.parametrize("scopes", [("old", "young"), ("young", "old")])
+def test_of_several_scopes_in_a_place_the_newest_tells_when_it_was_asked(
+    store: Store, scopes: tuple[str, str]
+) -> None:
+    for days, scope in enumerate(scopes):
+        save_part(store, "aws", scope, (), (), (), NOON + timedelta(days=days), place=HERE)
+    (answer,) = answers_of([FakeSource(name="aws")], OfferQuery(), store)
+    assert answer.asked_at == {HERE: NOON + timedelta(days=1)}
 
 
 def test_the_warning_names_each_source_that_stands_in() -> None:
