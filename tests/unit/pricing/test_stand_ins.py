@@ -139,6 +139,14 @@ def test_the_warning_names_each_source_that_stands_in() -> None:
     assert "could not price aws p5 on-demand in us-east-1: 1 stale prices of snapshot" in before.warnings[-1]
 
 
+def test_where_only_a_stand_in_is_left_and_too_old_nothing_is_shown_and_both_are_told(store: Store) -> None:
+    found = shown(store, Part(scope="here", place=HERE, unpriced=("p4d",)), max_age_s=10 * DAY_S)
+    assert prices(found) == {}
+    nothing, left_out = found.warnings
+    assert nothing.startswith("no price matches")
+    assert "aws p4d on-demand in us-east-1: 1 stale prices of file are older than allowed" in left_out
+
+
 def test_many_machines_are_counted(store: Store) -> None:
     names = tuple(f"p{number}" for number in range(9))
     dated = tuple(make_offer("L4", 2.0, instance_type=name, retrieved_at=NOON) for name in names)
