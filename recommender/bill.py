@@ -48,19 +48,22 @@ def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_today: Array | flo
     return usd
 
 
-def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float) -> dict[str, float]:
+def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: float = 0.0) -> dict[str, float]:
     """Dollars by cause; they add up to the median cost.
 
     Args:
         plan: with its rates.
         cost_p50_usd: the median cost.
         train_s: seconds of training without preemptions: their cost, disks included, is a line of its own.
+        rise_usd: what the median cost lacked if rent stayed at today's price.
     """
     run_h = (plan.startup_s + train_s) / HOUR_S
     usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
     parts = {"training": usd_per_s * train_s, "start-up": usd_per_s * plan.startup_s}
     extras = {"storage": (plan.storage_usd_per_h or 0.0) * run_h, "data transfer": plan.egress_usd or 0.0}
     parts |= {name: usd for name, usd in extras.items() if usd}
+    if rise_usd > TOLERANCE * cost_p50_usd:
+        parts["price rise"] = rise_usd
     rest = cost_p50_usd - sum(parts.values())
     if not math.isfinite(rest) or abs(rest) > TOLERANCE * cost_p50_usd:
         parts[_name_of_rest(plan, run_h * HOUR_S)] = rest

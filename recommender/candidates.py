@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import le
 from typing import TYPE_CHECKING
 
 from advisor.arguments import check_count, check_each, check_kind, check_number
@@ -15,6 +15,7 @@ from advisor.pricing.storage import Rate
 from advisor.types import Offer, Plan, Quantiles, Tier
 from recommender.extras import CloudTerms, Extras, extras_at
 from recommender.quotas import over_quota
+from recommender.spot_price import dearest_factor
 
 if TYPE_CHECKING:
     from advisor.settings import QuotaSettings
@@ -210,8 +211,9 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     """Rented plans, machine by machine, without the places that are never the cheapest for it.
 
     A job runs equally long everywhere, so a place is left out where another costs no more by the hour (rent
-    and disks) nor at the end (egress). An unknown rate counts here as the dearest known one of the machine's
-    other places, so that ignorance never wins.
+    and disks) nor at the end (egress). On spot this must hold of today's rent and of the dearest that is
+    drawn; the cents of disks that are kept while the machine is away are not compared. An unknown rate counts
+    here as the dearest known one of the machine's other places, so that ignorance never wins.
 
     Raises:
         InputError: something else than plans, or plans of one's own machines, which have no place to choose.
@@ -230,17 +232,21 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
     dearest_storage = max(plan.storage_usd_per_h or 0.0 for plan in group)
     dearest_egress = max(plan.egress_usd or 0.0 for plan in group)
 
-    def price(plan: Plan) -> tuple[float, float, str, str]:
-        offer = _offer_of(plan)
+    def rates(plan: Plan) -> tuple[float, float, float]:
+        rent = _offer_of(plan).usd_per_h
         storage = dearest_storage if plan.storage_usd_per_h is None else plan.storage_usd_per_h
         egress = dearest_egress if plan.egress_usd is None else plan.egress_usd
-        return offer.usd_per_h + storage, egress, offer.region, offer.zone or ""
+        return rent + storage, rent * dearest_factor(plan) + storage, egress
 
-    least_egress = math.inf
-    for plan in sorted(group, key=price):
-        egress = price(plan)[1]
-        if egress < least_egress:
-            least_egress = egress
+    def order(plan: Plan) -> tuple[tuple[float, float, float], str, str]:
+        offer = _offer_of(plan)
+        return rates(plan), offer.region, offer.zone or ""
+
+    kept: list[tuple[float, float, float]] = []
+    for plan in sorted(group, key=order):
+        found = rates(plan)
+        if not any(all(map(le, other, found)) for other in kept):
+            kept.append(found)
             yield plan
 
 

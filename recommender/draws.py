@@ -20,6 +20,7 @@ from advisor.types import Interval, Quantiles
 
 NUM_DRAWS = 999
 Z90 = NormalDist().inv_cdf(0.9)
+Z_HIGHEST = NormalDist().inv_cdf(NUM_DRAWS / (NUM_DRAWS + 1))
 # Correlation of the errors in log time of one network on two GPUs. Of the rows of docs/accuracy/README.md
 # that differ in the GPU alone, the 48 pairs have -0.06 and the 14 with clean labels 0.32: little is shared.
 SHARED_ERROR = 0.2

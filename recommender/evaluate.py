@@ -43,6 +43,7 @@ class _Figures:
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
+    steady_usd: Quantiles
     odds: Mapping[str, float | None]
 
 
@@ -126,12 +127,13 @@ def evaluate_all(
 
 
 def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:
-    quantiles = (quantiles_of_rows(draws) for draws in (outcome.train_s, outcome.time_s, outcome.cost_usd))
+    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd)
+    quantiles = map(quantiles_of_rows, drawn)
     in_budget = _odds(outcome.cost_usd, job.budget_usd)
     in_time = _odds(outcome.time_s, job.deadline_s)
-    for train_s, time_s, cost_usd, budget, deadline in zip(*quantiles, in_budget, in_time, strict=True):
+    for train_s, time_s, usd, steady, budget, deadline in zip(*quantiles, in_budget, in_time, strict=True):
         odds = {"budget": budget, "deadline": deadline}
-        yield _Figures(train_s=train_s, time_s=time_s, cost_usd=cost_usd, odds=odds)
+        yield _Figures(train_s=train_s, time_s=time_s, cost_usd=usd, steady_usd=steady, odds=odds)
 
 
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
@@ -151,7 +153,7 @@ def _option(
     terms: SpotTerms,
 ) -> Option:
     iterations = num_iterations(trace, job, plan.num_gpus)
-    work_s = iterations * estimate.iteration_s.p50
+    work_s, usd = iterations * estimate.iteration_s.p50, figures.cost_usd.p50
     refused = _refused(plan, work_s, terms, job, figures)
     removed_by = [
         *_unfit(estimate, gpu, trace),
@@ -167,7 +169,7 @@ def _option(
         train_s=figures.train_s,
         time_s=figures.time_s,
         cost_usd=figures.cost_usd,
-        cost_breakdown_usd=breakdown_usd(plan, figures.cost_usd.p50, work_s),
+        cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],
         risk=risk_of(plan, terms),

@@ -12,16 +12,21 @@ from advisor.units import HOUR_S
 from recommender.bill import cost_usd
 from recommender.draws import Array, Draws, log_normal, waits
 from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
-from recommender.spot_price import price_factors
+from recommender.spot_price import price_factors, price_rise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Draws [plans, n], a row for each plan."""
+    """Draws [plans, n], a row for each plan.
+
+    Attributes:
+        steady_usd: the cost if rent stayed at today's price.
+    """
 
     train_s: Array
     time_s: Array
     cost_usd: Array
+    steady_usd: Array
 
 
 def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array:
@@ -56,9 +61,19 @@ def outcome_of(
     startup_s = np.array([[plan.startup_s] for plan in plans])
     wait_s = np.array([_wait_s(plan, draws) for plan in plans])
     kept_s = startup_s + train_s
-    costs = (cost_usd(plan, run_s=run, kept_s=kept, over_today=price_factors(plan, draws.price))
-             for plan, run, kept in zip(plans, startup_s + running_s, kept_s, strict=True))  # fmt: skip
-    return Outcome(train_s=train_s, time_s=wait_s + kept_s, cost_usd=np.array(list(costs)))
+    steady_usd, usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
+    return Outcome(train_s=train_s, time_s=wait_s + kept_s, cost_usd=usd, steady_usd=steady_usd)
+
+
+def _costs_usd(plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws) -> tuple[Array, Array]:
+    """At today's price, and with its rise."""
+    steady = [cost_usd(p, run_s=run, kept_s=kept) for p, run, kept in zip(plans, run_s, kept_s, strict=True)]
+    risen = steady.copy()
+    for i, plan in enumerate(plans):
+        if price_rise(plan) > 1:
+            factors = price_factors(plan, draws.price)
+            risen[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_today=factors)
+    return np.array(steady), np.array(risen)
 
 
 def _wait_s(plan: Plan, draws: Draws) -> Array:

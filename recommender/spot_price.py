@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from advisor.types import Plan
-from recommender.draws import Z90, Array
+from recommender.draws import Z90, Z_HIGHEST, Array
 from recommender.spot import is_spot
 
 
@@ -27,3 +27,11 @@ def price_rise(plan: Plan) -> float:
 def price_factors(plan: Plan, z: Array) -> Array:
     """Over today's price, for standard normal draws ``z`` [n]: at least 1, and the rise at their p90."""
     return np.asarray(np.exp(np.maximum(z, 0.0) / Z90 * math.log(price_rise(plan))), dtype=np.float64)
+
+
+def dearest_factor(plan: Plan) -> float:
+    """Over today's price, in the dearest of the draws; 1 where nothing is spot.
+
+    In between, the logarithm of the price is linear in the draw: what is no dearer at both ends never is.
+    """
+    return float(price_rise(plan) ** (Z_HIGHEST / Z90))

@@ -36,11 +36,11 @@ class Answer:
 
 
 def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """Each answer with the offers in which it has the word.
+    """Each answer with the offers in which it has the word, and the gaps that others may fill.
 
     Of a machine in a region and market the first answer that names it is taken, with all its zones; a
     place that an earlier answer covers is left to that one, but for machines that it could not price. What
-    was pulled long ago gives way to a dated file that is newer.
+    was pulled long ago gives way to a dated file that is newer, and so does what could not be priced then.
 
     Args:
         answers: in order of trust.
@@ -57,9 +57,10 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
             if (_place(o) not in covered or machine_of(o) in unpriced)
             and machine_of(o) not in named and _place(o) not in lost
         )  # fmt: skip
-        kept.append(replace(answer, offers=own))
+        gaps = frozenset(machine for machine in answer.unpriced if machine[0] not in lost)
+        kept.append(replace(answer, offers=own, unpriced=gaps))
         named.update(map(machine_of, own))
-        unpriced |= {machine for machine in answer.unpriced if machine[0] not in covered | lost}
+        unpriced |= {machine for machine in gaps if machine[0] not in covered}
         covered |= answer.covers - lost
     return tuple(kept)
 

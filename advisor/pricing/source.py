@@ -75,7 +75,7 @@ class Part:
             even where nothing is named. None where a scope is something else; then this holds of the
             places of its offers.
         unpriced: instance types that are for rent in the place, but whose price could not be learned; older
-            ones of dated files stand in for them.
+            ones of sources that are not live stand in for them.
         failure: why nothing could be learned, in words and with what to do; then there are no offers,
             and what was known of the scope stays as it was, with its age.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError, CatalogError, ConfigError
@@ -107,6 +108,7 @@ def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer
     able = source.capabilities
     held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)
     whole = [(pull.place, pull) for pull in pulls(store, source.name) if pull.place is not None]
+    asked = [(place, pull.succeeded_at) for place, pull in whole if pull.succeeded_at is not None]
     return Answer(
         source=source.name,
         is_live=True,
@@ -119,5 +121,5 @@ def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer
         providers=providers_of(source),
         covers=covered_places(store, source.name) | {place for place, _ in whole},
         unpriced=frozenset((place, name) for place, pull in whole for name in pull.unpriced),
-        asked_at={place: pull.succeeded_at for place, pull in whole if pull.succeeded_at is not None},
+        asked_at=dict(sorted(asked, key=itemgetter(1))),  # of several scopes in a place the newest stays
     )

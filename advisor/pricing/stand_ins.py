@@ -1,4 +1,4 @@
-"""Dated prices that stand in where a live source knows a machine to be for rent, but has no price of it."""
+"""Older prices that stand in where a live source knows a machine to be for rent, but has no price of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from advisor.pricing.merge import Answer, Machine, machine_of
 from advisor.types import Offer
 
 _FEW = 3
+_StandIn = tuple[str, Offer]  # with the name of its source
 
 
 def with_stand_ins(
@@ -26,16 +27,16 @@ def with_stand_ins(
     """
     unpriced: set[Machine] = set()
     kept: list[Answer] = []
-    stale: list[Offer] = []
-    too_old: list[Offer] = []
+    stale: list[_StandIn] = []
+    too_old: list[_StandIn] = []
     for answer in answers:
         if answer.is_live:
             unpriced |= answer.unpriced
         for offer in () if answer.is_live else answer.offers:
             if machine_of(offer) in unpriced:
                 is_old = oldest is not None and offer.retrieved_at < oldest
-                (too_old if is_old else stale).append(offer)
-        lost = set() if answer.is_live else set(map(machine_of, too_old))
+                (too_old if is_old else stale).append((answer.source, offer))
+        lost = set() if answer.is_live else {machine_of(offer) for _, offer in too_old}
         kept.append(replace(answer, offers=tuple(o for o in answer.offers if machine_of(o) not in lost)))
     told = (
         *_in_words(stale, "stand in, of the day that they show"),
@@ -44,11 +45,12 @@ def with_stand_ins(
     return tuple(kept), told
 
 
-def _in_words(offers: Sequence[Offer], what: str) -> list[str]:
-    if not offers:
+def _in_words(found: Sequence[_StandIn], what: str) -> list[str]:
+    if not found:
         return []
-    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for o in offers})
+    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in found})
+    sources = ", ".join(dict.fromkeys(source for source, _ in found))
     rest = f" and {len(machines) - _FEW} more" if len(machines) > _FEW else ""
     named = f"{', '.join(machines[:_FEW])}{rest}"
-    told = f"the last pull could not price {named}: {len(offers)} stale prices of dated files {what}"
+    told = f"the last pull could not price {named}: {len(found)} stale prices of {sources} {what}"
     return [f"{told}; `advisor prices sources` says why"]

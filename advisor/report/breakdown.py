@@ -10,7 +10,6 @@ from advisor.report.text import interval_text
 from advisor.types import Option, Quantiles
 from advisor.units import format_duration, format_usd
 from recommender.spot import is_spot
-from recommender.spot_price import price_rise
 
 MOST_OPERATORS = 8
 COMMUNICATION = "exposed communication"
@@ -72,8 +71,8 @@ def money(option: Option) -> Iterator[str]:
 def _money_notes(option: Option) -> dict[str, str]:
     plan = option.plan
     notes = {
-        "preemptions": "machine and disks while work is repeated, saved or waiting"
-        + (", and hours that get dearer" if price_rise(plan) > 1 else ""),
+        "preemptions": "machine and disks while work is repeated, saved or waiting",
+        "price rise": "hours that get dearer than today's, as past prices were",
         "billing minimum": f"{format_duration(plan.minimum_billed_s)} are billed at least",
         "billing step": f"whole steps of {format_duration(plan.billed_step_s)} are billed",
     }

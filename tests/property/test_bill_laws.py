@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.pricing.storage import Rate, RateKind, usd_of
-from advisor.types import Market, Plan
+from advisor.types import Interval, Market, Plan
 from recommender.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
 from recommender.candidates import cheapest_plans
+from recommender.draws import Array, make_draws
+from recommender.spot_price import price_factors
 from tests.builders import make_offer, make_plan
 
 SECONDS = st.floats(0, 1e7)
@@ -129,12 +132,17 @@ def test_data_costs_between_the_cheapest_and_the_dearest_tier(rates: tuple[Rate,
 
 
 @st.composite
-def places(draw: st.DrawFn) -> list[Plan]:
+def places(draw: st.DrawFn, market: Market = Market.ON_DEMAND) -> list[Plan]:
     count = draw(st.integers(1, 6))
     prices = st.sampled_from([1.0, 2.0, 3.0])
+    past = st.none() | st.sampled_from([0.5, 2.0, 4.0, 9.0]).map(
+        lambda p90: Interval(p10=0.1, p50=0.2, p90=p90)
+    )
     return [
         make_plan(
-            offer=make_offer("X", usd_per_h := draw(prices), region=f"r{i}"),
+            offer=make_offer(
+                "X", usd_per_h := draw(prices), region=f"r{i}", market=market, spot_usd_per_h=draw(past)
+            ),
             usd_per_h=usd_per_h,
             id=f"r{i}",
             storage_usd_per_h=draw(prices),
@@ -155,6 +163,25 @@ def total_usd(plan: Plan, hours: float) -> float:
 def test_the_places_kept_hold_the_cheapest_for_a_job_of_any_length(found: list[Plan], hours: float) -> None:
     kept = cheapest_plans(found)
     assert min(total_usd(plan, hours) for plan in kept) == min(total_usd(plan, hours) for plan in found)
+
+
+@given(places(Market.SPOT), st.floats(0, 100), st.floats(0, 100))
+def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
+    found: list[Plan], run_h: float, away_h: float
+) -> None:
+    draws = make_draws(np.random.default_rng(0))
+    found = [replace(plan, storage_usd_per_h=1.0) for plan in found]
+
+    def least_usd(some: list[Plan]) -> Array:
+        run_s = np.full_like(draws.price, run_h * 3600)
+        kept_s = run_s + away_h * 3600
+        costs = [
+            cost_usd(plan, run_s=run_s, kept_s=kept_s, over_today=price_factors(plan, draws.price))
+            for plan in some
+        ]
+        return np.asarray(np.min(costs, axis=0))
+
+    assert least_usd(cheapest_plans(found)) == pytest.approx(least_usd(found), rel=1e-12)
 
 
 @given(places())

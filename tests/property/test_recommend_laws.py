@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,6 +58,9 @@ def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEsti
                 egress_usd=draw(EXTRAS),
             )
         )
+        past = draw(st.none() | st.floats(0.05, 300).map(lambda p90: Interval(p10=0.01, p50=0.02, p90=p90)))
+        if plans[i].offer is not None:
+            plans[i] = replace(plans[i], offer=replace(plans[i].offer, spot_usd_per_h=past))
         fits = draw(st.booleans())
         estimates.append(make_estimate(f"G{i}", interval, memory_limit_bytes=16 * 2**30 if fits else 1))
     return plans, estimates

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from advisor.cli import offers as cli_offers
 from advisor.errors import NoOfferError
 from advisor.pricing import Offers
 from advisor.trace_io import write_trace
-from advisor.types import Offer
+from advisor.types import Interval, Market, Offer
 from tests.builders import make_offer, make_trace
 
 
@@ -27,12 +29,14 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def recommend(monkeypatch: pytest.MonkeyPatch, trace: Path, *offers: Offer) -> None:
+def recommend(
+    monkeypatch: pytest.MonkeyPatch, trace: Path, *offers: Offer, flags: Sequence[str] = ()
+) -> None:
     def query(*_: Any, **__: Any) -> Offers:
         return Offers(offers=offers, warnings=("prices are old",))
 
     monkeypatch.setattr(cli_offers, "query_offers", query)
-    app(["recommend", str(trace), "--epochs", "1"], standalone_mode=False)
+    app(["recommend", str(trace), "--epochs", "1", *flags], standalone_mode=False)
 
 
 def test_an_offer_of_an_unknown_gpu_is_left_out_and_named_once(
@@ -53,3 +57,24 @@ def test_nothing_but_unknown_gpus_is_nothing_to_choose_from(
 ) -> None:
     with pytest.raises(NoOfferError):
         recommend(monkeypatch, trace, make_offer("aws B400"))
+
+
+def spot(zone: str, usd_per_h: float, p90: float) -> Offer:
+    past = Interval(p10=usd_per_h, p50=usd_per_h, p90=p90)
+    return make_offer("T4", usd_per_h, zone=zone, market=Market.SPOT, spot_usd_per_h=past)
+
+
+def test_a_zone_whose_price_rises_does_not_hide_one_that_keeps_the_budget(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rises, steady = spot("use1-az1", 20.0, p90=60.0), spot("use1-az2", 20.01, p90=20.01)
+    recommend(monkeypatch, trace, rises, steady, flags=["--json"])
+    options = {o["id"].split("/")[2]: o for o in json.loads(capsys.readouterr().out)["options"]}
+    assert set(options) == {"use1-az1", "use1-az2"}
+    budget_usd = options["use1-az2"]["cost_usd"]["p90"] * 1.001
+    assert options["use1-az1"]["cost_usd"]["p90"] > budget_usd
+    recommend(monkeypatch, trace, rises, steady, flags=["--json", "--budget", f"{budget_usd:.2f}"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["recommended"] == "aws/t4.xlarge/use1-az2/spot"
+    (lost,) = [o for o in answer["options"] if o["id"] == "aws/t4.xlarge/use1-az1/spot"]
+    assert lost["removed_by"] == "budget"

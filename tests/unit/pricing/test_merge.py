@@ -120,6 +120,17 @@ def test_what_was_pulled_later_keeps_its_place() -> None:
     assert kept(live, dated) == [list(live.offers), []]
 
 
+def test_what_an_outdated_pull_could_not_price_is_no_gap_any_more() -> None:
+    there: Place = ("aws", "eu-west-1", Market.ON_DEMAND)
+    live = replace(
+        answer("live", of("live", OLD), covers=(HERE, there), is_live=True),
+        unpriced=frozenset({(HERE, "p4d"), (there, "p4d")}),
+    )
+    newer = of("snapshot", MIDDLE, instance_type="p4d")
+    assert merged([live, answer("snapshot", newer)])[0].unpriced == {(there, "p4d")}
+    assert merged([live, answer("snapshot", replace(newer, retrieved_at=OLD))])[0].unpriced == live.unpriced
+
+
 def test_one_place_that_is_outdated_leaves_the_others() -> None:
     fresh = of("live", NEW, region="eu-west-1")
     live = answer("live", of("live", OLD), fresh, covers=(HERE,), is_live=True)

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.pricing.places import cheapest_places
 from advisor.pricing.storage import Rate, RateKind
-from advisor.types import Market, Plan, Quantiles, Tier
+from advisor.types import Interval, Market, Plan, Quantiles, Tier
 from recommender.candidates import (
     LoggedWait,
     Machine,
@@ -271,6 +271,48 @@ def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either() ->
     offers = [make_offer(), make_offer(market=Market.SPOT), make_offer(instance_type="y")]
     plans = plans_of_offers(offers, terms=NOTHING)
     assert cheapest_plans(plans) == plans
+
+
+# --- spot, whose price may rise ----------------------------------------------------------------------
+
+
+def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> Plan:
+    past = None if p90 is None else Interval(p10=p90 / 2, p50=p90 / 2, p90=p90)
+    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=Market.SPOT, spot_usd_per_h=past)
+    return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
+
+
+def test_a_steady_price_stays_beside_a_lower_one_that_rises() -> None:
+    rises, steady = zone("az1", 20.0, p90=60.0), zone("az2", 20.01, p90=20.01)
+    beaten = zone("az3", 20.02, p90=20.02)
+    assert cheapest_plans([beaten, steady, rises]) == [rises, steady]
+
+
+def test_a_steeper_rise_counts_beyond_its_p90() -> None:
+    steep, flat = zone("az1", 1.0, p90=10.0), zone("az2", 9.0, p90=10.8)
+    assert cheapest_plans([flat, steep]) == [steep, flat]
+
+
+def test_a_price_that_only_fell_is_todays() -> None:
+    fell, fell_more = zone("az1", 2.0, p90=1.0), zone("az2", 2.1, p90=0.5)
+    assert cheapest_plans([fell_more, fell]) == [fell]
+
+
+def test_a_price_without_a_history_is_todays() -> None:
+    unknown, steady = zone("az1", 2.0), zone("az2", 2.1, p90=2.1)
+    assert cheapest_plans([steady, unknown]) == [unknown]
+
+
+def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing() -> None:
+    cheap, dear = zone("az1", 2.0, storage_usd_per_h=0.02), zone("az2", 5.0, storage_usd_per_h=0.01)
+    assert cheapest_plans([dear, cheap]) == [cheap]
+
+
+def test_rises_of_what_is_not_spot_do_not_count() -> None:
+    past = Interval(p10=1.0, p50=1.0, p90=9.0)
+    listed = make_offer(usd_per_h=2.0, spot_usd_per_h=past)
+    plans = plans_of_offers([listed, make_offer(usd_per_h=3.0, region="b")], terms=NOTHING)
+    assert cheapest_plans(plans) == plans[:1]
 
 
 # --- GPUs nobody can predict ------------------------------------------------------------------------

@@ -181,6 +181,20 @@ def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
     assert "billing minimum" not in option.cost_breakdown_usd
 
 
+def test_dearer_hours_are_a_line_of_their_own_beside_preemptions() -> None:
+    past = Interval(p10=1.0, p50=2.0, p90=18.0)
+    offer = make_offer(usd_per_h=6.0, market=Market.SPOT, spot_usd_per_h=past)
+    job = make_job(iterations=36_000)
+    steady = option_of(make_plan("X", 6.0, market=Market.SPOT), iteration=WIDE, job=job, terms=CALM)
+    option = option_of(make_plan("X", 6.0, offer=offer), iteration=WIDE, job=job, terms=CALM)
+    parts = option.cost_breakdown_usd
+    assert "price rise" not in steady.cost_breakdown_usd
+    assert parts["price rise"] == pytest.approx(option.cost_usd.p50 - steady.cost_usd.p50)
+    assert parts["price rise"] > 1.0
+    assert parts["preemptions"] == pytest.approx(steady.cost_breakdown_usd["preemptions"])
+    assert sum(parts.values()) == pytest.approx(option.cost_usd.p50)
+
+
 def test_a_preempted_machine_is_not_billed_while_it_is_away() -> None:
     plan = make_plan("X", 1.0, market=Market.SPOT)
     soon = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=0.1))

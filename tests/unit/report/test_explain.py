@@ -117,6 +117,14 @@ def test_preemptions_have_lines_of_time_and_money() -> None:
     assert value(option, MONEY, "preemptions").startswith("$2.00 ")
 
 
+def test_dearer_hours_have_a_line_of_money() -> None:
+    spot = make_plan("X", 4.0, market=Market.SPOT)
+    option = make_option(plan=spot, cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "price rise": 2.0})
+    assert (
+        value(option, MONEY, "price rise") == "$2.00 hours that get dearer than today's, as past prices were"
+    )
+
+
 def test_what_medians_of_a_sum_differ_by_is_told() -> None:
     option = make_option(time_s=Quantiles(p50=1 * HOUR_S + 480, p90=4 * HOUR_S))
     assert value(option, TIME, "wait and run together").startswith("0:02:00 the median of a sum")
@@ -238,7 +246,7 @@ def test_only_the_largest_operators_are_shown_and_the_others_as_one() -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["training", "start-up", "storage", "data transfer", "preemptions"]),
+        st.sampled_from(["training", "start-up", "storage", "data transfer", "price rise", "preemptions"]),
         st.floats(0, 1e5),
         min_size=2,
     ),
