@@ -21,13 +21,14 @@ from advisor.predict import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile
 from advisor.types import Trace
-from benchmarks import bert
+from benchmarks import bert, networks
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 # Tokens in a sequence of the base Transformer-XL, and in both languages of a batch of GNMT: their modules
 # would import torch.
 _XL_LENGTH = 192
-_GNMT_TOKENS = 2 * 128 * 28
+_GNMT_BATCH = 128
+_GNMT_TOKENS = 2 * _GNMT_BATCH * 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,43 +106,33 @@ def _bert(published: tuple[str, str], precision: str, batch_size: int, variant: 
     where = {
         "model": bert.PUBLISHED, "variant": variant, "precision": precision, "batch_per_gpu": str(batch_size)
     }  # fmt: skip
-    build = lambda: as_in_containers(model(_is_amp(precision), batch_size))  # noqa: E731 - called later
-    return _nvidia(name, published, where, build, batch_size)
+    return _nvidia(name, published, where, _build(model, precision, batch_size), batch_size)
 
 
 def _transformer(published: tuple[str, str], precision: str, num_tokens: int) -> Case:
-    def build() -> Trace:
-        from benchmarks.translation import transformer  # defines modules of torch, slow to import
-
-        return as_in_containers(transformer(_is_amp(precision), num_tokens))
-
     where = {
         "model": "Translation/Transformer", "precision": precision, "batch_per_gpu": str(num_tokens)
     }  # fmt: skip
+    build = _build(networks.transformer, precision, num_tokens)
     return _nvidia("Transformer (big)", published, where, build, num_tokens)
 
 
 def _transformer_xl(published: tuple[str, str], precision: str, batch_size: int) -> Case:
-    def build() -> Trace:
-        from benchmarks.transformer_xl import transformer_xl  # likewise
-
-        return as_in_containers(transformer_xl(_is_amp(precision), batch_size))
-
     where = {
         "model": "LanguageModeling/Transformer-XL", "variant": "Base model", "precision": precision,
         "batch_per_gpu": str(batch_size),
     }  # fmt: skip
+    build = _build(networks.transformer_xl, precision, batch_size)
     return _nvidia(f"Transformer-XL (base, {batch_size})", published, where, build, batch_size * _XL_LENGTH)
 
 
 def _gnmt(published: tuple[str, str], precision: str) -> Case:
-    def build() -> Trace:
-        from benchmarks.gnmt import BATCH_SIZE, gnmt  # likewise
-
-        return as_in_containers(gnmt(amp=_is_amp(precision), batch_size=BATCH_SIZE))
-
     where = {"model": "Translation/GNMT", "precision": precision}
-    return _nvidia("GNMT v2", published, where, build, _GNMT_TOKENS)
+    return _nvidia("GNMT v2", published, where, _build(networks.gnmt, precision, _GNMT_BATCH), _GNMT_TOKENS)
+
+
+def _build(model: Callable[[bool, int], Trace], precision: str, batch_size: int) -> Callable[[], Trace]:
+    return lambda: as_in_containers(model(_is_amp(precision), batch_size))
 
 
 def _is_amp(precision: str) -> bool:

@@ -22,7 +22,7 @@ from advisor.predict import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile, profile_callable
 from advisor.types import Trace
-from benchmarks import bert
+from benchmarks import bert, networks
 from benchmarks.published import EXAMPLES, as_in_containers
 
 FILE = "nvidia_dle_train_perf.csv"
@@ -75,24 +75,6 @@ def _resnet_50(amp: bool, batch_size: int) -> Trace:
     return profile(EXAMPLES / "train_resnet50.py", ("--batch-size", str(batch_size), *flags))
 
 
-def _gnmt(amp: bool, batch_size: int) -> Trace:
-    from benchmarks.gnmt import gnmt  # defines modules of torch, which takes a second to import
-
-    return gnmt(amp=amp, batch_size=batch_size)
-
-
-def _transformer(amp: bool, batch_size: int) -> Trace:
-    from benchmarks.translation import transformer  # likewise
-
-    return transformer(amp, batch_size)
-
-
-def _transformer_xl(amp: bool, batch_size: int) -> Trace:
-    from benchmarks.transformer_xl import transformer_xl  # likewise
-
-    return transformer_xl(amp, batch_size)
-
-
 def _timm(name: str, amp: bool, batch_size: int) -> Trace:
     """A training step with SGD, random images, as NVIDIA's scripts run it."""
     import torch
@@ -143,18 +125,18 @@ NETWORKS = (
     Network(
         name="GNMT v2",
         published="Translation/GNMT",
-        build=_gnmt,
+        build=networks.gnmt,
     ),
     Network(
         name="Transformer-XL",
         published="LanguageModeling/Transformer-XL",
         variant="Base model",
-        build=_transformer_xl,
+        build=networks.transformer_xl,
     ),
     Network(
         name="Transformer (big)",
         published="Translation/Transformer",
-        build=_transformer,
+        build=networks.transformer,
     ),
     Network(
         name="BERT-large, 128 tokens",
