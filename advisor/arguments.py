@@ -42,14 +42,15 @@ def check_each(name: str, values: object, kind: type | UnionType, advice: str) -
         check_kind(f"each of {name}", value, kind, advice)
 
 
-def check_count(name: str, value: object) -> None:
-    """Refuse what is no whole number of at least 1; numpy's integers are some, ``True`` is none.
+def check_count(name: str, value: object, *, most: float = math.inf) -> None:
+    """Refuse what is no whole number from 1 to ``most``; numpy's integers are some, ``True`` is none.
 
     Raises:
         InputError: says what is allowed.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {shortened(value)}.")
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
+        allowed = "of at least 1" + ("" if most == math.inf else f" and at most {most:,}")
+        raise InputError(f"{name} must be a whole number {allowed}, got {shortened(value)}.")
 
 
 def check_counts(name: str, values: object, advice: str) -> None:
@@ -63,14 +64,25 @@ def check_counts(name: str, values: object, advice: str) -> None:
         check_count(f"each of {name}", value)
 
 
-def check_number(name: str, value: object, *, above: float = -math.inf, least: float = -math.inf) -> None:
-    """Refuse what is no finite number, or too small a one.
+def check_number(
+    name: str,
+    value: object,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> None:
+    """Refuse what is no finite number, or too small or too large a one.
 
     Raises:
         InputError: says what is allowed.
     """
     if not (
-        isinstance(value, Real) and math.isfinite(value) and above < float(value) and least <= float(value)
+        isinstance(value, Real)
+        and math.isfinite(value)
+        and above < float(value) <= most
+        and least <= float(value)
     ):
         allowed = f" above {above:g}" if above > -math.inf else f" of at least {least:g}"
-        raise InputError(f"{name} must be a finite number{allowed}, got {shortened(value)}.")
+        up_to = "" if most == math.inf else f" and at most {most:,.15g}"
+        raise InputError(f"{name} must be a finite number{allowed}{up_to}, got {shortened(value)}.")

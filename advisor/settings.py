@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,6 +18,16 @@ from pydantic import (
     model_validator,
 )
 
+from advisor.limits import (
+    MAX_GB,
+    MAX_GBIT_PER_S,
+    MAX_PLANNED_S,
+    MAX_SAMPLES,
+    MAX_TIMEOUT_S,
+    MAX_USD_PER_H,
+    MAX_USD_PER_KWH,
+    MIN_GBIT_PER_S,
+)
 from advisor.types import Market
 from advisor.units import exact_duration, parse_duration_s
 from advisor.user_files import at_home
@@ -29,14 +39,30 @@ def _duration(value: Any) -> Any:
     raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
 
 
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _at_most(most_s: float) -> Callable[[float], float]:
+    def checked(seconds: float) -> float:
+        if seconds > most_s:
+            raise ValueError(f"Input should be at most {exact_duration(most_s)}")
+        return seconds
+
+    return checked
+
+
 UserPath = Annotated[Path, AfterValidator(at_home)]
 # Seconds inside, a text with a unit in files.
 Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
-Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-UsdPerH = Usd
+# Of the job and its machines; how long prices are remembered has no such limit.
+Planned = Annotated[Duration, AfterValidator(_at_most(MAX_PLANNED_S))]
+PositivePlanned = Annotated[Planned, Field(gt=0)]
+Timeout = Annotated[PositiveDuration, AfterValidator(_at_most(MAX_TIMEOUT_S))]
+UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=4096)]
-Gigabytes = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -50,14 +76,14 @@ class ProfileSettings(_Section):
     python: UserPath | None = Field(
         None, description="interpreter of the script; default: the active virtual environment's"
     )
-    timeout: PositiveDuration = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
-    backend: Literal["auto", "cuda", "fake", "cpu"] = Field(
+    timeout: Timeout = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
+    backend: Annotated[Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(_lower)] = Field(
         "auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU"
     )
     fake_data: str | None = Field(
         None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
     )
-    samples: Annotated[int, Field(ge=1)] | None = Field(
+    samples: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None = Field(
         None, description="how many fake samples a missing data set has"
     )
     sandbox: bool = Field(False, description="run scripts in bubblewrap: no writing, no network")
@@ -71,7 +97,7 @@ class LocalSettings(_Section):
     usd_per_gpu_h: UsdPerH | None = Field(
         None, description="electricity and amortisation of one GPU for an hour"
     )
-    usd_per_kwh: Usd | None = Field(
+    usd_per_kwh: Annotated[float, Field(ge=0, le=MAX_USD_PER_KWH, allow_inf_nan=False)] | None = Field(
         None, description="price of electricity: costs a GPU at its TDP where usd_per_gpu_h is not set"
     )
 
@@ -83,13 +109,13 @@ class ClusterSettings(_Section):
     gpu: str = Field(min_length=1, description="GPU of the node")
     num_gpus: Count = Field(description="GPUs of one node")
     usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
-    wait_p50: Duration | None = Field(None, description="median time in the queue")
-    wait_p90: Duration | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
+    wait_p50: Planned | None = Field(None, description="median time in the queue")
+    wait_p90: Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
     wait_log: UserPath | None = Field(
         None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
     )
     queue: str | None = Field(None, min_length=1, description="queue or partition of the log it will wait in")
-    walltime: PositiveDuration | None = Field(
+    walltime: PositivePlanned | None = Field(
         None, description="run time it will ask the scheduler for; null: unknown"
     )
 
@@ -101,7 +127,7 @@ class CloudSettings(_Section):
     regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
     markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
     max_gpus: Count = Field(8, description="GPUs of one machine at most")
-    startup: Duration = Field("5m", description="boot and installation, billed")  # type: ignore[assignment]
+    startup: Planned = Field("5m", description="boot and installation, billed")  # type: ignore[assignment]
     boot_disk_gb: Gigabytes = Field(
         100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
     )
@@ -109,13 +135,13 @@ class CloudSettings(_Section):
         0, description="data set, downloaded at the start to a disk that is paid like the boot disk"
     )
     result_gb: Gigabytes = Field(0, description="what is brought home over the internet at the end")
-    download_gbit_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        1, description="how fast the data set arrives; that time is billed, too"
-    )
-    wait_p50: Duration | None = Field(
+    download_gbit_per_s: Annotated[
+        float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False)
+    ] = Field(1, description="how fast the data set arrives; that time is billed, too")
+    wait_p50: Planned | None = Field(
         None, description="median time until a cloud machine is yours; null: unknown, counted as 0"
     )
-    wait_p90: Duration | None = Field(None, description="time that 9 of 10 requests stay under")
+    wait_p90: Planned | None = Field(None, description="time that 9 of 10 requests stay under")
 
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
@@ -152,7 +178,9 @@ class QuotaSettings(_Section):
     instance_types: tuple[str, ...] = Field(("*",), description="machines, with wildcards")
     regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
     markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
-    vcpus: Annotated[int, Field(ge=0)] = Field(description="of all such machines at once; 0 lets none start")
+    vcpus: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        description="of all such machines at once; 0 lets none start"
+    )
 
 
 class SpotSettings(_Section):
@@ -161,13 +189,13 @@ class SpotSettings(_Section):
     preemptions_per_h: Annotated[float, Field(ge=0, le=60)] = Field(
         0.1, description="how often one machine is taken away per running hour"
     )
-    checkpoint_interval: PositiveDuration | None = Field(
+    checkpoint_interval: PositivePlanned | None = Field(
         "30m",  # type: ignore[assignment]
         description="time between checkpoints; null if the script saves none",
     )
-    checkpoint: Duration = Field("1m", description="time to save one checkpoint")  # type: ignore[assignment]
-    restart: Duration = Field("6m", description="time to boot and resume, billed")  # type: ignore[assignment]
-    reacquire: Duration = Field("30m", description="time until a machine is free again, not billed")  # type: ignore[assignment]
+    checkpoint: Planned = Field("1m", description="time to save one checkpoint")  # type: ignore[assignment]
+    restart: Planned = Field("6m", description="time to boot and resume, billed")  # type: ignore[assignment]
+    reacquire: Planned = Field("30m", description="time until a machine is free again, not billed")  # type: ignore[assignment]
 
 
 class PriceSettings(_Section):

@@ -41,7 +41,10 @@ def parse_duration_s(text: str) -> float:
             f"{text!r} is not a duration: write a number with a unit"
             " (ms, s, m, h, d, w), such as 90m, 12h or 1d6h"
         )
-    return sum(float(number) * _DURATION_UNIT_S[unit] for number, unit in parts)
+    seconds = sum(float(number) * _DURATION_UNIT_S[unit] for number, unit in parts)
+    if not math.isfinite(seconds):
+        raise ValueError("a duration of more than 300 digits is not one: write such as 90m, 12h or 1d6h")
+    return seconds
 
 
 def format_duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.arguments import check_count, check_each, check_kind, check_number
 from advisor.errors import InputError, NoOfferError
+from advisor.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
 from advisor.pricing.interruptions import Interruptions
 from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Tier, Trace
 from recommender.choose import Nearest, nearest
@@ -140,16 +141,16 @@ def check_job(job: Job) -> None:
     counts = {"--iterations": job.iterations, "--iterations-per-epoch": job.iterations_per_epoch}
     for name, count in counts.items():
         if count is not None:
-            check_count(name, count)
+            check_count(name, count, most=MAX_ITERATIONS)
     limits = {
-        "--epochs": job.epochs,
-        "--budget": job.budget_usd,
-        "--deadline": job.deadline_s,
-        "--value-of-time": job.value_of_time_usd_per_h,
+        "--epochs": (job.epochs, MAX_EPOCHS),
+        "--budget": (job.budget_usd, MAX_USD),
+        "--deadline": (job.deadline_s, MAX_PLANNED_S),
+        "--value-of-time": (job.value_of_time_usd_per_h, MAX_USD_PER_H),
     }
-    for name, value in limits.items():
+    for name, (value, most) in limits.items():
         if value is not None:
-            check_number(name, value, above=0)
+            check_number(name, value, above=0, most=most)
     check_number("--confidence", job.confidence, above=0)
     if not 0 < job.confidence < 1:
         raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")

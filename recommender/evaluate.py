@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from advisor.errors import InputError
+from advisor.limits import MAX_ITERATIONS
 from advisor.types import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
 from advisor.units import format_duration, format_usd
 from recommender import software
@@ -51,7 +52,7 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
     """Optimizer steps on ``num_gpus`` with the batch per GPU held (weak scaling).
 
     Raises:
-        InputError: epochs are asked for and nobody knows how many iterations one has.
+        InputError: epochs are asked for and nobody knows how many iterations one has, or they are too many.
     """
     if job.iterations is not None:
         return math.ceil(job.iterations / num_gpus)
@@ -62,7 +63,13 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
             " add --iterations-per-epoch N, or give --iterations N instead of --epochs."
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
-    return math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
+    found = math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
+    if found > MAX_ITERATIONS:
+        raise InputError(
+            f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
+            " give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end."
+        )
+    return found
 
 
 def _why_unknown(trace: Trace) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.arguments import check_kind, check_number
+from advisor.limits import MAX_GB, MAX_PLANNED_S
 from advisor.pricing.storage import Rate, RateKind, rates_at, usd_of
 from advisor.types import Quantiles
 from advisor.units import GIB, HOURS_PER_MONTH
@@ -39,8 +40,9 @@ class CloudTerms:
     wait_s: Quantiles | None = None
 
     def __post_init__(self) -> None:
-        for name in ("startup_s", "boot_disk_gib", "dataset_gib", "result_gib"):
-            check_number(name, getattr(self, name), least=0)
+        check_number("startup_s", self.startup_s, least=0, most=MAX_PLANNED_S)
+        for name in ("boot_disk_gib", "dataset_gib", "result_gib"):
+            check_number(name, getattr(self, name), least=0, most=MAX_GB)
         check_number("download_bits_per_s", self.download_bits_per_s, above=0)
         check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
 

@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.arguments import check_number
+from advisor.limits import MAX_PLANNED_S
 from advisor.pricing.interruptions import Interruptions
 from advisor.types import Market, Plan
+from advisor.units import HOUR_S
 
 Array = NDArray[np.float64]
 
@@ -54,10 +56,12 @@ class SpotTerms:
     rate_source: str = "assumed"
 
     def __post_init__(self) -> None:
-        for name in ("preemptions_per_h", "checkpoint_h", "restart_h", "reacquire_h"):
-            check_number(name, getattr(self, name), least=0)
+        check_number("preemptions_per_h", self.preemptions_per_h, least=0)
+        for name in ("checkpoint_h", "restart_h", "reacquire_h"):
+            check_number(name, getattr(self, name), least=0, most=MAX_PLANNED_S / HOUR_S)
         if self.checkpoint_interval_h is not None:
-            check_number("checkpoint_interval_h", self.checkpoint_interval_h, above=0)
+            most = MAX_PLANNED_S / HOUR_S
+            check_number("checkpoint_interval_h", self.checkpoint_interval_h, above=0, most=most)
 
 
 def is_spot(plan: Plan) -> bool:

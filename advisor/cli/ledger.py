@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from advisor.cli.live import now, opened
 from advisor.cli.ran_on import Place, place_of
 from advisor.errors import InputError, did_you_mean
+from advisor.limits import MAX_USD
 from advisor.types import Market, Recommendation, Trace
 
 if TYPE_CHECKING:
@@ -150,9 +151,10 @@ def _run(
 
     provider, gpu, num_gpus, market = place.complete(config)
     is_free = market is None and told.cost_usd == 0
-    if not (is_free or 0 < told.cost_usd < math.inf):
+    if not (is_free or 0 < told.cost_usd <= MAX_USD):
         raise InputError(
-            f"--cost must be above 0 US dollars, got {told.cost_usd:g}; 0 is for a machine of your own."
+            f"--cost must be above 0 US dollars, got {told.cost_usd:g}: at most {MAX_USD:,.0f}, and 0 is for"
+            " a machine of your own."
         )
     return Run(
         id=told.run_id or new_id(),

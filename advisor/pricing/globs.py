@@ -1,4 +1,8 @@
-"""Names with wildcards, letter case aside: which regions, machines and offers are meant."""
+"""Names, letter case aside, and wildcards: which providers, regions, machines and offers are meant.
+
+The one rule for case: names are compared by ``same_name`` or ``is_any`` wherever they come from, and what is
+printed has the catalog's spelling. Names of GPUs have more than one spelling: ``advisor.gpus``.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,15 @@ class Machines(Protocol):
         ...
 
 
+def same_name(name: str, other: str) -> bool:
+    """Whether two names mean one provider or place.
+
+    >>> same_name("AWS", "aws")
+    True
+    """
+    return name.casefold() == other.casefold()
+
+
 def is_any(globs: Iterable[str], name: str) -> bool:
     """Whether one of the globs means a name.
 
@@ -45,7 +58,7 @@ def is_any(globs: Iterable[str], name: str) -> bool:
 def is_among(offer: Offer, machines: Machines) -> bool:
     """Whether a rule is about an offer."""
     return (
-        machines.provider == offer.provider
+        same_name(machines.provider, offer.provider)
         and offer.market in machines.markets
         and is_any(machines.instance_types, offer.instance_type)
         and is_any(machines.regions, offer.region)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from advisor.pricing.globs import Machines, is_any
+from advisor.pricing.globs import Machines, is_any, same_name
 from advisor.types import Offer
 
 _KEYS = ("provider", "instance_types", "regions", "markets")
@@ -33,7 +33,7 @@ def idle_rules(rules: Mapping[str, Machines], offers: Iterable[Offer]) -> list[s
 
 def _num_passed(rule: Machines, offer: Offer) -> int:
     """How many keys, in their order, let the offer through."""
-    if rule.provider != offer.provider:
+    if not same_name(rule.provider, offer.provider):
         return 0
     if not is_any(rule.instance_types, offer.instance_type):
         return 1

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, overload
 
 from advisor.arguments import check_count, check_kind, check_number
 from advisor.errors import InputError, ProfileError
+from advisor.limits import MAX_TIMEOUT_S
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder
 from advisor.profile.child import die_with_the_parent, load_payload
 from advisor.profile.environment import TEMPORARY
@@ -84,7 +85,7 @@ def profile_callable(
     check_kind("step", step, Callable, "the function of one iteration")  # type: ignore[arg-type]
     check_kind("setup", setup, Callable | None, "the function that builds the model")  # type: ignore[arg-type]
     check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
-    check_number("timeout_s", timeout_s, above=0)
+    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
     if batch_size is not None:
         check_count("batch_size", batch_size)
     if not hasattr(os, "fork"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from advisor.arguments import check_count, check_each, check_kind, check_number
 from advisor.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.gpus import resolve_gpu
+from advisor.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
 from advisor.profile.environment import redact_arguments
@@ -89,9 +90,15 @@ def profile(
     check_kind("script", script, str | Path, "the path of the .py file that starts the training")
     check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
     check_kind("python", python, str | Path | None, "the path of an interpreter")
-    check_number("timeout_s", timeout_s, above=0)
+    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
     check_kind("backend", backend, str, "such as 'fake'")
-    _check_pretended(gpu, fake_data, {"num_samples": num_samples, "world_size": world_size})
+    _check_pretended(gpu, fake_data)
+    for name, count, most in (
+        ("num_samples", num_samples, MAX_SAMPLES),
+        ("world_size", world_size, MAX_WORLD),
+    ):
+        if count is not None:
+            check_count(name, count, most=most)
     script, python = Path(script), None if python is None else Path(python)
     _check_script(script)
     if sandbox:
@@ -117,14 +124,9 @@ def profile(
         return replace(trace, warnings=(f"profiled without the GPU: {reason}", *trace.warnings))
 
 
-def _check_pretended(
-    gpu: PretendedGpu | None, fake_data: Sequence[FakeField], counts: Mapping[str, int | None]
-) -> None:
+def _check_pretended(gpu: PretendedGpu | None, fake_data: Sequence[FakeField]) -> None:
     check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
     check_each("fake_data", fake_data, FakeField, "parse_fake_data(text) makes them")
-    for name, count in counts.items():
-        if count is not None:
-            check_count(name, count)
 
 
 def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:

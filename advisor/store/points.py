@@ -55,7 +55,7 @@ def price_points(
 
     Two sources may tell different prices of one machine: each point names its own. A GPU is known by the
     offers that came with the prices. ``since`` is the first moment that counts: of what began before, each
-    series has its last point, whose price was in force then.
+    series has its last point, whose price was in force then. Letter case of providers does not count.
 
     Raises:
         StoreError: the database cannot be read.
@@ -63,12 +63,14 @@ def price_points(
     columns = [*(_SERIES[name] for name in _KEY), _POINTS.usd_per_h, _POINTS.observed_at, _SERIES.source]
     wanted = select(*columns).join(schema.price_series)
     limits: tuple[tuple[str, Sequence[str]], ...] = (
-        ("source", sources), ("gpu", gpus), ("provider", providers), ("instance_type", instance_types),
+        ("source", sources), ("gpu", gpus), ("instance_type", instance_types),
         ("region", regions), ("market", markets),
     )  # fmt: skip
     for name, values in limits:
         if values:
             wanted = wanted.where(_SERIES[name].in_(values))
+    if providers:
+        wanted = wanted.where(func.lower(_SERIES.provider).in_(map(str.lower, providers)))
     if since is not None:
         wanted = wanted.where(_POINTS.observed_at >= func.coalesce(_in_force_since(since), since))
     ordered = wanted.order_by(_POINTS.observed_at, *columns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from advisor.store import Store, schema
 from advisor.store.points import append_points, check_quote, forget_points, price_points
@@ -113,7 +113,7 @@ def current_offers(
 ) -> tuple[Offer, ...]:
     """What a source last said is for rent, scopes in alphabetical order, each in the order of its part.
 
-    Only of the given providers and GPUs, named as in the offers; empty for all.
+    Only of the given providers, letter case aside, and GPUs, named as in the offers; empty for all.
 
     Raises:
         StoreError: the database cannot be read.
@@ -121,7 +121,7 @@ def current_offers(
     columns = [_OFFERS[name] for name in (*_PLAIN, *_SPOT)]
     wanted = select(*columns).where(_OFFERS.pull_source == source)
     if providers:
-        wanted = wanted.where(_OFFERS.provider.in_(providers))
+        wanted = wanted.where(func.lower(_OFFERS.provider).in_(map(str.lower, providers)))
     if gpus:
         wanted = wanted.where(_OFFERS.gpu.in_(gpus))
     ordered = wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)

@@ -21,6 +21,12 @@ class Market(StrEnum):
     COMMIT_1Y = "commit-1y"
     COMMIT_3Y = "commit-3y"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Market | None:
+        """Letter case does not count: flags, settings and programs may all write ``Spot``."""
+        name = value.strip().lower() if isinstance(value, str) else value
+        return next((market for market in cls if market.value == name), None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:

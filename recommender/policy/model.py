@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from advisor.errors import did_you_mean
-from advisor.settings import Duration
+from advisor.limits import MAX_MACHINES, MAX_USD
+from advisor.settings import Planned
 from advisor.types import Tier
 from recommender.policy.names import checked_glob, checked_gpu, checked_market
 
@@ -93,12 +94,12 @@ Text = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_print
 Glob = Annotated[str, AfterValidator(checked_glob)]
 MarketGlob = Annotated[Glob, AfterValidator(checked_market)]
 GpuGlob = Annotated[Glob, AfterValidator(checked_gpu)]
-Usd = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_usd)]
-PositiveUsd = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_usd)]
+Usd = Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False), BeforeValidator(_usd)]
+PositiveUsd = Annotated[float, Field(gt=0, le=MAX_USD, allow_inf_nan=False), BeforeValidator(_usd)]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_number)]
-Count = Annotated[int, Field(ge=1), BeforeValidator(_number)]
+Count = Annotated[int, Field(ge=1, le=MAX_MACHINES), BeforeValidator(_number)]
 Wait = Annotated[
-    Duration,
+    Planned,
     Field(gt=0),
     WithJsonSchema({"type": "string", "pattern": r"^(\s*\d+(\.\d+)?\s*(ms|s|sec|m|min|h|hr|d|w))+\s*$"}),
 ]

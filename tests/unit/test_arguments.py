@@ -68,7 +68,8 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
     "a value for a name": (lambda: OfferQuery(gpus=(GPUS["L4"],)), "each of gpus must be of type str"),
     "an unknown market": (
         lambda: OfferQuery(markets=("spott",)), "no market 'spott': choose of on-demand, spot"),
-    "a text for a price": (lambda: OfferQuery(max_usd_per_h="5"), "number above 0, got '5'"),
+    "a text for a price": (
+        lambda: OfferQuery(max_usd_per_h="5"), "number above 0 and at most 1,000,000,000, got '5'"),
     "a text for a query": (lambda: load_offers("L4", now=NOW), "query must be of type OfferQuery"),
     "a day for a moment": (lambda: load_offers(OfferQuery(), now=NOW.date()), "now must be of type datetime"),
     "no time zone": (lambda: load_offers(OfferQuery(), now=NOW.replace(tzinfo=None)), "has no time zone"),
@@ -110,7 +111,7 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: estimates_for(TRACE, [make_plan("L44")], GPUS), "gpus has no L44.* mean 'L4'"),
     "a job as a mapping": (lambda: answer(job={"epochs": 3}), "job must be of type Job"),
     "a text for epochs": (
-        lambda: answer(job=Job(epochs="3")), "--epochs must be a finite number above 0, got '3'"),
+        lambda: answer(job=Job(epochs="3")), "--epochs must be a finite number above 0 and at most .*'3'"),
     "half an iteration": (
         lambda: answer(job=Job(iterations=3.5)), "--iterations must be a whole number of at least 1"),
     "no iterations in an epoch": (

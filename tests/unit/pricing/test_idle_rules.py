@@ -33,7 +33,6 @@ def idle(**changes: Any) -> list[str]:
     ("changes", "key"),
     [
         ({"provider": "amazon"}, "provider"),
-        ({"provider": "AWS"}, "provider"),
         ({"instance_types": ("p6*",)}, "instance_types"),
         ({"regions": ("us-west-*",)}, "regions"),
         ({"instance_types": ("g5*",), "regions": ("us-*",)}, "regions"),
