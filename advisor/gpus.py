@@ -103,6 +103,15 @@ def load_gpus() -> Mapping[str, GpuSpec]:
     return _catalog().gpus
 
 
+def family_names() -> tuple[str, ...]:
+    """Every name that stands for several GPUs, such as ``"A100"``, in the order of the file.
+
+    Raises:
+        CatalogError: as ``load_gpus``.
+    """
+    return _catalog().families
+
+
 def resolve_gpu(name: str) -> GpuSpec:
     """The one GPU a name means.
 

@@ -22,9 +22,11 @@ from advisor.cli import (
     run,
 )
 from advisor.cli.common import ScriptCommand
+from advisor.cli.help_lines import WholeLines
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
+    cls=WholeLines,
     name="advisor",
     help="Where should this PyTorch training script run? Predicted time, real prices, one ranked answer.",
     rich_markup_mode=None,

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.help_lines import WholeLines
 from advisor.report.rows import Format
 
-app = typer.Typer(help="Dated snapshots of prices.")
+app = typer.Typer(cls=WholeLines, help="Dated snapshots of prices.")
 
 
 @app.callback()

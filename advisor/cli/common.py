@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
+from advisor.limits import MAX_SAMPLES, MAX_WORLD
 from advisor.report.rows import Format
 from advisor.types import Market
 
@@ -37,6 +39,7 @@ BackendOption = Annotated[
     str | None,
     typer.Option(
         metavar="auto|cuda|fake|cpu",
+        autocompletion=backend_names,
         help="Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
         " auto, the default, is cuda where there is a free GPU.",
     ),
@@ -49,13 +52,15 @@ FakeDataOption = Annotated[
     ),
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="How many fake samples a missing data set has.")
+    int | None,
+    typer.Option(metavar="N", min=1, max=MAX_SAMPLES, help="How many fake samples a missing data set has."),
 ]
 WorldOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=1,
+        max=MAX_WORLD,
         help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
     ),
 ]
@@ -80,18 +85,27 @@ GpuOption = Annotated[
         "-g",
         metavar="GPU",
         help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
+        autocompletion=gpu_names,
     ),
 ]
 OriginGpuOption = Annotated[
     str | None,
-    typer.Option(metavar="GPU", help="Where a profiler's export was recorded, if it does not say."),
+    typer.Option(
+        metavar="GPU",
+        help="Where a profiler's export was recorded, if it does not say.",
+        autocompletion=gpu_names,
+    ),
 ]
-ProviderOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="aws, gcp. Repeatable.")]
+ProviderOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="aws, gcp. Repeatable.", autocompletion=provider_names),
+]
 OfflineOption = Annotated[
     bool | None, typer.Option("--offline", help="Never touch the network.", show_default=False)
 ]
 RegionOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.", autocompletion=region_names),
 ]
 MarketOption = Annotated[
     list[Market] | None,

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.help_lines import WholeLines
 from advisor.report.rows import Format
 
-app = typer.Typer(help="Settings and where each comes from.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=WholeLines, help="Settings and where each comes from.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 def init(

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.completion import gpu_names, provider_names, region_names
+from advisor.cli.help_lines import WholeLines
 from advisor.report.rows import Format
 from advisor.types import Market, Tier
 
 app = typer.Typer(
+    cls=WholeLines,
     help="Rules of an organisation, its teams and projects: docs/policy.md.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -60,13 +63,22 @@ def explain(
     tier: Annotated[
         Tier | None, typer.Option(metavar="TIER", help="local, cluster or cloud.", case_sensitive=False)
     ] = None,
-    provider: Annotated[str | None, typer.Option(metavar="NAME", help="aws, gcp, a cluster, local.")] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="aws, gcp, a cluster, local.", autocompletion=provider_names),
+    ] = None,
     instance_type: Annotated[str | None, typer.Option(metavar="NAME", help="Machine of a cloud.")] = None,
-    region: Annotated[str | None, typer.Option(metavar="NAME", help="Region of a cloud.")] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Region of a cloud.", autocompletion=region_names),
+    ] = None,
     market: Annotated[
         Market | None, typer.Option(metavar="MARKET", help="on-demand, spot.", case_sensitive=False)
     ] = None,
-    gpu: Annotated[str | None, typer.Option(metavar="GPU", help="With its number: A100-SXM-80GB:8.")] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="GPU", help="With its number: A100-SXM-80GB:8.", autocompletion=gpu_names),
+    ] = None,
     usd_per_hour: Annotated[float | None, typer.Option(metavar="USD", help="Price of the plan.")] = None,
     usd_per_job: Annotated[float | None, typer.Option(metavar="USD", help="Cost of the job (p90).")] = None,
     spent_this_month: Annotated[

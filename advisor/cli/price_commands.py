@@ -15,6 +15,8 @@ from advisor.cli.common import (
     RegionOption,
     chosen_format,
 )
+from advisor.cli.completion import region_names
+from advisor.limits import MAX_MACHINES
 from advisor.report.rows import Format
 
 SourceOption = Annotated[
@@ -104,8 +106,13 @@ def capacity(
     instance_types: Annotated[
         list[str], typer.Argument(help="Such as p5.48xlarge; any of them will do.", metavar="TYPES...")
     ],
-    region: Annotated[list[str], typer.Option(metavar="NAME", help="Of AWS, in full. Repeatable.")],
-    nodes: Annotated[int, typer.Option(metavar="N", help="How many machines at once.", min=1)] = 1,
+    region: Annotated[
+        list[str],
+        typer.Option(metavar="NAME", help="Of AWS, in full. Repeatable.", autocompletion=region_names),
+    ],
+    nodes: Annotated[
+        int, typer.Option(metavar="N", help="How many machines at once.", min=1, max=MAX_MACHINES)
+    ] = 1,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:

@@ -21,6 +21,7 @@ from advisor.cli.common import (
     WorldOption,
     chosen_format,
 )
+from advisor.cli.completion import gpu_names
 from advisor.report.rows import Format
 
 
@@ -40,7 +41,10 @@ def profile(
     as_: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="GPU", help="The GPU the script is told it has; A100-SXM-80GB by default."
+            "--as",
+            metavar="GPU",
+            help="The GPU the script is told it has; A100-SXM-80GB by default.",
+            autocompletion=gpu_names,
         ),
     ] = None,
     python: PythonOption = None,

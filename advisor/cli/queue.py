@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, progress, warn
+from advisor.cli.help_lines import WholeLines
+from advisor.limits import MAX_MACHINES
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
     from recommender.job_log import JobLog
 
-app = typer.Typer(help="How long jobs wait in a cluster's queue, from its job log.", no_args_is_help=True)
+app = typer.Typer(
+    cls=WholeLines, help="How long jobs wait in a cluster's queue, from its job log.", no_args_is_help=True
+)
 
 LogArgument = Annotated[
     Path,
@@ -62,7 +66,9 @@ def show(
     source: Annotated[
         Path, typer.Argument(metavar="FILE_OR_LOG", help="What queue fit wrote, or a job log.")
     ],
-    gpus: Annotated[float | None, typer.Option(metavar="N", help="GPUs the job asks for.", min=0)] = None,
+    gpus: Annotated[
+        float | None, typer.Option(metavar="N", help="GPUs the job asks for.", min=0, max=MAX_MACHINES)
+    ] = None,
     walltime: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Run time it asks for: 12h, 1-12:00:00.")
     ] = None,
@@ -71,6 +77,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show how long one kind of job waits; without --gpus, all kinds."""
+    from advisor.arguments import check_number
     from advisor.errors import InputError
     from advisor.report.queue import print_fit, print_wait
     from recommender.queue_file import load_fit
@@ -78,6 +85,8 @@ def show(
 
     if gpus is None and (walltime is not None or queue is not None):
         raise InputError("--walltime and --queue narrow down a job: give its --gpus N as well.")
+    if gpus is not None:
+        check_number("--gpus", gpus, least=0, most=MAX_MACHINES)  # typer lets nan through
     asked_s = _walltime_s(walltime)
     with progress(f"reading {source.name}"):
         found = load_fit(source)

@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.completion import gpu_names, provider_names
+from advisor.cli.help_lines import WholeLines
 from advisor.report.rows import Format
 from advisor.types import Market
 
 app = typer.Typer(
+    cls=WholeLines,
     help="What really ran, and what it cost: the ledger beside the recommendations.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -35,9 +38,17 @@ def record(
         str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
     ] = None,
     provider: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A cloud, a cluster of the settings, or local.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A cloud, a cluster of the settings, or local.",
+            autocompletion=provider_names,
+        ),
     ] = None,
-    gpu: Annotated[str | None, typer.Option(metavar="GPU[:COUNT]", help="One GPU, such as L4:8.")] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="GPU[:COUNT]", help="One GPU, such as L4:8.", autocompletion=gpu_names),
+    ] = None,
     market: Annotated[
         Market | None,
         typer.Option(metavar="MARKET", help="On what terms it was rented.", case_sensitive=False),

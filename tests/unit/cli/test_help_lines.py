@@ -1,0 +1,58 @@
+"""No help page cuts the line of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from advisor.cli import app
+from advisor.cli.help_lines import first_sentence
+
+
+def walk(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+    yield name, command
+    for child, inner in getattr(command, "commands", {}).items():
+        yield from walk(inner, f"{name} {child}")
+
+
+COMMANDS = dict(walk(typer.main.get_command(app), "advisor"))
+GROUPS = {name: command for name, command in COMMANDS.items() if getattr(command, "commands", None)}
+
+
+def page(name: str) -> str:
+    context = COMMANDS[name].make_context(name, [], resilient_parsing=True)
+    return str(COMMANDS[name].get_help(context))
+
+
+@pytest.mark.parametrize("columns", ["80", "60"])
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_shows_the_whole_first_sentence_of_each_command(
+    name: str, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERMINAL_WIDTH", columns)
+    _, heading, listed = page(name).partition("Commands:\n")
+    assert heading
+    assert "..." not in listed
+    assert max(map(len, listed.splitlines())) <= int(columns)
+    words = " ".join(listed.split())
+    for child, command in GROUPS[name].commands.items():
+        assert f"{child} {first_sentence(command.help)}" in words
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_explained_and_no_line_of_its_page_is_cut(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert COMMANDS[name].help
+    body = page(name).split("\n\n", 1)[1]
+    assert not [line for line in body.splitlines() if line.rstrip().endswith("...") or len(line) > 80]
+
+
+def test_there_are_groups_to_look_at() -> None:
+    assert {"advisor", "advisor prices", "advisor queue", "advisor policy"} <= set(GROUPS)
+    assert len(COMMANDS) > 25
