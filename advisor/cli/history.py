@@ -20,12 +20,13 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
     """Series of the GPUs asked for, or of all, as a table or a plot.
 
     Raises:
-        InputError: ``since`` is no duration, or a plot is wanted in another format.
+        InputError: ``since`` is no duration, a plot is wanted in another format, or nothing has a name.
         UnknownGpuError: a name that no GPU and no family has.
         NoOfferError: nothing is remembered of them.
         StoreError: the database cannot be read.
     """
-    from advisor.cli.offers import wanted_counts
+    from advisor.cli.filters import Asked
+    from advisor.cli.offers import check_names, wanted_counts
     from advisor.errors import InputError, NoOfferError
     from advisor.pricing.history import series_of
     from advisor.report.history import plot_history, print_history
@@ -37,7 +38,10 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
         since_s = parse_duration_s(since)
     except ValueError as error:
         raise InputError(f"--since: {error}.") from error
-    series = series_of(_points(config, wanted_counts(gpus), since_s))
+    wanted = wanted_counts(gpus)
+    points = _points(config, wanted, since_s)
+    check_names(config, Asked(gpus=gpus, wanted=wanted), {point.region for point in points})
+    series = series_of(points)
     if not series:
         raise NoOfferError(
             "no prices of these are remembered: `advisor prices refresh` pulls live ones and remembers them;"
@@ -57,7 +61,8 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
         NoOfferError: no live price is remembered.
         StoreError: the database cannot be read.
     """
-    from advisor.cli.offers import is_wanted, wanted_counts
+    from advisor.cli.filters import Asked, is_wanted
+    from advisor.cli.offers import check_names, wanted_counts
     from advisor.errors import NoOfferError
     from advisor.pricing import OfferQuery
     from advisor.pricing.check import findings
@@ -69,6 +74,7 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
         regions=cloud.regions,
         gpus=tuple(wanted),
     )
+    check_names(config, Asked(gpus=gpus, wanted=wanted))
     answers = current_answers(config, query, may_refresh=False)
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     dated = [offer for answer in answers if answer.source == "snapshot" for offer in answer.offers]
@@ -107,7 +113,7 @@ def _of_counts(
     """Points of machines of the sizes asked for; current offers tell the size, since the history does not."""
     if not any(wanted.values()):
         return tuple(points)
-    from advisor.cli.offers import is_wanted
+    from advisor.cli.filters import is_wanted
     from advisor.pricing import OfferQuery
 
     answers = known_answers(config, OfferQuery(gpus=tuple(wanted)))

@@ -2,73 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import note
+from advisor.cli.filters import (
+    ANY,
+    Asked,
+    check_counts,
+    check_providers,
+    check_regions,
+    is_wanted,
+    nothing_left,
+)
 from advisor.cli.live import now
-from advisor.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from advisor.config import Config
-    from advisor.pricing import Answer, Offers
+    from advisor.pricing import Answer, OfferQuery, Offers
+    from advisor.types import Offer
 
-ANY = "*"
 
-
-def query_offers(
-    config: Config,
-    wanted: Mapping[str, set[int]],
-    *,
-    max_usd_per_h: float | None = None,
-    max_gpus: int | None,
-    may_refresh: bool = False,
-) -> Offers:
+def query_offers(config: Config, asked: Asked, *, may_refresh: bool = False) -> Offers:
     """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
 
     Prices are those of the organisation's contracts.
 
     Args:
         config: which clouds, regions and markets, and how old prices may be.
-        wanted: GPU name -> counts.
-        max_usd_per_h: most that a machine may cost.
-        max_gpus: most GPUs a machine may have.
+        asked: what the command limits them to.
         may_refresh: pull live prices first where they are due.
 
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
-        InputError: a provider that no source knows.
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        NoOfferError: each of them exists, and no offer is within all; says which limit has to give way.
         StaleCatalogError: prices older than ``prices.max_age``.
         StoreError: the database of the settings cannot be read.
     """
     from advisor.cli.live import current_answers
-    from advisor.pricing import OfferQuery, load_offers
-    from advisor.pricing.contracts import contracted, in_force
+    from advisor.pricing import OfferQuery
 
     cloud = config.settings.cloud
     query = OfferQuery(
         providers=() if ANY in cloud.providers else cloud.providers,
         regions=cloud.regions,
-        gpus=tuple(wanted),
+        gpus=tuple(asked.wanted),
         markets=cloud.markets,
-        max_usd_per_h=max_usd_per_h,
+        max_usd_per_h=asked.max_usd_per_h,
     )
     answers = current_answers(config, query, may_refresh=may_refresh)
-    _check_providers(query.providers, answers)
-    rules, ended = in_force(config.settings.contracts, now().date())
-    idle = idle_in_words(config, answers)
-    answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
-    prices = config.settings.prices
-    found = load_offers(
-        query, now=now(), max_age_s=prices.max_age, fresh_s=prices.refresh_after, answers=answers
-    )
-    kept = (
+    if query.providers:
+        check_providers(config, {provider for answer in answers for provider in answer.providers})
+    found = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
+    kept = tuple(
         offer
         for offer in found.offers
-        if is_wanted(wanted, offer.gpu, offer.num_gpus) and (max_gpus is None or offer.num_gpus <= max_gpus)
+        if is_wanted(asked.wanted, offer.gpu, offer.num_gpus)
+        and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
     )
-    return replace(found, offers=tuple(kept), warnings=(*found.warnings, *ended, *idle))
+    _check_against_all(config, asked, kept)
+    return replace(found, offers=kept, warnings=(*found.warnings, *idle_in_words(config, answers)))
+
+
+def _at_own_prices(
+    config: Config, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
+) -> Offers:
+    """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
+    from advisor.pricing import load_offers
+    from advisor.pricing.contracts import contracted, in_force
+
+    rules, ended = in_force(config.settings.contracts, now().date())
+    answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
+    fresh_s = config.settings.prices.refresh_after
+    found = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
+    return replace(found, warnings=(*found.warnings, *ended))
+
+
+def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer]) -> None:
+    """Refuse what no offer has at all, and tell why none is left; all are read only where one may miss."""
+    from advisor.cli.live import known_answers
+    from advisor.pricing import OfferQuery
+
+    @cache
+    def everything() -> tuple[Offer, ...]:
+        query = OfferQuery()
+        return _at_own_prices(config, query, known_answers(config, query), max_age_s=None).offers
+
+    check_regions(config, lambda: (o.region for o in everything()), {offer.region for offer in kept})
+    check_counts(asked, everything, kept)
+    if not kept:
+        raise nothing_left(config, asked, everything())
+
+
+def check_names(config: Config, asked: Asked, regions: Collection[str] = ()) -> None:
+    """Refuse what nothing has, for commands that look at other prices than the current ones.
+
+    Args:
+        config: the limits of the settings.
+        asked: those of the command.
+        regions: at hand, which need no other proof.
+
+    Raises:
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        AdvisorError: as ``known_answers``.
+    """
+    from advisor.cli.live import known_answers
+    from advisor.pricing import OfferQuery
+
+    @cache
+    def answers() -> Sequence[Answer]:
+        return known_answers(config, OfferQuery())
+
+    def offers() -> Iterator[Offer]:
+        return (offer for answer in answers() for offer in answer.offers)
+
+    if ANY not in config.settings.cloud.providers:
+        check_providers(config, {provider for answer in answers() for provider in answer.providers})
+    check_regions(config, lambda: (offer.region for offer in offers()), regions)
+    check_counts(asked, offers)
 
 
 def idle_in_words(config: Config, answers: Sequence[Answer] = ()) -> list[str]:
@@ -116,19 +170,3 @@ def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:
         for spec in request.gpus:
             wanted.setdefault(spec.name, set()).update(request.counts)
     return wanted
-
-
-def is_wanted(wanted: Mapping[str, set[int]], gpu: str, num_gpus: int) -> bool:
-    """Whether a machine is among those asked for; nothing asked for means any."""
-    return not wanted or (gpu in wanted and (not wanted[gpu] or num_gpus in wanted[gpu]))
-
-
-def _check_providers(providers: Sequence[str], answers: Sequence[Answer]) -> None:
-    """Refuse a provider that nobody has a price of, limits aside."""
-    known = sorted({provider for answer in answers for provider in answer.providers})
-    for provider in providers:
-        if provider not in known:
-            hint = did_you_mean(provider, known)
-            raise InputError(
-                f"there are no prices of provider {provider!r}.{hint} Known are {', '.join(known)}."
-            )

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli.common import note, settings_with
-from advisor.errors import InputError, did_you_mean
+from advisor.errors import InputError, NoOfferError, did_you_mean
+from advisor.limits import MAX_USD
+from advisor.pricing.globs import same_name
 from advisor.types import Market, Offer, Tier
 
 if TYPE_CHECKING:
@@ -52,12 +54,14 @@ def given_facts(
 def _check_amounts(given: dict[str, Any]) -> None:
     for name in ("usd_per_h", "usd_per_job", "spent"):
         amount = given.get(name)
-        if amount is not None and not 0 <= amount < float("inf"):
-            raise InputError(f"an amount of US dollars must be 0 or more, got {amount:g} ({name}).")
+        if amount is not None and not 0 <= amount <= MAX_USD:
+            raise InputError(
+                f"an amount of US dollars must be 0 or more, got {amount:g} ({name}): at most {MAX_USD:,.0f}."
+            )
 
 
 def _tier(config: Config, provider: str | None) -> Tier:
-    if provider == "local":
+    if provider is not None and same_name(provider, "local"):
         return Tier.LOCAL
     is_cluster = provider in {cluster.name for cluster in config.settings.clusters}
     return Tier.CLUSTER if is_cluster else Tier.CLOUD
@@ -94,10 +98,11 @@ def _facts_of_id(plan: str) -> Facts:
 def _facts_of_cloud(provider: str, instance_type: str, place: str, market: str) -> Facts:
     from recommender.policy import Facts
 
-    markets = [known.value for known in Market]
-    if market not in markets:
-        hint = did_you_mean(market, markets)
-        raise InputError(f"{market!r} is no market.{hint} There are {', '.join(markets)}.")
+    try:
+        market = Market(market).value
+    except ValueError:
+        hint = did_you_mean(market, [known.value for known in Market])
+        raise InputError(f"{market!r} is no market.{hint} There are {', '.join(Market)}.") from None
     offer = _cheapest(provider, instance_type, place, market)
     if offer is None:
         note(f"no price of {instance_type} in {place} ({market}) is known: --gpu and --usd-per-hour tell")
@@ -114,13 +119,19 @@ def _facts_of_cloud(provider: str, instance_type: str, place: str, market: str) 
 
 
 def _cheapest(provider: str, instance_type: str, place: str, market: str) -> Offer | None:
+    from advisor.cli.filters import Asked
     from advisor.cli.offers import query_offers
     from recommender.candidates import place_in_id
 
     config = settings_with(cloud__providers=[provider], cloud__regions=["*"], cloud__markets=[market])
+    try:
+        found = query_offers(config, Asked(wanted={})).offers
+    except NoOfferError:
+        return None
     offers = [
         offer
-        for offer in query_offers(config, {}, max_gpus=None).offers
-        if offer.instance_type == instance_type and place in (offer.region, offer.zone, place_in_id(offer))
+        for offer in found
+        if same_name(offer.instance_type, instance_type)
+        and any(same_name(place, at) for at in (offer.region, offer.zone or "", place_in_id(offer)))
     ]
     return min(offers, key=lambda offer: offer.usd_per_h, default=None)

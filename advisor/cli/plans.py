@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from advisor.errors import InputError, NoOfferError
+
 if TYPE_CHECKING:
+    from advisor.cli.filters import Asked
     from advisor.config import Config
     from advisor.settings import CloudSettings
-    from advisor.types import GpuSpec, Plan
+    from advisor.types import Plan
     from recommender.extras import CloudTerms
     from recommender.policy import Policy
     from recommender.spot import SpotTerms
@@ -17,51 +20,83 @@ RATE = "spot.preemptions_per_h"
 
 
 def plans_of(
-    config: Config, gpu: list[str] | None, vendors: set[str], policy: Policy | None
+    config: Config, gpu: list[str] | None, vendors: Collection[str], policy: Policy | None
 ) -> tuple[list[Plan], tuple[str, ...]]:
     """What could be used or rented, and warnings about it.
 
     Args:
         config: machines of one's own, clouds, contracts.
         gpu: texts of ``--gpu``; None for any.
-        vendors: whose GPUs count, in lower case.
+        vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
 
     Raises:
-        InputError: a GPU that is asked for runs other software.
+        InputError: a GPU that is asked for runs other software, or a name or number that nothing has.
         UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.cli.offers import is_wanted, wanted_counts
+    from advisor.cli.filters import Asked, known_vendors
+    from advisor.cli.offers import wanted_counts
+
+    known = known_vendors(vendors)
+    wanted = wanted_counts(gpu or ())
+    own = _own(config, wanted)
+    _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known)
+    asked = Asked(
+        gpus=gpu or (),
+        wanted=wanted,
+        max_gpus=config.settings.cloud.max_gpus,
+        own={(plan.gpu, plan.num_gpus) for plan in own},
+    )
+    try:
+        rented, warnings = _rented(config, asked, policy)
+    except NoOfferError as error:
+        if not own:
+            raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
+        return own, (str(error),)
+    return [*own, *_of_vendors(rented, known, is_all=not own)], warnings
+
+
+def _own(config: Config, wanted: Mapping[str, set[int]]) -> list[Plan]:
+    """This machine and the clusters, as far as they are asked for."""
+    from advisor.cli.filters import is_wanted
     from advisor.cli.own_machines import own_machines
-    from advisor.errors import InputError
-    from advisor.gpus import load_gpus
     from recommender.candidates import plans_of_machine
 
-    def allowed(spec: GpuSpec) -> bool:
-        return spec.vendor.lower() in vendors
-
-    wanted = wanted_counts(gpu or ())
-    rented, warnings = _rented(config, wanted, policy)
-    own = [
+    return [
         plan
         for machine in own_machines(config.settings)
         for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
+
+
+def _refuse_foreign(names: Iterable[str], vendors: Collection[str]) -> None:
+    from advisor.gpus import load_gpus
+
     gpus = load_gpus()
-    foreign = sorted({name for name in (*wanted, *(plan.gpu for plan in own)) if not allowed(gpus[name])})
+    foreign = sorted(name for name in names if gpus[name].vendor not in vendors)
     if foreign:
         raise InputError(
             f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
             " --allow-vendor amd takes it in all the same."
         )
-    return [plan for plan in (*own, *rented) if allowed(gpus[plan.gpu])], warnings
 
 
-def _rented(
-    config: Config, wanted: Mapping[str, set[int]], policy: Policy | None
-) -> tuple[list[Plan], tuple[str, ...]]:
+def _of_vendors(plans: Sequence[Plan], vendors: Collection[str], *, is_all: bool) -> list[Plan]:
+    """The plans whose GPUs count; ``is_all`` if there are no others, so that some must be left."""
+    from advisor.gpus import load_gpus
+
+    gpus = load_gpus()
+    kept = [plan for plan in plans if gpus[plan.gpu].vendor in vendors]
+    if plans and not kept and is_all:
+        others = ", ".join(sorted({gpus[plan.gpu].vendor.lower() for plan in plans}))
+        raise NoOfferError(f"only GPUs of {others} are left: --allow-vendor takes them in all the same.")
+    return kept
+
+
+def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[str, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.cli.offers import query_offers
     from advisor.cli.under_policy import cheapest_by_verdict
@@ -70,7 +105,7 @@ def _rented(
     from recommender.candidates import plans_of_offers, with_known_gpu
 
     cloud = config.settings.cloud
-    found = query_offers(config, wanted, max_gpus=cloud.max_gpus, may_refresh=True)
+    found = query_offers(config, asked, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
     plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)

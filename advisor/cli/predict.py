@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from advisor.cli.common import (
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
+    from advisor.config import Config
     from advisor.types import GpuSpec
 
 
@@ -44,7 +45,7 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
-    from advisor.cli.common import load_trace, settings_with, warn
+    from advisor.cli.common import check_exists, holds_data, load_trace, settings_with, warn
     from advisor.cli.offers import wanted_counts
     from advisor.gpus import load_gpus
     from advisor.predict import predict_counts
@@ -62,7 +63,14 @@ def predict(
         profile__samples=samples,
         profile__sandbox=sandbox,
     )
+    check_exists(source)
+    # A script takes minutes; what is wrong is told before. A saved trace knows its own world.
+    is_script = not holds_data(source)
+    if is_script:
+        _check_counts(config, gpu or (), world)
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
+    if not is_script:
+        _check_counts(config, gpu or (), trace.world_size)
     estimates = [
         estimate
         for name, counts in wanted.items()
@@ -72,6 +80,37 @@ def predict(
     trace = replace(trace, warnings=(*trace.warnings, *_unsupported(catalog[name] for name in wanted)))
     warn(trace.warnings)
     print_estimates(trace, estimates, chosen_format(output, as_json))
+
+
+def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:
+    """Refuse more GPUs than any machine has, one's own included: an estimate is of one machine.
+
+    Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
+
+    Raises:
+        InputError: names the largest machine.
+    """
+    from advisor.errors import InputError
+    from advisor.gpus import parse_gpu_request
+
+    counted = [request for request in map(parse_gpu_request, texts) if request.counts]
+    most = _largest_machine(config) if counted else 0
+    for request in counted:
+        if request.counts[-1] > most and request.counts[-1] != world:
+            raise InputError(
+                f"no machine has as many GPUs as {request.text!r} asks for: write numbers from 1 to {most},"
+                " or set a larger machine of your own (local.num_gpus, clusters)."
+            )
+
+
+def _largest_machine(config: Config) -> int:
+    from advisor.gpus import catalog_path
+    from advisor.pricing.snapshot import read_instances
+
+    settings = config.settings
+    own = (settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters))
+    rented = (machine.num_gpus for machine in read_instances(catalog_path("instances.csv")).values())
+    return max(*own, *rented)
 
 
 def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[str]:

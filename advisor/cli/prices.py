@@ -18,12 +18,15 @@ from advisor.cli.common import (
     RegionOption,
     chosen_format,
 )
+from advisor.cli.help_lines import WholeLines
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
     from advisor.types import Offer
 
-app = typer.Typer(help="What is for rent, cheapest first; live prices, their history and their age.")
+app = typer.Typer(
+    cls=WholeLines, help="What is for rent, cheapest first; live prices, their history and their age."
+)
 app.command("refresh")(price_commands.refresh)
 app.command("history")(price_commands.history)
 app.command("sources")(price_commands.sources)
@@ -59,24 +62,35 @@ def prices(
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
         return
+    from advisor.arguments import check_number
     from advisor.cli.common import settings_with, warn
+    from advisor.cli.filters import Asked
     from advisor.cli.offers import query_offers, wanted_counts
-    from advisor.errors import InputError
+    from advisor.errors import NoOfferError
+    from advisor.limits import MAX_USD_PER_H
     from advisor.pricing.places import cheapest_places
     from advisor.report.offers import print_offers
 
-    if max_price is not None and max_price <= 0:
-        raise InputError(f"--max-price must be above 0, got {max_price:g}.")
+    if max_price is not None:
+        check_number("--max-price", max_price, above=0, most=MAX_USD_PER_H)
+    output = chosen_format(output, as_json)
     config = settings_with(
         cloud__providers=provider,
         cloud__regions=region,
         cloud__markets=market,
         prices__max_age=max_age,
     )
-    found = query_offers(config, wanted_counts(gpu or ()), max_usd_per_h=max_price, max_gpus=None)
+    asked = Asked(gpus=gpu or (), wanted=wanted_counts(gpu or ()), max_usd_per_h=max_price)
+    try:
+        found = query_offers(config, asked)
+    except NoOfferError as error:
+        # A program that reads the answer gets one, whatever the exit code.
+        if output is not Format.TABLE:
+            print_offers([], [str(error)], output)
+        raise
     offers = list(found.offers) if all_ else cheapest_places(found.offers)
     warn(found.warnings)
-    print_offers(_sorted(offers, sort), found.warnings, chosen_format(output, as_json))
+    print_offers(_sorted(offers, sort), found.warnings, output)
 
 
 def _sorted(offers: list[Offer], sort: Sort) -> list[Offer]:

@@ -29,6 +29,8 @@ from advisor.cli.common import (
     WorldOption,
     chosen_format,
 )
+from advisor.cli.completion import gpu_names, vendor_names
+from advisor.limits import MAX_PLANNED_S, MAX_ROWS
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
@@ -65,7 +67,11 @@ def recommend(
     gpu: GpuOption = None,
     local_gpu: Annotated[
         str | None,
-        typer.Option(metavar="GPU", help="GPU of this machine; default: what nvidia-smi says."),
+        typer.Option(
+            metavar="GPU",
+            help="GPU of this machine; default: what nvidia-smi says.",
+            autocompletion=gpu_names,
+        ),
     ] = None,
     origin_gpu: OriginGpuOption = None,
     provider: ProviderOption = None,
@@ -86,7 +92,11 @@ def recommend(
     ] = None,
     allow_vendor: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Also GPUs of this vendor (amd). Repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Also GPUs of this vendor (amd). Repeatable.",
+            autocompletion=vendor_names,
+        ),
     ] = None,
     explain: Annotated[
         str | None,
@@ -99,7 +109,7 @@ def recommend(
             help="Also rows for the script in lower precision; by default one line on the best of them.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1)] = 15,
+    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15,
     all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False,
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
@@ -173,7 +183,7 @@ def recommend(
         origin_gpu=origin_gpu,
         world=world,
         gpu=gpu,
-        vendors={"nvidia", *map(str.lower, allow_vendor or ())},
+        vendors=("nvidia", *(allow_vendor or ())),
         policies=policy or (),
         project=project,
         what_if=what_if,
@@ -200,7 +210,7 @@ def _answer(
     origin_gpu: str | None,
     world: int | None,
     gpu: list[str] | None,
-    vendors: set[str],
+    vendors: Sequence[str],
     policies: Sequence[Path],
     project: str,
     what_if: bool | None,
@@ -282,11 +292,14 @@ def _record(
 
 def _deadline_s(text: str | None) -> float | None:
     from advisor.errors import InputError
-    from advisor.units import parse_duration_s
+    from advisor.units import exact_duration, parse_duration_s
 
     if text is not None and text.lstrip().startswith("-"):
         raise InputError(f"--deadline {text!r} lies in the past: give the time from now on, such as 12h.")
     try:
-        return None if text is None else parse_duration_s(text)
+        seconds = None if text is None else parse_duration_s(text)
     except ValueError as error:
         raise InputError(f"--deadline: {error}.") from error
+    if seconds is not None and seconds > MAX_PLANNED_S:
+        raise InputError(f"--deadline must be at most {exact_duration(MAX_PLANNED_S)}, got {text!r}.")
+    return seconds

@@ -279,7 +279,7 @@ def test_nothing_pulled_is_an_error_that_says_who_lacks_what(tmp_path: Path) -> 
         (("prices", "history", "--since", "soon"), ("--since",)),
         (("prices", "history", "--plot", "--json"), ("--plot",)),
         (("prices", "--gpu", "A101"), ("'A101'",)),
-        (("prices", "--max-price", "-1"), ("--max-price must be above 0",)),
+        (("prices", "--max-price", "-1"), ("--max-price must be a finite number above 0",)),
         (("prices", "--provider", "azuer"), ("'azuer'",)),
     ],
 )

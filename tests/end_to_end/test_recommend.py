@@ -247,8 +247,10 @@ def test_wrong_use(shell: Shell, arguments: tuple[str, ...], words: tuple[str, .
 
 
 def test_a_region_without_offers(shell: Shell) -> None:
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--region", "mars-*")
-    assert_plain_error(answer, 1, "nothing to choose from", "--region")
+    job = ("recommend", "t.json.gz", "--epochs", "1")
+    assert_plain_error(shell.run(*job, "--region", "mars-*"), 2, "'mars-*'", "Regions begin with")
+    empty = shell.run(*job, "--region", "eu-*", "--gpu", "B300")
+    assert_plain_error(empty, 1, "nothing to choose from", "Without --region there are")
 
 
 def test_stale_prices(shell: Shell) -> None:

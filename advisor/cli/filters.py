@@ -1,0 +1,244 @@
+"""Names and numbers that no offer has are refused; limits that leave nothing are told with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.errors import InputError, NoOfferError, did_you_mean
+from advisor.pricing.globs import is_any, same_name
+
+if TYPE_CHECKING:
+    from advisor.config import Config
+    from advisor.gpus import GpuRequest
+    from advisor.pricing.loosening import Limit, Way
+    from advisor.types import Offer
+
+ANY = "*"
+# What people call them; for hints alone.
+_CALLED = {"amazon": "aws", "ec2": "aws", "google": "gcp", "gce": "gcp", "google-cloud": "gcp"}
+_FLAGS = {"cloud.providers": "--provider", "cloud.regions": "--region", "cloud.markets": "--market"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a command limits offers to, besides the settings.
+
+    Attributes:
+        gpus: texts of ``--gpu``.
+        wanted: the GPUs that they mean, each with the counts asked for; an empty set is any count.
+        max_usd_per_h: most that a machine may cost.
+        max_gpus: most GPUs that a machine may have.
+        own: GPU and count of machines of one's own, which ``--gpu`` may mean as well.
+    """
+
+    gpus: Sequence[str] = ()
+    wanted: Mapping[str, set[int]]
+    max_usd_per_h: float | None = None
+    max_gpus: int | None = None
+    own: Collection[tuple[str, int]] = ()
+
+
+def is_wanted(wanted: Mapping[str, set[int]], gpu: str, num_gpus: int) -> bool:
+    """Whether a machine is among those asked for; nothing asked for means any."""
+    return not wanted or (gpu in wanted and (not wanted[gpu] or num_gpus in wanted[gpu]))
+
+
+def setting_in_words(config: Config, name: str) -> str:
+    """What a person leaves out or changes: the flag, else the setting and who set it."""
+    origin = config.origins.get(name, "default")
+    if origin == "flag" and name in _FLAGS:
+        return _FLAGS[name]
+    return f"{name} (the default)" if origin == "default" else f"{name} (set by {origin})"
+
+
+# --- Names and numbers that nothing has -------------------------------------------------------------
+
+
+def check_providers(config: Config, known: Collection[str]) -> None:
+    """Refuse a provider that nobody has a price of, limits aside.
+
+    Raises:
+        InputError: names those there are.
+    """
+    for provider in config.settings.cloud.providers:
+        if provider != ANY and not any(same_name(provider, name) for name in known):
+            names = sorted(known)
+            where = _unless_flag(config, "cloud.providers")
+            hint = did_you_mean(_CALLED.get(provider.lower(), provider), names)
+            raise InputError(
+                f"there are no prices of provider {provider!r}{where}.{hint} Known are {', '.join(names)}."
+            )
+
+
+def check_regions(config: Config, known: Callable[[], Iterable[str]], found: Collection[str] = ()) -> None:
+    """Refuse a region, or a pattern of regions, that no offer is in, whatever else is asked for.
+
+    Args:
+        config: says which regions are wanted.
+        known: all regions there are; asked only for patterns that ``found`` does not match.
+        found: regions of offers at hand.
+
+    Raises:
+        InputError: with near matches.
+    """
+    strange = [p for p in config.settings.cloud.regions if not any(is_any([p], name) for name in found)]
+    regions = sorted({*known()}) if strange else []
+    for pattern in strange:
+        if pattern == ANY or any(is_any([pattern], name) for name in regions):
+            continue
+        where = _unless_flag(config, "cloud.regions")
+        begin = ", ".join(dict.fromkeys(name.split("-")[0] for name in regions))
+        hint = did_you_mean(pattern.replace("*", ""), regions)
+        verb = "matches" if {"*", "?"} & {*pattern} else "is called"
+        raise InputError(
+            f"no region with a known price {verb} {pattern!r}{where}.{hint} Regions begin with {begin};"
+            " `advisor prices --sort place` shows them."
+        )
+
+
+def known_vendors(names: Iterable[str]) -> set[str]:
+    """Vendors of the catalog as it spells them, letter case aside.
+
+    Raises:
+        InputError: the catalog has no GPU of one.
+    """
+    from advisor.gpus import load_gpus
+
+    vendors = {spec.vendor.lower(): spec.vendor for spec in load_gpus().values()}
+    for name in names:
+        if name.lower() not in vendors:
+            choices = ", ".join(sorted(vendors))
+            hint = did_you_mean(name, vendors)
+            raise InputError(f"no GPU of vendor {name!r} in the catalog.{hint} Choose of {choices}.")
+    return {vendors[name.lower()] for name in names}
+
+
+def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], found: Iterable[Offer] = ()) -> None:
+    """Refuse numbers of GPUs that no machine has, wherever it is; of several numbers one will do.
+
+    Args:
+        asked: which numbers, and machines of one's own.
+        known: all offers there are; asked only for numbers that ``found`` does not have.
+        found: offers at hand.
+
+    Raises:
+        InputError: names those there are.
+    """
+    from advisor.gpus import parse_gpu_request
+
+    def sizes_of(request: GpuRequest, machines: Collection[tuple[str, int]]) -> set[int]:
+        names = {spec.name for spec in request.gpus}
+        return {count for gpu, count in machines if gpu in names}
+
+    requests = [request for request in map(parse_gpu_request, asked.gpus) if request.counts]
+    at_hand = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in found)}
+    strange = [request for request in requests if not sizes_of(request, at_hand) & {*request.counts}]
+    machines = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in known())} if strange else set()
+    for request in strange:
+        sizes = sorted(sizes_of(request, machines))
+        if sizes and not {*sizes} & {*request.counts}:
+            raise InputError(
+                f"no machine has as many GPUs as {request.text!r} asks for: there are machines with"
+                f" {_listed(sizes)} of them."
+            )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _unless_flag(config: Config, name: str) -> str:
+    words = setting_in_words(config, name)
+    return "" if words == _FLAGS[name] else f" in {words}"
+
+
+# --- Limits that leave nothing ----------------------------------------------------------------------
+
+
+def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer]) -> NoOfferError:
+    """Why no offer is left, and which limit would have to give way.
+
+    Args:
+        config: the limits of the settings, and who set them.
+        asked: those of the command.
+        offers: all that are known, at the prices of the organisation's contracts.
+    """
+    from advisor.pricing.loosening import way_out
+
+    if not offers:
+        return NoOfferError("no source knows a price: `advisor prices sources` says why.")
+    if asked.wanted and not any(offer.gpu in asked.wanted for offer in offers):
+        return NoOfferError(
+            f"no known price is of {', '.join(asked.wanted)}: `advisor prices` shows what is for rent."
+        )
+    limits = _limits(config, asked)
+    way = way_out(limits, offers)
+    # A default is worth a word only where it is in the way.
+    told = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
+    return NoOfferError(f"no offer with {', '.join(dict.fromkeys(told))}. {_in_words(way)}")
+
+
+def _in_words(way: Way) -> str:
+    best = min(way.offers, key=lambda offer: (offer.usd_per_h, offer.region, offer.zone or ""))
+    names = " and ".join(dict.fromkeys(limit.name for limit in way.limits))
+    there_are = "is 1" if len(way.offers) == 1 else f"are {len(way.offers):,}, the cheapest"
+    where = f"{best.provider} {best.instance_type} in {best.region}"
+    return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
+
+
+def _limits(config: Config, asked: Asked) -> list[Limit]:
+    """Everything that a query keeps offers by."""
+    from advisor.pricing import OfferQuery
+    from advisor.pricing.loosening import Limit
+
+    limits = [*_limits_of_settings(config), *_limits_of_gpus(asked)]
+    if (most_usd := asked.max_usd_per_h) is not None:
+        keeps = OfferQuery(max_usd_per_h=most_usd).matches
+        limits.append(Limit(name="--max-price", text=f"--max-price {most_usd:g}", keeps=keeps))
+    if (most := asked.max_gpus) is not None:
+        limits.append(_setting(config, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most))
+    return limits
+
+
+def _limits_of_settings(config: Config) -> Iterator[Limit]:
+    from advisor.pricing import OfferQuery
+
+    cloud = config.settings.cloud
+    named = {
+        "cloud.providers": (cloud.providers, OfferQuery(providers=cloud.providers)),
+        "cloud.regions": (cloud.regions, OfferQuery(regions=cloud.regions)),
+        "cloud.markets": (cloud.markets, OfferQuery(markets=cloud.markets)),
+    }
+    for name, (values, query) in named.items():
+        if values and ANY not in values:
+            yield _setting(config, name, ", ".join(values), query.matches)
+
+
+def _limits_of_gpus(asked: Asked) -> Iterator[Limit]:
+    """Which GPU, and how many of it: two limits, since the number may give way alone."""
+    from advisor.pricing.loosening import Limit
+
+    if not (wanted := asked.wanted):
+        return
+    text = " ".join(f"--gpu {one}" for one in asked.gpus)
+
+    def is_as_many(offer: Offer) -> bool:
+        counts = wanted.get(offer.gpu)
+        return not counts or offer.num_gpus in counts
+
+    yield Limit(name="--gpu", text=text, keeps=lambda offer: offer.gpu in wanted, is_subject=True)
+    yield Limit(name="the number in --gpu", text=text, keeps=is_as_many)
+
+
+def _setting(config: Config, name: str, value: str, keeps: Callable[[Offer], bool]) -> Limit:
+    from advisor.pricing.loosening import Limit
+
+    words = setting_in_words(config, name)
+    is_flag = words == _FLAGS.get(name)
+    text = f"{words} {value}" if is_flag else words.replace(name, f"{name}: {value}", 1)
+    return Limit(
+        name=words if is_flag else name, text=text, keeps=keeps, is_default=name not in config.origins
+    )

@@ -1,0 +1,115 @@
+"""What is told where limits leave nothing: who set them, and which one has to give way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from advisor.cli.filters import (
+    Asked,
+    check_counts,
+    check_providers,
+    check_regions,
+    known_vendors,
+    nothing_left,
+)
+from advisor.config import Config
+from advisor.errors import InputError
+from advisor.settings import Settings
+from advisor.types import Market, Offer
+from tests.builders import make_offer
+
+FILE = "/home/somebody/.advisor.yaml"
+L4 = make_offer("L4", 1.0, num_gpus=1, region="us-east-1")
+SPOT = replace(L4, market=Market.SPOT, list_usd_per_h=0.5)
+LARGE = make_offer("L4", 8.0, num_gpus=8, region="us-west-2")
+T4 = make_offer("T4", 0.4, num_gpus=16, region="eu-west-1")
+ALL = (L4, SPOT, LARGE, T4)
+
+
+def config(origin: str = "flag", **cloud: Any) -> Config:
+    origins = {f"cloud.{name}": origin for name in cloud}
+    return Config(settings=Settings(cloud=cloud), origins=origins, warnings=())
+
+
+def told(config: Config, offers: Iterable[Offer] = ALL, **asked: Any) -> str:
+    gpus = tuple(asked.pop("gpus", ()))
+    return str(nothing_left(config, Asked(gpus=gpus, **{"wanted": {}, **asked}), tuple(offers)))
+
+
+def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
+    message = told(config(regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
+    assert message == (
+        "no offer with --region eu-*, --gpu L4. Without --region there are 3, the cheapest:"
+        f" aws {L4.instance_type} in us-east-1, spot, 0.50 USD/h."
+    )
+
+
+def test_a_setting_is_named_with_the_file_that_set_it() -> None:
+    message = told(config(FILE, regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
+    assert f"no offer with cloud.regions: eu-* (set by {FILE}), --gpu L4. Without cloud.regions" in message
+
+
+def test_a_default_is_told_only_where_it_is_in_the_way() -> None:
+    small = told(config(), gpus=["T4"], wanted={"T4": set()}, max_gpus=8)
+    assert "--gpu T4, cloud.max_gpus: 8 (the default). Without cloud.max_gpus there is 1: aws" in small
+    dear = told(config(), max_usd_per_h=0.1, max_gpus=16)
+    assert "cloud.max_gpus" not in dear
+    assert "no offer with --max-price 0.1. Without --max-price there are 4" in dear
+
+
+def test_the_number_of_gpus_is_a_limit_of_its_own() -> None:
+    message = told(config(regions=("us-east-1",)), gpus=["L4:8"], wanted={"L4": {8}})
+    assert "no offer with --region us-east-1, --gpu L4:8. Without --region there is 1" in message
+    fewer = told(config(markets=("spot",)), [SPOT], gpus=["L4:8"], wanted={"L4": {8}})
+    assert "Without the number in --gpu there is 1" in fewer
+
+
+def test_where_one_is_not_enough_all_that_have_to_go_are_named() -> None:
+    limits = config(regions=("eu-*",), markets=("spot",))
+    message = told(limits, [LARGE], gpus=["L4:8"], wanted={"L4": {8}})
+    assert "Without --region and --market there is 1" in message
+
+
+def test_what_nobody_rents_is_no_matter_of_limits() -> None:
+    assert "no known price is of RTX-4090" in told(config(), gpus=["RTX-4090"], wanted={"RTX-4090": set()})
+    assert "no source knows a price" in told(config(), offers=())
+
+
+@pytest.mark.parametrize("origin", ["flag", FILE])
+def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin: str) -> None:
+    with pytest.raises(InputError) as provider:
+        check_providers(config(origin, providers=("google",)), ["aws", "gcp"])
+    with pytest.raises(InputError) as region:
+        check_regions(config(origin, regions=("us-esat-1",)), lambda: [o.region for o in ALL])
+    assert "Did you mean 'gcp'? Known are aws, gcp." in str(provider.value)
+    assert "Did you mean 'us-east-1'" in str(region.value)
+    for error in (provider, region):
+        assert (f"(set by {FILE})" in str(error.value)) is (origin == FILE)
+
+
+def test_all_regions_are_read_only_for_what_is_not_at_hand() -> None:
+    def never() -> Iterable[str]:
+        raise AssertionError
+
+    check_regions(config(regions=("US-*", "*")), never, {"us-east-1"})
+    check_regions(config(regions=("eu-*",)), lambda: ["eu-west-1"], {"us-east-1"})
+
+
+def test_of_several_numbers_one_that_exists_will_do_and_own_machines_count() -> None:
+    check_counts(Asked(gpus=["L4:1..8"], wanted={}), lambda: ALL)
+    check_counts(Asked(gpus=["L4:3"], wanted={}, own={("L4", 3)}), lambda: ALL)
+    check_counts(Asked(gpus=["RTX-4090:3"], wanted={}), lambda: ALL)
+    with pytest.raises(InputError, match=r"'L4:3' asks for: there are machines with 1 or 8 of them"):
+        check_counts(Asked(gpus=["L4:3"], wanted={}), lambda: ALL)
+    with pytest.raises(InputError, match=r"there are machines with 16 of them"):
+        check_counts(Asked(gpus=["T4:2"], wanted={}), lambda: ALL)
+
+
+def test_vendors_have_the_catalogs_spelling() -> None:
+    assert known_vendors(["amd", "NVIDIA"]) == {"AMD", "NVIDIA"}
+    with pytest.raises(InputError, match=r"'nvidea' in the catalog\. Did you mean 'nvidia'"):
+        known_vendors(["nvidea"])

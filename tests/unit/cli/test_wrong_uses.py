@@ -1,0 +1,238 @@
+"""Wrong uses of commands: exit code 2, and one line that says what is allowed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.cli import app
+from advisor.errors import AdvisorError
+from advisor.trace_io import write_trace
+from tests.builders import make_trace
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in an empty home with a trace; answers exit code and message."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    write_trace(make_trace(), tmp_path / "t.json")
+
+    def run(arguments: Sequence[str], **environ: str) -> tuple[int, str]:
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        try:
+            app(arguments, standalone_mode=False)
+        except AdvisorError as error:
+            return error.exit_code, str(error)
+        except Exception as raised:  # noqa: BLE001
+            # Which package typer's own errors come from depends on its version.
+            error_of_typer: Any = raised
+            return error_of_typer.exit_code, error_of_typer.format_message()
+        return 0, ""
+
+    return run
+
+
+JOB = ("recommend", "t.json", "--epochs", "1", "--offline")
+NAMES = [
+    (("prices", "--provider", "amazon"), "Did you mean 'aws'? Known are aws, gcp"),
+    (("prices", "--provider", "asw"), "Did you mean 'aws'"),
+    ((*JOB, "--provider", "azure"), "Known are aws, gcp"),
+    (("prices", "history", "--provider", "awss"), "Did you mean 'aws'"),
+    (("prices", "check", "--provider", "awss"), "Did you mean 'aws'"),
+    (("prices", "--region", "us-esat-1"), "'us-east-1'"),
+    (("prices", "--region", "zz-*"), "matches 'zz-*'. Regions begin with af, ap"),
+    (("prices", "--region", "us-*", "--region", "moon"), "is called 'moon'. Regions begin with af, ap"),
+    ((*JOB, "--region", "us-esat-1"), "'us-east-1'"),
+    (("prices", "history", "--region", "us-esat-1"), "'us-east-1'"),
+    (("prices", "check", "--region", "us-esat-1"), "'us-east-1'"),
+    (("prices", "--gpu", "L4:3"), "'L4:3' asks for: there are machines with 1, 2, 4 or 8 of them"),
+    (("prices", "--gpu", "l4:5..7"), "1, 2, 4 or 8"),
+    (("prices", "--gpu", "L4:3", "--region", "us-esat-1"), "'us-east-1'"),
+    (("prices", "--gpu", "T4:8", "--gpu", "L4:3"), "'L4:3'"),
+    ((*JOB, "--gpu", "L4:3"), "1, 2, 4 or 8"),
+    (("prices", "history", "--gpu", "L4:3"), "1, 2, 4 or 8"),
+    (("prices", "--gpu", "H100:1.."), "NAME:8, NAME:1,2,4 or NAME:1..8"),
+    (("prices", "--gpu", "H10"), "Did you mean 'H100"),
+    (("prices", "--market", "sport"), "spot"),
+    (("predict", "t.json", "--gpu", "H100:0"), "numbers from 1 to 4096"),
+    (("predict", "t.json", "--gpu", "H100:17"), "write numbers from 1 to 16"),
+    (("predict", "t.json", "--gpu", "H100:1,4000"), "write numbers from 1 to 16"),
+    (("gpus", "H100:8"), "leave it out"),
+    (("gpus", "--vendor", "intel"), "Choose of amd, nvidia"),
+    ((*JOB, "--allow-vendor", "amdd"), "Did you mean 'amd'"),
+    (("policy", "explain", "p.yaml", "--plan", "aws/p5.48xlarge/us-east-1/sopt"), "Did you mean 'spot'"),
+]
+NUMBERS = [
+    (("recommend", "t.json", "--epochs", "1e20"), "above 0 and at most 1,000,000, got 1e+20"),
+    (("recommend", "t.json", "--epochs", "nan"), "--epochs must be a finite number above 0"),
+    (("recommend", "t.json", "--epochs", "-inf"), "--epochs must be a finite number above 0"),
+    (("recommend", "t.json", "--iterations", "1000000000000"), "at most 10,000,000,000"),
+    (("recommend", "t.json", "--iterations", "-5"), "of at least 1"),
+    ((*JOB, "--iterations-per-epoch", "9" * 40), "at most 10,000,000,000"),
+    (("recommend", "t.json", "--epochs", "1e6", "--iterations-per-epoch", "100000000"), "fewer --epochs"),
+    ((*JOB, "--budget", "1e308"), "--budget must be a finite number above 0 and at most 1,000,000,000,000"),
+    ((*JOB, "--value-of-time", "1e300"), "at most 1,000,000,000"),
+    ((*JOB, "--deadline", "1000000000d"), "--deadline must be at most 36525d"),
+    ((*JOB, "--deadline", "9" * 400 + "d"), "more than 300 digits"),
+    ((*JOB, "--confidence", "nan"), "--confidence must be a finite number"),
+    ((*JOB, "--top", "1" + "0" * 30), "100000"),
+    ((*JOB, "--world", "1000000000"), "65536"),
+    ((*JOB, "--samples", "1" + "0" * 30), "1000000000"),
+    ((*JOB, "--dataset-gb", "1e300"), "less than or equal to 100000000; got 1e+300"),
+    ((*JOB, "--result-gb", "inf"), "finite number"),
+    ((*JOB, "--timeout", "9999d"), "at most 7d; got '9999d'"),
+    (("prices", "--max-price", "nan"), "--max-price must be a finite number above 0"),
+    (("prices", "--max-price", "1e308"), "at most 1,000,000,000, got 1e+308"),
+    (("gpus", "--min-memory-gib", "nan"), "of at least 0 and at most 1,000,000"),
+    (("gpus", "--min-memory-gib", "-5"), "of at least 0"),
+    (("prices", "history", "--since", "9" * 400 + "d"), "more than 300 digits"),
+    (("prices", "capacity", "p5.48xlarge", "--region", "us-east-1", "--nodes", "9" * 20), "100000"),
+    (("queue", "show", "log.csv", "--gpus", "nan"), "100000"),
+]
+SETTINGS = [
+    ("ADVISOR_CLOUD__REGIONS", "[us-*, mars]", "'mars' in cloud.regions (set by ADVISOR_CLOUD__REGIONS)"),
+    ("ADVISOR_CLOUD__PROVIDERS", "[awss]", "'awss' in cloud.providers (set by ADVISOR_CLOUD__PROVIDERS)"),
+    ("ADVISOR_CLOUD__MARKETS", "[sport]", "'on-demand', 'spot'"),
+    ("ADVISOR_CLOUD__STARTUP", "9999999d", "at most 36525d; got '9999999d'"),
+    ("ADVISOR_CLOUD__DATASET_GB", "1e300", "less than or equal to 100000000"),
+    ("ADVISOR_CLOUD__DOWNLOAD_GBIT_PER_S", "1.0e-300", "greater than or equal to 0.000001"),
+    ("ADVISOR_LOCAL__USD_PER_GPU_H", "1.0e+300", "less than or equal to 1000000000"),
+    ("ADVISOR_LOCAL__USD_PER_KWH", ".nan", "finite number"),
+    ("ADVISOR_PROFILE__SAMPLES", "1" + "0" * 30, "less than or equal to 1000000000"),
+    ("ADVISOR_PROFILE__TIMEOUT", "8d", "at most 7d"),
+    ("ADVISOR_SPOT__RESTART", "40000d", "at most 36525d"),
+    ("ADVISOR_SPOT__CHECKPOINT_INTERVAL", "40000d", "at most 36525d"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), [*NAMES, *NUMBERS])
+def test_a_wrong_use_is_one_line_that_says_what_is_allowed(
+    run: Run, arguments: tuple[str, ...], words: str
+) -> None:
+    Path("p.yaml").write_text("version: 1\nname: us\nlayer: organisation\n")
+    code, message = run(arguments)
+    assert code == 2, message
+    assert words in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("variable", "value", "words"), SETTINGS)
+def test_a_setting_obeys_the_limits_of_its_flag(run: Run, variable: str, value: str, words: str) -> None:
+    code, message = run(JOB, **{variable: value})
+    assert code == 2, message
+    assert words in message
+    assert variable in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("prices", "--gpu", "h100:8", "--provider", "AWS", "--region", "US-EAST-1", "--market", "SPOT"),
+        ("prices", "--gpu", "l4:1..8", "--region", "US-*", "--format", "CSV", "--sort", "PLACE"),
+        ("gpus", "h100", "--vendor", "NVIDIA", "--relative-to", "l4"),
+        ("predict", "t.json", "--gpu", "rtx-4090:3"),
+        (*JOB, "--gpu", "l4:1,3,8", "--provider", "Gcp", "--market", "On-Demand", "--local-gpu", "t4"),
+        (*JOB, "--allow-vendor", "AMD", "--region", "Us-East-*"),
+        (
+            *JOB[:2],
+            "--epochs",
+            "1e6",
+            "--iterations-per-epoch",
+            "10000",
+            "--deadline",
+            "36525d",
+            "--top",
+            "9",
+        ),
+    ],
+)
+def test_letter_case_never_counts_and_generous_numbers_pass(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(arguments) == (0, "")
+
+
+def test_settings_may_be_written_in_any_case(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--provider", "aws", "--region", "us-east-1", "--market", "spot")
+    assert run(("prices", *flags, "--format", "csv")) == (0, "")
+    by_flags = capsys.readouterr().out
+    environ = {"PROVIDERS": "[AWS]", "REGIONS": "[US-EAST-1]", "MARKETS": "[Spot]"}
+    settings = {f"ADVISOR_CLOUD__{name}": value for name, value in environ.items()}
+    assert run(("prices", "--format", "csv"), **settings) == (0, "")
+    assert capsys.readouterr().out == by_flags
+    assert by_flags.count("\n") > 10
+
+
+# --- Limits that leave nothing ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("prices", "--gpu", "B300", "--region", "eu-*"),
+            "--gpu B300. Without --region there are 2",
+        ),
+        (("prices", "--gpu", "L4:8", "--max-price", "0.5"), "Without --max-price there are"),
+        (("prices", "--gpu", "RTX-4090"), "no known price is of RTX-4090"),
+        (
+            (*JOB, "--gpu", "B300", "--region", "eu-*"),
+            "nothing to choose from: no GPU of your own",
+        ),
+        ((*JOB, "--gpu", "A100:16"), "cloud.max_gpus: 8 (the default). Without cloud.max_gpus there are"),
+        (("gpus", "H100", "--vendor", "amd"), "without it there are 3 (H100-PCIE-80GB"),
+        (("gpus", "--min-memory-gib", "500"), "the largest with 288.0 GiB"),
+    ],
+)
+def test_the_limit_that_has_to_give_way_is_named(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    code, message = run(arguments)
+    assert code == 1, message
+    assert words in message
+    assert "\n" not in message
+
+
+def test_the_number_that_is_told_is_what_comes_without_the_limit(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, message = run(("prices", "--gpu", "L4", "--market", "spot", "--max-price", "0.01"))
+    (told,) = re.findall(r"Without --max-price there are ([\d,]+)", message)
+    capsys.readouterr()
+    assert run(("prices", "--gpu", "L4", "--market", "spot", "--all", "--json")) == (0, "")
+    offers = json.loads(capsys.readouterr().out)["offers"]
+    assert len(offers) == int(told.replace(",", ""))
+    assert f"{offers[0]['instance_type']} in {offers[0]['region']}" in message
+
+
+def test_the_file_that_set_the_limit_is_named(run: Run) -> None:
+    path = Path(".advisor.yaml").absolute()
+    path.write_text("cloud: {regions: [eu-*], providers: [GCP]}\n")
+    code, message = run((*JOB, "--gpu", "L4"))
+    assert code == 1
+    assert f"cloud.providers: GCP (set by {path})" in message
+    assert "Without cloud.providers there are" in message
+
+
+def test_a_program_gets_an_empty_answer(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    code, message = run(("prices", "--gpu", "B300", "--region", "eu-*", "--json"))
+    assert code == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["offers"], document["warnings"]) == ([], [message])
+
+
+def test_own_machines_are_ranked_though_clouds_have_nothing(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (*JOB, "--gpu", "L4:1", "--region", "af-*", "--local-gpu", "L4", "--json")
+    assert run(command) == (0, "")
+    document = json.loads(capsys.readouterr().out)
+    assert [option["id"] for option in document["options"]] == ["local/1xL4"]
+    assert any("Without --region there are" in warning for warning in document["warnings"])
