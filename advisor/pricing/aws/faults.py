@@ -93,6 +93,7 @@ _BY_CLASS: Mapping[str, str] = {
     "LateError": _TOO_LATE,
     "LongReplyError": _TOO_LONG,
     "EndlessPagesError": _ENDLESS,
+    "ElsewhereError": _ELSEWHERE,
     "ConnectionError": _UNREACHABLE,
     "HTTPClientError": _UNREACHABLE,
     "BotoCoreError": _BAD_CONFIGURATION,
@@ -123,8 +124,6 @@ def _refusal(response: Mapping[str, Mapping[str, object]]) -> str:
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     if known := _BY_CODE.get(code.removeprefix("Client.")):
         return known
-    if isinstance(status, int) and 300 <= status < 400:
-        return _ELSEWHERE
     if isinstance(status, int) and (status >= 500 or status in _BY_STATUS):
         return _BY_STATUS.get(status, _BROKEN)
     said = f" with {code}" if _CODE.fullmatch(code) else ""

@@ -9,6 +9,10 @@ from advisor.pricing.deadlines import LateError, left_s
 from advisor.pricing.replies import Allowance, read_whole
 
 
+class ElsewhereError(Exception):
+    """A redirect: AWS's interfaces know none, and calls are signed for one address."""
+
+
 class LimitedSession:
     """Sends as the session inside does, and reads each body within a time and a size.
 
@@ -30,6 +34,7 @@ class LimitedSession:
             HTTPClientError: as botocore's own does, which tries again.
             LateError: the call as a whole was given up meanwhile.
             LongReplyError: the body is too large.
+            ElsewhereError: the reply is a redirect.
         """
         from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
         from urllib3.exceptions import HTTPError
@@ -45,6 +50,8 @@ class LimitedSession:
             raise ReadTimeoutError(endpoint_url=request.url, error=error) from None
         except HTTPError as error:
             raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
+        if 300 <= response.status_code < 400:
+            raise ElsewhereError
         response.raw = _Body(body)
         return response
 
