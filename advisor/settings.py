@@ -206,6 +206,10 @@ class PriceSettings(_Section):
         "1d",  # type: ignore[assignment]
         description="recommend pulls live prices anew when they are older than this",
     )
+    refresh_within: Annotated[PositiveDuration, Field(le=300)] = Field(
+        "1m",  # type: ignore[assignment]
+        description="who has not answered a refresh after this long is given up, 5m at most",
+    )
     offline: bool = Field(False, description="never touch the network")
     sources: tuple[str, ...] | None = Field(
         None,

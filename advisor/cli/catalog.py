@@ -32,12 +32,13 @@ def build(
 
     It is checked against the snapshot in the folder before it takes its place.
     """
-    from advisor.cli.common import settings_with
+    from advisor.cli.common import settings_with, warn
     from advisor.cli.live import current_answers
     from advisor.pricing import OfferQuery
     from advisor.pricing.build import build_snapshot
     from advisor.report.prices import print_built
 
     answers = current_answers(settings_with(), OfferQuery(), may_refresh=False)
+    warn([warning for answer in answers for warning in answer.warnings])
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     print_built(build_snapshot(live, out, is_forced=force), chosen_format(output, as_json))

@@ -135,7 +135,8 @@ def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) ->
     query = OfferQuery(regions=_regions(config))
     names = ", ".join(source.name for source in sources)
     with _progress(f"pulling prices of {names}") as told:
-        kept = refresh(sources, query, store, now=now, progress=told)
+        within_s = config.settings.prices.refresh_within
+        kept = refresh(sources, query, store, now=now, progress=told, within_s=within_s)
     forget_points(store, moment_ago(config.settings.store.retention))
     return kept
 
@@ -192,14 +193,18 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
 
 
 def failures_in_words(kept: Sequence[Kept]) -> list[str]:
-    """One line for each reason: which parts failed, and why."""
-    by_reason: dict[tuple[str, str], list[str]] = {}
+    """One line for each reason: which parts failed, or lack something because of trouble, and why."""
+    failed: dict[tuple[str, str], list[str]] = {}
+    troubled: dict[tuple[str, str], list[str]] = {}
     for part in kept:
         if part.failure is not None:
-            by_reason.setdefault((part.source, part.failure), []).append(part.scope)
+            failed.setdefault((part.source, part.failure), []).append(part.scope)
+        for trouble in part.troubles:
+            troubled.setdefault((part.source, trouble), []).append(part.scope)
+    lost = "not refreshed, older prices are kept"
     return [
-        f"{source}: {_some(scopes)} not refreshed, older prices are kept: {reason}"
-        for (source, reason), scopes in by_reason.items()
+        *(f"{source}: {_some(scopes)} {lost}: {why}" for (source, why), scopes in failed.items()),
+        *(f"{source}: {_some(scopes)}: {why}" for (source, why), scopes in troubled.items()),
     ]
 
 

@@ -58,6 +58,7 @@ def _names_of_sources(config: Config) -> tuple[str, ...]:
 
 
 def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:
+    from advisor.pricing.bounds import possible_points
     from advisor.pricing.history import seen_from
     from advisor.store import open_store
     from advisor.types import Market
@@ -72,4 +73,4 @@ def _points(config: Config, sources: tuple[str, ...], instance_types: list[str])
         points = price_points(
             store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start
         )
-    return seen_from(points, start)
+    return seen_from(tuple(possible_points(points)), start)

@@ -82,7 +82,8 @@ def load_offers(
         for offer in answer.offers
         if not answer.is_live or _age_s(offer, now) > fresh_s
     ]
-    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now), *told))
+    doubts = [warning for answer in answers for warning in answer.warnings]
+    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now), *told, *doubts))
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:

@@ -24,6 +24,7 @@ class Answer:
         covers: places of which it knows every machine, so that what it does not name is not for rent there.
         unpriced: machines there that are for rent, but of which it has no price.
         asked_at: when places were last asked of, also those without an offer.
+        warnings: what was left out of it, or is doubtful, in words.
     """
 
     source: str
@@ -33,6 +34,7 @@ class Answer:
     covers: frozenset[Place] = frozenset()
     unpriced: frozenset[Machine] = frozenset()
     asked_at: Mapping[Place, datetime] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:

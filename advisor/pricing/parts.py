@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from advisor.pricing.bounds import has_possible_prices, named, possible_points
 from advisor.pricing.source import Part
 from advisor.redaction import error_in_words, redact_message
 from advisor.types import Offer, PricePoint
@@ -38,16 +39,44 @@ def _checked(said: Part, scope: str) -> Part:
     unpriced = [o.instance_type for o in said.offers if isinstance(o, Offer) and not _has_prices(o)]
     num_lost = len(said.offers) + len(said.history) - len(offers) - len(history)
     lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
-    gaps = (*(redact_message(str(gap)) for gap in said.gaps), *lost)
+    troubles = tuple(redact_message(str(trouble)) for trouble in said.troubles)
+    gaps = dict.fromkeys((*(redact_message(str(gap)) for gap in said.gaps), *troubles, *lost))
     unpriced += map(redact_message, said.unpriced)
     known = replace(
-        said, scope=scope, offers=offers, history=history, gaps=gaps, unpriced=tuple(dict.fromkeys(unpriced))
+        said,
+        scope=scope,
+        offers=offers,
+        history=history,
+        gaps=tuple(gaps),
+        unpriced=tuple(dict.fromkeys(unpriced)),
+        troubles=troubles,
     )
-    part: Part = _adapter().validate_python((known,))[0]
+    part: Part = _possible(_adapter().validate_python((known,))[0])
     times = [offer.retrieved_at for offer in part.offers] + [point.observed_at for point in part.history]
     if any(time.tzinfo is None for time in times):
         return Part(scope=scope, failure=f"its times have no time zone: {_ADVICE}")
     return part
+
+
+def _possible(part: Part) -> Part:
+    """Without prices that no such machine can have: those are unknown, and told."""
+    offers = tuple(filter(has_possible_prices, part.offers))
+    history = tuple(possible_points(part.history, part.offers))
+    if (len(offers), len(history)) == (len(part.offers), len(part.history)):
+        return part
+    lost = [offer for offer in part.offers if not has_possible_prices(offer)]
+    gaps = [f"prices that no such machine can have left out: {redact_message(named(lost))}"] if lost else []
+    if num_points := len(part.history) - len(history):
+        gaps.append(f"{num_points} earlier prices that no such machine can have had left out")
+    unpriced = dict.fromkeys((*part.unpriced, *(offer.instance_type for offer in lost)))
+    return replace(
+        part,
+        offers=offers,
+        history=history,
+        gaps=(*part.gaps, *gaps),
+        troubles=(*part.troubles, *gaps),
+        unpriced=tuple(unpriced),
+    )
 
 
 def _has_prices(offer: Offer) -> bool:

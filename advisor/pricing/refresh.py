@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from advisor.pricing import OfferQuery, Part, PriceSource
 from advisor.pricing.asking import parts_of
+from advisor.pricing.bounds import possible_points
 from advisor.pricing.history import with_quantiles
 from advisor.pricing.parts import checked
 from advisor.pricing.source import Credentials, credentials_of
@@ -27,10 +28,10 @@ EVERYWHERE = "*"
 LEASE = "prices refresh"
 ASKED = "asked"
 """How the scope begins under which it is noted that a source was asked as a whole, and by whom if in vain."""
-# A refresh takes a minute; one that was killed keeps the next from starting no longer than this.
+# Longer than a refresh may take (`prices.refresh_within`): so long one that was killed keeps the next off.
 LEASE_S = 600.0
-# Shorter than the lease, so that nobody else begins while a source still hangs.
-ANSWER_WITHIN_S = 300.0
+# A refresh takes ten seconds; who waits would rather have older prices than stare at a broken cloud.
+ANSWER_WITHIN_S = 60.0
 # Who has no credentials now will have none in a minute.
 RETRY_S = HOUR_S
 # Quantiles of spot prices are those of this long, which is what AWS remembers.
@@ -45,6 +46,7 @@ class Kept:
 
     Attributes:
         num_points: earlier prices that came with it.
+        troubles: those of the gaps that come from trouble, not from what is for rent.
         failure: why it is not known; the offers from before are kept, with their age.
     """
 
@@ -54,6 +56,7 @@ class Kept:
     num_points: int
     gaps: tuple[str, ...]
     failure: str | None
+    troubles: tuple[str, ...] = ()
 
 
 def refresh(
@@ -85,7 +88,11 @@ def refresh(
     done: list[Kept] = []
     asked_at = now()
     with lease(store, LEASE, _holder(), for_s=LEASE_S, now=asked_at):
-        for name, part in parts_of(live, query, within_s=within_s):
+
+        def missing(source: str) -> list[str]:
+            return _missing(store, source, query, done)
+
+        for name, part in parts_of(live, query, within_s=within_s, missing=missing):
             kept = _keep(store, name, part, asked_at)
             done.append(kept)
             if progress is not None:
@@ -93,6 +100,17 @@ def refresh(
         for source in live:
             _note_asked(store, source.name, query, done, asked_at)
     return tuple(done)
+
+
+def _missing(store: Store, source: str, query: OfferQuery, done: Sequence[Kept]) -> list[str]:
+    """Scopes of a source that hold prices, were asked for, and have not been answered for."""
+    from advisor.store.prices import pulls
+
+    came = {kept.scope for kept in done if kept.source == source}
+    held = [pull for pull in pulls(store, source) if pull.num_offers and pull.place is not None]
+    return [
+        pull.scope for pull in held if pull.scope not in came and pull.place and query.covers(pull.place[1])
+    ]
 
 
 def _note_asked(store: Store, source: str, query: OfferQuery, done: Sequence[Kept], at: datetime) -> None:
@@ -195,6 +213,7 @@ def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
         num_points=len(part.history),
         gaps=part.gaps,
         failure=part.failure,
+        troubles=part.troubles,
     )
 
 
@@ -214,7 +233,8 @@ def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tupl
         markets=(Market.SPOT,),
         since=start,
     )
-    return with_quantiles(part.offers, (*points, *part.history), start=start, end=at)
+    possible = possible_points(points, part.offers)
+    return with_quantiles(part.offers, (*possible, *part.history), start=start, end=at)
 
 
 def _holder() -> str:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from advisor.errors import ConfigError, did_you_mean
+from advisor.pricing.deadlines import within
 from advisor.pricing.query import ANYWHERE, OfferQuery
 from advisor.redaction import error_in_words
 from advisor.types import Market, Offer, PricePoint
@@ -23,6 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 GROUP = "advisor.price_sources"
+# A service of the machine or a program of the user may be asked for them.
+CREDENTIALS_WITHIN_S = 10.0
 Place = tuple[str, str, Market]
 """Provider, region, market."""
 
@@ -76,6 +79,8 @@ class Part:
             places of its offers.
         unpriced: instance types that are for rent in the place, but whose price could not be learned; older
             ones of sources that are not live stand in for them.
+        troubles: those of the gaps that come from trouble, such as a call that failed, and not from what is
+            for rent; who refreshes hears of them at once.
         failure: why nothing could be learned, in words and with what to do; then there are no offers,
             and what was known of the scope stays as it was, with its age.
     """
@@ -86,6 +91,7 @@ class Part:
     gaps: tuple[str, ...] = ()
     place: Place | None = None
     unpriced: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
     failure: str | None = None
 
 
@@ -124,9 +130,9 @@ class PriceSource(Protocol):
 
 
 def credentials_of(source: PriceSource) -> tuple[Credentials, str | None]:
-    """What a source says of its credentials; where it fails they count as missing, and why is told."""
+    """What a source says of its credentials; where it fails or hangs they are missing, and why is told."""
     try:
-        return Credentials(source.credentials()), None
+        return Credentials(within(CREDENTIALS_WITHIN_S, source.credentials)), None
     except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
         return Credentials.MISSING, f"its credentials cannot be looked for: {error_in_words(error)}"
 

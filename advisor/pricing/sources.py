@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError, CatalogError, ConfigError
 from advisor.pricing import Answer, OfferQuery, PriceSource, answer_of, providers_of
+from advisor.pricing.bounds import has_possible_prices, named
+from advisor.pricing.merge import machine_of
 from advisor.pricing.source import GROUP
 from advisor.redaction import error_in_words
 from advisor.registry import load, registered
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
 # Asked only where the settings name it or give it options: it fetches catalogs from a third party.
 _ON_REQUEST = ("gpuhunt",)
+# An owner knows what own machines cost, however little: the word is kept, with a warning.
+_OWNERS = ("custom",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +88,28 @@ def answers_of(sources: Sequence[PriceSource], query: OfferQuery, store: Store |
     answers = []
     for source in sources:
         if not source.capabilities.is_live:
-            answers.append(_own_answer(source, query))
+            answers.append(_possible(_own_answer(source, query)))
         elif store is not None:
-            answers.append(_held_answer(source, query, store))
+            answers.append(_possible(_held_answer(source, query, store)))
     return answers
+
+
+def _possible(answer: Answer) -> Answer:
+    """Without prices that no such machine can have, which count as unknown; own rates stay. Both are told."""
+    wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
+    if not wrong:
+        return answer
+    prices = f"{len(wrong)} {'price' if len(wrong) == 1 else 'prices'} of {answer.source}"
+    if answer.source in _OWNERS:
+        told = f"{prices} far from what such machines cost elsewhere, taken as they are: {named(wrong)}"
+        return replace(answer, warnings=(*answer.warnings, told))
+    told = f"{prices} that no such machine can have left out: {named(wrong)}"
+    return replace(
+        answer,
+        offers=tuple(offer for offer in answer.offers if has_possible_prices(offer)),
+        unpriced=answer.unpriced | set(map(machine_of, wrong)),
+        warnings=(*answer.warnings, told),
+    )
 
 
 def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:

@@ -32,6 +32,7 @@ class Fault:
         body: sent as it is with the status.
         missing_bytes: promised in the header and never sent.
         hangs: no answer until the server stops.
+        drips: a byte of an endless body every fifth of a second until then.
 
     Status 0 closes the connection without an answer.
     """
@@ -41,6 +42,7 @@ class Fault:
     body: bytes = b""
     missing_bytes: int = 0
     hangs: bool = False
+    drips: bool = False
 
 
 DENIED = Fault(status=403, code="UnauthorizedOperation")
@@ -48,6 +50,7 @@ DENIED_JSON = Fault(status=400, code="AccessDeniedException")
 THROTTLED = Fault(status=429, code="RequestLimitExceeded")
 BROKEN = Fault(status=500, code="InternalError")
 SLOW = Fault(hangs=True)
+DRIPPING = Fault(drips=True)
 DROPPED = Fault(status=0)
 CUT_OFF = Fault(body=b"<?xml", missing_bytes=1000)
 GARBLED = Fault(body=b"<html><body>proxy</body></html>")
@@ -201,6 +204,10 @@ class _Handler(BaseHTTPRequestHandler):
             if fault.hangs:
                 self.aws.stopped.wait()
             return
+        if fault.drips:
+            self._send(200, b"<", missing_bytes=10**9)
+            while not self.aws.stopped.wait(0.2):
+                self.wfile.write(b" ")
         body = error if fault.code else fault.body
         self._send(fault.status, body, missing_bytes=fault.missing_bytes)
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from advisor.errors import CloudError
 from advisor.pricing.aws.faults import explained
 from advisor.pricing.aws.options import AwsOptions
+from advisor.pricing.deadlines import within
+from advisor.pricing.replies import Allowance
 
 HOME_REGION = "us-east-1"
 """Where the price list and the list of regions are asked for."""
 
 MAX_THREADS = 32
+MAX_PAGES = 1000
+"""Of one list: ninety days of spot prices of the largest region are a fifth of that."""
+RETRIES_S = 10.0
+"""What trying a call again may take on top of one reply; then the call as a whole is given up."""
 T = TypeVar("T")
 _CONNECT_TIMEOUT_S = 5.0
+
+
+class EndlessPagesError(Exception):
+    """A list whose pages do not end."""
 
 
 class Clients:
@@ -37,6 +48,7 @@ class Clients:
             retries={"mode": "adaptive", "total_max_attempts": options.max_attempts},
             max_pool_connections=MAX_THREADS,
         )
+        self._allowance = Allowance()
         try:
             core = botocore.session.get_session()
             core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
@@ -52,19 +64,26 @@ class Clients:
         """
         from botocore.exceptions import BotoCoreError
 
+        from advisor.pricing.aws.transport import limit
+
         try:
-            return self._session.client(service, region_name=region, config=self._config)
+            client = self._session.client(service, region_name=region, config=self._config)
+            return limit(client, self._allowance)
         except (BotoCoreError, ValueError) as error:
             raise CloudError(explained(error, f"{service}:*")) from None
 
     def has_credentials(self) -> bool:
-        """Whether the chain of credentials found any; whether AWS takes them is another matter."""
+        """Whether the chain of credentials found any; whether AWS takes them is another matter.
+
+        Raises:
+            CloudError: the AWS configuration of this machine cannot be used.
+        """
         from botocore.exceptions import BotoCoreError
 
         try:
             return self._session.get_credentials() is not None
-        except BotoCoreError:
-            return False
+        except BotoCoreError as error:
+            raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 
 
 def _moment(value: Any) -> datetime:
@@ -91,19 +110,36 @@ def items_of(client: Any, action: str, key: str, **arguments: Any) -> list[Any]:
     Raises:
         CloudError: in words what went wrong, what to do, and no secrets.
     """
+    # A garbled body can still parse, into a page without the key.
+    pages = _pages(client, action, arguments)
+    return explaining(action, lambda: [item for page in pages for item in page[key]])
+
+
+def _pages(client: Any, action: str, arguments: dict[str, Any]) -> Iterator[Any]:
+    """Replies until one names no next page, each in a time of its own."""
     from botocore import xform_name
 
-    name = xform_name(action.partition(":")[2])
+    ask = getattr(client, xform_name(action.partition(":")[2]))
+    seen: set[str] = set()
+    while True:
+        reply = in_time(client, partial(ask, **arguments))
+        yield reply
+        token = reply.get("NextToken")
+        if not token:
+            return
+        if token in seen or len(seen) + 1 >= MAX_PAGES:
+            raise EndlessPagesError
+        seen.add(token)
+        arguments = arguments | {"NextToken": token}
 
-    def all_pages() -> list[Any]:
-        if client.can_paginate(name):
-            pages = client.get_paginator(name).paginate(**arguments)
-        else:
-            pages = [getattr(client, name)(**arguments)]
-        # A garbled body can still parse, into a page without the key.
-        return [item for page in pages for item in page[key]]
 
-    return explaining(action, all_pages)
+def in_time(client: Any, call: Callable[[], T]) -> T:
+    """What a call with a client returns, connecting, reading all of the reply and retries included.
+
+    Raises:
+        LateError: it takes longer than one reply and retries may.
+    """
+    return within(client.meta.config.read_timeout + RETRIES_S, call)
 
 
 def explaining(action: str, call: Callable[[], T]) -> T:
@@ -112,11 +148,9 @@ def explaining(action: str, call: Callable[[], T]) -> T:
     Raises:
         CloudError: as `items_of`.
     """
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
-
     try:
         return call()
-    # botocore's and the parsers' errors have no common root; the last three mean a reply of another shape.
-    except (BotoCoreError, ClientError, ResponseParserError, LookupError, TypeError, ValueError) as error:
+    except CloudError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a reply of another shape may raise anything
         raise CloudError(explained(error, action)) from None

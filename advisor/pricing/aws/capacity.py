@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.errors import CloudError
-from advisor.pricing.aws.calls import HOME_REGION, Clients, explaining, items_of
+from advisor.pricing.aws.calls import HOME_REGION, Clients, explaining, in_time, items_of
 from advisor.pricing.aws.options import AwsOptions
 from advisor.types import Market
 
@@ -104,7 +104,7 @@ def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[Vcpu
 def _quota(client: Any, code: str) -> int | None:
     """Number of vCPUs; None where the region has no such quota."""
     try:
-        reply = client.get_service_quota(ServiceCode="ec2", QuotaCode=code)
+        reply = in_time(client, lambda: client.get_service_quota(ServiceCode="ec2", QuotaCode=code))
     except client.exceptions.NoSuchResourceException:
         return None
     value = reply["Quota"]["Value"]

@@ -41,6 +41,7 @@ def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
         scope=scope,
         offers=tuple(filter(region.query.matches, cheapest.values())),
         gaps=(*survey.gaps, *gaps),
+        troubles=survey.troubles,
     )
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from advisor.pricing.deadlines import LateError
+from advisor.units import format_duration
+
 _DENIED = "this identity may not call {action}: allow the IAM action {action}"
 _UNKNOWN_KEYS = (
     "AWS does not accept the credentials for {action}: sign in again (aws sso login) or check"
@@ -23,7 +26,22 @@ _BROKEN = "AWS failed to answer {action} (an error on its side): try again later
 _UNREACHABLE = (
     "the endpoint of {action} cannot be reached: check the network, the proxy and AWS_ENDPOINT_URL_*"
 )
-_LATE = "AWS did not answer {action} in time: try again, or raise prices.options.aws.timeout_s"
+_LATE = "AWS did not answer {action} within prices.options.aws.timeout_s: try again, or raise it"
+_TOO_LATE = (
+    "AWS did not answer {action} within {limit}, retries included: try again, or raise"
+    " prices.options.aws.timeout_s"
+)
+_TOO_LONG = (
+    "the reply to {action} was given up: it holds {error}, which no true one does. Check AWS_ENDPOINT_URL_*,"
+    " the network and the proxy"
+)
+_ENDLESS = (
+    "the list of {action} does not end or comes again: check AWS_ENDPOINT_URL_*, the network and the proxy"
+)
+_ELSEWHERE = (
+    "the endpoint of {action} sends calls to another address, which AWS never does: check"
+    " AWS_ENDPOINT_URL_*, the network and the proxy"
+)
 _CUT_OFF = "the reply to {action} was cut off: try again, and check the network"
 _UNTRUSTED = "the certificate of the endpoint of {action} is not trusted: check AWS_CA_BUNDLE and the proxy"
 _NO_CREDENTIALS = (
@@ -72,7 +90,10 @@ _BY_CLASS: Mapping[str, str] = {
     "IncompleteReadError": _CUT_OFF,
     "ResponseStreamingError": _CUT_OFF,
     "SSLError": _UNTRUSTED,
-    "PaginationError": GARBLED,
+    "LateError": _TOO_LATE,
+    "LongReplyError": _TOO_LONG,
+    "EndlessPagesError": _ENDLESS,
+    "ElsewhereError": _ELSEWHERE,
     "ConnectionError": _UNREACHABLE,
     "HTTPClientError": _UNREACHABLE,
     "BotoCoreError": _BAD_CONFIGURATION,
@@ -93,7 +114,8 @@ def explained(error: Exception, action: str) -> str:
         action = f"sts:{operation}"
     response = getattr(error, "response", None)
     text = _refusal(response) if isinstance(response, Mapping) else _trouble(error)
-    return text.format(action=action, kind=type(error).__name__)
+    limit = format_duration(error.limit_s) if isinstance(error, LateError) else ""
+    return text.format(action=action, kind=type(error).__name__, limit=limit, error=error)
 
 
 def _refusal(response: Mapping[str, Mapping[str, object]]) -> str:

@@ -35,6 +35,7 @@ def on_demand_part(region: Region, survey: Survey, scope: str) -> Part:
         gaps=(*survey.gaps, *prices.gaps, *_gaps(prices, survey)),
         place=("aws", region.name, Market.ON_DEMAND),
         unpriced=tuple(sorted(_unpriced(prices, survey))),
+        troubles=survey.troubles,
     )
 
 

@@ -6,13 +6,15 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.errors import CloudError
 from advisor.pricing.aws.calls import items_of
 from advisor.pricing.aws.faults import GARBLED
 from advisor.pricing.aws.wording import counted, listed
+from advisor.pricing.bounds import is_possible
+from advisor.pricing.snapshot import InstanceType
 
 ACTION = "pricing:GetProducts"
 
@@ -82,6 +84,20 @@ def read_products(rows: Iterable[str], region: str) -> ListPrices:
         except (LookupError, TypeError, ValueError, AttributeError):
             num_unread += 1
     return _settled(prices, num_unread)
+
+
+def possible_prices(prices: ListPrices, machines: Mapping[str, InstanceType]) -> ListPrices:
+    """Without prices that no machine with these GPUs can have: those count as unknown."""
+    impossible = [
+        name
+        for name, usd_per_h in prices.usd_per_h.items()
+        if name in machines and not is_possible(usd_per_h, machines[name].gpu, machines[name].num_gpus)
+    ]
+    if not impossible:
+        return prices
+    gap = f"list prices that no such machine can have count as unknown: {listed(impossible)}"
+    kept = {name: usd_per_h for name, usd_per_h in prices.usd_per_h.items() if name not in impossible}
+    return replace(prices, usd_per_h=kept, gaps=(*prices.gaps, gap))
 
 
 def _hourly_usd(product: Mapping[str, Any]) -> Iterator[float]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from advisor.errors import CloudError
 from advisor.pricing.aws.calls import HOME_REGION, MAX_THREADS, Clients, items_of
@@ -16,6 +16,7 @@ from advisor.pricing.aws.on_demand import on_demand_part
 from advisor.pricing.aws.options import AwsOptions
 from advisor.pricing.aws.spot import spot_part
 from advisor.pricing.aws.survey import Region, Survey, survey
+from advisor.pricing.deadlines import completed
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.source import Capabilities, Credentials, Freshness, Part
 from advisor.types import Market
@@ -80,13 +81,11 @@ class AwsSource:
         """Whether the SDK's own chain finds credentials, which asks nobody but this machine's own service.
 
         Where nothing hints at any, that service is not waited for.
+
+        Raises:
+            CloudError: the AWS configuration of this machine cannot be used.
         """
-        if not may_have_credentials():
-            return Credentials.MISSING
-        try:
-            found = Clients(self._options).has_credentials()
-        except CloudError:
-            found = False
+        found = may_have_credentials() and Clients(self._options).has_credentials()
         return Credentials.FOUND if found else Credentials.MISSING
 
     def _regions(self, query: OfferQuery) -> list[Region]:
@@ -117,32 +116,19 @@ class AwsSource:
 
 def _all_parts(regions: Sequence[Region], markets: Sequence[Market]) -> Iterator[Part]:
     """Parts in the order in which the regions answer."""
-    executor = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="aws")
-    try:
-        surveys = [executor.submit(region_parts, region, markets) for region in regions]
-        for done in _completed(surveys):
-            yield from done
-    finally:
-        # Who stops early waits for no region.
-        executor.shutdown(wait=False, cancel_futures=True)
-
-
-def _completed(futures: Iterable[Future[list[Part]]]) -> Iterator[list[Part]]:
-    return (future.result() for future in as_completed(futures))
+    surveys = [partial(region_parts, region, markets) for region in regions]
+    for parts in completed(surveys, num_threads=MAX_THREADS, name="aws"):
+        yield from parts
 
 
 def region_parts(region: Region, markets: Sequence[Market]) -> list[Part]:
     """The parts of one region, each a success or a failure of its own."""
     try:
         surveyed = survey(region)
-    except _UNREADABLE:
+    except Exception:  # noqa: BLE001 - a reply of an unexpected form may raise anything
         failure = GARBLED.format(action="pricing:GetProducts")
         return [Part(scope=f"{region.name} {market}", failure=failure) for market in markets]
     return [_part(region, surveyed, market) for market in markets]
-
-
-# What reading a reply of an unexpected form raises.
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def _part(region: Region, surveyed: Survey, market: Market) -> Part:
@@ -151,5 +137,5 @@ def _part(region: Region, surveyed: Survey, market: Market) -> Part:
         return _BUILDERS[market](region, surveyed, scope)
     except CloudError as error:
         return Part(scope=scope, failure=str(error))
-    except _UNREADABLE:
+    except Exception:  # noqa: BLE001 - as above
         return Part(scope=scope, failure=GARBLED.format(action=f"the {market} calls"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from advisor.pricing.aws.calls import items_of
 from advisor.pricing.aws.survey import Region, Survey, offer_of
 from advisor.pricing.aws.wording import counted, listed
 from advisor.pricing.aws.zones import zone_ids
+from advisor.pricing.bounds import is_possible
 from advisor.pricing.snapshot import InstanceType
 from advisor.pricing.source import Part
 from advisor.pricing.spot_quantiles import spot_quantiles
@@ -34,7 +34,7 @@ class Readings:
 
     Attributes:
         by_place: points from oldest to newest.
-        unsound: places whose newest price is not above 0.
+        unsound: places whose newest price is none that the machine can have.
         num_elsewhere: prices of zones that are no availability zones.
     """
 
@@ -50,12 +50,12 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
         CloudError: the zones or the prices could not be had.
     """
     if not survey.rentable:
-        return Part(scope=scope, gaps=survey.gaps, place=("aws", region.name, Market.SPOT))
+        place = ("aws", region.name, Market.SPOT)
+        return Part(scope=scope, gaps=survey.gaps, place=place, troubles=survey.troubles)
     zones = zone_ids(region.ec2)
     now = region.clock()
     start = now - timedelta(days=region.options.history_days)
-    rows = (row for row in _asked(region, survey, start) if row["InstanceType"] in survey.rentable)
-    readings = read_points(rows, region.name, zones)
+    readings = read_points(_asked(region, survey, start), region.name, zones, survey.rentable)
     places = sorted(readings.by_place.items())
     floor = {place for place, points in places if _at_floor(points[-1], survey)}
     offers = (
@@ -70,29 +70,41 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
         gaps=(*survey.gaps, *_gaps(readings, floor, survey)),
         place=("aws", region.name, Market.SPOT),
         unpriced=tuple(sorted({instance_type for instance_type, _ in readings.unsound})),
+        troubles=survey.troubles if survey.prices else (*survey.troubles, _no_floor(survey)),
     )
 
 
-def read_points(rows: Iterable[Mapping[str, Any]], region: str, zones: Mapping[str, str]) -> Readings:
-    """Linux spot prices by machine and zone ID; a price that is not above 0 is unknown.
+def read_points(
+    rows: Iterable[Mapping[str, Any]],
+    region: str,
+    zones: Mapping[str, str],
+    machines: Mapping[str, InstanceType],
+) -> Readings:
+    """Linux spot prices by machine and zone ID; a price that the machine cannot have is unknown.
 
     Args:
         rows: of ``SpotPriceHistory``, in any order.
         region: they are of.
         zones: zone IDs by name.
+        machines: by instance type; rows of others do not count.
     """
+
+    def is_sound(point: PricePoint) -> bool:
+        machine = machines[point.instance_type]
+        return is_possible(point.usd_per_h, machine.gpu, machine.num_gpus)
+
     read: defaultdict[Place, set[PricePoint]] = defaultdict(set)
     num_elsewhere = 0
     for row in rows:
         zone = zones.get(row["AvailabilityZone"])
         if zone is None:
             num_elsewhere += 1
-        elif row["ProductDescription"] == LINUX:
+        elif row["ProductDescription"] == LINUX and row["InstanceType"] in machines:
             read[row["InstanceType"], zone].add(_point(row, region, zone))
-    sound = {place: sorted(filter(_is_sound, found), key=_moment) for place, found in read.items()}
+    sound = {place: sorted(filter(is_sound, found), key=_moment) for place, found in read.items()}
     return Readings(
         by_place={place: points for place, points in sound.items() if points},
-        unsound=frozenset(place for place, found in read.items() if not _is_sound(max(found, key=_moment))),
+        unsound=frozenset(place for place, found in read.items() if not is_sound(max(found, key=_moment))),
         num_elsewhere=num_elsewhere,
     )
 
@@ -115,10 +127,6 @@ def _point(row: Mapping[str, Any], region: str, zone: str) -> PricePoint:
         usd_per_h=float(row["SpotPrice"]),
         observed_at=row["Timestamp"].astimezone(UTC),
     )
-
-
-def _is_sound(point: PricePoint) -> bool:
-    return point.usd_per_h > 0 and math.isfinite(point.usd_per_h)
 
 
 def _moment(point: PricePoint) -> tuple[datetime, float]:
@@ -149,17 +157,22 @@ def _at_floor(newest: PricePoint, survey: Survey) -> bool:
 def _gaps(readings: Readings, floor: set[Place], survey: Survey) -> list[str]:
     gaps = []
     if survey.prices is None:
-        gaps.append("no list prices, so quotes at the floor of 10 % of on-demand could not be told apart")
+        gaps.append(_no_floor(survey))
     if floor:
         gaps.append(f"quotes at the floor of 10 % of on-demand (no demand): {_places(floor)}")
     if readings.unsound:
-        gaps.append(f"quotes that are not above 0 count as unknown: {_places(readings.unsound)}")
+        gaps.append(f"quotes that no such machine can have count as unknown: {_places(readings.unsound)}")
     if readings.num_elsewhere:
         gaps.append(f"{counted(readings.num_elsewhere, 'price')} in local or wavelength zones left out")
     quoted = {instance_type for instance_type, _ in readings.by_place}
     if unquoted := survey.rentable.keys() - quoted:
         gaps.append(f"{counted(len(unquoted), 'type')} without any spot quote: {listed(unquoted)}")
     return gaps
+
+
+def _no_floor(survey: Survey) -> str:
+    reason = f" ({survey.failure})" if survey.failure else ""
+    return f"no list prices, so quotes at the floor of 10 % of on-demand could not be told apart{reason}"
 
 
 def _places(places: Iterable[Place]) -> str:

@@ -11,7 +11,7 @@ from advisor.errors import CloudError
 from advisor.pricing.aws.calls import items_of
 from advisor.pricing.aws.machines import described_machines
 from advisor.pricing.aws.options import AwsOptions
-from advisor.pricing.aws.price_list import ListPrices, list_prices
+from advisor.pricing.aws.price_list import ListPrices, list_prices, possible_prices
 from advisor.pricing.aws.wording import listed
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.snapshot import InstanceType
@@ -51,6 +51,7 @@ class Survey:
         machines: every machine with GPUs of the wanted kind and number, by instance type.
         offered: instance types that can be started here; None if that could not be learned.
         gaps: what is missing from all of this, in words.
+        troubles: those of the gaps that come from a call that failed.
     """
 
     prices: ListPrices | None
@@ -59,6 +60,7 @@ class Survey:
     machines: Mapping[str, InstanceType]
     offered: frozenset[str] | None
     gaps: tuple[str, ...]
+    troubles: tuple[str, ...] = ()
 
     @property
     def rentable(self) -> Mapping[str, InstanceType]:
@@ -75,15 +77,17 @@ def survey(region: Region) -> Survey:
         prices = list_prices(region.pricing, region.name)
     except CloudError as error:
         failure = str(error)
-    machines, gaps = _machines(region, prices)
+    machines, gaps, undescribed = _machines(region, prices)
     offered, unchecked = _offered(region, machines)
+    troubles = (*undescribed, *unchecked)
     return Survey(
-        prices=prices,
+        prices=prices and possible_prices(prices, machines),
         failure=failure,
         asked_at=asked_at,
         machines={name: machine for name, machine in machines.items() if _is_wanted(machine, region.query)},
         offered=offered,
-        gaps=(*gaps, *unchecked),
+        gaps=(*gaps, *troubles),
+        troubles=troubles,
     )
 
 
@@ -119,18 +123,19 @@ def offer_of(
 
 def _machines(
     region: Region, prices: ListPrices | None
-) -> tuple[Mapping[str, InstanceType], tuple[str, ...]]:
-    """The catalog's machines and newer ones; what is not known of the newer ones, in words."""
+) -> tuple[Mapping[str, InstanceType], tuple[str, ...], tuple[str, ...]]:
+    """The catalog's machines and newer ones; what is not known of the newer ones, and calls that failed."""
     if prices is None:
-        return region.catalog, (_NO_NEW_TYPES,)
+        return region.catalog, (_NO_NEW_TYPES,), ()
     new = prices.named - region.catalog.keys()
     if not new:
-        return region.catalog, ()
+        return region.catalog, (), ()
     try:
         found = described_machines(region.ec2, new, today=region.clock().date())
     except CloudError as error:
-        return region.catalog, (f"types newer than the catalog are left out ({listed(new)}): {error}",)
-    return {**region.catalog, **found.machines}, found.gaps
+        trouble = f"types newer than the catalog are left out ({listed(new)}): {error}"
+        return region.catalog, (), (trouble,)
+    return {**region.catalog, **found.machines}, found.gaps, ()
 
 
 def _offered(

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from advisor.pricing.deadlines import LateError, within
 from advisor.pricing.gcp.failures import BrokenReplyError, failure_in_words, passes_by_itself
 from advisor.pricing.gcp.skus import Pricing, Sku, Tier, recognise
+from advisor.pricing.replies import Allowance
 from advisor.pricing.source import Credentials
 
 COMPUTE_ENGINE = "services/6F81-5844-456A"
+# For the libraries and credentials; a metadata server that exists answers within a second.
+_LOGIN_WITHIN_S = 30.0
 PAGE_SIZE = 5000  # the most the API gives
+MAX_PAGES = 100  # the list has about ten
 
 # gcloud's own variable, for tests and mirrors; without credentials, as with Google's emulators.
 ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING"
@@ -37,7 +43,7 @@ class Patience:
     Attributes:
         call_s: for one reply.
         first_wait_s: before the first retry; doubles with each.
-        total_s: for one page, retries included.
+        total_s: for one page as a whole, connecting and retries included.
     """
 
     call_s: float = 20.0
@@ -82,25 +88,21 @@ def pull_skus(patience: Patience) -> list[Sku]:
     Raises:
         PullError: some page could not be had.
     """
-    import requests
-    from google.api_core.exceptions import GoogleAPICallError, RetryError
-    from google.auth.exceptions import GoogleAuthError
-    from google.protobuf.json_format import ParseError
-
+    passing: list[Exception] = []
     try:
-        skus = [sku for page in _pages(patience) for sku in _known(page)]
-    except (
-        GoogleAPICallError, RetryError, GoogleAuthError, requests.RequestException, ParseError,
-        UnicodeDecodeError, BrokenReplyError,
-    ) as error:  # fmt: skip
+        skus = [sku for page in _pages(patience, passing.append) for sku in _known(page)]
+    except LateError as error:
+        causes = [failure_in_words(cause) for cause in passing[-1:]]
+        raise PullError(" ".join([*causes, failure_in_words(error)])) from None
+    except Exception as error:  # noqa: BLE001 - a reply of another shape may raise anything
         raise PullError(failure_in_words(error)) from None
     if not skus:
         raise PullError(failure_in_words(BrokenReplyError("no SKU of ours")))
     return skus
 
 
-def _pages(patience: Patience) -> Iterator[Any]:
-    """Raw pages of the list, each with its own retries."""
+def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[Any]:
+    """Raw pages of the list, each with its own retries; errors that are tried again are told."""
     from google.api_core.retry import Retry
     from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
 
@@ -109,17 +111,28 @@ def _pages(patience: Patience) -> Iterator[Any]:
         initial=patience.first_wait_s,
         maximum=patience.longest_wait_s,
         timeout=patience.total_s,
+        on_error=on_error,
     )
     request = ListSkusRequest(parent=COMPUTE_ENGINE, page_size=PAGE_SIZE, currency_code="USD")
-    client = _client()
-    with client:
-        seen = set()
-        for page in client.list_skus(request=request, retry=retry, timeout=patience.call_s).pages:
+    with within(_LOGIN_WITHIN_S, lambda: _limited_client(patience)) as client:
+        seen: set[str] = set()
+        ask = partial(client.list_skus, request=request, retry=retry, timeout=patience.call_s)
+        pages = within(patience.total_s, lambda: iter(ask().pages))
+        while (page := within(patience.total_s, lambda: next(pages, None))) is not None:
             raw = ListSkusResponse.pb(page)
-            if raw.next_page_token in seen:
-                raise BrokenReplyError("the same page again")
+            if raw.next_page_token in seen or len(seen) >= MAX_PAGES:
+                raise BrokenReplyError("pages without an end")
             seen.add(raw.next_page_token)
             yield raw
+
+
+def _limited_client(patience: Patience) -> Any:
+    from advisor.pricing.gcp.transport import limit
+
+    client = _client()
+    # The library lets nobody choose a client's session.
+    limit(client.transport._session, Allowance(), patience.call_s)
+    return client
 
 
 def _client() -> Any:

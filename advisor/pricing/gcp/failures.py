@@ -6,6 +6,10 @@ parts of requests.
 
 from __future__ import annotations
 
+from advisor.pricing.deadlines import LateError
+from advisor.pricing.replies import LongReplyError
+from advisor.units import format_duration
+
 API = "cloudbilling.googleapis.com"
 _LOGIN = (
     "Log in with `gcloud auth application-default login`, or name a key file in"
@@ -25,6 +29,13 @@ _DENIED = (
 )
 _UNREACHABLE = f"cannot reach {API}: check the network, the proxy and the firewall."
 _TIMEOUT = "the Cloud Billing API did not answer in time. Try again later."
+_TOO_LATE = (
+    "The call was given up after {limit}, retries included. Try again later; check the network and the proxy."
+)
+_TOO_LONG = (
+    "the reply of the Cloud Billing API was given up: it holds {error}, which no true one does."
+    " Check the proxy."
+)
 _BROKEN = "the Cloud Billing API sent a reply that is cut off or cannot be read. Try again; check the proxy."
 
 
@@ -57,6 +68,10 @@ def failure_in_words(error: Exception) -> str:
         TransportError,
     )
 
+    if isinstance(error, LateError):
+        return _TOO_LATE.format(limit=format_duration(error.limit_s))
+    if isinstance(error, LongReplyError):
+        return _TOO_LONG.format(error=error)
     if isinstance(error, RetryError):
         return failure_in_words(error.cause) if isinstance(error.cause, Exception) else _TIMEOUT
     if isinstance(error, GoogleAPICallError):

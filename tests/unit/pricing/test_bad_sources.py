@@ -103,6 +103,15 @@ def test_what_a_plug_in_says_is_kept_without_its_secrets(store: Store) -> None:
     assert {scope: noted[scope] for scope in told} == told
 
 
+class Clock:
+    """Stands still unless somebody moves it."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
 class HangingSource(FakeSource):
     """Gives its parts, then says nothing until it is released."""
 
@@ -122,24 +131,42 @@ def test_a_source_that_hangs_fails_and_its_prices_stay(store: Store) -> None:
         (kept,) = refresh([hanging], OfferQuery(), store, now=lambda: NOON, within_s=0.0)
     finally:
         hanging.released.set()
-    assert (kept.scope, kept.failure) == ("all", "gave no answer within 0 ms")
+    assert (kept.scope, kept.failure) == ("all", "gave no answer within 0 ms (prices.refresh_within)")
     assert usd(store, "hanging") == [1.0]
 
 
 def test_what_came_before_patience_ends_is_kept() -> None:
     hanging = HangingSource(part(offer(1.0)))
     other = FakeSource(part(offer(5.0)), name="other")
-    # Two parts and an end come in time: the clock is looked at once before all and once before each.
-    moments = iter([0.0, 0.0, 0.0, 0.0, 301.0])
+    clock = Clock()
+    came = []
     try:
-        came = list(parts_of([hanging, other], OfferQuery(), within_s=300.0, clock=lambda: next(moments)))
+        for said in parts_of([hanging, other], OfferQuery(), within_s=300.0, clock=clock):
+            came.append(said)
+            clock.now_s = 301.0 if len(came) == 2 else 0.0
     finally:
         hanging.released.set()
     assert {name: said.offers for name, said in came[:2]} == {
         "hanging": (offer(1.0),),
         "other": (offer(5.0),),
     }
-    assert came[2:] == [("hanging", Part(scope="all", failure="gave no answer within 5 min"))]
+    late = "gave no answer within 5 min (prices.refresh_within)"
+    assert came[2:] == [("hanging", Part(scope="all", failure=late))]
+
+
+def test_what_a_source_says_too_late_does_not_count() -> None:
+    """One that never stops kept a refresh going for as long as it liked."""
+    clock = Clock()
+
+    class Endless(FakeSource):
+        def offers(self, query: OfferQuery) -> Iterator[Part]:
+            while True:
+                yield from super().offers(query)
+                clock.now_s += 100.0
+
+    came = list(parts_of([Endless(part(offer(1.0)))], OfferQuery(), within_s=300.0, clock=clock))
+    late = "gave no answer within 5 min (prices.refresh_within)"
+    assert [said.failure for _, said in came] == [None, None, None, None, late]
 
 
 def test_nobody_is_waited_for_longer_than_the_lease_holds() -> None:

@@ -90,7 +90,6 @@ def test_every_error_of_botocore_has_words_without_its_text(error: type[BotoCore
         ("ConnectionClosedError", "cut off"),
         ("SSLError", "AWS_CA_BUNDLE"),
         ("ProxyConnectionError", "cannot be reached"),
-        ("PaginationError", "garbled"),
     ],
 )
 def test_trouble_on_the_way_says_what_to_check(name: str, words: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import ConfigError
+from advisor.errors import CloudError, ConfigError
 from advisor.pricing.aws import aws_source
 from advisor.pricing.aws.options import AwsOptions, read_options
-from advisor.pricing.source import Credentials
+from advisor.pricing.source import Credentials, credentials_of
 from advisor.types import Market
 
 
@@ -62,7 +62,12 @@ def test_credentials_are_found_or_not(monkeypatch: pytest.MonkeyPatch, start: An
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     assert aws_source({}).credentials() is Credentials.MISSING
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    assert aws_source({}).credentials() is Credentials.MISSING
+    source = aws_source({})
+    with pytest.raises(CloudError, match="ProfileNotFound"):
+        source.credentials()
+    found, fault = credentials_of(source)
+    assert found is Credentials.MISSING
+    assert "cannot be used (ProfileNotFound)" in (fault or "")
 
 
 def test_the_page_tells_every_option_and_its_default() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.pricing.aws.machines import catalog_machines
 from advisor.pricing.aws.spot import LINUX, read_points
 from advisor.pricing.query import OfferQuery
 from advisor.pricing.spot_quantiles import spot_quantiles
@@ -95,7 +96,7 @@ def test_a_price_of_0_is_unknown_even_if_it_was_known_before(start: Start, usd: 
     part = ask()[SPOT]
     assert usd_per_h(part) == {("g6.xlarge", "use1-az1"): 0.2}
     assert [p.usd_per_h for p in part.history] == [0.2, 0.3]
-    assert "quotes that are not above 0 count as unknown: g6.xlarge in use1-az2" in part.gaps
+    assert "quotes that no such machine can have count as unknown: g6.xlarge in use1-az2" in part.gaps
     assert (part.place, part.unpriced) == (("aws", "us-east-1", Market.SPOT), ("g6.xlarge",))
 
 
@@ -158,18 +159,20 @@ rows = st.lists(
     max_size=15,
 )
 
+MACHINES = catalog_machines()
+
 
 @given(rows, st.randoms(use_true_random=False))
 def test_neither_order_nor_repeats_of_the_rows_matter(found: list[Any], rng: random.Random) -> None:
     again = [*found, *found[:3]]
     rng.shuffle(again)
-    read, twice = (read_points(r, "us-east-1", ZONES) for r in (found, again))
+    read, twice = (read_points(r, "us-east-1", ZONES, MACHINES) for r in (found, again))
     assert (read.by_place, read.unsound) == (twice.by_place, twice.unsound)
 
 
 @given(rows)
 def test_points_are_sound_in_order_and_of_known_zones(found: list[Any]) -> None:
-    read = read_points(found, "us-east-1", ZONES)
+    read = read_points(found, "us-east-1", ZONES, MACHINES)
     for (instance_type, zone), points in read.by_place.items():
         assert points
         assert [p.observed_at for p in points] == sorted(p.observed_at for p in points)

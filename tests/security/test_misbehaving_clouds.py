@@ -1,0 +1,297 @@
+"""Clouds that drip, hang, never end or lie: a line for each part, in time, and the others go on."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from advisor.errors import CloudError
+from advisor.pricing import OfferQuery
+from advisor.pricing.aws import calls
+from advisor.pricing.aws.calls import Clients, items_of
+from advisor.pricing.aws.options import AwsOptions
+from advisor.pricing.gcp.client import ENDPOINT_VARIABLE, Patience
+from advisor.pricing.gcp.source import GcpSource
+from advisor.store import open_store
+from advisor.store.prices import save_part
+from tests.builders import make_offer
+from tests.clouds import hostile_server as hostile
+from tests.clouds.aws_asking import ask, usd_per_h
+from tests.clouds.aws_server import BROKEN, DENIED, DRIPPING, FakeAws, Fault, running
+from tests.clouds.aws_world import World, product, small_world
+from tests.clouds.hostile_server import Attack, attacking
+from tests.end_to_end.cli import Shell
+from tests.unit.pricing.aws.conftest import Start, start  # noqa: F401 - a fixture
+
+PATIENCE = Patience(call_s=1.0, first_wait_s=0.01, longest_wait_s=0.1, total_s=2.0)
+# Far above what the limits allow and the noise of a busy machine, far below what it took before.
+SOON_S = 60.0
+
+
+def aws_failure() -> str:
+    parts = ask(timeout_s=1.0)
+    assert parts.keys() == {"regions"}
+    failure = parts["regions"].failure
+    assert failure is not None
+    assert "\n" not in failure
+    return failure
+
+
+def gcp_failure() -> str:
+    (part,) = GcpSource(PATIENCE).offers(OfferQuery())
+    assert part.failure is not None
+    assert "\n" not in part.failure
+    return part.failure
+
+
+@pytest.fixture
+def few_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "RETRIES_S", 1.0)
+
+
+@pytest.mark.usefixtures("few_retries", "start")
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (hostile.dripping_body, "did not answer"),
+        (hostile.dripping_head, "did not answer ec2:DescribeRegions within 2 s, retries included"),
+        (hostile.silent, "did not answer"),
+        (hostile.closing, "cut off"),
+        (hostile.endless_body, "more than 32 MB"),
+        (hostile.zip_bomb, "garbled"),
+        (hostile.redirecting, "sends calls to another address"),
+        (hostile.web_page, "garbled"),
+        (hostile.image, "garbled"),
+        (hostile.cut_off, "garbled"),
+        (hostile.deep, "garbled"),
+        (hostile.entities, "garbled"),
+        (hostile.throttling, "throttled"),
+    ],
+)
+def test_aws_gives_one_line_in_time(attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drip held each call for ever, and an endless body filled the memory."""
+    begun_s = monotonic()
+    with attacking(attack) as url:
+        for name, value in FakeAws(world=small_world(), url=url).environment().items():
+            monkeypatch.setenv(name, value)
+        assert words in aws_failure()
+    assert monotonic() - begun_s < SOON_S
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (hostile.dripping_body, "did not answer in time"),
+        (hostile.dripping_head, "given up after 2 s, retries included"),
+        (hostile.silent, "did not answer in time"),
+        (hostile.closing, "cannot reach"),
+        (hostile.endless_body, "more than 32 MB"),
+        (hostile.zip_bomb, "more than 32 MB"),
+        (hostile.redirecting, "cut off or cannot be read"),
+        (hostile.web_page, "cut off or cannot be read"),
+        (hostile.image, "cut off or cannot be read"),
+        (hostile.cut_off, "cut off or cannot be read"),
+        (hostile.deep, "cut off or cannot be read"),
+        (hostile.throttling, "too many requests"),
+        (hostile.endless_pages, "cut off or cannot be read"),
+        (hostile.pages_in_a_ring, "cut off or cannot be read"),
+    ],
+)
+def test_gcp_gives_one_line_in_time(attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drip held a page for ever; a redirect was followed; a zip bomb was unpacked to its end."""
+    begun_s = monotonic()
+    with attacking(attack) as url:
+        monkeypatch.setenv(ENDPOINT_VARIABLE, url)
+        assert words in gcp_failure()
+    assert monotonic() - begun_s < SOON_S
+
+
+@pytest.mark.parametrize("attack", [hostile.endless_pages, hostile.pages_in_a_ring])
+def test_lists_without_an_end_are_given_up(
+    attack: Attack,
+    start: Start,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """botocore knows a page again only right after itself, and counts none."""
+    start()
+    with attacking(attack) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_EC2", url)
+        client = Clients(AwsOptions(max_attempts=1)).client("ec2", "us-east-1")
+        with pytest.raises(CloudError, match="does not end or comes again"):
+            items_of(client, "ec2:DescribeSpotPriceHistory", "SpotPriceHistory")
+
+
+def test_one_region_that_drips_leaves_the_others_alone(
+    start: Start,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The region's thread never ended, and with it neither did the refresh nor the process."""
+    monkeypatch.setattr(calls, "RETRIES_S", 0.5)
+    aws = start()
+    aws.fail("DescribeSpotPriceHistory", DRIPPING, region="us-east-1")
+    parts = ask(timeout_s=2.0)
+    assert "did not answer" in (parts["us-east-1 spot"].failure or "")
+    assert {scope for scope, part in parts.items() if part.failure} == {"us-east-1 spot"}
+    assert not [t for t in threading.enumerate() if t.name.startswith("aws") and not t.daemon]
+
+
+# --- As a person types it ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(folder=tmp_path)
+
+
+@pytest.fixture
+def aws() -> Iterator[FakeAws]:
+    with running(small_world()) as server:
+        yield server
+
+
+STRANGER = dict.fromkeys((ENDPOINT_VARIABLE, "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"), "")
+
+
+def refresh(shell: Shell, url: str, **environ: str) -> tuple[int, str, float]:
+    """Exit code, stderr, and seconds that the whole process took."""
+    there = FakeAws(world=small_world(), url=url).environment()
+    begun_s = monotonic()
+    answer = shell.run("prices", "refresh", "--source", "aws", **STRANGER | there | environ)
+    assert "Traceback" not in answer.err
+    return answer.code, answer.err, monotonic() - begun_s
+
+
+def offers(shell: Shell) -> list[dict[str, object]]:
+    """Live ones of us-east-1."""
+    found = shell.run("prices", "--provider", "aws", "--region", "us-east-1", "--json", **STRANGER)
+    assert found.code == 0, found.err
+    return [
+        o for o in found.document["offers"] if o["source"] in ("AWS price list", "AWS spot price history")
+    ]
+
+
+def test_a_refresh_ends_when_it_says_and_names_what_stays_old(shell: Shell, aws: FakeAws) -> None:
+    """It went on for 318 s: 300 s of patience, and threads that the end of the process waited for."""
+    assert refresh(shell, aws.url)[0] == 0
+    before = offers(shell)
+    assert len(before) == 3
+    for operation in ("GetProducts", "DescribeSpotPriceHistory", "DescribeAvailabilityZones"):
+        aws.fail(operation, DRIPPING, region="us-east-1")
+    code, err, took_s = refresh(shell, aws.url, ADVISOR_PRICES__REFRESH_WITHIN="4s")
+    assert took_s < SOON_S
+    line = next(line for line in err.splitlines() if "us-east-1" in line)
+    assert re.search(r"aws: us-east-1 on-demand, us-east-1 spot not refreshed, older prices are kept", line)
+    assert "gave no answer within 4 s (prices.refresh_within)" in line
+    assert (code, offers(shell)) == (0, before), "eu-west-1 came in time"
+
+
+def test_a_server_that_drips_from_the_start_ends_the_refresh_in_time(shell: Shell) -> None:
+    """As above, with nothing known before."""
+    with attacking(hostile.dripping_head) as url:
+        code, err, took_s = refresh(shell, url, ADVISOR_PRICES__REFRESH_WITHIN="2s")
+    assert (code, took_s < SOON_S) == (1, True)
+    assert "aws: all not refreshed" in err
+    assert "gave no answer within 2 s" in err
+
+
+@pytest.mark.parametrize(
+    ("operation", "fault", "words"),
+    [
+        ("DescribeInstanceTypeOfferings", DENIED, "allow the IAM action ec2:DescribeInstanceTypeOfferings"),
+        (
+            "DescribeInstanceTypeOfferings",
+            BROKEN,
+            "whether the region offers these types could not be checked",
+        ),
+        ("DescribeInstanceTypes", BROKEN, "types newer than the catalog are left out (g9.new)"),
+        ("GetProducts", Fault(status=400, code="AccessDeniedException"), "allow the IAM action pricing:"),
+    ],
+)
+def test_a_call_that_fails_beside_the_prices_is_told(
+    shell: Shell, operation: str, fault: Fault, words: str
+) -> None:
+    """The prices came, and only `advisor prices sources` knew that a call had failed."""
+    world = small_world()
+    new = product("g9.new", "us-east-1", "1.5")
+    with running(dataclasses.replace(world, products=(*world.products, new))) as aws:
+        aws.fail(operation, fault)
+        code, err, _ = refresh(shell, aws.url)
+    assert code == 0
+    assert words in err
+    assert len(err.splitlines()) < 10, err
+
+
+# --- Prices that cannot be ---------------------------------------------------------------------------
+
+ABSURD = ("0.0000000010", "0.0000100000", "1000000000.0000000000", "NaN", "Infinity", "1e999", "-1", "0")
+
+
+def with_absurd_prices(usd: str) -> World:
+    """The p5 costs so much on demand, and so does the g6 in one zone now."""
+    world = small_world()
+    spot = [
+        dataclasses.replace(price, usd_per_h=usd if price.zone_name == "us-east-1b" else price.usd_per_h)
+        for price in world.spot
+    ]
+    others = [p for p in world.products if p["product"]["attributes"]["instanceType"] != "p5.48xlarge"]
+    return dataclasses.replace(
+        world, spot=tuple(spot), products=(*others, product("p5.48xlarge", "us-east-1", usd))
+    )
+
+
+@pytest.mark.parametrize("usd", ABSURD)
+def test_an_absurd_price_is_a_gap(usd: str, start: Start) -> None:  # noqa: F811
+    """1e-9, 0.00001 and 1e9 were offers, and made quantiles of spot prices; the others are gaps as before."""
+    start(with_absurd_prices(usd))
+    parts = ask()
+    on_demand, spot = parts["us-east-1 on-demand"], parts["us-east-1 spot"]
+    assert usd_per_h(on_demand) == {("g6.xlarge", None): 0.8048}
+    assert on_demand.unpriced == ("p5.48xlarge",)
+    assert any("p5.48xlarge" in gap for gap in on_demand.gaps)
+    assert usd_per_h(spot) == {("g6.xlarge", "use1-az2"): 0.4}
+    assert {point.zone for point in spot.history} == {"use1-az2"}
+    assert any("g6.xlarge in use1-az1" in gap for gap in spot.gaps)
+
+
+def test_an_absurd_price_is_told_and_never_offered(shell: Shell) -> None:
+    """A machine for 0.00001 USD/h won every ranking."""
+    with running(with_absurd_prices("0.0000100000")) as aws:
+        assert refresh(shell, aws.url)[0] == 0
+    assert {(o["instance_type"], o["usd_per_h"]) for o in offers(shell)} == {
+        ("g6.xlarge", 0.8048), ("g6.xlarge", 0.4),
+    }  # fmt: skip
+    assert "e-0" not in shell.run("prices", "history", "--json", **STRANGER).out
+
+
+def test_an_absurd_price_that_was_kept_before_is_left_out(shell: Shell) -> None:
+    """Prices in the database of an older version, or that somebody else wrote there, were believed."""
+    url = f"sqlite:///{shell.folder / 'prices.db'}"
+    cheap = make_offer("H100-SXM-80GB", 0.00001, instance_type="p5.48xlarge", num_gpus=8, source="AWS x")
+    with open_store(url) as store:
+        save_part(store, "aws", "us-east-1 on-demand", (cheap,), (), (), cheap.retrieved_at)
+    answer = shell.run("prices", "--gpu", "H100", "--json", ADVISOR_STORE__URL=url, **STRANGER)
+    assert min(offer["usd_per_h"] for offer in answer.document["offers"]) > 0.1
+    (told,) = [warning for warning in answer.document["warnings"] if "no such machine can have" in warning]
+    assert told.startswith("1 price of aws that no such machine can have left out: p5.48xlarge us-east-1")
+
+
+def test_an_owners_absurd_rate_is_taken_with_a_warning(shell: Shell) -> None:
+    """It was taken without a word, also where the decimal point was wrong."""
+    shell.write(
+        "rates.yaml",
+        "[{provider: lab, instance_type: dgx, gpu: H100-SXM-80GB, num_gpus: 8, usd_per_gpu_h: 0.01,"
+        " as_of: 2026-11-01}]",
+    )
+    shell.write(
+        ".config/advisor/config.yaml",
+        f"prices: {{options: {{custom: {{files: [{shell.folder}/rates.yaml]}}}}}}",
+    )
+    answer = shell.run("prices", "--provider", "lab", "--json", **STRANGER)
+    assert [offer["usd_per_h"] for offer in answer.document["offers"]] == [0.08]
+    assert any("1 price of custom far from what such machines cost" in w for w in answer.document["warnings"])
