@@ -152,15 +152,17 @@ def where(error: BaseException) -> dict[str, Any]:
 
 def found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Status and contents of the result for the iteration that was seen."""
+    from .recording.nominal import at_nominal_batch
     from .recording.precision import tf32_flags
 
+    span, notes = at_nominal_batch(span, iterations.nominal_batch, session.world.used or 1)
     status = "ok" if span["operators"] else "no_gpu_work"
     return status, {
         **span,
         "backend": session.backend,
         "versions": {"torch": session.torch_version, "python": platform.python_version()},
         "precision": tf32_flags(),
-        "warnings": [*session.all_warnings(), *iterations.warnings],
+        "warnings": [*session.all_warnings(), *iterations.warnings, *notes],
         "world_size": session.world.used,
         "is_sharded": session.world.is_sharded,
     }

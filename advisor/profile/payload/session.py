@@ -44,6 +44,7 @@ class Session:
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory, self.device_type)
         self.loading = Loading(backend)
+        self.recorder.is_evaluating = self.loading.evaluates
         self.collectives = Collectives()
         self.stopper = Stopper()
         self.mode: HybridMode | WatchingMode

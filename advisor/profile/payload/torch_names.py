@@ -21,6 +21,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._pin_memory",
         "torch:ops.aten._to_copy",
     ),
+    "composite": ("torch._ops:OpOverload._can_decompose", "torch._ops:OpOverload.decompose"),
     "rescue": (
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "torch._subclasses.fake_tensor:DynamicOutputShapeException",
@@ -45,6 +46,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._python_dispatch:_disable_current_modes",
         "torch.utils.data.dataloader:_BaseDataLoaderIter._next_index",
     ),
+    "data_loader": ("torch.utils.data:DataLoader._get_iterator",),
     "clocks": ("torch.cuda:_sleep",),
     "recorder": ("torch._C:_current_graph_task_id",),
     "iteration": (

@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..composite import is_composite, take_apart
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
 from ..stop import Stopper
@@ -83,6 +84,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
                 # Composite C++ code says meta for our CUDA tensors.
                 device = CUDA
                 kwargs = {**kwargs, "device": CUDA}
+        if (has_fake or device == CUDA) and func not in _READS_VALUE and is_composite(func):
+            return take_apart(self, func, args, kwargs)
         if has_fake:
             return self._fake(func, types, args, kwargs, device)
         if device == CUDA:
