@@ -97,4 +97,5 @@ class Session:
         """Whether the value is a tensor on the pretended GPU."""
         from torch._subclasses.fake_tensor import FakeTensor
 
-        return isinstance(value, FakeTensor)
+        # torch.export makes fake tensors of its own, of CPU tensors too.
+        return isinstance(value, FakeTensor) and value.fake_device.type == "cuda"
