@@ -85,10 +85,11 @@ def _length_warnings(loading: Mapping[str, Any]) -> list[str]:
     if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
         return []
     claimed = f"{samples:,} samples" if samples else f"{batches:,} batches"
-    return [
+    warning = (
         f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
         f" before, {_GIVE}"
-    ]
+    )
+    return [warning]
 
 
 def _rival_warnings(loading: Mapping[str, Any]) -> list[str]:

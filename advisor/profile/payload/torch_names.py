@@ -21,7 +21,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._pin_memory",
         "torch:ops.aten._to_copy",
     ),
-    "composite": ("torch._ops:OpOverload._can_decompose", "torch._ops:OpOverload.decompose"),
+    "composite": (
+        "torch._C:DispatchKey.CompositeImplicitAutograd",
+        "torch._C:_dispatch_has_kernel_for_dispatch_key",
+        "torch:ops.aten.linear.default._op_dk",
+    ),
     "rescue": (
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "torch._subclasses.fake_tensor:DynamicOutputShapeException",

@@ -59,6 +59,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self._meta = threading.local()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
+        self.has_made_up = False  # the script read a value that was never computed
 
     def for_thread(self) -> HybridMode:
         """The same mode for another thread; each keeps account of entering and leaving."""
@@ -124,6 +125,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if func in _READS_VALUE:
             self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
             computed = values.compute(func, args, kwargs)
+            self.has_made_up |= computed is None
             return _made_up_value(func, args[0]) if computed is None else computed
         if device is not None and device.type == "cpu":
             return self._to_cpu(args[0], kwargs)

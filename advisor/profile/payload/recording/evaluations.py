@@ -34,8 +34,8 @@ class Evaluations:
         warnings = []
         if num_left_out:
             warnings.append(
-                f"an evaluation of {num_left_out:,} batches without gradients ran between the two steps of the"
-                " recorded iteration: the trace is without it, and its time comes on top"
+                f"an evaluation of {num_left_out:,} batches without gradients ran between the two steps of"
+                " the recorded iteration: the trace is without it, and its time comes on top"
             )
         if self.num_passes:
             warnings.append(

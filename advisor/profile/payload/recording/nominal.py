@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+_PER_STEP = ("fetches", "samples", "seconds")
+_BATCH = "advisor::h2d_copy"
 _NOMINAL, _ACCUMULATED = "nbs", "accumulate"
 
 
@@ -58,26 +60,38 @@ def at_nominal_batch(
     factor = wanted // passes
     if factor < 2:
         return dict(span), []
-    begins = f"the script begins with {passes} batches of {batch:,} a step and warms up to {wanted}, its nominal"
-    begins += f" batch size of {nominal:,}"
+    begins = (
+        f"the script begins with {passes * batch:,} samples a step and warms up to its nominal batch size of"
+        f" {nominal:,} ({wanted} batches of {batch:,})"
+    )
     if "iteration_s" in span:
         return dict(span), [f"{begins}: the measured iteration is of the first steps"]
-    scaled = {
+    return _grown(span, factor), [f"{begins}: the trace is of the latter, its passes counted {factor} times"]
+
+
+def _grown(span: Mapping[str, Any], factor: int) -> dict[str, Any]:
+    loading = span["loading"]
+    return {
         **span,
-        "operators": [_repeated(entry, factor) for entry in span["operators"]],
+        "operators": _repeated(span["operators"], span["calls"], factor),
         "collectives": [{**entry, "count": entry["count"] * factor} for entry in span["collectives"]],
-        "loading": {key: _times(loading[key], factor) if key in _PER_STEP else loading[key] for key in loading},
+        "loading": {**loading, **{key: _times(loading[key], factor) for key in _PER_STEP}},
         "num_backward_passes": span["num_backward_passes"] * factor,
         "memory": _with_gradients(span["memory"]),
     }
-    return scaled, [f"{begins}: the trace is of the latter, its passes counted {factor} times"]
 
 
-_PER_STEP = ("fetches", "samples", "seconds")
+def _repeated(operators: list[dict[str, Any]], numbers: list[list[int]], factor: int) -> list[dict[str, Any]]:
+    """Counts what runs in each pass, from the first batch on the GPU to the last gradient, so often."""
+    pairs = list(zip(operators, numbers, strict=True))
+    begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
+    end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)
 
+    def more(entry: dict[str, Any], own: list[int]) -> int:
+        is_passed = entry["phase"] != "optimizer"
+        return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
 
-def _repeated(entry: dict[str, Any], factor: int) -> dict[str, Any]:
-    return entry if entry["phase"] == "optimizer" else {**entry, "count": entry["count"] * factor}
+    return [{**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs]
 
 
 def _times(value: Any, factor: int) -> Any:
