@@ -7,6 +7,7 @@ is written nowhere.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -114,7 +115,8 @@ def _install_trace(session: Session) -> None:
         if not any(session.is_fake(value) for value in (*weights, *given)):
             return original(func, *args, **kwargs)
         session.warn(_WARNING.format("torch.jit.trace"))
-        func.save = lambda *_, **__: None
+        with contextlib.suppress(AttributeError):  # a function of C++ takes none
+            func.save = lambda *_, **__: None
         return func
 
     keep = torch.jit.save
