@@ -10,6 +10,9 @@ from typing import Any
 _GIVE = "give --iterations, or --iterations-per-epoch with --epochs"
 NO_LOADER = "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
 
+# Endless samplers and streams claim a length that nothing reaches: 10**8, 2**31, sys.maxsize.
+_ENDLESS_SAMPLES, _ENDLESS_BATCHES = 10**8, 10**7
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
@@ -53,7 +56,12 @@ def epoch_of(recording: Mapping[str, Any]) -> Epoch:
         iterations_per_epoch=iterations,
         seconds=loading["seconds"],
         num_workers=loading["num_workers"],
-        warnings=(*warnings, *_rival_warnings(loading), *_batch_warnings(loading)),
+        warnings=(
+            *warnings,
+            *_length_warnings(loading),
+            *_rival_warnings(loading),
+            *_batch_warnings(loading),
+        ),
     )
 
 
@@ -70,6 +78,18 @@ def _iterations(loading: Mapping[str, Any]) -> tuple[int | None, list[str]]:
         " count as an epoch; --iterations-per-epoch says otherwise"
     )
     return per_epoch, [warning]
+
+
+def _length_warnings(loading: Mapping[str, Any]) -> list[str]:
+    samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
+    if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
+        return []
+    claimed = f"{samples:,} samples" if samples else f"{batches:,} batches"
+    warning = (
+        f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
+        f" before, {_GIVE}"
+    )
+    return [warning]
 
 
 def _rival_warnings(loading: Mapping[str, Any]) -> list[str]:

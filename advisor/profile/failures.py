@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
-from advisor.profile.hints import hint_of
+from advisor.profile.crashes import crash, syntax_error
 
 _LOG_LINES = 15
 
@@ -32,6 +32,9 @@ def failure(
         return InputError(
             f"{script!r} is not a Python script: {message}. Give the .py file that starts the training."
         )
+    if status == "syntax_error":
+        text = syntax_error(recording, script, python)
+        return InputError(text) if recording["is_script"] else ProfileError(text + _traceback(recording))
     problem = torch_problem(recording, python)
     if problem is not None:
         return InputError(problem)
@@ -49,10 +52,7 @@ def failure(
         )
     # On the GPU of this machine more can go wrong than without it.
     kind = GpuUnusableError if recording.get("backend") == "cuda" else ProfileError
-    return kind(
-        f"{script!r} raised {message.rstrip('.')}. It must run up to its third optimizer step: fix it,"
-        f" or pass the arguments it needs after `--`.{hint_of(recording)}{_traceback(recording)}"
-    )
+    return kind(crash(recording, script) + _traceback(recording))
 
 
 # Packages that consist of GPU kernels, most often behind a switch of the script.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,10 @@ _DOWNLOADS = (
     " Nothing is downloaded while it is profiled, only caches are read: run it once by itself so that they"
     " are filled, then profile it again."
 )
+_NETWORK = (
+    " It wants something from the network that cannot be reached from here: download it once before, and pass"
+    f" its path after `--`. For a torch data set, samples of its form can stand in: --fake-data {EXAMPLE}."
+)
 _FULL = (
     " What it saves goes to the temporary folder while it is profiled: make room there, or name another one"
     " with the variable TMPDIR."
@@ -23,11 +28,13 @@ _FULL = (
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     **dict.fromkeys(
-        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK"),
+        ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK", "LOCAL_RANK"),
         " Where several processes train together, say how many: --world N.",
     ),
     "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
-    "EOFError": " Its standard input is empty while it is profiled: give its answers as arguments.",
+    # A file that ends too early is an EOFError, too.
+    "EOF when reading a line": " Its standard input is empty while it is profiled: give its answers as"
+    " arguments.",
     "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
     " less data in main memory, or make the data on the GPU.",
     "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
@@ -42,6 +49,18 @@ _HINTS = {
     "OfflineModeIsEnabled": _DOWNLOADS,
     "couldn't connect to": _DOWNLOADS,
     "Couldn't reach": _DOWNLOADS,
+    **dict.fromkeys(
+        (
+            "URLError",
+            "gaierror",
+            "NameResolutionError",
+            "Name or service not known",
+            "Temporary failure in name resolution",
+            "Max retries exceeded",
+            "Network is unreachable",
+        ),
+        _NETWORK,
+    ),
     "FileNotFoundError": " Of what it saves while it is profiled, only files of torch.save, safetensors"
     " and the common libraries can be read back.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
@@ -62,9 +81,14 @@ def hint_of(recording: Mapping[str, Any]) -> str:
     lines = str(recording.get("traceback", "")).splitlines()
     asserted = [line for line in lines if line.lstrip().startswith(("assert ", "if "))]
     text = "\n".join([message, *asserted[-1:]])
-    known = next((hint for word, hint in _HINTS.items() if word in text), "")
+    known = next((hint for word, hint in _HINTS.items() if _says(text, word)), "")
     # What is missing may be data, or what the script saved, or what a hub has.
     return known if known == _DOWNLOADS else missing_data_hint(message) or known
+
+
+def _says(text: str, word: str) -> bool:
+    # LOW_RANK is a script's own word. Plurals and longer names of torch's are meant, too.
+    return re.search(rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isupper() else ""), text) is not None
 
 
 def _refused_hint(message: str, refused: Iterable[str], *, is_fed: bool) -> str:

@@ -18,7 +18,6 @@ _SIGNS = (
     "DatasetNotFoundError",
     "DataFilesNotFoundError",
     "Couldn't reach",
-    "URLError",
 )
 
 

@@ -54,7 +54,8 @@ def _communication(row: Row, trace: Trace) -> Iterator[tuple[str, object, object
         sent[collective.kind] += (collective.num_bytes or 0) * collective.count
     yield "bytes of collectives", dict(sent), row.collectives
     worlds = {collective.world_size for collective in trace.collectives}
-    yield "world sizes", worlds, {row.world or 1} if row.collectives else set()
+    sizes = set(row.groups) or {row.world or 1}
+    yield "world sizes", worlds, sizes if row.collectives else set()
 
 
 def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:

@@ -33,6 +33,7 @@ class Row:
         parameters: the shapes of all parameters, in FP32.
         product_flops: of all matrix products (addmm, mm, bmm).
         collectives: bytes of all communication of each kind; there is no other.
+        groups: sizes of the groups that communicate, if not all processes do together.
         loading_s: the least that loading one step's samples takes.
         warning: words that the trace must warn with.
         fails: why the row does not hold yet; it must not hold by chance.
@@ -53,6 +54,7 @@ class Row:
     parameters: tuple[tuple[int, ...], ...] = ()
     product_flops: int | None = None
     collectives: dict[str, int] = field(default_factory=dict)
+    groups: tuple[int, ...] = ()
     loading_s: float | None = None
     warning: str | None = None
     fails: str | None = None

@@ -79,4 +79,20 @@ DATA = (
         + 2 * 56 * (32 * 64 + 64 * 4),
         calls={"addmm": 3 * 2, "mm": 2 * 3, "native_dropout": 3, "native_dropout_backward": 2},
     ),
+    # One batch a step at first, four after the warm-up; weights are averaged and clipped once a step.
+    Row(
+        script="infinite_loader", batch=64, samples=1000, iterations=16, accumulation=4, amp="float16",
+        parameters=((16, 3, 3, 3), (16,), (16,), *dense(4096, 10)), warning="nominal batch size of 64",
+        product_flops=4 * linear_flops(16, 4096, 10, input_needs_gradient=True),
+        calls={"convolution": 4, "convolution_backward": 4, "cudnn_batch_norm": 4, "lerp_": 5,
+               "_foreach_norm": 1, "_amp_update_scale_": 1},
+    ),
+    # Four batches are evaluated before each step, which none of it holds.
+    Row(
+        script="evaluates_between", batch=32, samples=640, iterations=20,
+        warning="an evaluation of 4 batches without gradients",
+        parameters=((8, 3, 3, 3), (8,), *dense(8 * 14 * 14, 10)),
+        product_flops=linear_flops(32, 8 * 14 * 14, 10, input_needs_gradient=True),
+        calls={"convolution": 1, "convolution_backward": 1, "addmm": 1, ADAM: 1},
+    ),
 )  # fmt: skip

@@ -19,6 +19,13 @@ _FSDP_FLOPS = _LAYERS * (
     + linear_flops(_TOKENS, _WIDTH, _WIDTH, input_needs_gradient=True)
     + linear_flops(_TOKENS, _WIDTH, 4 * _WIDTH, _WIDTH, input_needs_gradient=True)
 ) + linear_flops(_TOKENS, _WIDTH, 1024, input_needs_gradient=True)
+# A block of width 256 whose pairs halve: 512 rows, four products of attention and two behind it.
+_HALF_FLOPS = (
+    3 * linear_flops(512, 256, 128, input_needs_gradient=True)
+    + linear_flops(512, 128, 256, input_needs_gradient=True)
+    + linear_flops(512, 256, 512, 256, input_needs_gradient=True)
+)
+_HALF_BYTES = fp32_bytes(*3 * ((128, 256),), (256, 128), (512, 256), (256, 512))
 
 
 def _sharded(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -64,5 +71,15 @@ GROUPS = (
         script="tensor_parallel", world=4, parameters=(*dense(512, 512), (512, 512), (512,)),
         product_flops=linear_flops(20, 512, 512, 512), collectives={"all_reduce": fp32_bytes((20, 512))},
         calls={"addmm": 2, "mm": 3, ADAM: 1}, warning="no torch DataLoader",
+    ),
+    # Pairs share each layer by its heads and inner width, four such pairs what that leaves by rows. Either
+    # half's outputs are summed on the way, and each gradient of what went in; the first layer's has none.
+    Row(
+        script="fsdp2_tensor_parallel", world=8, groups=(2, 4), warning="no torch DataLoader",
+        parameters=2 * (*3 * ((128 // 4, 256),), (256 // 4, 128), (512 // 4, 256), (256 // 4, 512)),
+        product_flops=2 * _HALF_FLOPS - 3 * 2 * 512 * 256 * 128,
+        collectives={"all_gather": 2 * 2 * _HALF_BYTES, "reduce_scatter": 2 * _HALF_BYTES,
+                     "all_reduce": (2 * 2 + 2 + 3) * fp32_bytes((4, 128, 256))},
+        calls={EFFICIENT: 2, EFFICIENT + "_backward": 2, "fsdp::chunk_cat": 2, ADAM: 1},
     ),
 )  # fmt: skip

@@ -34,6 +34,11 @@ while True:
     "aborts": LOOP + "import os; os.abort()",
     "wants two GPUs": LOOP + "assert torch.cuda.device_count() >= 2, 'needs two GPUs'",
     "shell": "#!/bin/sh\nset -e\npython train.py --epochs 3\n",
+    "has a syntax error": "import torch\nfor i in range(3)\n    print(i)\n",
+    "imports a syntax error": "from pathlib import Path\n"
+    "Path('broken_module.py').write_text('import os\\ndef f(:\\n    pass\\n')\nimport broken_module\n",
+    "reads a file that ends too early": "import io, pickle\npickle.load(io.BytesIO(b''))\n",
+    "has no network": "import socket\nsocket.create_connection(('surely-not.invalid', 80), timeout=3)\n",
     "relative import": "from .models import net\n",
     "captures a graph": LOOP
     + """
@@ -56,6 +61,9 @@ load(name="mine", sources=["mine.cu"])
     "imports triton": LOOP + "import triton\nimport triton.language as tl",
     "trains on the CPU": LOOP.replace('"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"') + TRAIN,
     "recurses": LOOP + "def again(): again()\nagain()",
+    "checks a made-up value": LOOP
+    + "assert model(torch.zeros(8, 16, device=device)).sum().item() > 1, 'diverged'\n"
+    + TRAIN,
     "shapes differ": LOOP + "model(torch.zeros(3, 5, device=device))",
 }
 

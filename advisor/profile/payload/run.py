@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from .checking import unusable_torch
+from .origin import origin_of, raises_itself
+from .syntax import details as syntax_details
+from .syntax import is_of_a_file, problem_of
 
 FORMAT_VERSION = 1
 
@@ -32,10 +35,9 @@ def run(job: dict[str, Any]) -> None:
 
 def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     script = Path(job["script"])
-    try:
-        compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        return "not_python", {"message": str(error)}
+    problem = problem_of(script)
+    if problem is not None:
+        return problem[0], {"is_script": True, **problem[1]}
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
@@ -122,11 +124,20 @@ def _run_script(job: dict[str, Any], session: Any) -> tuple[str, dict[str, Any]]
     except KeyError as error:
         needs_torchrun = session.world.is_asked_by(error)
         status = "needs_torchrun" if needs_torchrun else "crashed"
-        return status, {"message": f"KeyError: {error}", **where(error)}
+        return status, {"message": f"KeyError: {error}", **_blame(error, session), **where(error)}
     except BaseException as error:  # noqa: BLE001 - whatever the script raises is told to its owner
+        if isinstance(error, SyntaxError) and is_of_a_file(error):
+            return "syntax_error", {"is_script": False, **syntax_details(error), **where(error)}
         described = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return "crashed", {"message": described, **where(error)}
+        return "crashed", {"message": described, **_blame(error, session), **where(error)}
     return "ended", {"message": "it came to its end"}
+
+
+def _blame(error: BaseException, session: Any) -> dict[str, Any]:
+    if session.backend != "fake":
+        return {}
+    checks = raises_itself(error) and session.mode.has_made_up
+    return {"origin": origin_of(error), "checks_made_up": checks}
 
 
 def where(error: BaseException) -> dict[str, Any]:
@@ -152,15 +163,17 @@ def where(error: BaseException) -> dict[str, Any]:
 
 def found(session: Any, iterations: Any, span: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Status and contents of the result for the iteration that was seen."""
+    from .recording.nominal import at_nominal_batch
     from .recording.precision import tf32_flags
 
+    span, notes = at_nominal_batch(span, iterations.nominal_batch, session.world.used or 1)
     status = "ok" if span["operators"] else "no_gpu_work"
     return status, {
         **span,
         "backend": session.backend,
         "versions": {"torch": session.torch_version, "python": platform.python_version()},
         "precision": tf32_flags(),
-        "warnings": [*session.all_warnings(), *iterations.warnings],
+        "warnings": [*session.all_warnings(), *iterations.warnings, *notes],
         "world_size": session.world.used,
         "is_sharded": session.world.is_sharded,
     }

@@ -44,6 +44,7 @@ class Session:
         self.memory = MemoryTracker()
         self.recorder = Recorder(self.memory, self.device_type)
         self.loading = Loading(backend)
+        self.recorder.is_evaluating = self.loading.evaluates
         self.collectives = Collectives()
         self.stopper = Stopper()
         self.mode: HybridMode | WatchingMode
@@ -96,4 +97,5 @@ class Session:
         """Whether the value is a tensor on the pretended GPU."""
         from torch._subclasses.fake_tensor import FakeTensor
 
-        return isinstance(value, FakeTensor)
+        # torch.export makes fake tensors of its own, of CPU tensors too.
+        return isinstance(value, FakeTensor) and value.fake_device.type == "cuda"

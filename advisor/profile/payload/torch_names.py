@@ -21,6 +21,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._pin_memory",
         "torch:ops.aten._to_copy",
     ),
+    "composite": (
+        "torch._C:DispatchKey.CompositeImplicitAutograd",
+        "torch._C:_dispatch_has_kernel_for_dispatch_key",
+        "torch:ops.aten.linear.default._op_dk",
+    ),
     "rescue": (
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "torch._subclasses.fake_tensor:DynamicOutputShapeException",
@@ -45,6 +50,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._python_dispatch:_disable_current_modes",
         "torch.utils.data.dataloader:_BaseDataLoaderIter._next_index",
     ),
+    "data_loader": ("torch.utils.data:DataLoader._get_iterator",),
     "clocks": ("torch.cuda:_sleep",),
     "recorder": ("torch._C:_current_graph_task_id",),
     "iteration": (

@@ -211,6 +211,18 @@ result = [torch.compile(layer) is layer, len(session.warnings)]
 """,
         [True, 1],
     ),
+    "exporting": (
+        """
+layer = nn.Linear(2, 3).cuda()
+program = torch.export.export(layer, (torch.ones(4, 2, device="cuda"),))
+torch.export.save(program, "layer.pt2")
+traced = torch.jit.trace(layer, torch.ones(4, 2, device="cuda"))
+traced.save("layer.pt")
+result = ["linear" in str(program.graph), list(program.module()(torch.ones(4, 2, device="cuda")).shape),
+          torch.export.load("layer.pt2") is program, traced is layer]
+""",
+        [True, [4, 3], True, True],
+    ),
     "fake_data": (
         """
 session.use_fake_data([{"name": None, "shape": [3, 8], "kind": "float32"},
@@ -330,6 +342,19 @@ FLOP_MODELS = {
 }
 
 OTHER_PROBES = {
+    "inference mode": """
+norm, flat = nn.BatchNorm2d(8).cuda().bfloat16(), torch.ones(4, 6, 6, device="cuda")
+model = nn.Sequential(nn.Conv2d(3, 8, 3, padding="same"), nn.Flatten(), nn.Linear(8 * 256, 10)).cuda()
+result = []
+for mode in (torch.inference_mode, torch.no_grad):
+    session.recorder.start_span()
+    with mode():
+        model(torch.ones(4, 3, 16, 16, device="cuda"))
+        norm(torch.ones(4, 8, 6, 6, device="cuda", dtype=torch.bfloat16))
+        torch.matmul(flat, flat), torch.einsum("bij,bkj->bik", flat, flat)
+        flat.sum().item(), flat.to("cpu"), flat.cpu().to("cuda")
+    result.append(sorted([entry["name"], entry["count"]] for entry in session.recorder.operators()))
+""",
     **framework_probes.VALUE_PROBES,
     "memory of a model": """
 session.memory.start_span()

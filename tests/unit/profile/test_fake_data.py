@@ -69,7 +69,6 @@ def test_what_cannot_is_told_with_its_place(text, parts):
         ("RuntimeError: Dataset not found or corrupted. You can use download=True", "Its data set"),
         ("DatasetNotFoundError: Dataset 'me/mine' doesn't exist on the Hub", "'me/mine'"),
         ("ConnectionError: Couldn't reach 'imdb' on the Hub (LocalEntryNotFoundError)", "'imdb'"),
-        ("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "Its data set"),
     ],
 )
 def test_a_missing_data_set_is_named_and_fake_data_proposed(message, name):

@@ -35,6 +35,7 @@ class Part:
         self.works = True
         self.next_call = 0
         self.is_evaluating = False
+        self.num_evaluated = 0
 
     def begin_step(self) -> None:
         self.phase = "optimizer"
@@ -53,6 +54,9 @@ class Part:
 
     def entries(self) -> list[str]:
         return [f"collective {self.starts}"]
+
+    def keep_evaluation(self) -> None:
+        pass
 
     def usage(self) -> Any:
         return self.loading

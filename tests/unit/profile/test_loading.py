@@ -566,3 +566,63 @@ def test_a_real_distributed_sampler(found, drop_last):
     usage = found.usage()
     assert (len(loader), usage["num_batches"], usage["num_samples"]) == (4, 16, 103)
     assert usage["samples"] == len(sampler)
+
+
+# --- Loaders that are subclasses -----------------------------------------------------------------------
+
+
+class Repeat:
+    """Ultralytics' batch sampler, which begins again for ever."""
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+
+    def __iter__(self) -> Any:
+        while True:
+            yield from self.sampler
+
+
+def test_a_batch_sampler_that_repeats_another_counts_the_samples_of_that(found):
+    batches = torch.utils.data.BatchSampler(torch.utils.data.SequentialSampler(range(1000)), 16, False)
+    loader = Loader([samples(16)] * 63, batch_sampler=Repeat(batches))
+    take(found, loader, 1)
+    assert found.usage()["num_samples"] == 1000
+
+
+def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(found):
+    loader = Loader([samples(4)] * 500)
+    cuts: list[Any] = []
+    batches = Batches(
+        found, loader, iter(loader.batches), backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)
+    )
+
+    def asks() -> Any:
+        for _ in range(20):
+            yield next(batches)
+
+    def loops() -> Any:
+        for batch in batches:
+            yield [batch]
+
+    with torch.no_grad():
+        assert (len(list(asks())), cuts) == (20, [])  # else: RuntimeError, generator raised StopIteration
+        assert (len(list(loops())), cuts) == (0, [(20, 500)])
+
+
+def test_batches_of_an_evaluation_are_counted_where_others_train(found):
+    with torch.no_grad():
+        take(found, Loader([samples(4)] * 3))
+    assert found.num_evaluated == 0  # they are all there is, so they feed the training
+    take(found, Loader([samples(4)]))
+    assert found.num_evaluated == 3
+    found.start_span()
+    assert found.num_evaluated == 0
+
+
+def test_gradients_end_an_evaluation_that_was_left_early(found):
+    with torch.no_grad():
+        next(fresh(found, Loader([samples(4)] * 2)))
+        assert found.evaluates()
+    assert not found.evaluates()
+    with torch.no_grad():
+        assert not found.evaluates()

@@ -151,6 +151,22 @@ def test_operators_that_cannot_be_costed_are_named_once():
     assert sum("mine::conv" in warning for warning in warnings) == 1
 
 
+@pytest.mark.parametrize(
+    ("changes", "claimed"),
+    [
+        ({"num_samples": 10**8, "num_batches": 10**6}, "100,000,000 samples"),
+        ({"num_samples": None, "num_batches": 2**31}, "2,147,483,648 batches"),
+    ],
+)
+def test_a_length_that_nothing_reaches_is_told(changes, claimed):
+    (warning,) = [
+        w for w in trace_of(recording(loading=LOADING | changes), "t", []).warnings if "claims" in w
+    ]
+    assert claimed in warning
+    assert "--iterations" in warning
+    assert not any("claims" in w for w in trace_of(recording(), "t", []).warnings)
+
+
 @pytest.mark.parametrize("key", ["message", "traceback", "warnings", "refused"])
 def test_no_secret_reaches_a_person(key, tmp_path):
     text = "kept weights of https://bob:hunter22@host/w.pt?X-Amz-Signature=abc123"

@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..composite import is_composite, take_apart
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
 from ..stop import Stopper
@@ -58,6 +59,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self._meta = threading.local()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
+        self.has_made_up = False  # the script read a value that was never computed
 
     def for_thread(self) -> HybridMode:
         """The same mode for another thread; each keeps account of entering and leaving."""
@@ -83,6 +85,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
                 # Composite C++ code says meta for our CUDA tensors.
                 device = CUDA
                 kwargs = {**kwargs, "device": CUDA}
+        if (has_fake or device == CUDA) and func not in _READS_VALUE and is_composite(func):
+            return take_apart(self, func, args, kwargs)
         if has_fake:
             return self._fake(func, types, args, kwargs, device)
         if device == CUDA:
@@ -121,6 +125,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if func in _READS_VALUE:
             self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
             computed = values.compute(func, args, kwargs)
+            self.has_made_up |= computed is None
             return _made_up_value(func, args[0]) if computed is None else computed
         if device is not None and device.type == "cpu":
             return self._to_cpu(args[0], kwargs)

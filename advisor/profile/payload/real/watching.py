@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..composite import is_composite, take_apart
 from ..fake.mode import desugars_itself
 from ..recording.memory import MemoryTracker
 from ..recording.recorder import Recorder
@@ -44,6 +45,8 @@ class WatchingMode(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if any(desugars_itself(kind) for kind in types):
             return NotImplemented
+        if is_composite(func):
+            return take_apart(self, func, args, kwargs)
         # Before it runs, since the backward pass of a GPU has a thread of its own.
         call = self.recorder.number()
         result = self._run(func, args, kwargs, call)

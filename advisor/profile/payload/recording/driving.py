@@ -10,6 +10,7 @@ import gc
 import inspect
 import itertools
 import math
+import opcode
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -41,6 +42,14 @@ def place_of_caller() -> Place:
         callers.append(Caller(id(frame.f_code), frame.f_lasti, is_generator))
         frame = frame.f_back
     return tuple(callers)
+
+
+def breaks_at_an_end(frame: FrameType) -> bool:
+    """Whether what asks for a batch there is a generator that calls ``next``: it may not run out."""
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_GENERATOR:
+        return False
+    return opcode.opname[code.co_code[frame.f_lasti]] not in ("FOR_ITER", "SEND", "YIELD_FROM")
 
 
 def lasting(uses: Sequence[LoaderUse]) -> list[LoaderUse]:

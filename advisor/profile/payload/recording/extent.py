@@ -20,7 +20,7 @@ def samples_of_epoch(loader: Any) -> int | None:
     # A sampler may take a part of the data set or some samples twice.
     if isinstance(loader.dataset, torch.utils.data.IterableDataset):
         return length(loader.dataset)
-    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    sampler = _sampler_of(loader)
     if _num_ranks(loader) > 1:
         # A rank's share is rounded up, so the data set knows better than all shares together.
         return length(getattr(sampler, "dataset", loader.dataset))
@@ -31,6 +31,15 @@ def batches_of_epoch(loader: Any) -> int | None:
     """Batches of an epoch on one GPU: a rank's share times the ranks."""
     own = length(loader)
     return None if own is None else own * _num_ranks(loader)
+
+
+def _sampler_of(loader: Any) -> Any:
+    """What draws the samples of an epoch."""
+    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    # Ultralytics' loader never ends because its batch sampler repeats another one.
+    while isinstance(sampler, torch.utils.data.BatchSampler):
+        sampler = getattr(sampler, "sampler", None)
+    return sampler
 
 
 def _num_ranks(loader: Any) -> int:

@@ -8,6 +8,7 @@ is, `by_hand` what ends an iteration where there is none.
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from torch.optim.optimizer import (
 )
 
 from .by_hand import ByHand, watch_backward
+from .evaluations import Evaluations
+from .nominal import nominal_batch
 from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
@@ -44,6 +47,7 @@ class Iterations:
         last: the newest complete span, as it goes into the result.
         is_steady: it is past the start and holds as many samples as any span so far.
         warnings: what its reader should know of how it was found.
+        nominal_batch: samples of a step after the warm-up, if the script says so.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Iterations:
         self._period = Period()
         self._by_hand = ByHand()
         self._rollouts = Rollouts()
+        self._evaluations = Evaluations()
         self._models: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._depth = 0
         self._first_call = 0
@@ -66,6 +71,7 @@ class Iterations:
         self.last: dict[str, Any] | None = None
         self.is_steady = False
         self.warnings: list[str] = []
+        self.nominal_batch: int | None = None
         self._most_samples = 0
 
     def install(self) -> None:
@@ -173,6 +179,8 @@ class Iterations:
         session = self._session
         self._tag_owned()
         self.num_spans += 1
+        if not session.loading.num_evaluated:
+            session.recorder.keep_evaluation()
         self.last = {
             "operators": session.recorder.operators(),
             "calls": session.recorder.calls(),
@@ -185,6 +193,7 @@ class Iterations:
             "num_optimizers": self._period.num_in_span,
             "most_steps": self._period.most_steps,
         }
+        self.nominal_batch = nominal_batch(sys._getframe())
         self.warnings = self._warnings()
         self.is_steady = self._seems_steady()
         self.start_span()
@@ -196,6 +205,8 @@ class Iterations:
         is_full = samples == self._most_samples or self.num_spans >= MOST_SPANS
         if not is_full or self.num_spans < SPANS_WANTED:
             return False
+        if self._evaluations.num_passes and self.num_spans < MOST_SPANS:
+            return False  # the next one may be without them
         if not self._period.has_begun:
             return self._by_hand.is_certain(SPANS_WANTED)
         return self._period.num_steps >= PATIENCE or not self._period.missing()
@@ -214,6 +225,11 @@ class Iterations:
                 f"the optimizer evaluated the model {self._num_evaluations} times in the recorded"
                 " iteration; how often it does so depends on values, which are made up here"
             )
+        if not self._by_call:
+            warnings += self._evaluations.warnings(
+                num_left_out=self._session.loading.num_evaluated,
+                num_calls=sum(len(calls) for calls in self._session.recorder.calls()),
+            )
         lacking = self._rollouts.end_span() if self._period.has_begun else None
         return warnings if lacking is None else [*warnings, lacking]
 
@@ -227,6 +243,7 @@ class Iterations:
         session.amp_dtype = session.autocast_dtype
         self._period.start_span()
         self._rollouts.start_span()
+        self._evaluations.start_span()
         self._num_backward_calls = self._num_evaluations = 0
 
     def _tag_owned(self) -> None:
@@ -266,8 +283,10 @@ class Iterations:
         session = self._session
         if self._depth > 0 or torch.is_grad_enabled() or session.loading.is_evaluating:
             return
-        if session.recorder.next_call > self._first_call:
+        num_calls = session.recorder.next_call - self._first_call
+        if num_calls > 0:
             self._rollouts.add()
+            self._evaluations.add(module, num_calls)
 
 
 def _tag(session: Session, value: Any, kind: str) -> None:

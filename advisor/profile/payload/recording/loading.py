@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch
 
-from .driving import Place, driving, lasting, place_of_caller
+from .driving import Place, breaks_at_an_end, driving, lasting, place_of_caller
 from .extent import batches_of_epoch, leading_dimension, length, samples_of_epoch
 from .stopwatch import Stopwatch
 from .worker import Worker
@@ -103,6 +104,7 @@ class Loading:
         self.num_spans = 0
         self.is_timed = True
         self.is_evaluating = False
+        self._num_evaluated = 0  # batches in this span
         self._backend = backend
         self._knows_lengths = True
         self._uses: dict[int, LoaderUse] = {}
@@ -112,6 +114,7 @@ class Loading:
     def start_span(self) -> None:
         """Forget the batches so far."""
         self.num_spans += 1
+        self._num_evaluated = 0
         self._drawn = []
         for use in self._uses.values():
             use.start_span()
@@ -142,6 +145,7 @@ class Loading:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
         use.trains = torch.is_grad_enabled()
         self.is_evaluating = not use.trains
+        self._num_evaluated += self.is_evaluating
         if use.trains and use not in self._drawn:
             self._drawn.append(use)
         if self._feeding is None or use.trains:
@@ -151,6 +155,17 @@ class Loading:
         """A loader's newest iterator gives no more."""
         use.has_ended = True
         self.is_evaluating = False
+
+    def evaluates(self) -> bool:
+        """Whether what runs now belongs to an evaluation."""
+        if torch.is_grad_enabled():
+            self.is_evaluating = False  # it was left before the loader's end
+        return self.is_evaluating
+
+    @property
+    def num_evaluated(self) -> int:
+        """The span's batches of an evaluation beside training; none where no other batch was taken."""
+        return self._num_evaluated if self._drawn else 0
 
     def usage(self) -> dict[str, Any] | None:
         """The loader that drives the training: batches, samples and seconds; None without one."""
@@ -231,7 +246,7 @@ class Batches:
 
     def __next__(self) -> Any:
         """The next batch, timed and counted."""
-        if self._is_idle_evaluation():
+        if self._is_idle_evaluation() and not breaks_at_an_end(sys._getframe(1)):
             self._cut(self._num_given, length(self._loader))
             self._loading.ended(self._use)
             raise StopIteration

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ class Recorder:
         wrote_weights: weights were written to outside of an optimizer's step and of backward passes.
         follows_leaves: there is no optimizer, so any leaf that is written to is a weight.
         written_leaves: such leaves by id; strong, since torch cannot convert a weakly referenced one.
+        is_evaluating: whether forward work of now belongs to an evaluation, which is kept apart.
     """
 
     def __init__(self, memory: MemoryTracker, device_type: str = "cuda") -> None:
@@ -34,18 +35,27 @@ class Recorder:
         self.wrote_weights = False
         self.follows_leaves = False
         self.written_leaves: dict[int, Any] = {}
+        self.is_evaluating: Callable[[], bool] = lambda: False
         self._memory = memory
         self._device_type = device_type
         self._step_task = _NO_TASK
         self._signatures: dict[Any, Signature] = {}
         self._dtype_names: dict[Any, str] = {}
         self._calls: dict[Any, list[int]] = {}
+        self._evaluation: dict[Any, list[int]] = {}
         self._backward_passes: set[int] = set()
 
     def start_span(self) -> None:
         """Forget the operators so far."""
-        self._calls = {}
+        self._calls, self._evaluation = {}, {}
         self._backward_passes = set()
+
+    def keep_evaluation(self) -> None:
+        """What was kept apart is part of the span after all."""
+        for key, calls in self._evaluation.items():
+            self._calls[key] = sorted(self._calls.get(key, []) + calls)
+        self._calls = dict(sorted(self._calls.items(), key=lambda item: item[1][0]))
+        self._evaluation = {}
 
     def begin_step(self) -> None:
         """An optimizer steps, perhaps inside the backward pass that computes its gradients."""
@@ -134,7 +144,8 @@ class Recorder:
         call: int | None,
     ) -> None:
         key = (name, phase, tuple(inputs), tuple(outputs), tuple(attributes))
-        self._calls.setdefault(key, []).append(self.number() if call is None else call)
+        calls = self._evaluation if phase == "forward" and self.is_evaluating() else self._calls
+        calls.setdefault(key, []).append(self.number() if call is None else call)
 
     def _phase(self, name: str) -> str:
         task = torch._C._current_graph_task_id()

@@ -36,7 +36,7 @@ def install(session: Session) -> None:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Any:
-        if not session.is_fake(query) or query.dim() != 4:
+        if not _is_on_gpu(session, query) or query.dim() != 4:
             return original(
                 query,
                 key,
@@ -60,6 +60,11 @@ def install(session: Session) -> None:
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
     functional.scaled_dot_product_attention = attention
+
+
+def _is_on_gpu(session: Session, tensor: Any) -> bool:
+    # C++ asks a DTensor for its device, too, and its mathematics would mix plain tensors with it.
+    return session.is_fake(getattr(tensor, "_local_tensor", tensor))
 
 
 def _repeat_heads(query: Any, tensor: Any) -> Any:

@@ -34,7 +34,7 @@ class _NoWorkers(int):
 def install(session: Session) -> None:
     """Wrap construction and iteration."""
     loader = torch.utils.data.DataLoader
-    create, iterate = loader.__init__, loader.__iter__
+    create, iterate, begin = loader.__init__, loader.__iter__, loader._get_iterator
     signature = inspect.signature(create)
 
     # Lightning reads the signature to build a loader like it.
@@ -60,17 +60,31 @@ def install(session: Session) -> None:
     def cut(num_given: int, num_batches: int | None) -> None:
         session.warn(_cut_short(num_given, num_batches))
 
-    def iterate_watched(self: Any) -> Any:
+    iterating: list[Any] = []
+
+    def watch(self: Any, original: Any) -> Any:
         session.stopper.check()
-        return session.loading.watch(
-            self,
-            iterate,
-            gpu_work=gpu_work,
-            backward_passes=passes,
-            cut=cut,
-        )
+        iterating.append(self)
+        try:
+            return session.loading.watch(
+                self,
+                original,
+                gpu_work=gpu_work,
+                backward_passes=passes,
+                cut=cut,
+            )
+        finally:
+            iterating.pop()
+
+    def iterate_watched(self: Any) -> Any:
+        return watch(self, iterate)
+
+    # Subclasses such as Ultralytics' ask for an iterator by its private name.
+    def begin_watched(self: Any) -> Any:
+        return begin(self) if self in iterating else watch(self, begin)
 
     loader.__iter__ = iterate_watched
+    loader._get_iterator = begin_watched
     if session.backend != "cuda":
         loader.__init__ = init
 

@@ -1,0 +1,44 @@
+"""What to say of a script that an error ended: whose fault it is only where the traceback shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.profile.hints import hint_of
+
+_MADE_UP = (
+    " Values that it reads from the GPU are made up while it is profiled: if it raised because of one, pass"
+    " arguments that leave the check out."
+)
+
+
+def crash(recording: Mapping[str, Any], script: str) -> str:
+    """The message for an error that was not caught, without its traceback."""
+    message = recording.get("message", "").rstrip(".")
+    hint = hint_of(recording)
+    if recording.get("origin") != "pretended":
+        made_up = _MADE_UP if recording.get("checks_made_up") and not hint else ""
+        return (
+            f"{script!r} raised {message}. It must run up to its third optimizer step: fix it,"
+            f" or pass the arguments it needs after `--`.{made_up}{hint}"
+        )
+    ended = f"{script!r} was ended before its third optimizer step by {message}."
+    if hint:
+        return ended + hint
+    return (
+        f"{ended} It comes from torch, whose GPU is only pretended, so the fault may be the script's or"
+        " advisor's: run the script by itself, or with --backend cpu if it can do without a GPU. If it trains"
+        " there, please report this."
+    )
+
+
+def syntax_error(recording: Mapping[str, Any], script: str, python: str) -> str:
+    """The message for a file that Python cannot read: the script, or one that it imports."""
+    file = recording["file"]
+    what = repr(script) if recording["is_script"] else f"{script!r} imports {file!r}, which"
+    return (
+        f"{what} has a syntax error in line {recording['line']}, {recording['text']!r}:"
+        f" {recording['message']}. Correct it; if it is written for a newer Python than that of {python!r},"
+        " name that one with --python PATH."
+    )

@@ -1,0 +1,46 @@
+"""Forward passes between two steps that try the model instead of training it.
+
+Those over batches of a DataLoader that were taken without gradients belong to no iteration. Others may: a
+policy plays, a model labels its own batches. So they are counted and named.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Evaluations:
+    """Counts what an iteration holds besides training.
+
+    Attributes:
+        num_passes: forward passes without gradients, of models in evaluation mode, that stay in it.
+    """
+
+    def __init__(self) -> None:
+        self.start_span()
+
+    def start_span(self) -> None:
+        """Begin a new iteration."""
+        self.num_passes = self._num_calls = 0
+
+    def add(self, model: Any, num_calls: int) -> None:
+        """A model was asked without gradients and ran so many operators."""
+        if not model.training and any(weight.requires_grad for weight in model.parameters()):
+            self.num_passes += 1
+            self._num_calls += num_calls
+
+    def warnings(self, *, num_left_out: int, num_calls: int) -> list[str]:
+        """What to know of an iteration with so many calls, of whose batches so many were left out."""
+        warnings = []
+        if num_left_out:
+            warnings.append(
+                f"an evaluation of {num_left_out:,} batches without gradients ran between the two steps of"
+                " the recorded iteration: the trace is without it, and its time comes on top"
+            )
+        if self.num_passes:
+            warnings.append(
+                f"the recorded iteration holds {self.num_passes:,} forward passes of a model in evaluation"
+                f" mode, without gradients: {self._num_calls:,} of its {num_calls:,} operator calls. If they"
+                " are an evaluation, let the script evaluate less often while it is profiled"
+            )
+        return warnings

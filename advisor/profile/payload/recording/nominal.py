@@ -1,0 +1,102 @@
+"""The batch that a YOLO script steps at once its warm-up is over.
+
+YOLO begins with one batch a step and accumulates more over thousands of iterations, up to its nominal batch
+size (``nbs``). What the first steps hold is then known to be less than what training holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+_PER_STEP = ("fetches", "samples", "seconds")
+_BATCH = "advisor::h2d_copy"
+_NOMINAL, _ACCUMULATED = "nbs", "accumulate"
+
+
+def nominal_batch(frame: FrameType | None) -> int | None:
+    """The nominal batch size of the script whose frames led here; None if it names none."""
+    while frame is not None:
+        found = _named(frame.f_locals)
+        if found is not None:
+            return found
+        frame = frame.f_back
+    return None
+
+
+def _named(names: Mapping[str, Any]) -> int | None:
+    # YOLOv5 to v7 have local variables, Ultralytics a trainer with its settings in `args`.
+    scopes = [names, *_attributes(names.get("self"))]
+    if not any(_count(scope.get(_ACCUMULATED)) for scope in scopes):
+        return None  # `nbs` may as well be a number of batches
+    return next((size for scope in scopes if (size := _count(scope.get(_NOMINAL)))), None)
+
+
+def _attributes(owner: Any) -> Iterator[Mapping[str, Any]]:
+    # Not getattr, which would run the script's code.
+    for holder in (owner, getattr(owner, "__dict__", {}).get("args")):
+        yield getattr(holder, "__dict__", {})
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def at_nominal_batch(
+    span: Mapping[str, Any], nominal: int | None, num_ranks: int
+) -> tuple[dict[str, Any], list[str]]:
+    """The iteration as it is after the warm-up, and a warning; as it was if it holds that much already.
+
+    Forward and backward passes, what they load and what ranks send are counted as often as they will run.
+    From the second of them on the gradients are in memory, too.
+    """
+    loading = span["loading"]
+    if nominal is None or not loading or not loading["batch_sizes"] or not loading["fetches"]:
+        return dict(span), []
+    batch = loading["batch_sizes"][1]
+    passes = max(1, loading["fetches"] // max(1, span["most_steps"]))
+    wanted = max(1, round(nominal / (batch * num_ranks)))
+    factor = wanted // passes
+    if factor < 2:
+        return dict(span), []
+    begins = (
+        f"the script begins with {passes * batch:,} samples a step and warms up to its nominal batch size of"
+        f" {nominal:,} ({wanted} batches of {batch:,})"
+    )
+    if "iteration_s" in span:
+        return dict(span), [f"{begins}: the measured iteration is of the first steps"]
+    return _grown(span, factor), [f"{begins}: the trace is of the latter, its passes counted {factor} times"]
+
+
+def _grown(span: Mapping[str, Any], factor: int) -> dict[str, Any]:
+    loading = span["loading"]
+    return {
+        **span,
+        "operators": _repeated(span["operators"], span["calls"], factor),
+        "collectives": [{**entry, "count": entry["count"] * factor} for entry in span["collectives"]],
+        "loading": {**loading, **{key: _times(loading[key], factor) for key in _PER_STEP}},
+        "num_backward_passes": span["num_backward_passes"] * factor,
+        "memory": _with_gradients(span["memory"]),
+    }
+
+
+def _repeated(operators: list[dict[str, Any]], numbers: list[list[int]], factor: int) -> list[dict[str, Any]]:
+    """Counts what runs in each pass, from the first batch on the GPU to the last gradient, so often."""
+    pairs = list(zip(operators, numbers, strict=True))
+    begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
+    end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)
+
+    def more(entry: dict[str, Any], own: list[int]) -> int:
+        is_passed = entry["phase"] != "optimizer"
+        return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
+
+    return [{**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs]
+
+
+def _times(value: Any, factor: int) -> Any:
+    return None if value is None else value * factor
+
+
+def _with_gradients(memory: dict[str, int]) -> dict[str, int]:
+    return {**memory, "peak_bytes": memory["peak_bytes"] + memory["gradient_bytes"]}

@@ -1,0 +1,38 @@
+"""What an iteration holds besides training, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from advisor.profile.payload.recording.evaluations import Evaluations  # noqa: E402 - needs torch
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize(
+    ("training", "learns", "expected"),
+    [(False, True, 1), (True, True, 0), (False, False, 0)],
+)
+def test_a_model_that_learns_is_evaluated_in_evaluation_mode(training, learns, expected):
+    model = torch.nn.Linear(2, 2).train(training).requires_grad_(learns)
+    evaluations = Evaluations()
+    evaluations.add(model, 5)
+    assert evaluations.num_passes == expected
+
+
+def test_passes_that_stay_are_told_with_figures():
+    evaluations, model = Evaluations(), torch.nn.Linear(2, 2).eval()
+    evaluations.add(model, 5)
+    evaluations.add(model, 7)
+    (warning,) = evaluations.warnings(num_left_out=0, num_calls=1500)
+    assert "holds 2 forward passes" in warning
+    assert "12 of its 1,500 operator calls" in warning
+    evaluations.start_span()
+    assert evaluations.warnings(num_left_out=0, num_calls=1500) == []
+
+
+def test_what_was_left_out_is_told_with_figures():
+    (warning,) = Evaluations().warnings(num_left_out=1000, num_calls=10)
+    assert "an evaluation of 1,000 batches without gradients" in warning
+    assert "the trace is without it" in warning

@@ -1,0 +1,110 @@
+"""The batch that a YOLO script warms up to, found in its frames and applied to an iteration."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from advisor.profile.payload.recording.nominal import at_nominal_batch, nominal_batch
+
+
+def call(function: Any) -> int | None:
+    return function()
+
+
+def found() -> int | None:
+    return nominal_batch(sys._getframe())
+
+
+def test_local_variables_of_any_caller_count():
+    def train() -> int | None:
+        nbs, accumulate = 64, 1
+        assert (nbs, accumulate) == (64, 1)
+        return call(found)
+
+    assert train() == 64
+
+
+def test_a_trainer_has_it_in_its_settings():
+    class Trainer:
+        def __init__(self) -> None:
+            self.accumulate, self.args = 1, SimpleNamespace(nbs=48)
+
+        def step(self) -> int | None:
+            return call(found)
+
+    assert Trainer().step() == 48
+
+
+@pytest.mark.parametrize("names", [{"nbs": 64}, {"nbs": "64", "accumulate": 1}, {"accumulate": 4}])
+def test_half_of_the_names_is_no_evidence(names):
+    frame = SimpleNamespace(f_locals=names, f_back=None)
+    assert nominal_batch(frame) is None
+
+
+def test_no_property_of_the_script_is_run():
+    class Trap:
+        accumulate = 1
+
+        @property
+        def args(self) -> Any:
+            raise AssertionError("its code was run")
+
+    assert nominal_batch(SimpleNamespace(f_locals={"self": Trap()}, f_back=None)) is None
+
+
+def span(*, fetches: int = 1, batch: int = 16, **changes: Any) -> dict[str, Any]:
+    def entry(name: str, phase: str, count: int) -> dict[str, Any]:
+        return {"name": name, "phase": phase, "count": count}
+
+    return {
+        "operators": [
+            entry("aten::lerp_", "forward", 1), entry("advisor::h2d_copy", "forward", 1),
+            entry("aten::mm", "forward", 2), entry("aten::mm", "backward", 2),
+            entry("aten::add_", "optimizer", 3),
+        ],
+        "calls": [[0], [1], [2, 8], [3, 4], [5, 6, 7]],
+        "collectives": [{"kind": "all_reduce", "num_bytes": 4, "world_size": 2, "count": 1}],
+        "loading": {"fetches": fetches, "samples": fetches * batch, "seconds": 0.5, "num_batches": 63,
+                    "batch_sizes": [8, batch]},
+        "num_backward_passes": fetches, "most_steps": 1,
+        "memory": {"gradient_bytes": 10, "peak_bytes": 100},
+    } | changes  # fmt: skip
+
+
+def counts(grown: dict[str, Any]) -> list[int]:
+    return [entry["count"] for entry in grown["operators"]]
+
+
+def test_passes_are_counted_as_often_as_they_will_run():
+    grown, (warning,) = at_nominal_batch(span(), 64, 1)
+    # Before the batch weights are averaged, behind the gradients they are clipped: once a step.
+    assert counts(grown) == [1, 4, 1 * 4 + 1, 2 * 4, 3]
+    assert (grown["loading"]["fetches"], grown["loading"]["samples"]) == (4, 64)
+    assert (grown["loading"]["seconds"], grown["loading"]["num_batches"]) == (2.0, 63)
+    assert (grown["num_backward_passes"], grown["collectives"][0]["count"]) == (4, 4)
+    assert grown["memory"]["peak_bytes"] == 110
+    assert "16 samples a step" in warning
+    assert "nominal batch size of 64 (4 batches of 16)" in warning
+
+
+def test_ranks_share_the_nominal_batch():
+    assert at_nominal_batch(span(), 64, 2)[0]["loading"]["fetches"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "nominal"),
+    [(span(), None), (span(fetches=4), 64), (span(batch=64), 64), (span(loading=None), 64)],
+)
+def test_what_holds_as_much_stays_as_it_is(given, nominal):
+    assert at_nominal_batch(given, nominal, 1) == (given, [])
+
+
+def test_what_was_measured_stays_and_is_told():
+    measured = span(iteration_s=0.1)
+    same, (warning,) = at_nominal_batch(measured, 64, 1)
+    assert same == measured
+    assert "the measured iteration is of the first steps" in warning
