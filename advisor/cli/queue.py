@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, progress, warn
+from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, warn
+from advisor.cli.progress import progress
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .checking import unusable_torch
+from .progress import SCRIPT, TORCH, Position, Teller
 
 FORMAT_VERSION = 1
 
@@ -36,23 +37,25 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         return "not_python", {"message": str(error)}
+    teller = Teller(lambda line: _progress(job, line))
+    teller.tell(TORCH)
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
     from .torch_names import MissingNameError
 
     try:
-        return _profile(job)
+        return _profile(job, teller)
     except MissingNameError as error:
         import torch
 
         return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
 
 
-def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _profile(job: dict[str, Any], teller: Teller) -> tuple[str, dict[str, Any]]:
     from .backend import End, NoCudaError, start_session
     from .real.measurement import Measurement
-    from .recording.iteration import Iterations
+    from .recording.iteration import SPANS_WANTED, Iterations
 
     try:
         session = start_session(job)
@@ -64,14 +67,15 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         write_result(job, {"status": status, **result})
         session.stopper.stop()
 
-    iterations = Iterations(session, lambda _: end.on_span(iterations))
+    position = None if session.backend == "cuda" else Position(teller.tell, SPANS_WANTED)
+    iterations = Iterations(session, lambda _: end.on_span(iterations), position=position)
     measurement = None
     if session.backend == "cuda":
         measurement = Measurement(session, job["timeline"], iterations.watch_modules)
-    end = End(measurement, lambda line: _progress(job, line), finish)
+    end = End(measurement, teller.tell, finish)
     iterations.install()
     iterations.start_span()
-    _progress(job, "script started")
+    teller.tell(SCRIPT)
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         leave()

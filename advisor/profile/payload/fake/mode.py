@@ -17,6 +17,7 @@ from ..recording.recorder import Recorder
 from ..stop import Stopper
 from . import rescue, values
 from .collectives import Collectives
+from .known_forms import KnownForms
 from .untouched import untouched_zeros
 
 aten = torch.ops.aten
@@ -34,13 +35,17 @@ class _CudaFakeMode(FakeTensorMode):  # type: ignore[misc]
     # Asks torch.cuda.is_available, which says yes here.
     avoid_device_init = True
 
+    def __init__(self) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self.known_forms = KnownForms(self, super().dispatch)
+
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Keep results of composite kernels on the pretended GPU."""
         # Composite C++ code passes on the device of its input, which C++ sees as meta.
         device = kwargs.get("device") if kwargs else None
         if device is not None and torch.device(device).type == "meta":
             kwargs = {**kwargs, "device": CUDA}
-        return super().dispatch(func, types, args, kwargs or {})
+        return self.known_forms.dispatch(func, types, args, kwargs or {})
 
 
 class HybridMode(TorchDispatchMode):  # type: ignore[misc]
@@ -54,7 +59,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.memory = memory
         self.stopper = stopper
         self.collectives = collectives
-        self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
+        self.fake_mode = _CudaFakeMode()
         self._meta = threading.local()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
