@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from . import values
+
 CUDA = torch.device("cuda", 0)
 # Numbers that change with each step, such as a learning rate, make forms that never come back.
 _MOST_FORMS = 50_000
@@ -48,11 +50,25 @@ class _Made(NamedTuple):
     given: int | None
 
 
-class _Recipe(NamedTuple):
-    """What a call returns, in a container or alone."""
+class KnownCall:
+    """What follows from the form of a call alone.
 
-    container: Any
-    parts: tuple[Any, ...]
+    Attributes:
+        container: of the results, None for one alone.
+        parts: the results.
+        has_values: the values of the results may be known; then they follow from more than the form.
+        described: the recorder's description, None where it counts no such call or was not asked yet.
+        is_described: whether it was asked.
+    """
+
+    __slots__ = ("container", "described", "has_values", "is_described", "parts")
+
+    def __init__(self, container: Any, parts: tuple[Any, ...], *, has_values: bool) -> None:
+        self.container = container
+        self.parts = parts
+        self.has_values = has_values
+        self.described: Any = None
+        self.is_described = False
 
 
 class KnownForms:
@@ -70,23 +86,30 @@ class KnownForms:
         self.is_used = False
         self._mode = mode
         self._work = work
-        self._recipes: dict[Any, _Recipe] = {}
+        self._calls: dict[Any, KnownCall] = {}
         self._follows_form: dict[Any, bool] = {}
+        # As FakeTensor does: some C++ code asks where the memory is and needs no answer.
+        self._guard_memory = (
+            torch._C._set_warn_deprecated_on_mutable_data_ptr
+            if mode._allow_unsafe_data_ptr_access
+            else torch._C._set_throw_on_mutable_data_ptr
+        )
         self._plain = dict(vars(FakeTensor(mode, torch.empty(0, device="meta"), CUDA)))
 
-    def dispatch(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """The operator's result."""
+    def answer(self, func: Any, types: Any, args: Any, kwargs: Any) -> tuple[Any, KnownCall | None]:
+        """The operator's result, and what was known of the call, None for a new one."""
         tensors: list[Any] = []
         form = self._form(func, args, kwargs, tensors)
         if form is None:
-            return self._work(func, types, args, kwargs)
-        recipe = self._recipes.get(form)
-        if recipe is not None:
-            return self._follow(recipe, tensors)
+            return self._work(func, types, args, kwargs), None
+        known = self._calls.get(form)
+        if known is not None:
+            return self._result(known, tensors), known
         result = self._work(func, types, args, kwargs)
-        if len(self._recipes) < _MOST_FORMS and self._form(func, args, kwargs, []) == form:
+        # An operator that changed the form of its inputs does more than we could do in its place.
+        if len(self._calls) < _MOST_FORMS and self._form(func, args, kwargs, []) == form:
             self._learn(form, tensors, result)
-        return result
+        return result, None
 
     def _form(self, func: Any, args: Any, kwargs: Any, tensors: list[Any]) -> tuple[Any, ...] | None:
         """All that the result follows from, and the tensors among the inputs; None if there is more."""
@@ -104,8 +127,8 @@ class KnownForms:
                 return None
         return tuple(form)
 
-    def _describe(self, values: Any, form: list[Any], tensors: list[Any]) -> bool:
-        for value in values:
+    def _describe(self, inputs: Any, form: list[Any], tensors: list[Any]) -> bool:
+        for value in inputs:
             kind = type(value)
             if kind is FakeTensor:
                 if not self._is_plain(value):
@@ -131,9 +154,9 @@ class KnownForms:
         is_dense = tensor.layout is torch.strided and not (tensor.is_conj() or tensor.is_neg())
         return is_ours and is_dense and tensor._fake_device.type == "cuda" and not tensor.is_quantized
 
-    def _follow(self, recipe: _Recipe, tensors: list[Any]) -> Any:
-        made = [self._part(part, tensors) for part in recipe.parts]
-        return made[0] if recipe.container is None else recipe.container(made)
+    def _result(self, known: KnownCall, tensors: list[Any]) -> Any:
+        made = [self._part(part, tensors) for part in known.parts]
+        return made[0] if known.container is None else known.container(made)
 
     def _part(self, part: Any, tensors: list[Any]) -> Any:
         if type(part) is _Made:
@@ -150,7 +173,7 @@ class KnownForms:
             made = _make_subclass(
                 FakeTensor, plain, False, dispatch_device=False, device_for_backend_keys=CUDA
             )
-            torch._C._set_throw_on_mutable_data_ptr(made)
+            self._guard_memory(made)
         vars(made).update(self._plain)
         return made
 
@@ -158,7 +181,8 @@ class KnownForms:
         is_many = type(result) in (list, tuple)
         parts = tuple(self._learnt(value, tensors) for value in (result if is_many else (result,)))
         if all(part is not NotImplemented for part in parts):
-            self._recipes[form] = _Recipe(type(result) if is_many else None, parts)
+            has_values = values.may_be_known(form[0], result)
+            self._calls[form] = KnownCall(type(result) if is_many else None, parts, has_values=has_values)
 
     def _learnt(self, value: Any, tensors: list[Any]) -> Any:
         if value is None or type(value) is int:
