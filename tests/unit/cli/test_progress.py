@@ -41,13 +41,6 @@ def test_a_step_without_phases_and_limit(clock):
     assert narration.line() == "reading jobs.csv (2 min)"
 
 
-def test_control_characters_are_shown_as_text(clock):
-    narration = Narration("profiling \x1b]0;owned\x07.py", clock=clock)
-    narration.update("last gcp eu\nwarning: forged")
-    line = narration.line()
-    assert line == "profiling \\x1b]0;owned\\x07.py: last gcp eu\\nwarning: forged (0 s)"
-
-
 @pytest.mark.parametrize(
     ("event", "words"),
     [

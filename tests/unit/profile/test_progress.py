@@ -1,4 +1,4 @@
-"""The child tells where it is, a few times a second at most; the parent believes only what it can be."""
+"""The child tells where it is, a few times a second at most; see tests/security for what a script forges."""
 
 from __future__ import annotations
 
@@ -38,25 +38,11 @@ def test_both_sides_have_the_same_phases():
     assert names == {str(phase) for phase in Phase}
 
 
-def test_a_million_batches_are_a_few_lines_a_second(told):
-    for batch in range(1, 1_000_001):
-        told.now_s += 2e-6
-        told.teller.tell(child.EVALUATION, done=batch)
-    assert 5 <= len(told.lines) <= 11
-
-
 def test_phases_that_take_turns_are_limited_as_well(told):
     for _ in range(1000):
         told.teller.tell(child.EVALUATION, done=1)
         told.teller.tell(child.TRAINING, step=1)
     assert [event.phase for event in told.events if event] == [Phase.EVALUATION, Phase.TRAINING]
-
-
-def test_a_script_that_closes_our_file_is_not_stopped_by_it():
-    def closed(_: str) -> None:
-        raise OSError(9, "Bad file descriptor")
-
-    Teller(closed).tell(child.TORCH)
 
 
 def test_micro_steps_know_how_many_there_are_after_the_first_step(told):
@@ -89,22 +75,6 @@ def test_an_evaluation_knows_which_step_it_follows(told):
     position.evaluated()
     evaluations = [event for event in told.events if event and event.phase is Phase.EVALUATION]
     assert [(event.step, event.done) for event in evaluations] == [(None, 1), (None, 2), (1, 1)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "", "{", "[]", "null", "5", "profiling train.py with python", '{"phase": 5}', '{"phase": ["torch"]}',
-        '{"phase": "mining"}', '{"done": 5}', '{"phase": "evaluation", "done": 0}',
-        '{"phase": "evaluation", "done": -3}', '{"phase": "evaluation", "done": 1e3}',
-        '{"phase": "evaluation", "done": true}', '{"phase": "evaluation", "done": "\\u001b[2J"}',
-        '{"phase": "evaluation", "done": NaN}', '{"phase": "evaluation", "done": 1000000001}',
-        '{"phase": "evaluation", "done": ' + "9" * 100 + "}", "[" * 100_000, "x" * 10**6,
-    ],
-)  # fmt: skip
-def test_what_is_not_ours_is_ignored(line):
-    """Before, any line of the script was passed on as progress."""
-    assert parse_event(line) is None
 
 
 def test_unknown_facts_of_a_newer_child_do_not_matter():
