@@ -2,6 +2,8 @@
 PYTHON ?= python3
 # Where pip finds packages, if not on PyPI: make test PIP_OPTIONS="--index-url https://mirror/simple"
 PIP_OPTIONS ?=
+# On a terminal pip shows its progress; elsewhere it prints only what goes wrong.
+QUIET := $(shell test -t 2 || echo --quiet)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -13,18 +15,22 @@ INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/nativ
 .DELETE_ON_ERROR:
 
 $(STAMP): $(INPUTS)
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "advisor needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet $(PIP_OPTIONS) --constraint constraints.txt \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "advisor needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	@echo '1/3 creating $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+	@echo '2/3 installing advisor and torch (several GB with CUDA), which takes minutes'
+	@$(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
 	  --editable '.[torch,dev]'
-	touch $@
+	@touch $@
 
 $(FRAMEWORKS): $(STAMP)
-	$(BIN)/python -m pip install --quiet $(PIP_OPTIONS) --constraint constraints.txt \
+	@echo 'installing the libraries that only the tests need, which takes a few minutes'
+	@$(BIN)/python -m pip install $(QUIET) $(PIP_OPTIONS) --constraint constraints.txt \
 	  --editable '.[torch,frameworks]'
-	touch $@
+	@touch $@
 
 demo: $(STAMP)
+	@echo '3/3 profiling examples/train_resnet50.py and pricing it'
 	$(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
 
 test: $(FRAMEWORKS)

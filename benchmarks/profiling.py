@@ -21,6 +21,13 @@ JOBS = {
     "ResNet-50, batch 64": ("train_resnet50.py", 64, 8),
     "GPT-2 small, 8 x 1024, bf16": ("train_gpt.py", 8, 10),
 }
+# nanoGPT's configuration of GPT-2: 400 batches evaluated first, 40 micro-steps in each step.
+NANOGPT = Path(__file__).parents[1] / "tests/compatibility/scripts/nanogpt.py"
+NANOGPT_ARGUMENTS = (
+    "--eval-iters 200 --gradient-accumulation-steps 40 --batch-size 12 --block-size 1024"
+    " --n-layer 12 --n-head 12 --n-embd 768 --vocab-size 50304"
+)
+NANOGPT_AIM_S = 15
 AIM_BYTES = 1.5e9
 # Runs a script up to its second optimizer step and prints the seconds of the second iteration.
 ONE_ITERATION = """
@@ -70,6 +77,8 @@ def main() -> None:
         name: profile_s(EXAMPLES / file, ["--batch-size", str(batch)])
         for name, (file, batch, _) in JOBS.items()
     }
+    nanogpt_s, _ = profile_s(NANOGPT, NANOGPT_ARGUMENTS.split())
+    print(f"profile {'nanoGPT, GPT-2, 40 x 12 x 1024':<28}{nanogpt_s:5.1f} s (aim: {NANOGPT_AIM_S} s)")
     for name, (file, batch, aim_s) in JOBS.items():
         seconds, peak_bytes = found[name]
         part = max(1, batch // SHARE)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
+from advisor.cli.progress import progress
 from advisor.limits import MAX_SAMPLES, MAX_WORLD
 from advisor.report.rows import Format
 from advisor.types import Market
@@ -167,18 +167,6 @@ def note(message: str) -> None:
     print(f"note: {message}", file=sys.stderr)
 
 
-@contextmanager
-def progress(message: str) -> Iterator[None]:
-    """A spinner on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(message):
-        yield
-
-
 def load_trace(
     source: Path,
     arguments: list[str] | None,
@@ -250,7 +238,7 @@ def profile_script(
     pretended: str | None = None,
     world: int | None = None,
 ) -> Trace:
-    """Profile, with a spinner; ``pretended`` names the GPU the script is told it has, as ``world`` ranks.
+    """Profile, and show where it is; ``pretended`` names the GPU the script sees, as ``world`` ranks.
 
     Raises:
         InputError: a GPU or a world is pretended on a backend that takes no such thing.
@@ -265,7 +253,8 @@ def profile_script(
     backend = "fake" if wishes and settings.backend == "auto" else settings.backend
     if wishes and backend != "fake":
         raise InputError(f"{' '.join(wishes)} needs the backend fake, not {backend}.")
-    with progress(f"profiling {script.name}"):
+    with progress(f"profiling {script.name}", limit_s=settings.timeout) as narration:
+        narration.update("starting the interpreter")
         return profile(
             script,
             arguments or (),
@@ -277,4 +266,5 @@ def profile_script(
             num_samples=settings.samples,
             world_size=world,
             sandbox=settings.sandbox,
+            progress=narration.follow,
         )

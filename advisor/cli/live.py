@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import note, warn
+from advisor.cli.progress import progress
 
 if TYPE_CHECKING:
     from advisor.config import Config
@@ -216,16 +217,12 @@ def _some(scopes: Sequence[str]) -> str:
 def _progress(message: str) -> Iterator[Callable[[Kept], None]]:
     if not sys.stderr.isatty():
         note(message)
-        yield lambda _: None
-        return
-    from rich.console import Console
-
     num_offers = 0
-    with Console(stderr=True).status(message) as status:
+    with progress(message) as narration:
 
         def told(kept: Kept) -> None:
             nonlocal num_offers
             num_offers += kept.num_offers
-            status.update(f"{message}: {num_offers:,} offers, last {kept.source} {kept.scope}")
+            narration.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")
 
         yield told

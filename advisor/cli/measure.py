@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_format, note
+from advisor.cli.progress import progress
 from advisor.report.rows import Format
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]
@@ -103,9 +104,10 @@ def _kept_in(out: Path, tell: Callable[[int, int], None]) -> Iterator[_Told]:
 
 @contextmanager
 def counting(message: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time that is left on a terminal, nothing elsewhere."""
+    """A bar with the time that is left on a terminal, a line every ten seconds elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None  # noqa: ARG005
+        with progress(message) as narration:
+            yield lambda done, total: narration.update(f"{done:,} of {total:,} kernels")
         return
     from rich.console import Console
     from rich.progress import Progress

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import note, progress, warn
+from advisor.cli.common import note, warn
+from advisor.cli.progress import progress
 from advisor.errors import ConfigError, InputError, UnknownGpuError
 from advisor.types import GpuSpec, Quantiles, Tier
 

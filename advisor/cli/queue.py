@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, progress, warn
+from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, warn
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.progress import progress
 from advisor.limits import MAX_MACHINES
 from advisor.report.rows import Format
 

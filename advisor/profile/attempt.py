@@ -49,6 +49,7 @@ class Job:
         fake_data: fields and number of samples that take the place of the script's data.
         world_size: processes that the script believes to be rank 0 of.
         skip_patches: left out, for tests.
+        shortcuts: what repeats is recognised; False works it out each time, for tests.
     """
 
     script: str
@@ -58,6 +59,7 @@ class Job:
     fake_data: Mapping[str, object] | None = None
     world_size: int | None = None
     skip_patches: tuple[str, ...] = field(default=())
+    shortcuts: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ def profile(
         world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
             had started it; None: by itself, unless it needs torchrun, then 1. For the fake backend.
         sandbox: run the script in bubblewrap, where it can write nothing and has no network.
-        progress: is told in words how far it is.
+        progress: gets each line that the run tells; ``advisor.profile.progress.parse_event`` reads it.
 
     Raises:
         InputError: no such script, backend or interpreter, not Python, no torch in it, no sandbox, or an

@@ -33,6 +33,16 @@ _ONE_GPU = (
         parameters=dense(64, 256, 1), product_flops=4 * linear_flops(8, 64, 256, 1),
         calls={"addmm": 8, "mse_loss_backward": 4, ADAM: 1},
     ),
+    # Four micro-steps of two layers; their evaluations are no part of them. Two tables are one parameter.
+    Row(
+        script="nanogpt", accumulation=4, amp="bfloat16", warning="no torch DataLoader",
+        parameters=(
+            (512, 64), (64, 64), (64,), *2 * (2 * ((64,),) + ((192, 64), (64, 64), (256, 64), (64, 256))),
+        ),
+        product_flops=4 * 3 * 2 * 256 * (2 * 12 * 64 * 64 + 512 * 64),
+        calls={FLASH: 8, FLASH + "_backward": 8, "mm": 4 * 3 * 9, "native_layer_norm": 4 * 5,
+               "_fused_adamw_": 2},
+    ),
     # Two products a block, four blocks, run twice; stem and head once.
     Row(
         script="gradient_checkpointing", batch=32, samples=256, iterations=8,

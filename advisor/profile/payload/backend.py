@@ -10,8 +10,8 @@ import torch
 
 from . import torch_names
 from .fake.gpu import PretendedGpu
+from .progress import MEASURING, Tell
 
-Tell = Callable[[str], None]
 Finish = Callable[[dict[str, Any]], None]
 
 
@@ -43,6 +43,8 @@ def start_session(job: dict[str, Any]) -> Any:
     patches.install(session, skip=frozenset(job.get("skip_patches", ())))
     if backend != "fake":
         watch_autocast(session)
+    elif job.get("shortcuts", True):
+        session.mode.fake_mode.known_forms.is_used = True
     unusual = torch_names.version_warning(session.torch_version)
     if unusual:
         session.warn(unusual)
@@ -78,23 +80,20 @@ class End:
 
     Args:
         measurement: on a real GPU.
-        tell: takes a line of progress.
+        tell: takes each measured step.
         finish: takes the iteration that is the result.
     """
 
     def __init__(self, measurement: Any, tell: Tell, finish: Finish) -> None:
-        from .recording.iteration import SPANS_WANTED
-
         self._tell = tell
         self._finish = finish
         self._measurement = measurement
-        self._wanted = SPANS_WANTED if measurement is None else measurement.num_spans
 
     def on_span(self, iterations: Any) -> None:
         """Called at the end of each span."""
         measurement = self._measurement
-        self._tell(f"step {iterations.num_spans} of {self._wanted}")
         if measurement is not None:
+            self._tell(MEASURING, step=iterations.num_spans, num_steps=measurement.num_spans)
             measurement.end_span(iterations.num_spans, iterations.last, is_steady=iterations.is_steady)
             if measurement.result is not None:
                 self._finish({**iterations.last, **measurement.result})

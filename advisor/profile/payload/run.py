@@ -15,6 +15,7 @@ from typing import Any
 
 from .checking import unusable_torch
 from .origin import origin_of, raises_itself
+from .progress import SCRIPT, TORCH, Position, Teller
 from .syntax import details as syntax_details
 from .syntax import is_of_a_file, problem_of
 
@@ -38,23 +39,25 @@ def _attempt(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     problem = problem_of(script)
     if problem is not None:
         return problem[0], {"is_script": True, **problem[1]}
+    teller = Teller(lambda line: _progress(job, line))
+    teller.tell(TORCH)
     unusable = unusable_torch()
     if unusable is not None:
         return unusable
     from .torch_names import MissingNameError
 
     try:
-        return _profile(job)
+        return _profile(job, teller)
     except MissingNameError as error:
         import torch
 
         return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
 
 
-def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _profile(job: dict[str, Any], teller: Teller) -> tuple[str, dict[str, Any]]:
     from .backend import End, NoCudaError, start_session
     from .real.measurement import Measurement
-    from .recording.iteration import Iterations
+    from .recording.iteration import SPANS_WANTED, Iterations
 
     try:
         session = start_session(job)
@@ -66,14 +69,15 @@ def _profile(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         write_result(job, {"status": status, **result})
         session.stopper.stop()
 
-    iterations = Iterations(session, lambda _: end.on_span(iterations))
+    position = None if session.backend == "cuda" else Position(teller.tell, SPANS_WANTED)
+    iterations = Iterations(session, lambda _: end.on_span(iterations), position=position)
     measurement = None
     if session.backend == "cuda":
         measurement = Measurement(session, job["timeline"], iterations.watch_modules)
-    end = End(measurement, lambda line: _progress(job, line), finish)
+    end = End(measurement, teller.tell, finish)
     iterations.install()
     iterations.start_span()
-    _progress(job, "script started")
+    teller.tell(SCRIPT)
     status, details = _run_script(job, session)
     if session.stopper.stopping:
         leave()

@@ -26,6 +26,16 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch._C:_dispatch_has_kernel_for_dispatch_key",
         "torch:ops.aten.linear.default._op_dk",
     ),
+    "known_forms": (
+        "torch._subclasses.fake_tensor:FakeTensor.fake_device",
+        "torch._C:TensorBase._make_subclass",
+        "torch._C:_DisableTorchDispatch",
+        "torch._C:_VariableFunctions.empty_strided",
+        "torch._C:_dispatch_key_set",
+        "torch._C:_set_throw_on_mutable_data_ptr",
+        "torch._C:_set_warn_deprecated_on_mutable_data_ptr",
+        "torch._functorch.config:fake_tensor_allow_unsafe_data_ptr_access",
+    ),
     "rescue": (
         "torch._subclasses.fake_tensor:DataDependentOutputException",
         "torch._subclasses.fake_tensor:DynamicOutputShapeException",

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import advisor.profile
 from advisor import config as config_module
-from advisor.cli import common
 from advisor.cli.common import (
     check_exists,
     chosen_format,
@@ -19,7 +17,6 @@ from advisor.cli.common import (
     load_trace,
     note,
     profile_script,
-    progress,
     settings_with,
     warn,
 )
@@ -73,35 +70,6 @@ def test_flags_are_dotted_names_and_warnings_are_told(monkeypatch, capsys):
     assert settings_with(cloud__max_gpus=4, prices__max_age=None).warnings == ("a stray",)
     assert seen == [{"cloud.max_gpus": 4, "prices.max_age": None}]
     assert capsys.readouterr().err == "warning: a stray\n"
-
-
-def test_no_spinner_without_a_terminal(capsys):
-    with progress("turning"):
-        pass
-    assert capsys.readouterr().err == ""
-
-
-def test_a_spinner_on_a_terminal(monkeypatch):
-    import rich.console
-
-    shown = []
-
-    class Status:
-        def __enter__(self) -> None:
-            shown.append("begin")
-
-        def __exit__(self, *_: object) -> None:
-            shown.append("end")
-
-    def console(*, stderr: bool) -> Any:
-        assert stderr
-        return SimpleNamespace(status=lambda message: shown.append(message) or Status())
-
-    monkeypatch.setattr(rich.console, "Console", console)
-    monkeypatch.setattr(common, "sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
-    with progress("turning"):
-        shown.append("work")
-    assert shown == ["turning", "begin", "work", "end"]
 
 
 @pytest.mark.parametrize(
@@ -190,6 +158,7 @@ def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
     load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
     ((given, arguments, options),) = profiled
     assert (given, arguments) == (script, ["--lr", "1"])
+    assert callable(options.pop("progress"))
     assert options == {
         "python": python,
         "timeout_s": 90.0,

@@ -18,6 +18,7 @@ from ..recording.recorder import Recorder
 from ..stop import Stopper
 from . import rescue, values
 from .collectives import Collectives
+from .known_forms import KnownCall, KnownForms
 from .untouched import untouched_zeros
 
 aten = torch.ops.aten
@@ -35,13 +36,23 @@ class _CudaFakeMode(FakeTensorMode):  # type: ignore[misc]
     # Asks torch.cuda.is_available, which says yes here.
     avoid_device_init = True
 
+    def __init__(self) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self.known_forms = KnownForms(self, super().dispatch)
+
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Keep results of composite kernels on the pretended GPU."""
+        """The operator's result."""
+        return self.answer(func, types, args, kwargs)[0]
+
+    def answer(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> tuple[Any, KnownCall | None]:
+        """The operator's result on the pretended GPU, and what was known of such a call."""
         # Composite C++ code passes on the device of its input, which C++ sees as meta.
         device = kwargs.get("device") if kwargs else None
         if device is not None and torch.device(device).type == "meta":
             kwargs = {**kwargs, "device": CUDA}
-        return super().dispatch(func, types, args, kwargs or {})
+        return self.known_forms.answer(func, types, args, kwargs or {})
 
 
 class HybridMode(TorchDispatchMode):  # type: ignore[misc]
@@ -55,7 +66,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self.memory = memory
         self.stopper = stopper
         self.collectives = collectives
-        self.fake_mode = _CudaFakeMode(allow_non_fake_inputs=True)
+        self.fake_mode = _CudaFakeMode()
         self._meta = threading.local()
         self.unknown_operators: dict[str, str] = {}
         self.assumptions: dict[str, None] = {}
@@ -153,17 +164,28 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
             # A CPU generator stands in for CUDA's; shapes do not depend on it.
             kwargs = {**kwargs, "generator": None}
         shape_rule = rescue.SHAPE_RULES.get(func)
+        known = None
         try:
             if shape_rule is not None:
                 result = shape_rule(self, *args)
             else:
-                result = self.fake_mode.dispatch(func, types, args, kwargs)
+                result, known = self.fake_mode.answer(func, types, args, kwargs)
         except rescue.HANDLED as error:
             result = rescue.result_of(func, args, kwargs, error, self)
-        values.follow(func, args, kwargs, result)
+        if known is None or known.has_values:
+            values.follow(func, args, kwargs, result)
         self.track(result)
-        self.recorder.record(func, args, kwargs, result)
+        self._record(func, args, kwargs, result, known)
         return result
+
+    def _record(self, func: Any, args: Any, kwargs: Any, result: Any, known: KnownCall | None) -> None:
+        if known is None:
+            self.recorder.record(func, args, kwargs, result)
+            return
+        if not known.is_described:
+            known.described = self.recorder.describe(func, args, kwargs, result)
+            known.is_described = True
+        self.recorder.count(known.described, args)
 
     def track(self, result: Any) -> None:
         """Count the memory of new tensors."""

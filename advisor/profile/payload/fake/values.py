@@ -76,7 +76,7 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
     if func._schema.is_mutable:
         forget_written(func, args, kwargs)
     tensors = list(_tensors(result))
-    if not tensors or not all(_is_small(tensor) for tensor in tensors):
+    if not _are_small(tensors):
         return
     if "empty" in name or (name in _FROM_SHAPE and tensors[0].dtype.is_floating_point):
         return
@@ -86,6 +86,11 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
             remember(tensor, value)
     elif name in _TRUE_IF_UNKNOWN:
         remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
+
+
+def may_be_known(func: Any, result: Any) -> bool:
+    """Whether ``follow`` has anything to do for a result of this form."""
+    return func._schema.is_mutable or _are_small(list(_tensors(result)))
 
 
 def forget_written(func: Any, args: Any, kwargs: Any) -> None:
@@ -122,6 +127,10 @@ def _is_small(tensor: Any) -> bool:
     # Large floating-point tensors are data; large integers are tokens, labels and masks.
     most = _MOST_FLOATS if tensor.dtype.is_floating_point else _MOST_INTEGERS
     return is_dense and tensor.numel() <= most
+
+
+def _are_small(tensors: list[Any]) -> bool:
+    return bool(tensors) and all(_is_small(tensor) for tensor in tensors)
 
 
 def _tensors(values: Any) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
 if TYPE_CHECKING:
+    from ..progress import Position
     from ..session import Session
 
 # The first span holds the set-up, the second what loops log at iteration 0; the third is steady, unless
@@ -41,6 +42,7 @@ class Iterations:
         session: of this run.
         on_span: is told the number of complete spans at the end of each.
         by_call: steps and backward passes end no span, only `end_call` does.
+        position: is told of everything that shows where the run is.
 
     Attributes:
         num_spans: complete spans so far.
@@ -51,11 +53,17 @@ class Iterations:
     """
 
     def __init__(
-        self, session: Session, on_span: Callable[[int], None] = lambda _: None, *, by_call: bool = False
+        self,
+        session: Session,
+        on_span: Callable[[int], None] = lambda _: None,
+        *,
+        by_call: bool = False,
+        position: Position | None = None,
     ) -> None:
         self._session = session
         self._on_span = on_span
         self._by_call = by_call
+        self._position = position
         self._period = Period()
         self._by_hand = ByHand()
         self._rollouts = Rollouts()
@@ -156,6 +164,8 @@ class Iterations:
 
     def _after_backward(self) -> None:
         self._num_backward_calls += 1
+        if self._position is not None:
+            self._position.went_backward()
         self._tag_owned()
         recorder = self._session.recorder
         updated, recorder.wrote_weights = recorder.wrote_weights, False
@@ -197,6 +207,8 @@ class Iterations:
         self.warnings = self._warnings()
         self.is_steady = self._seems_steady()
         self.start_span()
+        if self._position is not None:
+            self._position.stepped(self.num_spans)
         self._on_span(self.num_spans)
 
     def _seems_steady(self) -> bool:
@@ -281,7 +293,11 @@ class Iterations:
     def _leave_module(self, module: Any, args: Any, result: Any) -> None:  # noqa: ARG002
         self._depth = max(0, self._depth - 1)
         session = self._session
-        if self._depth > 0 or torch.is_grad_enabled() or session.loading.is_evaluating:
+        if self._depth > 0 or torch.is_grad_enabled():
+            return
+        if self._position is not None:
+            self._position.evaluated()
+        if session.loading.is_evaluating:
             return
         num_calls = session.recorder.next_call - self._first_call
         if num_calls > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -15,6 +15,15 @@ Shape = tuple[int, ...]
 TensorKey = tuple[Shape, str, Any]  # shape, dtype, stride (None if sparse)
 AttributeList = list[tuple[str, Any]]
 _NO_TASK = -1
+
+
+class Description(NamedTuple):
+    """A call but for its phase."""
+
+    signature: Signature
+    inputs: tuple[TensorKey, ...]
+    outputs: tuple[TensorKey, ...]
+    attributes: tuple[tuple[str, Any], ...]
 
 
 class Recorder:
@@ -78,24 +87,36 @@ class Recorder:
 
     def record(self, func: Any, args: Any, kwargs: Any, result: Any, *, call: int | None = None) -> None:
         """Count one call, unless it is a view or an allocation."""
+        self.count(self.describe(func, args, kwargs, result), args, call=call)
+
+    def describe(self, func: Any, args: Any, kwargs: Any, result: Any) -> Description | None:
+        """What follows from the form of the call; None for a view or an allocation."""
         signature = self._signatures.get(func)
         if signature is None:
             signature = self._signatures[func] = Signature(func)
         if not signature.runs_kernel:
-            return
+            return None
         inputs, written, attributes = self._split(signature, args, kwargs)
         outputs = [self._spec(tensor) for tensor in self._tensors(result)] or written
-        if inputs or outputs:
-            phase = self._phase(signature.name)
-            if phase == "forward" and self._updates_by_hand(signature, args):
-                phase = "optimizer"
-            self._count(signature.name, phase, inputs, outputs, attributes, call)
+        if not inputs and not outputs:
+            return None
+        return Description(signature, tuple(inputs), tuple(outputs), tuple(attributes))
+
+    def count(self, described: Description | None, args: Any, *, call: int | None = None) -> None:
+        """Count one call that was described before."""
+        if described is None:
+            return
+        signature, inputs, outputs, attributes = described
+        phase = self._phase(signature.name)
+        if phase == "forward" and self._updates_by_hand(signature, args):
+            phase = "optimizer"
+        self._count((signature.name, phase, inputs, outputs, attributes), call)
 
     def record_copy(self, name: str, tensor: Any, dtype: Any, *, call: int | None = None) -> None:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
-        self._count(name, self._phase(name), [source], [copied], [], call)
+        self._count((name, self._phase(name), (source,), (copied,), ()), call)
 
     def operators(self) -> list[dict[str, Any]]:
         """The span's operators in the order in which each was first seen."""
@@ -134,17 +155,9 @@ class Recorder:
                 attributes.append((name, self._attribute(value)))
         return inputs, written, attributes
 
-    def _count(
-        self,
-        name: str,
-        phase: str,
-        inputs: list[TensorKey],
-        outputs: list[TensorKey],
-        attributes: AttributeList,
-        call: int | None,
-    ) -> None:
-        key = (name, phase, tuple(inputs), tuple(outputs), tuple(attributes))
-        calls = self._evaluation if phase == "forward" and self.is_evaluating() else self._calls
+    def _count(self, key: Any, call: int | None) -> None:
+        is_kept_apart = key[1] == "forward" and self.is_evaluating()
+        calls = self._evaluation if is_kept_apart else self._calls
         calls.setdefault(key, []).append(self.number() if call is None else call)
 
     def _phase(self, name: str) -> str:

@@ -1,0 +1,219 @@
+"""Results of operators that FakeTensorMode has worked out before for inputs of the same form.
+
+A training script repeats itself: the same few hundred calls, in each micro-step and each evaluation batch.
+FakeTensorMode keeps what it worked out, but describing the inputs to its cache and building a tensor from
+it took two thirds of a profile's time. Here both take a few microseconds. What cannot be built exactly as
+FakeTensorMode built it (the first time, both are compared) stays with FakeTensorMode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from . import values
+
+CUDA = torch.device("cuda", 0)
+# Numbers that change with each step, such as a learning rate, make forms that never come back.
+_MOST_FORMS = 50_000
+_PLAIN_VALUES = frozenset((
+    bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format,
+))  # fmt: skip
+# Their results follow from more than the form of their inputs.
+_OTHER_TAGS = (
+    torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view,
+)  # fmt: skip
+# The patched ones of `torch` and `Tensor` have more to do.
+_empty_strided = torch._C._VariableFunctions.empty_strided
+_make_subclass = torch._C.TensorBase._make_subclass
+_META = torch.device("meta")
+
+Work = Callable[[Any, Any, Any, Any], Any]
+
+
+class _Given(NamedTuple):
+    """An input that is returned."""
+
+    given: int
+
+
+class _Made(NamedTuple):
+    """A tensor of this form, in the storage of an input if one is given."""
+
+    shape: Any
+    stride: Any
+    dtype: Any
+    offset: int
+    given: int | None
+
+
+class KnownCall:
+    """What follows from the form of a call alone.
+
+    Attributes:
+        container: of the results, None for one alone.
+        parts: the results.
+        has_values: the values of the results may be known; then they follow from more than the form.
+        described: the recorder's description, None where it counts no such call or was not asked yet.
+        is_described: whether it was asked.
+    """
+
+    __slots__ = ("container", "described", "has_values", "is_described", "parts")
+
+    def __init__(self, container: Any, parts: tuple[Any, ...], *, has_values: bool) -> None:
+        self.container = container
+        self.parts = parts
+        self.has_values = has_values
+        self.described: Any = None
+        self.is_described = False
+
+
+class KnownForms:
+    """Answers calls of known form, and learns from the others.
+
+    Args:
+        mode: the FakeTensorMode that the tensors belong to.
+        work: works out what is not known.
+
+    Attributes:
+        is_used: False sends all calls to ``work``; ``shortcuts`` of the job switches it on.
+    """
+
+    def __init__(self, mode: Any, work: Work) -> None:
+        self.is_used = False
+        self._mode = mode
+        self._work = work
+        self._calls: dict[Any, KnownCall] = {}
+        self._follows_form: dict[Any, bool] = {}
+        # As FakeTensor does: some C++ code asks where the memory is and needs no answer.
+        self._guard_memory = (
+            torch._C._set_warn_deprecated_on_mutable_data_ptr
+            if mode._allow_unsafe_data_ptr_access
+            else torch._C._set_throw_on_mutable_data_ptr
+        )
+        self._plain = dict(vars(FakeTensor(mode, torch.empty(0, device="meta"), CUDA)))
+
+    def answer(self, func: Any, types: Any, args: Any, kwargs: Any) -> tuple[Any, KnownCall | None]:
+        """The operator's result, and what was known of the call, None for a new one."""
+        tensors: list[Any] = []
+        form = self._form(func, args, kwargs, tensors)
+        if form is None:
+            return self._work(func, types, args, kwargs), None
+        known = self._calls.get(form)
+        if known is not None:
+            return self._result(known, tensors), known
+        result = self._work(func, types, args, kwargs)
+        # An operator that changed the form of its inputs does more than we could do in its place.
+        if len(self._calls) < _MOST_FORMS and self._form(func, args, kwargs, []) == form:
+            self._learn(form, tensors, result)
+        return result, None
+
+    def _form(self, func: Any, args: Any, kwargs: Any, tensors: list[Any]) -> tuple[Any, ...] | None:
+        """All that the result follows from, and the tensors among the inputs; None if there is more."""
+        follows = self._follows_form.get(func)
+        if follows is None:
+            follows = self._follows_form[func] = _follows_form(func)
+        if not (follows and self.is_used):
+            return None
+        form = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
+        if not self._describe(args, form, tensors):
+            return None
+        for name, value in kwargs.items():
+            form.append(name)
+            if not self._describe((value,), form, tensors):
+                return None
+        return tuple(form)
+
+    def _describe(self, inputs: Any, form: list[Any], tensors: list[Any]) -> bool:
+        for value in inputs:
+            kind = type(value)
+            if kind is FakeTensor:
+                if not self._is_plain(value):
+                    return False
+                tensors.append(value)
+                form += (
+                    value.shape, value.stride(), value.dtype, value.storage_offset(),
+                    value.requires_grad, value.is_inference(),
+                )  # fmt: skip
+            elif kind in _PLAIN_VALUES:
+                form += (kind, value)  # 1 equals 1.0 and True
+            elif kind is list or kind is tuple:
+                form += (kind, len(value))
+                if not self._describe(value, form, tensors):
+                    return False
+            else:
+                return False
+        return True
+
+    def _is_plain(self, tensor: Any) -> bool:
+        # A comparison of devices is slow, and FakeTensor makes a new one of each.
+        is_ours = tensor.fake_mode is self._mode and tensor.constant is None
+        is_dense = tensor.layout is torch.strided and not (tensor.is_conj() or tensor.is_neg())
+        return is_ours and is_dense and tensor._fake_device.type == "cuda" and not tensor.is_quantized
+
+    def _result(self, known: KnownCall, tensors: list[Any]) -> Any:
+        made = [self._part(part, tensors) for part in known.parts]
+        return made[0] if known.container is None else known.container(made)
+
+    def _part(self, part: Any, tensors: list[Any]) -> Any:
+        if type(part) is _Made:
+            return self._make(part, tensors)
+        return tensors[part.given] if type(part) is _Given else part
+
+    def _make(self, form: _Made, tensors: list[Any]) -> Any:
+        shape, stride, dtype, offset, given = form
+        with torch._C._DisableTorchDispatch():
+            plain = _empty_strided(shape, stride, dtype=dtype, device=_META)
+            if given is not None:
+                plain.set_(tensors[given].untyped_storage(), offset, shape, stride)
+            # On the C++ side the tensor stays on meta, see patches/subclass.py.
+            made = _make_subclass(
+                FakeTensor, plain, False, dispatch_device=False, device_for_backend_keys=CUDA
+            )
+            self._guard_memory(made)
+        vars(made).update(self._plain)
+        return made
+
+    def _learn(self, form: Any, tensors: list[Any], result: Any) -> None:
+        is_many = type(result) in (list, tuple)
+        parts = tuple(self._learnt(value, tensors) for value in (result if is_many else (result,)))
+        if all(part is not NotImplemented for part in parts):
+            has_values = values.may_be_known(form[0], result)
+            self._calls[form] = KnownCall(type(result) if is_many else None, parts, has_values=has_values)
+
+    def _learnt(self, value: Any, tensors: list[Any]) -> Any:
+        if value is None or type(value) is int:
+            return value
+        if type(value) is not FakeTensor or not self._is_plain(value):
+            return NotImplemented
+        given = [index for index, tensor in enumerate(tensors) if tensor is value]
+        if given:
+            return _Given(given[0]) if len(given) == 1 else NotImplemented
+        address = value.untyped_storage()._cdata
+        shared = [i for i, tensor in enumerate(tensors) if tensor.untyped_storage()._cdata == address]
+        if len(shared) > 1:
+            return NotImplemented
+        shape, stride = tuple(value.shape), value.stride()
+        part = _Made(shape, stride, value.dtype, value.storage_offset(), shared[0] if shared else None)
+        return part if self._is_same(self._make(part, tensors), value) else NotImplemented
+
+    def _is_same(self, made: Any, value: Any) -> bool:
+        return vars(value) == self._plain and _facts(made) == _facts(value)
+
+
+def _follows_form(func: Any) -> bool:
+    if getattr(func, "namespace", None) != "aten" or any(tag in func.tags for tag in _OTHER_TAGS):
+        return False
+    # Others answer questions, of which some are about more than the form.
+    return all("Tensor" in str(returned.type) or str(returned.type) in ("int", "SymInt")
+               for returned in func._schema.returns)  # fmt: skip
+
+
+def _facts(tensor: Any) -> tuple[Any, ...]:
+    return (
+        tensor.shape, tensor.stride(), tensor.dtype, tensor.storage_offset(), tensor.requires_grad,
+        tensor.is_inference(), tensor.untyped_storage().nbytes(), torch._C._dispatch_key_set(tensor),
+    )  # fmt: skip

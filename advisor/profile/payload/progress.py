@@ -1,0 +1,83 @@
+"""Tells the parent where a run is: a short JSON line each, a few in a second at most."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+
+# The phases; `advisor.profile.progress` has the same words.
+TORCH = "torch"
+SCRIPT = "script"
+EVALUATION = "evaluation"
+TRAINING = "training"
+MEASURING = "measuring"
+
+Tell = Callable[..., None]
+_EVERY_S = 0.2
+
+
+class Teller:
+    """Writes lines, but not more than somebody could read.
+
+    Args:
+        write: takes one line.
+        clock: seconds of any beginning.
+    """
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._told: set[str] = set()
+        self._told_at_s = 0.0
+
+    def tell(self, phase: str, **counts: int | None) -> None:
+        """Say where the run is; a phase that is new is told at once."""
+        now_s = self._clock()
+        if phase in self._told and now_s < self._told_at_s + _EVERY_S:
+            return
+        self._told.add(phase)
+        self._told_at_s = now_s
+        known = {name: count for name, count in counts.items() if count is not None}
+        # The script may have closed, filled or removed whatever there is to write to.
+        with contextlib.suppress(Exception):
+            self._write(json.dumps({"phase": phase, **known}))
+
+
+class Position:
+    """Where a run is between its start and its last optimizer step.
+
+    Args:
+        tell: as ``Teller.tell``.
+        num_steps: optimizer steps that are usually enough.
+    """
+
+    def __init__(self, tell: Tell, num_steps: int) -> None:
+        self._tell = tell
+        self._num_wanted = num_steps
+        self._num_steps = self._num_evaluated = self._num_backward = 0
+        self._num_before: int | None = None
+
+    def evaluated(self) -> None:
+        """A model was asked without gradients."""
+        self._num_evaluated += 1
+        self._tell(EVALUATION, step=self._num_steps or None, done=self._num_evaluated)
+
+    def went_backward(self) -> None:
+        """A backward pass, one micro-step, has ended."""
+        self._num_backward += 1
+        total = self._num_before
+        self._tell_step(self._num_backward, None if total and self._num_backward > total else total)
+
+    def stepped(self, num_steps: int) -> None:
+        """So many iterations are complete."""
+        self._num_steps = num_steps
+        self._num_before = self._num_backward or None
+        self._num_backward = self._num_evaluated = 0
+        self._tell_step(None, None)
+
+    def _tell_step(self, done: int | None, total: int | None) -> None:
+        step = self._num_steps + 1
+        wanted = self._num_wanted if step <= self._num_wanted else None
+        self._tell(TRAINING, step=step, num_steps=wanted, done=done, total=total)

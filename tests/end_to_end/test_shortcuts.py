@@ -1,0 +1,109 @@
+"""What repeats is recognised: a profile with shortcuts is the one without them, to the last count."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.cli.progress import EVERY_S
+from advisor.profile.attempt import Job, Limits, PretendedGpu, record
+from tests.compatibility.row import SCRIPTS
+
+pytestmark = pytest.mark.torch
+
+# Calls of one form again and again, where a memory that looks at too little would go wrong.
+TRAPS = """
+import torch
+
+model = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(inplace=True), torch.nn.Flatten(),
+    torch.nn.Linear(8 * 36, 10), torch.nn.Dropout(0.1),
+).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+counts = torch.zeros(4, dtype=torch.int64, device="cuda")
+lengths = [3, 5, 3]
+for step in range(9):
+    optimizer.zero_grad()
+    for length in lengths:
+        images = torch.randn(4, 3, 8, 8, device="cuda")
+        assert (counts + 1).dtype is torch.int64
+        assert (counts + 1.0).dtype is torch.float32
+        part = images[:, :2]
+        assert part._base is images
+        halves = images.chunk(2)
+        assert [half._base is images for half in halves] == [True, True]
+        assert images.add_(1) is images
+        doubled = images.double() if length == 5 else images
+        assert doubled.dtype is (torch.float64 if length == 5 else torch.float32)
+        chosen = torch.arange(8).cuda()[torch.arange(8).cuda() < length]  # a shape that values decide
+        assert chosen.shape == (length,)
+        assert torch.tensor([length]).cuda().item() == length
+        with torch.inference_mode():
+            assert model(images).is_inference()
+        grown = torch.zeros(2, device="cuda").resize_(length)
+        assert grown.shape == (length,)
+        loss = model(doubled.float()).square().mean() / len(lengths)
+        loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+"""
+CASES = {
+    "traps": (None, ()),
+    "GPT with accumulation": ("nanogpt", ("--gradient-accumulation-steps", "7", "--dropout", "0.1")),
+    "accumulation over a data set": ("gradient_accumulation", ()),
+    "batch norm under autocast": ("bf16_autocast", ()),
+    "sparse gradients": ("dlrm", ()),
+}
+
+
+def recording(job: Job) -> dict[str, Any]:
+    """What the child recorded, but for how long the batches took."""
+    found, _ = record(job, [Path(sys.executable)], Limits(timeout_s=120.0, sandbox=False), None)
+    contents: dict[str, Any] = json.loads(json.dumps(found))
+    (contents.get("loading") or {}).pop("seconds", None)
+    return contents
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """By case, with shortcuts and without."""
+    pytest.importorskip("torch")
+    traps = tmp_path_factory.mktemp("shortcuts") / "traps.py"
+    traps.write_text(TRAPS)
+
+    def both(case: tuple[str | None, tuple[str, ...]]) -> list[dict[str, Any]]:
+        script, arguments = case
+        path = traps if script is None else SCRIPTS / f"{script}.py"
+        job = Job(script=str(path), arguments=arguments, backend="fake", gpu=PretendedGpu())
+        return [recording(job), recording(replace(job, shortcuts=False))]
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(CASES, pool.map(both, CASES.values()), strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_profile_is_the_same_without_shortcuts(name, recordings):
+    short, whole = recordings[name]
+    assert short["status"] == "ok"
+    assert short == whole
+
+
+def test_a_quick_profile_says_nothing_on_the_way(tmp_path):
+    """Elsewhere than on a terminal, what takes less than ten seconds prints no progress."""
+    script = tmp_path / "stops.py"
+    script.write_text("raise SystemExit('no training here')")
+    begin_s = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", "profile", script, "--backend", "fake"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert done.stderr.count("profiling stops.py") <= (time.monotonic() - begin_s) // EVERY_S
