@@ -112,7 +112,6 @@ def _attempt(
             sandboxed(command, folder) if limits.sandbox else command,
             environment=child_environment(os.environ, folder / TEMPORARY_NAME)
             | visible_devices(job.backend, os.environ),
-            log_path=folder / "log.txt",
             progress_path=Path(paths["progress"]),
             timeout_s=limits.timeout_s,
             progress=progress,

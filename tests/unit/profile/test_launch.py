@@ -13,7 +13,6 @@ def run(code, tmp_path, timeout_s=20.0, progress=None, command=None):
     return run_child(
         command or [sys.executable, "-c", code],
         environment=dict(os.environ),
-        log_path=tmp_path / "log.txt",
         progress_path=tmp_path / "progress.txt",
         timeout_s=timeout_s,
         progress=progress,
