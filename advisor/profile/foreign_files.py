@@ -65,8 +65,8 @@ def read_foreign(path: Path, most_bytes: int) -> bytes | None:
 
 def _unusable(path: Path, what: str) -> str:
     return (
-        f"{path.name}, in which the profiling process tells what it saw, {what}: nothing of it is used. If the"
-        " script writes to files that begin with advisor-profile-, it must not; else please report this."
+        f"{path.name}, which the profiling process writes its result to, {what}: it was not read. If the script"
+        " does not write to advisor's temporary files, please report this."
     )
 
 
@@ -74,11 +74,8 @@ class Lines:
     """Tells the whole lines that were appended to a file since it was last looked at.
 
     Args:
-        path: what is no regular file, or tells more than any of our processes would, is not looked at.
+        path: not looked at where it is no regular file, or larger than any of our processes makes it.
         tell: is told each line.
-
-    Attributes:
-        has_news: since ``tell`` was last called.
     """
 
     def __init__(self, path: Path, tell: Callable[[str], None] | None) -> None:

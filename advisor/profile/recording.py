@@ -81,8 +81,8 @@ def _first_fault(error: ValidationError) -> str:
 
 def _damaged(why: str) -> str:
     return (
-        f"the profiling process left a damaged recording ({why}), of which nothing is used. If the script does"
-        " not write to advisor's temporary files, please report this."
+        f"the profiling process left a damaged recording ({why}), and nothing of it is used. If the script"
+        " does not write to advisor's temporary files, please report this."
     )
 
 

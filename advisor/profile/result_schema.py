@@ -7,10 +7,10 @@ A script can write such a file, too. The parser stops at 200 levels, and at the 
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Required, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
 # Those of payload/run.py, payload/checking.py and payload/measuring/run.py.
 Status = Literal[
