@@ -21,6 +21,7 @@ from advisor.profile.failures import failure
 from advisor.profile.foreign_files import open_foreign
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording
+from advisor.profile.removing import empty
 from advisor.profile.sandbox import Sandboxed, sandboxed, signalled
 from advisor.profile.timeline import Timeline, read_timeline
 
@@ -183,10 +184,15 @@ def job_folder() -> Iterator[Path]:
         InputError: there is no room, or no temporary folder that can be used.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
+        made = tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True)
+        folder = Path(made.name)
+        try:
             (folder / TEMPORARY_NAME).mkdir()
             yield folder
+        finally:
+            empty(folder)
+            with contextlib.suppress(RecursionError):
+                made.cleanup()
     except OSError as error:
         if error.errno not in _UNUSABLE:
             raise

@@ -65,7 +65,7 @@ def read_foreign(path: Path, most_bytes: int) -> bytes | None:
 
 def _unusable(path: Path, what: str) -> str:
     return (
-        f"{path.name}, which the profiling process writes its result to, {what}: it was not read. If the script"
+        f"{path.name}, which the profiling process writes to, {what}: it was not read. If the script"
         " does not write to advisor's temporary files, please report this."
     )
 
