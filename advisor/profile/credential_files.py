@@ -35,8 +35,10 @@ NAMED_BY = (
     "MYSQL_HOME", "NETRC", "NPM_CONFIG_USERCONFIG", "OCI_CLI_CONFIG_FILE", "PGPASSFILE", "PGSERVICEFILE",
     "PGSSLKEY", "PIP_CONFIG_FILE", "SSH_AUTH_SOCK",
 )  # fmt: skip
-# Of containers.
-_MOUNTED = ("/var/run/secrets", "/run/secrets")
+# Of containers; mostly a link into /run.
+_MOUNTED = "/var/run/secrets"
+# The sandbox has its own.
+_REPLACED = (Path("/dev"), Path("/proc"), Path("/run"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def hidden(environment: Mapping[str, str], needed: Iterable[Path]) -> Hidden:
     paths: list[Path] = []
     left: list[Path] = []
     for path in dict.fromkeys(_real(path) for path in _known(environment)):
-        if path is None or path == Path(os.devnull):
+        if path is None or any(path.is_relative_to(folder) for folder in _REPLACED):
             continue
         if any(one.is_relative_to(path) for one in kept):
             left.append(path)
@@ -78,7 +80,7 @@ def _known(environment: Mapping[str, str]) -> Sequence[Path]:
     # Where the home of Hugging Face's caches is another.
     if environment.get("HF_HOME"):
         named += [os.path.join(environment["HF_HOME"], name) for name in ("token", "stored_tokens")]  # noqa: PTH118
-    return [*(home / name for name in IN_HOME), *map(Path, _MOUNTED), *_our_own(), *map(Path, named)]
+    return [*(home / name for name in IN_HOME), Path(_MOUNTED), *_our_own(), *map(Path, named)]
 
 
 def _our_own() -> list[Path]:

@@ -24,7 +24,7 @@ _FILES_IN_RUN = ("/run/media", "/run/current-system", "/run/opengl-driver")
 # What of /proc is the whole machine's. bubblewrap asks whether root may write to the folder /proc/sys, which
 # nobody may, and leaves the files in it as they are.
 _MACHINES = (
-    "acpi", "asound", "bus", "driver", "fs", "irq", "mtrr", "scsi", "sys", "sysrq-trigger", "tty",
+    "acpi", "asound", "bus", "driver", "fs", "irq", "mtrr", "pressure", "scsi", "sys", "sysrq-trigger", "tty",
 )  # fmt: skip
 _ISOLATED = (
     "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run",

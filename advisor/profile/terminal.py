@@ -84,14 +84,19 @@ class Terminal:
         return len(chunk)
 
     def _end_input(self) -> None:
-        """Who makes the terminal wait for a key, as readline and so pdb do, is given end-of-file."""
+        """Who makes the terminal wait for a key, as readline and so pdb do, gets Ctrl-D and the end again."""
         if self._settings is None:
             return
         import termios
 
         with contextlib.suppress(OSError, termios.error):
-            if termios.tcgetattr(self._theirs) != self._settings:
-                os.write(self._ours, _CTRL_D)
+            settings = termios.tcgetattr(self._theirs)
+            if settings == self._settings:
+                return
+            os.write(self._ours, _CTRL_D)
+            # To who reads whole lines that was the end; to who reads keys it was one.
+            if not settings[3] & termios.ICANON:
+                termios.tcsetattr(self._theirs, termios.TCSANOW, self._settings)
 
 
 def _set_up(terminal: int) -> list[Any]:
