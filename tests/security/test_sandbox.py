@@ -17,7 +17,7 @@ from advisor.profile.nobody import NOBODY, opened
 from advisor.profile.sandbox import check_sandbox, sandboxed
 
 IS_ROOT = os.geteuid() == 0
-DOCUMENT = Path(__file__).parents[2] / "docs" / "what-is-intercepted.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
 
 
 @pytest.fixture(autouse=True)
