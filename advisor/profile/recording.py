@@ -7,9 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from advisor.errors import ProfileError
 from advisor.gpus import resolve_gpu
@@ -19,7 +17,6 @@ from advisor.profile.environment import redact
 from advisor.profile.epoch import epoch_of
 from advisor.profile.foreign_files import read_foreign
 from advisor.profile.launches import kernels_of, merged
-from advisor.profile.result_schema import result_adapter
 from advisor.profile.timeline import Timeline
 from advisor.trace_checks import check_trace
 from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
@@ -31,6 +28,9 @@ from advisor.types import (
     Precision,
     Trace,
 )
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 FORMAT_VERSION = 1
 # Characters of each.
@@ -62,15 +62,24 @@ def read_recording(path: Path) -> Recording | None:
         raise ProfileError(
             "the profiling process and this advisor are of different versions: install gpu-advisor anew."
         )
-    try:
-        recording = result_adapter().validate_json(raw)
-    except ValidationError as error:
-        raise ProfileError(_damaged(_first_fault(error))) from error
+    recording = _parsed(raw)
     shown: dict[str, Any] = {**recording}
     for key, most in _FOR_PEOPLE.items():
         if shown.get(key):
             shown[key] = _shown(shown[key], most)
     return shown
+
+
+def _parsed(raw: bytes) -> Recording:
+    # Late, since it takes a tenth of a second.
+    from pydantic import ValidationError
+
+    from advisor.profile.result_schema import result_adapter
+
+    try:
+        return result_adapter().validate_json(raw)
+    except ValidationError as error:
+        raise ProfileError(_damaged(_first_fault(error))) from error
 
 
 def _first_fault(error: ValidationError) -> str:
