@@ -247,12 +247,14 @@ def profile_script(
     from advisor.errors import InputError
     from advisor.profile import pretend, profile
     from advisor.profile.fake_data import parse_fake_data
+    from advisor.profile.sandbox import warning_for_root
 
     settings = config.settings.profile
     wishes = [f"--as {pretended}"] * bool(pretended) + [f"--world {world}"] * bool(world)
     backend = "fake" if wishes and settings.backend == "auto" else settings.backend
     if wishes and backend != "fake":
         raise InputError(f"{' '.join(wishes)} needs the backend fake, not {backend}.")
+    warn(warning_for_root(in_sandbox=settings.sandbox))
     with progress(f"profiling {script.name}", limit_s=settings.timeout) as narration:
         narration.update("starting the interpreter")
         return profile(

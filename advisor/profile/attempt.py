@@ -8,23 +8,31 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from advisor.errors import InputError
+from advisor.errors import InputError, ProfileError, TraceError
 from advisor.profile.backends import visible_devices
+from advisor.profile.cutting import cut
 from advisor.profile.environment import child_environment, redact
 from advisor.profile.failures import failure
+from advisor.profile.foreign_files import open_foreign
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording
-from advisor.profile.sandbox import sandboxed, signalled
+from advisor.profile.removing import empty
+from advisor.profile.sandbox import Sandboxed, sandboxed, signalled
 from advisor.profile.timeline import Timeline, read_timeline
 
 # A pipe that broke, say, has nothing to do with the folder.
 _UNUSABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOENT)
 # A result needs no more.
 _ROOM_BYTES = 2**20
+# A profiler's export of one iteration takes some hundred megabytes.
+_MOST_TIMELINE_BYTES = 2**31
+# Characters of a line of progress.
+_MOST_TOLD = 500
 DEFAULT_TIMEOUT_S = 300.0
 CHILD = Path(__file__).with_name("child.py")
 TEMPORARY_NAME = "tmp"
@@ -79,16 +87,25 @@ def record(
         InputError: no interpreter, none with torch, no Python script, no usable temporary folder.
         ProfileError: the script failed or made no iteration.
     """
+    # However often a script says that it needs another start.
+    deadline_s = time.monotonic() + limits.timeout_s
+    return _record(job, interpreters, limits, deadline_s, progress)
+
+
+def _record(
+    job: Job, interpreters: Sequence[Path], limits: Limits, deadline_s: float, progress: Progress | None
+) -> tuple[Recording, Timeline | None]:
     for position, interpreter in enumerate(interpreters):
         if progress is not None:
             progress(f"profiling {job.script} with {interpreter}")
-        recording, timeline, ending = _attempt(job, interpreter, limits, progress)
+        left_s = max(0.0, deadline_s - time.monotonic())
+        recording, timeline, ending = _attempt(job, interpreter, left_s, limits.sandbox, progress)
         status = None if recording is None else recording["status"]
         if recording is not None and status == "ok":
             return recording, timeline
-        if status == "needs_torchrun" and job.backend in ("auto", "fake"):
+        if status == "needs_torchrun" and job.world_size is None and job.backend in ("auto", "fake"):
             alone = replace(job, world_size=1, backend="fake")
-            return record(alone, [interpreter], limits, progress)
+            return _record(alone, [interpreter], limits, deadline_s, progress)
         if status == "no_torch" and position + 1 < len(interpreters):
             continue
         raise failure(
@@ -103,30 +120,62 @@ def record(
 
 
 def _attempt(
-    job: Job, interpreter: Path, limits: Limits, progress: Progress | None
+    job: Job, interpreter: Path, timeout_s: float, in_sandbox: bool, progress: Progress | None
 ) -> tuple[Recording | None, Timeline | None, Ending]:
     with job_folder() as folder:
         paths = {key: str(folder / file) for key, file in _FILES.items()}
         job_path = folder / "job.json"
         job_path.write_text(json.dumps({"module": "run", **asdict(job), **paths}), encoding="utf-8")
+        environment = child_environment(os.environ, folder / TEMPORARY_NAME)
+        environment |= visible_devices(job.backend, os.environ)
         command: list[str | Path] = [interpreter, CHILD, job_path]
+        inside = None
+        if in_sandbox:
+            inside = sandboxed(command, folder, script=Path(job.script), environment=environment)
         ending = run_child(
-            sandboxed(command, folder) if limits.sandbox else command,
-            environment=child_environment(os.environ, folder / TEMPORARY_NAME)
-            | visible_devices(job.backend, os.environ),
-            log_path=folder / "log.txt",
+            command if inside is None else inside.command,
+            environment=environment,
             progress_path=Path(paths["progress"]),
-            timeout_s=limits.timeout_s,
-            progress=progress,
+            timeout_s=timeout_s,
+            progress=None if progress is None else lambda line: progress(cut(line, _MOST_TOLD)),
         )
         recording = read_recording(Path(paths["result"]))
         if recording is None and shutil.disk_usage(folder).free < _ROOM_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-        was_measured = recording is not None and recording["status"] == "ok" and "iteration_s" in recording
-        timeline = read_timeline(Path(paths["timeline"])) if was_measured else None
-    returncode = signalled(ending.returncode) if limits.sandbox else ending.returncode
+        timeline = _timeline(recording, Path(paths["timeline"]))
+    returncode = ending.returncode if inside is None else signalled(ending.returncode)
     shown = Ending(returncode=returncode, log=redact(ending.log, os.environ))
-    return recording, timeline, shown
+    return _with_sandbox(recording, inside), timeline, shown
+
+
+def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
+    """What ran on a real GPU, if the recording says that it was measured.
+
+    Raises:
+        ProfileError: there is no timeline, or something else in its place.
+    """
+    if recording is None or recording["status"] != "ok" or "iteration_s" not in recording:
+        return None
+    file = open_foreign(path, _MOST_TIMELINE_BYTES)
+    if file is not None:
+        file.close()
+    try:
+        return read_timeline(path)
+    except TraceError as error:
+        raise ProfileError(f"what ran on the GPU is not known: {error}") from error
+
+
+def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Recording | None:
+    """The recording with what only the parent knows of the sandbox."""
+    if recording is None or inside is None:
+        return recording
+    warnings = [
+        f"the sandbox does not hide {str(path)!r}, where credentials may be: the script or what it needs is"
+        " there"
+        for path in inside.in_sight
+    ]
+    told = {"warnings": [*recording.get("warnings", ()), *warnings]} if warnings else {}
+    return {**recording, **told, "is_nobody": inside.is_nobody}
 
 
 @contextlib.contextmanager
@@ -137,10 +186,15 @@ def job_folder() -> Iterator[Path]:
         InputError: there is no room, or no temporary folder that can be used.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
+        made = tempfile.TemporaryDirectory(prefix="advisor-profile-", ignore_cleanup_errors=True)
+        folder = Path(made.name)
+        try:
             (folder / TEMPORARY_NAME).mkdir()
             yield folder
+        finally:
+            empty(folder)
+            with contextlib.suppress(RecursionError):
+                made.cleanup()
     except OSError as error:
         if error.errno not in _UNUSABLE:
             raise

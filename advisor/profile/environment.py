@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ SCRUBBED_ENDINGS = (
     "CREDENTIALS", "PASSPHRASE", "PASSWD", "PASSWORD", "SECRET", "SECRETS", "TOKEN", "TOKENS",
 )  # fmt: skip
 SCRUBBED_NAMES = ("KUBECONFIG", "MYSQL_PWD", "NETRC", "PGPASSFILE", "PGPASSWORD")
+# Whatever the name: an address with a password, such as that of a database, ours included.
+_PASSWORD_INSIDE = re.compile(r"://[^/\s:@]*:[^/\s@]+@|\bpassword=")
 
 # Shared credential files and metadata services would answer although the variables are gone.
 ADDED = {
@@ -68,7 +71,11 @@ def child_environment(environment: Mapping[str, str], temporary: Path) -> dict[s
         environment: the user's.
         temporary: folder of the script's temporary files, which is removed after it.
     """
-    kept = {name: value for name, value in environment.items() if not is_secret(name)}
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not is_secret(name) and not _PASSWORD_INSIDE.search(value)
+    }
     # Builds of extensions that are cut off leave a lock behind, on which the next one waits for ever.
     folders = dict.fromkeys((*TEMPORARY, "TORCH_EXTENSIONS_DIR"), str(temporary))
     return kept | ADDED | folders

@@ -10,6 +10,7 @@ from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileEr
 from advisor.profile.crashes import crash, syntax_error
 
 _LOG_LINES = 15
+_LOG_CHARACTERS = 4000
 
 
 def failure(
@@ -177,5 +178,7 @@ def _traceback(recording: Mapping[str, Any]) -> str:
 
 def log_tail(log: str) -> str:
     """The last lines that a process printed, as the end of a message."""
-    lines = log.strip().splitlines()[-_LOG_LINES:]
-    return "\n\nThe script's last output:\n" + "\n".join(lines) if lines else ""
+    text = "\n".join(log.strip().splitlines()[-_LOG_LINES:])
+    if len(text) > _LOG_CHARACTERS:
+        text = f"[...] {text[-_LOG_CHARACTERS:]}"
+    return f"\n\nThe script's last output:\n{text}" if text else ""

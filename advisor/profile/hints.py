@@ -25,6 +25,10 @@ _FULL = (
     " What it saves goes to the temporary folder while it is profiled: make room there, or name another one"
     " with the variable TMPDIR."
 )
+_NOBODY = (
+    " Root's scripts run as nobody in the sandbox: let others read what it needs, or profile it as the owner"
+    " of its files."
+)
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     **dict.fromkeys(
@@ -72,6 +76,8 @@ _HINTS = {
 def hint_of(recording: Mapping[str, Any]) -> str:
     """What the profiler has to do with the script's error, a sentence after a space; or nothing."""
     message = recording.get("message", "")
+    if recording.get("is_nobody") and "Permission denied" in message:
+        return _NOBODY
     refused = recording.get("refused", ())
     if refused:
         return _refused_hint(message, refused, is_fed=bool(recording.get("fed_fake_data")))

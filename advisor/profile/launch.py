@@ -7,16 +7,21 @@ import math
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from advisor.errors import InputError
+from advisor.profile.foreign_files import Lines
 from advisor.profile.leftovers import end_leftovers, new_mark
+from advisor.profile.privacy import unreadable
+from advisor.profile.terminal import Terminal
 
 _POLL_S = 0.03
-_LOG_TAIL_BYTES = 64 * 1024
+_LAUNCHER = Path(__file__).with_name("launcher.py")
 
 Progress = Callable[[str], None]
 
@@ -38,7 +43,6 @@ def run_child(
     command: Sequence[str | Path],
     *,
     environment: dict[str, str],
-    log_path: Path,
     progress_path: Path,
     timeout_s: float,
     progress: Progress | None,
@@ -46,10 +50,11 @@ def run_child(
 ) -> Ending:
     """Run a command to its end, or kill it and its process group at the timeout.
 
+    It has a pseudo-terminal, which nobody types at, and its parent never had a credential (``launcher.py``).
+
     Args:
         command: program and arguments.
         environment: of the process.
-        log_path: takes what it prints.
         progress_path: the process appends lines to it, each in one piece.
         timeout_s: seconds that the whole may take.
         progress: is told each line.
@@ -59,77 +64,65 @@ def run_child(
         InputError: the interpreter cannot be started.
         KeyboardInterrupt: passed on after the process group was killed.
     """
-    with _started(command, environment, log_path) as process:
-        lines = _Lines(progress_path, progress)
-        returncode = _wait(process, lines, timeout_s, stall_s)
-    return Ending(returncode=returncode, log=_tail(log_path))
+    with unreadable(), Terminal() as terminal:
+        with _started(command, environment, terminal) as (process, report):
+            lines = Lines(progress_path, progress)
+            returncode = _wait(process, terminal, lines, timeout_s, stall_s)
+            _check_started(report, command)
+        terminal.read_rest()
+        return Ending(returncode=returncode, log=terminal.tail())
 
 
 @contextlib.contextmanager
 def _started(
-    command: Sequence[str | Path], environment: dict[str, str], log_path: Path
-) -> Iterator[subprocess.Popen[bytes]]:
+    command: Sequence[str | Path], environment: dict[str, str], terminal: Terminal
+) -> Iterator[tuple[subprocess.Popen[bytes], BinaryIO]]:
     mark = new_mark()
-    with log_path.open("wb") as log:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours, "rb", buffering=0) as report:
+        os.set_blocking(ours, False)
         try:
             process = subprocess.Popen(
-                [str(part) for part in command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                [sys.executable, "-I", "-S", _LAUNCHER, str(os.getpid()), str(theirs), *map(str, command)],
+                pass_fds=[theirs],
+                stdin=terminal.stdin,
+                stdout=terminal.stdout,
+                stderr=terminal.stdout,
                 env=environment | mark,
                 # Its own session and so its own process group: all it starts can be ended at once.
                 start_new_session=True,
             )
-        except OSError as error:
-            raise InputError(
-                f"cannot start the Python interpreter {str(command[0])!r}: {error.strerror}."
-                " Name one that has torch with --python."
-            ) from error
-    try:
-        yield process
-    finally:
-        # Also when the child ended well: the script may have left processes behind.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        end_leftovers(mark)
+        finally:
+            os.close(theirs)
+        try:
+            yield process, report
+        finally:
+            # Also when the child ended well: the script may have left processes behind.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            end_leftovers(mark)
 
 
-class _Lines:
-    """Tells the whole lines that were appended to a file since it was last looked at."""
-
-    def __init__(self, path: Path, progress: Progress | None) -> None:
-        self._path = path
-        self._progress = progress
-        self._position = 0
-        self.told_at_s = time.monotonic()
-
-    def tell(self) -> None:
-        if self._progress is None or not self._path.exists():
-            return
-        with self._path.open("rb") as file:
-            file.seek(self._position)
-            whole = file.read().rpartition(b"\n")[0]
-        if whole:
-            self._position += len(whole) + 1
-            self.told_at_s = time.monotonic()
-        for line in whole.decode("utf-8").splitlines():
-            self._progress(line)
+def _check_started(report: BinaryIO, command: Sequence[str | Path]) -> None:
+    number = report.read(8) or b""
+    if number.isdigit():
+        raise InputError(
+            f"cannot start the Python interpreter {str(command[0])!r}: {os.strerror(int(number))}."
+            " Name one that has torch with --python."
+        )
 
 
-def _wait(process: subprocess.Popen[bytes], lines: _Lines, timeout_s: float, stall_s: float) -> int | None:
-    deadline_s = time.monotonic() + timeout_s
-    returncode = None
-    while returncode is None and time.monotonic() < min(deadline_s, lines.told_at_s + stall_s):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            returncode = process.wait(timeout=_POLL_S)
-        lines.tell()
+def _wait(
+    process: subprocess.Popen[bytes], terminal: Terminal, lines: Lines, timeout_s: float, stall_s: float
+) -> int | None:
+    heard_at_s = time.monotonic()
+    deadline_s = heard_at_s + timeout_s
+    returncode = process.poll()
+    while returncode is None and time.monotonic() < min(deadline_s, heard_at_s + stall_s):
+        terminal.read_for(_POLL_S)
+        returncode = process.poll()
+        if lines.tell():
+            heard_at_s = time.monotonic()
+    lines.tell_all()
     return returncode
-
-
-def _tail(log_path: Path) -> str:
-    with log_path.open("rb") as log:
-        log.seek(0, os.SEEK_END)
-        log.seek(max(0, log.tell() - _LOG_TAIL_BYTES))
-        return log.read().decode("utf-8", errors="replace")

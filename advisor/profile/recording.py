@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.errors import ProfileError
 from advisor.gpus import resolve_gpu
 from advisor.profile.costs import cost_of
+from advisor.profile.cutting import cut, cut_each
 from advisor.profile.environment import redact
 from advisor.profile.epoch import epoch_of
+from advisor.profile.foreign_files import read_foreign
 from advisor.profile.launches import kernels_of, merged
 from advisor.profile.timeline import Timeline
+from advisor.trace_checks import check_trace
 from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
 from advisor.types import (
     Collective,
@@ -26,36 +29,78 @@ from advisor.types import (
     Trace,
 )
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 FORMAT_VERSION = 1
-_FOR_PEOPLE = ("message", "traceback", "warnings", "refused")
+# Characters of each.
+_FOR_PEOPLE = {"message": 2000, "traceback": 6000, "warnings": 1000, "refused": 500}
+_COARSE = 8
+_MOST_TEXTS = 50
+# The largest networks need some megabytes, whose values are few.
+_MOST_BYTES = 32 * 2**20
+_MOST_VALUES = 4_000_000
+_VERSION = re.compile(rb'^\s*{\s*"format_version"\s*:\s*(\d{1,9})\s*[,}]')
+_VERSION_BYTES = 100
 Recording = Mapping[str, Any]
 
 
 def read_recording(path: Path) -> Recording | None:
-    """What the child wrote, without secrets in what a person reads; None if it wrote nothing.
+    """What the child wrote, with what a person reads cut and without secrets; None if it wrote nothing.
 
     Raises:
-        ProfileError: the file is not a recording of this version.
+        ProfileError: the file is no regular one, too large, or no recording of this version.
     """
-    try:
-        recording = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    raw = read_foreign(path, _MOST_BYTES)
+    if raw is None:
         return None
-    except ValueError as error:
-        raise ProfileError(
-            f"the profiling process left a damaged recording ({error}). Please report this."
-        ) from error
-    if recording.get("format_version") != FORMAT_VERSION:
+    if sum(map(raw.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise ProfileError(_damaged(f"more than {_MOST_VALUES:,} values"))
+    # Of another version any other field may differ, too.
+    version = _VERSION.search(raw[:_VERSION_BYTES])
+    if version is not None and int(version[1]) != FORMAT_VERSION:
         raise ProfileError(
             "the profiling process and this advisor are of different versions: install gpu-advisor anew."
         )
-    return {**recording, **{key: _shown(recording[key]) for key in _FOR_PEOPLE if recording.get(key)}}
+    recording = _parsed(raw)
+    shown: dict[str, Any] = {**recording}
+    for key, most in _FOR_PEOPLE.items():
+        if shown.get(key):
+            shown[key] = _shown(shown[key], most)
+    return shown
 
 
-def _shown(words: str | Sequence[str]) -> str | list[str]:
+def _parsed(raw: bytes) -> Recording:
+    # Late, since it takes a tenth of a second.
+    from pydantic import ValidationError
+
+    from advisor.profile.result_schema import result_adapter
+
+    try:
+        return result_adapter().validate_json(raw)
+    except ValidationError as error:
+        raise ProfileError(_damaged(_first_fault(error))) from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in fault["loc"][:6])
+    return cut(f"{place}: {fault['msg']}" if place else fault["msg"], 200)
+
+
+def _damaged(why: str) -> str:
+    return (
+        f"the profiling process left a damaged recording ({why}), and nothing of it is used. If the script"
+        " does not write to advisor's temporary files, please report this."
+    )
+
+
+def _shown(words: str | Sequence[str], most: int) -> str | list[str]:
     if isinstance(words, str):
-        return redact(words, os.environ)
-    return [redact(text, os.environ) for text in words]
+        # Cut twice: half of a secret is not known as one.
+        return cut(redact(cut(words, _COARSE * most), os.environ), most)
+    kept = cut_each(words, _COARSE * most, most_texts=_MOST_TEXTS)
+    return [cut(redact(text, os.environ), most) for text in kept]
 
 
 def trace_of(
@@ -71,7 +116,19 @@ def trace_of(
 
     Raises:
         UnknownGpuError: the GPU that it ran on is not in the catalog.
+        ProfileError: the recording is not of any iteration that can be.
     """
+    try:
+        trace = _trace_of(recording, script, arguments, timeline)
+        check_trace(trace)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ProfileError(_damaged(cut(f"{type(error).__name__}: {error}", 200))) from error
+    return trace
+
+
+def _trace_of(
+    recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None
+) -> Trace:
     ops, warnings = operators_of(recording["operators"])
     if timeline is not None:
         ops = _measured(ops, recording["calls"], timeline)

@@ -115,7 +115,6 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Mapping[str, 
             [interpreter, CHILD, job_path],
             environment=child_environment(os.environ, folder / TEMPORARY_NAME)
             | visible_devices(backend, os.environ),
-            log_path=folder / "log.txt",
             progress_path=progress_path,
             timeout_s=_WEEK_S,
             stall_s=STALL_S,

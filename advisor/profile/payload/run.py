@@ -20,6 +20,10 @@ from .syntax import details as syntax_details
 from .syntax import is_of_a_file, problem_of
 
 FORMAT_VERSION = 1
+# Room for the parent to take out secrets before it cuts as short as a person wants it.
+_WORDS = ("message", "traceback", "warnings", "refused")
+_MOST_CHARACTERS = 65_536
+_MOST_TEXTS = 200
 
 
 def run(job: dict[str, Any]) -> None:
@@ -192,8 +196,20 @@ def write_result(job: dict[str, Any], result: dict[str, Any]) -> None:
     """Put the result in its place whole or not at all."""
     target = Path(job["result"])
     temporary = target.with_suffix(".part")
-    temporary.write_text(json.dumps({"format_version": FORMAT_VERSION, **result}), encoding="utf-8")
+    words = {key: _cut(result[key]) for key in _WORDS if result.get(key)}
+    document = {"format_version": FORMAT_VERSION, **result, **words}
+    temporary.write_text(json.dumps(document), encoding="utf-8")
     temporary.replace(target)
+
+
+def _cut(words: Any) -> Any:
+    """Both ends of a text: an exception's can be as long as a data set."""
+    if isinstance(words, list):
+        return [_cut(text) for text in words[:_MOST_TEXTS]]
+    if len(words) <= _MOST_CHARACTERS:
+        return words
+    half = _MOST_CHARACTERS // 2
+    return f"{words[:half]} [... cut ...] {words[-half:]}"
 
 
 def leave() -> None:

@@ -1,4 +1,6 @@
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +15,6 @@ def run(code, tmp_path, timeout_s=20.0, progress=None, command=None):
     return run_child(
         command or [sys.executable, "-c", code],
         environment=dict(os.environ),
-        log_path=tmp_path / "log.txt",
         progress_path=tmp_path / "progress.txt",
         timeout_s=timeout_s,
         progress=progress,
@@ -82,6 +83,38 @@ def test_the_log_keeps_its_end(tmp_path):
     log = run("print('x' * 200_000); print('the end')", tmp_path).log
     assert len(log) <= 64 * 1024
     assert log.endswith("the end\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_the_script_dies_with_advisor_although_another_process_is_between(tmp_path):
+    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    child = Path(run_child.__code__.co_filename).with_name("child.py")
+    tied = f"exec(open({str(child)!r}).read().partition('def main')[0]); die_with_the_parent()\n{script}"
+    advisor = f"""
+import os, sys
+from pathlib import Path
+from advisor.profile.launch import run_child
+run_child([sys.executable, "-c", {tied!r}], environment=dict(os.environ), progress_path=Path("p"),
+          timeout_s=60, progress=None)
+"""
+    with subprocess.Popen([sys.executable, "-c", advisor], cwd=tmp_path) as process:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.kill()
+    assert ends(tmp_path / "pid")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGPIPE])
+def test_the_signal_that_ended_it_is_known(number, tmp_path):
+    # Python ignores SIGPIPE.
+    code = f"""
+import contextlib, os, signal
+with contextlib.suppress(OSError):
+    signal.signal({int(number)}, signal.SIG_DFL)
+os.kill(os.getpid(), {int(number)})
+"""
+    assert run(code, tmp_path).returncode == -number
 
 
 def test_an_interpreter_that_does_not_start(tmp_path):

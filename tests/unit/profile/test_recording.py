@@ -171,7 +171,7 @@ def test_a_length_that_nothing_reaches_is_told(changes, claimed):
 def test_no_secret_reaches_a_person(key, tmp_path):
     text = "kept weights of https://bob:hunter22@host/w.pt?X-Amz-Signature=abc123"
     words = [text, text] if key in ("warnings", "refused") else text
-    document = {"format_version": FORMAT_VERSION, key: words}
+    document = {"format_version": FORMAT_VERSION, "status": "crashed", key: words}
     (tmp_path / "result.json").write_text(json.dumps(document))
     shown = str(read_recording(tmp_path / "result.json")[key])
     assert "https://***@host/w.pt?***" in shown

@@ -1,0 +1,259 @@
+"""Whatever a script puts in the place of its result: one line, soon, and little memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import ProfileError
+from advisor.profile import attempt, profile
+from advisor.profile.attempt import job_folder
+from advisor.profile.environment import child_environment
+from advisor.profile.foreign_files import Lines
+from advisor.profile.launch import run_child
+from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
+from tests.unit.profile.test_recording import recording
+
+START = f'{{"format_version":{FORMAT_VERSION},"status":"ok",'
+
+
+def refused(path: Path) -> str:
+    """The one line that a recording gives."""
+    with pytest.raises(ProfileError) as failed:
+        read_recording(path)
+    text = str(failed.value)
+    assert "\n" not in text
+    assert len(text) < 500
+    return text
+
+
+def test_a_pipe_does_not_keep_us_waiting(tmp_path) -> None:
+    """Was: opening it waited for ever, whatever --timeout said."""
+    os.mkfifo(tmp_path / "result.json")
+    assert "no regular file" in refused(tmp_path / "result.json")
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/etc/passwd", "/nowhere", "."])
+def test_a_link_is_not_followed(target: str, tmp_path) -> None:
+    """Was: /dev/zero was read until no memory was left."""
+    (tmp_path / "result.json").symlink_to(target)
+    assert "no regular file" in refused(tmp_path / "result.json")
+
+
+def test_a_folder_is_no_result(tmp_path) -> None:
+    """Was: IsADirectoryError."""
+    (tmp_path / "result.json").mkdir()
+    assert "no regular file" in refused(tmp_path / "result.json")
+
+
+def test_a_huge_file_is_not_read(tmp_path) -> None:
+    """Was: all of it, into memory."""
+    with (tmp_path / "result.json").open("wb") as file:
+        file.truncate(2**40)
+    assert "larger than allowed" in refused(tmp_path / "result.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 10**6,
+        START + '"calls":' + "[" * 10**6 + "]" * 10**6 + "}",
+        START + '"loading":' + '{"a":' * 10**5 + "1" + "}" * 10**5 + "}",
+    ],
+)
+def test_depth_is_no_traceback(text: str, tmp_path) -> None:
+    """Was: RecursionError."""
+    (tmp_path / "result.json").write_text(text)
+    assert "recursion limit" in refused(tmp_path / "result.json")
+
+
+def test_millions_of_values_are_counted_before_they_are_built(tmp_path) -> None:
+    """Was: 32 MB became gigabytes."""
+    (tmp_path / "result.json").write_text(START + '"calls":[' + ",".join(["{}"] * 3 * 10**6) + "]}")
+    assert "values" in refused(tmp_path / "result.json")
+
+
+def test_of_a_million_faults_one_is_told(tmp_path) -> None:
+    """A schema that collects all of them takes gigabytes to do so."""
+    (tmp_path / "result.json").write_text(START + '"calls":[' + ",".join(['"x"'] * 10**6) + "]}")
+    assert "calls.0" in refused(tmp_path / "result.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "null", "7", "[]", '"ok"', "{", "\0" * 100, "\udc80", "{}", '{"format_version": 1}',
+        '{"format_version": "1", "status": "ok"}', '{"format_version": 1, "status": []}',
+        '{"format_version": 1, "status": "owned"}', '{"format_version": 1, "status": "ok", "message": 7}',
+        '{"format_version": 1, "status": "crashed", "warnings": "abc"}',
+        '{"format_version": 1, "status": "crashed", "refused": [{}]}',
+        START + '"operators": {}}', START + '"memory": {"peak_bytes": -1}}', START + '"iteration_s": NaN}',
+        START + '"iteration_s": "' + "9" * 5000 + '"}', START + '"world_size": ' + "9" * 5000 + "}",
+    ],
+)  # fmt: skip
+def test_what_is_no_result_is_damaged(text: str, tmp_path) -> None:
+    """Was: AttributeError, TypeError or KeyError for most of these."""
+    (tmp_path / "result.json").write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    assert "damaged" in refused(tmp_path / "result.json")
+
+
+OPERATOR = recording()["operators"][0]
+TENSOR = OPERATOR["inputs"][0]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"operators": []},
+        {"operators": [OPERATOR | {"count": 0}]},
+        {"operators": [OPERATOR | {"inputs": []}]},
+        {"operators": [OPERATOR | {"inputs": [TENSOR | {"shape": [2**62, 2**62]}] * 2}]},
+        {"operators": [OPERATOR | {"attributes": {"a": {"b": 1}}}]},
+        {"operators": [OPERATOR | {"name": "aten::mm\x1b[2J"}]},
+        {"versions": {"torch": 7}},
+        {"world_size": 0},
+        {"num_backward_passes": 10**30, "loading": None},
+        {"iteration_s": 1e300},
+        {"memory": {}},
+    ],
+)
+def test_numbers_that_no_iteration_has_are_refused(forged, tmp_path) -> None:
+    """Was: a trace that `recommend` could not read, or a traceback."""
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(recording() | forged))
+    with pytest.raises(ProfileError, match="damaged"):
+        trace_of(read_recording(path) or {}, "train.py", [])
+
+
+def test_words_are_cut_at_both_ends(tmp_path) -> None:
+    """Was: a message of 50 MB went to the terminal."""
+    words = "begin" + "x" * 5_000_000 + "end"
+    document = {"message": words, "traceback": words, "warnings": [words] * 3 + ["few"] * 1000}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"format_version": 1, "status": "crashed", **document}))
+    shown = read_recording(path)
+    assert len(json.dumps(shown)) < 20_000
+    for text in (shown["message"], shown["traceback"], shown["warnings"][0]):
+        assert text.startswith("begin")
+        assert text.endswith("end")
+        assert "[... cut ...]" in text
+    assert shown["warnings"][-1] == "[... 953 more ...]"
+
+
+def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path) -> None:
+    """Half of a password is not known as one."""
+    for before in range(985, 1000):
+        words = "x" * before + "https://bob:hunter22hunter22@host/w.pt" + "y" * 5000
+        path = tmp_path / "result.json"
+        path.write_text(json.dumps({"format_version": 1, "status": "crashed", "message": words}))
+        assert "hunter" not in read_recording(path)["message"]
+
+
+# --- Progress --------------------------------------------------------------------------------------
+
+
+def told(path: Path) -> list[str]:
+    lines: list[str] = []
+    Lines(path, lines.append).tell_all()
+    return lines
+
+
+def test_progress_is_read_from_a_regular_file_alone(tmp_path) -> None:
+    """Was: opening a pipe waited for ever, and the timeout with it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    assert told(tmp_path / "pipe") == told(tmp_path / "link") == told(tmp_path / "none") == []
+
+
+def test_progress_without_a_line_end_is_dropped(tmp_path) -> None:
+    """Was: read anew in full at every look."""
+    (tmp_path / "p").write_bytes(b"one\n" + b"x" * 3 * 2**20 + b"\ntwo\n\xff\nhalf")
+    lines = told(tmp_path / "p")
+    assert lines[0] == "one"
+    assert lines[-2:] == ["two", "�"]
+    assert max(map(len, lines)) < 2**20
+
+
+# --- Whole scripts ---------------------------------------------------------------------------------
+
+FORGE = """
+import os, tempfile
+from pathlib import Path
+result = Path(tempfile.gettempdir()).parent / "result.json"
+{plot}
+os._exit(0)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("plot", "words"),
+    [
+        (
+            "os.mkfifo(result); os.replace(result, result.with_name('progress.txt')); os.mkfifo(result)",
+            "regular",
+        ),
+        ("result.symlink_to('/dev/zero')", "regular"),
+        ("result.write_text('[' * 10**6)", "damaged"),
+        ('result.write_text(\'{"format_version": 1, "status": "ok"}\')', "damaged"),
+    ],
+)
+def test_a_script_that_forges_its_result_gets_one_line(plot: str, words: str, tmp_path) -> None:
+    """Was: a hang that no timeout ended, no memory left, or a traceback."""
+    pytest.importorskip("torch")
+    script = tmp_path / "train.py"
+    script.write_text(FORGE.format(plot=plot))
+    with pytest.raises(ProfileError, match=words) as failed:
+        profile(script, timeout_s=60)
+    assert "\n" not in str(failed.value)
+
+
+@pytest.mark.torch
+def test_a_long_message_of_a_script_is_cut(tmp_path) -> None:
+    """Was: 50 MB on the terminal."""
+    pytest.importorskip("torch")
+    script = tmp_path / "train.py"
+    script.write_text("print('y' * 10**7)\nraise ValueError('x' * 50_000_000 + ' is why')")
+    with pytest.raises(ProfileError, match=r"ValueError: xxx.*is why\. It must run") as failed:
+        profile(script, timeout_s=60)
+    assert len(str(failed.value)) < 15_000
+
+
+def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path, monkeypatch) -> None:
+    """Was: a forged "needs_torchrun" began anew without end."""
+    starts = []
+
+    def ask_again(job, *rest):
+        starts.append(job)
+        return (
+            {"status": "needs_torchrun", "message": "KeyError: 'RANK'"},
+            None,
+            attempt.Ending(returncode=0, log=""),
+        )
+
+    monkeypatch.setattr(attempt, "_attempt", ask_again)
+    script = tmp_path / "train.py"
+    script.write_text("")
+    with pytest.raises(ProfileError):
+        profile(script, python=sys.executable)
+    assert [job.world_size for job in starts] == [None, 1]
+
+
+def test_a_folder_nested_by_the_thousand_is_removed(tmp_path, monkeypatch) -> None:
+    """Was: RecursionError with a traceback, and the folder stayed."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = "import os\nfor _ in range(2500): os.mkdir('d'); os.chdir('d')\nopen('f', 'w')"
+    with job_folder() as folder:
+        ending = run_child(
+            [sys.executable, "-c", f"import os; os.chdir({str(folder)!r})\n{code}"],
+            environment=child_environment(os.environ, folder),
+            progress_path=folder / "progress.txt",
+            timeout_s=60,
+            progress=None,
+        )
+        assert (ending.returncode, (folder / "d/d").is_dir()) == (0, True), ending.log
+    assert list(tmp_path.iterdir()) == []

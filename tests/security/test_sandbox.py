@@ -1,0 +1,203 @@
+"""The sandbox: nothing of the machine can be changed, and credentials are out of sight."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InputError, ProfileError
+from advisor.profile import profile
+from advisor.profile.credential_files import IN_HOME, NAMED_BY, hidden
+from advisor.profile.nobody import NOBODY, opened
+from advisor.profile.sandbox import check_sandbox, sandboxed
+
+IS_ROOT = os.geteuid() == 0
+DOCUMENT = Path(__file__).parents[2] / "docs" / "sandbox.md"
+
+
+@pytest.fixture(autouse=True)
+def _needs_a_sandbox() -> None:
+    try:
+        check_sandbox()
+    except InputError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    home = tmp_path / "home"
+    for name in NAMED_BY:
+        monkeypatch.delenv(name, raising=False)
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local/share"))
+    return home
+
+
+def shell(code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """Code of a shell in the sandbox."""
+    job = tmp_path / "job"
+    job.mkdir(exist_ok=True)
+    command = sandboxed([shutil.which("sh") or "sh", "-c", code], job).command
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+# --- The machine -----------------------------------------------------------------------------------
+
+
+def test_settings_of_the_kernel_cannot_be_written(tmp_path) -> None:
+    """Was: root's script changed ``kernel.core_pattern``, which runs a program of its choice as root."""
+    code = 'read -r old < /proc/sys/kernel/core_pattern; echo "$old" > /proc/sys/kernel/core_pattern'
+    done = shell(code, tmp_path)
+    assert done.returncode != 0
+    assert ("Read-only file system" if IS_ROOT else "denied") in done.stderr
+
+
+def test_nothing_of_proc_can_be_written_but_what_is_the_scripts_own(tmp_path) -> None:
+    """Was: some hundred files in ``/proc/sys``."""
+    code = "find /proc -path '/proc/[0-9]*' -prune -o -path /proc/self -prune -o -type f -writable -print"
+    assert shell(code, tmp_path).stdout == ""
+
+
+def test_nobody_gets_new_privileges(tmp_path) -> None:
+    status = shell("grep -E 'NoNewPrivs|CapEff|CapPrm|CapInh|CapAmb' /proc/self/status", tmp_path).stdout
+    values = {line.split()[0]: int(line.split()[1], 16) for line in status.splitlines()}
+    assert values == {"NoNewPrivs:": 1, "CapEff:": 0, "CapPrm:": 0, "CapInh:": 0, "CapAmb:": 0}
+
+
+# --- Credentials -----------------------------------------------------------------------------------
+
+
+def put(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("secret")
+    return path
+
+
+# Of a folder the list names, and of a file.
+FILES = [".aws/credentials", ".config/gcloud/credentials.db", ".ssh/id_ed25519", ".kube/config", ".netrc",
+         ".docker/config.json", ".pgpass", ".git-credentials", ".cache/huggingface/token",
+         ".config/advisor/config.yaml", ".local/share/advisor/advisor.db"]  # fmt: skip
+
+
+def test_files_of_credentials_are_out_of_sight(home, tmp_path) -> None:
+    """Was: all of them could be read."""
+    for name in FILES:
+        put(home / name)
+    put(home / ".cache/huggingface/hub/model")
+    assert shell(f"grep -rl secret {home}", tmp_path).stdout.split() == [
+        str(home / ".cache/huggingface/hub/model")
+    ]
+    # One that is read must not fail.
+    assert shell(f"cat {home}/.netrc {home}/.pgpass", tmp_path).returncode == 0
+
+
+def test_files_that_a_variable_names_are_out_of_sight(home, tmp_path, monkeypatch) -> None:
+    """Was: their names were taken from the environment, and the files could be read."""
+    one, two, three = (put(tmp_path / "keys" / name) for name in ("one", "two", "three"))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(one))
+    monkeypatch.setenv("KUBECONFIG", f"{two}:{tmp_path / 'none'}:{three}")
+    assert shell(f"cat {tmp_path}/keys/*", tmp_path).stdout == ""
+
+
+def test_links_are_followed_to_what_they_hide(home, tmp_path) -> None:
+    """A mount on a link fails, and a link beside the mount would lead around it."""
+    real = put(home / "dotfiles/netrc")
+    (home / ".netrc").symlink_to(real)
+    done = shell(f"cat {home}/.netrc {real}", tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_key_agent_cannot_be_asked(home, tmp_path, monkeypatch) -> None:
+    """Was: an agent's socket in /tmp could be reached."""
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind("agent")
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        assert shell(f"test -S {tmp_path}/agent", tmp_path).returncode == 1
+
+
+def test_what_the_script_needs_stays_in_sight_and_is_told(home) -> None:
+    script = put(home / ".aws/train.py")
+    found = hidden({}, [script.parent])
+    assert found.left == ((home / ".aws").resolve(),)
+    assert found.left[0] not in found.paths
+
+
+@pytest.mark.parametrize("name", [*IN_HOME, *NAMED_BY])
+def test_all_that_is_hidden_is_documented(name: str) -> None:
+    assert f"`{name}`" in DOCUMENT.read_text()
+
+
+# --- Whole scripts ---------------------------------------------------------------------------------
+
+LOOK = """
+import os
+status = dict(line.split(":\\t") for line in open("/proc/self/status").read().splitlines() if ":\\t" in line)
+print(os.getuid(), os.geteuid(), os.getgroups(), status["CapBnd"], status["NoNewPrivs"])
+print(os.listdir(os.path.expanduser("~")))
+for path in ({private!r}, os.path.expanduser("~/.aws/credentials")):
+    try:
+        print(open(path).read())
+    except OSError as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not IS_ROOT or shutil.which("setpriv") is None, reason="root's scripts, by setpriv")
+def test_roots_scripts_run_as_nobody(home, tmp_path, monkeypatch) -> None:
+    """Was: as root, who owns what only he may read."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    # Closed as /root is; what is in it is needed.
+    home.chmod(0o700)
+    put(home / ".aws/credentials")
+    private = put(tmp_path / "private")
+    private.chmod(0o600)
+    script = home / "project" / "train.py"
+    put(script).write_text(LOOK.format(private=str(private)))
+    with pytest.raises(ProfileError) as failed:
+        profile(script, sandbox=True, timeout_s=60)
+    shown = str(failed.value).partition("last output:\n")[2].splitlines()
+    assert shown[0] == f"{NOBODY} {NOBODY} [] {0:016x}\t1".replace("\t", " ")
+    assert sorted(shown[1].strip("[]").replace("'", "").split(", ")) == [".aws", "project"]
+    assert shown[2:] == ["PermissionError", "FileNotFoundError"]
+    assert home.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not IS_ROOT or shutil.which("setpriv") is None, reason="root's scripts, by setpriv")
+def test_what_nobody_may_not_read_is_blamed_on_the_sandbox(home, tmp_path) -> None:
+    pytest.importorskip("torch")
+    private = put(tmp_path / "private.csv")
+    private.chmod(0o600)
+    script = put(home / "train.py")
+    script.write_text(f"open({str(private)!r})")
+    with pytest.raises(ProfileError, match=r"Permission denied.*run as nobody in the sandbox"):
+        profile(script, sandbox=True, timeout_s=60)
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not IS_ROOT, reason="root's scripts")
+def test_what_nobody_cannot_read_is_profiled_as_root_without_capabilities(home, tmp_path) -> None:
+    pytest.importorskip("torch")
+    script = put(home / "train.py")
+    script.write_text("import os\nprint('user', os.getuid())\nopen('/proc/sys/kernel/core_pattern', 'r+')")
+    script.chmod(0o600)
+    with pytest.raises(ProfileError, match="Read-only file system") as failed:
+        profile(script, sandbox=True, timeout_s=60)
+    assert "run as nobody" not in str(failed.value)
+
+
+def test_a_home_with_too_many_entries_is_not_opened(home) -> None:
+    for number in range(700):
+        (home / f"file{number}").touch()
+    home.chmod(0o700)
+    assert opened([], {}) is None
