@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+import threading
 from collections.abc import Iterator
 
 _PR_GET_DUMPABLE = 3
@@ -21,11 +22,37 @@ def unreadable() -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return
-    libc = ctypes.CDLL(None)
-    before = libc.prctl(_PR_GET_DUMPABLE)
-    libc.prctl(_PR_SET_DUMPABLE, 0)
+    _state.enter()
     try:
         yield
     finally:
-        # 2 is for the kernel alone to set.
-        libc.prctl(_PR_SET_DUMPABLE, 1 if before == 1 else 0)
+        _state.leave()
+
+
+class _State:
+    """Threads profile side by side: the first one closes this process, the last one opens it again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._num_inside = 0
+        self._was_readable = True
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._num_inside == 0:
+                self._was_readable = _prctl(_PR_GET_DUMPABLE) == 1
+                _prctl(_PR_SET_DUMPABLE, 0)
+            self._num_inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._num_inside -= 1
+            if self._num_inside == 0 and self._was_readable:
+                _prctl(_PR_SET_DUMPABLE, 1)
+
+
+_state = _State()
+
+
+def _prctl(option: int, value: int = 0) -> int:
+    return int(ctypes.CDLL(None).prctl(option, value))

@@ -93,10 +93,11 @@ class Terminal:
             settings = termios.tcgetattr(self._theirs)
             if settings == self._settings:
                 return
-            os.write(self._ours, _CTRL_D)
-            # To who reads whole lines that was the end; to who reads keys it was one.
+            # To who reads whole lines Ctrl-D is the end. To who reads keys it is one, and must be the last:
+            # with our settings first, no read that begins after it waits.
             if not settings[3] & termios.ICANON:
                 termios.tcsetattr(self._theirs, termios.TCSANOW, self._settings)
+            os.write(self._ours, _CTRL_D)
 
 
 def _set_up(terminal: int) -> list[Any]:

@@ -138,6 +138,17 @@ def test_this_process_can_be_read_again_afterwards() -> None:
     assert dumpable() == 1
 
 
+def test_the_last_of_several_threads_opens_it_again() -> None:
+    """The first to end would open it for the other, and the second might close it for good."""
+    first, second = unreadable(), unreadable()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert dumpable() == 0
+    second.__exit__(None, None, None)
+    assert dumpable() == 1
+
+
 def dumpable() -> int:
     import ctypes
 
