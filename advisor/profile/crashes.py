@@ -35,10 +35,10 @@ def crash(recording: Mapping[str, Any], script: str) -> str:
 
 def syntax_error(recording: Mapping[str, Any], script: str, python: str) -> str:
     """The message for a file that Python cannot read: the script, or one that it imports."""
-    file = recording["file"]
-    what = repr(script) if recording["is_script"] else f"{script!r} imports {file!r}, which"
+    # A forged recording may lack any of it.
+    file, line, text, message = map(recording.get, ("file", "line", "text", "message"))
+    what = repr(script) if recording.get("is_script") else f"{script!r} imports {file!r}, which"
     return (
-        f"{what} has a syntax error in line {recording['line']}, {recording['text']!r}:"
-        f" {recording['message']}. Correct it; if it is written for a newer Python than that of {python!r},"
-        " name that one with --python PATH."
+        f"{what} has a syntax error in line {line}, {text!r}: {message}. Correct it; if it is"
+        f" written for a newer Python than that of {python!r}, name that one with --python PATH."
     )

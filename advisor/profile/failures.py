@@ -35,7 +35,7 @@ def failure(
         )
     if status == "syntax_error":
         text = syntax_error(recording, script, python)
-        return InputError(text) if recording["is_script"] else ProfileError(text + _traceback(recording))
+        return InputError(text) if recording.get("is_script") else ProfileError(text + _traceback(recording))
     problem = torch_problem(recording, python)
     if problem is not None:
         return InputError(problem)

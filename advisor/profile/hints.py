@@ -29,6 +29,7 @@ _NOBODY = (
     " Root's scripts run as nobody in the sandbox: let others read what it needs, or profile it as the owner"
     " of its files."
 )
+_NO_INPUT = " Its standard input is empty while it is profiled: give its answers as arguments."
 # What a script meets under the profiler and nowhere else: a word of its error -> why.
 _HINTS = {
     **dict.fromkeys(
@@ -37,8 +38,7 @@ _HINTS = {
     ),
     "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
     # A file that ends too early is an EOFError, too.
-    "EOF when reading a line": " Its standard input is empty while it is profiled: give its answers as"
-    " arguments.",
+    "EOF when reading a line": _NO_INPUT,
     "DefaultCPUAllocator": " CPU tensors are real while it is profiled, CUDA tensors are not: let it hold"
     " less data in main memory, or make the data on the GPU.",
     "MemoryError": " What it holds outside of CUDA tensors is real while it is profiled: let it load less.",
@@ -78,6 +78,9 @@ def hint_of(recording: Mapping[str, Any]) -> str:
     message = recording.get("message", "")
     if recording.get("is_nobody") and "Permission denied" in message:
         return _NOBODY
+    # On a terminal, input() says no more.
+    if message == "EOFError":
+        return _NO_INPUT
     refused = recording.get("refused", ())
     if refused:
         return _refused_hint(message, refused, is_fed=bool(recording.get("fed_fake_data")))

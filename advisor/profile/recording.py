@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 # Characters of each.
-_FOR_PEOPLE = {"message": 2000, "traceback": 6000, "warnings": 1000, "refused": 500}
+_FOR_PEOPLE = {
+    "message": 2000, "traceback": 6000, "warnings": 1000, "refused": 500, "file": 500, "text": 500,
+}  # fmt: skip
 _COARSE = 8
 _MOST_TEXTS = 50
 # The largest networks need some megabytes, whose values are few.

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal, Required, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-# Those of payload/run.py, payload/checking.py and payload/measuring/run.py.
+# Those of payload/run.py, payload/syntax.py, payload/checking.py and payload/measuring/run.py.
 Status = Literal[
     "ok", "crashed", "no_iteration", "no_gpu_work", "no_cuda", "needs_torchrun", "missing_module",
-    "not_python", "no_torch", "broken_torch", "old_torch", "strange_torch", "lost_device", "full_device",
+    "not_python", "syntax_error", "no_torch", "broken_torch", "old_torch", "strange_torch",
+    "lost_device", "full_device",
 ]  # fmt: skip
 Item = TypeVar("Item")
 # One fault is enough: a million would take gigabytes to tell.
@@ -107,11 +108,18 @@ class Result(TypedDict, total=False):
     message: str
     traceback: str
     internal: bool
+    origin: Literal["script", "pretended"]
+    checks_made_up: bool
     torch: Name
     refused: Listed[str]
     fed_fake_data: bool
     num_spans: Count
     num_processes: Count
+    # Of a syntax error.
+    is_script: bool
+    file: str | None
+    line: Count | None
+    text: str
     # Of an iteration.
     operators: Listed[Operator]
     calls: Listed[Listed[Count]]
