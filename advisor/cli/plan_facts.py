@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from advisor.cli.common import note, settings_with
+from advisor.cli.common import load_settings, note
 from advisor.errors import InputError, did_you_mean
 from advisor.types import Market, Offer, Tier
 
@@ -117,7 +117,8 @@ def _cheapest(provider: str, instance_type: str, place: str, market: str) -> Off
     from advisor.cli.offers import query_offers
     from recommender.candidates import place_in_id
 
-    config = settings_with(cloud__providers=[provider], cloud__regions=["*"], cloud__markets=[market])
+    flags = {"cloud.providers": [provider], "cloud.regions": ["*"], "cloud.markets": [market]}
+    config = load_settings(flags)  # whoever asks has warned already
     offers = [
         offer
         for offer in query_offers(config, {}, max_gpus=None).offers
