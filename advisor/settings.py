@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +18,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 from advisor.limits import (
     MAX_GB,
@@ -66,6 +68,17 @@ Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
 Discount = Annotated[float, Field(ge=0, lt=1)]
 
 
+class ProjectMay(StrEnum):
+    """What a project's settings file may do to a setting unless its user trusts it (decision 14)."""
+
+    ANYTHING = "anything"
+    LOWER = "lower"
+    SWITCH_ON = "switch-on"
+    ADD = "add"
+    NARROW = "narrow"
+    NOTHING = "nothing"
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
@@ -73,33 +86,39 @@ class _Section(BaseModel):
 class ProfileSettings(_Section):
     """How scripts are profiled."""
 
-    python: UserPath | None = Field(
+    python: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
         None, description="interpreter of the script; default: the active virtual environment's"
     )
-    timeout: Timeout = Field("5m", description="give up on a script after this long")  # type: ignore[assignment]
-    backend: Annotated[Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(_lower)] = Field(
-        "auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU"
-    )
-    fake_data: str | None = Field(
+    timeout: Annotated[Timeout, ProjectMay.LOWER] = Field(
+        "5m", description="give up on a script after this long"
+    )  # type: ignore[assignment]
+    backend: Annotated[
+        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(_lower), ProjectMay.ANYTHING
+    ] = Field("auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU")
+    fake_data: Annotated[str | None, ProjectMay.ANYTHING] = Field(
         None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
     )
-    samples: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None = Field(
+    samples: Annotated[Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None, ProjectMay.ANYTHING] = Field(
         None, description="how many fake samples a missing data set has"
     )
-    sandbox: bool = Field(False, description="run scripts in bubblewrap: no writing, no network")
+    sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
+        False, description="run scripts in bubblewrap: no writing, no network"
+    )
 
 
 class LocalSettings(_Section):
     """The GPUs of this machine."""
 
-    gpu: str | None = Field(None, description="GPU of this machine; default: what nvidia-smi says")
-    num_gpus: Count = Field(1, description="how many of them")
-    usd_per_gpu_h: UsdPerH | None = Field(
+    gpu: Annotated[str | None, ProjectMay.NOTHING] = Field(
+        None, description="GPU of this machine; default: what nvidia-smi says"
+    )
+    num_gpus: Annotated[Count, ProjectMay.NOTHING] = Field(1, description="how many of them")
+    usd_per_gpu_h: Annotated[UsdPerH | None, ProjectMay.NOTHING] = Field(
         None, description="electricity and amortisation of one GPU for an hour"
     )
-    usd_per_kwh: Annotated[float, Field(ge=0, le=MAX_USD_PER_KWH, allow_inf_nan=False)] | None = Field(
-        None, description="price of electricity: costs a GPU at its TDP where usd_per_gpu_h is not set"
-    )
+    usd_per_kwh: Annotated[
+        Annotated[float, Field(ge=0, le=MAX_USD_PER_KWH, allow_inf_nan=False)] | None, ProjectMay.NOTHING
+    ] = Field(None, description="price of electricity: costs a GPU at its TDP where usd_per_gpu_h is not set")
 
 
 class ClusterSettings(_Section):
@@ -123,25 +142,37 @@ class ClusterSettings(_Section):
 class CloudSettings(_Section):
     """Which offers of the clouds count."""
 
-    providers: tuple[str, ...] = Field(("*",), description="clouds to look at; * is all with a price")
-    regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
-    markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
-    max_gpus: Count = Field(8, description="GPUs of one machine at most")
-    startup: Planned = Field("5m", description="boot and installation, billed")  # type: ignore[assignment]
-    boot_disk_gb: Gigabytes = Field(
+    providers: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
+        ("*",), description="clouds to look at; * is all with a price"
+    )
+    regions: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
+        ("*",), description="regions, with wildcards"
+    )
+    markets: Annotated[tuple[Market, ...], ProjectMay.NARROW] = Field(
+        (Market.ON_DEMAND, Market.SPOT), description="terms of rent"
+    )
+    max_gpus: Annotated[Count, ProjectMay.LOWER] = Field(8, description="GPUs of one machine at most")
+    startup: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+        "5m", description="boot and installation, billed"
+    )  # type: ignore[assignment]
+    boot_disk_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
         100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
     )
-    dataset_gb: Gigabytes = Field(
+    dataset_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
         0, description="data set, downloaded at the start to a disk that is paid like the boot disk"
     )
-    result_gb: Gigabytes = Field(0, description="what is brought home over the internet at the end")
+    result_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+        0, description="what is brought home over the internet at the end"
+    )
     download_gbit_per_s: Annotated[
-        float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False)
+        float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False), ProjectMay.ANYTHING
     ] = Field(1, description="how fast the data set arrives; that time is billed, too")
-    wait_p50: Planned | None = Field(
+    wait_p50: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
         None, description="median time until a cloud machine is yours; null: unknown, counted as 0"
     )
-    wait_p90: Planned | None = Field(None, description="time that 9 of 10 requests stay under")
+    wait_p90: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+        None, description="time that 9 of 10 requests stay under"
+    )
 
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
@@ -186,36 +217,44 @@ class QuotaSettings(_Section):
 class SpotSettings(_Section):
     """What to assume of preemptible machines."""
 
-    preemptions_per_h: Annotated[float, Field(ge=0, le=60)] = Field(
+    preemptions_per_h: Annotated[float, Field(ge=0, le=60), ProjectMay.NOTHING] = Field(
         0.1, description="how often one machine is taken away per running hour"
     )
-    checkpoint_interval: PositivePlanned | None = Field(
+    checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
         "30m",  # type: ignore[assignment]
         description="time between checkpoints; null if the script saves none",
     )
-    checkpoint: Planned = Field("1m", description="time to save one checkpoint")  # type: ignore[assignment]
-    restart: Planned = Field("6m", description="time to boot and resume, billed")  # type: ignore[assignment]
-    reacquire: Planned = Field("30m", description="time until a machine is free again, not billed")  # type: ignore[assignment]
+    checkpoint: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+        "1m", description="time to save one checkpoint"
+    )  # type: ignore[assignment]
+    restart: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+        "6m", description="time to boot and resume, billed"
+    )  # type: ignore[assignment]
+    reacquire: Annotated[Planned, ProjectMay.NOTHING] = Field(
+        "30m", description="time until a machine is free again, not billed"
+    )  # type: ignore[assignment]
 
 
 class PriceSettings(_Section):
     """Where prices come from, and how old they may be."""
 
-    max_age: Duration | None = Field(None, description="refuse prices older than this; null warns instead")
-    refresh_after: PositiveDuration = Field(
+    max_age: Annotated[Duration | None, ProjectMay.LOWER] = Field(
+        None, description="refuse prices older than this; null warns instead"
+    )
+    refresh_after: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
         "1d",  # type: ignore[assignment]
         description="recommend pulls live prices anew when they are older than this",
     )
-    refresh_within: Annotated[PositiveDuration, Field(le=300)] = Field(
+    refresh_within: Annotated[PositiveDuration, Field(le=300), ProjectMay.LOWER] = Field(
         "1m",  # type: ignore[assignment]
         description="who has not answered a refresh after this long is given up, 5m at most",
     )
-    offline: bool = Field(False, description="never touch the network")
-    sources: tuple[str, ...] | None = Field(
+    offline: Annotated[bool, ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
+    sources: Annotated[tuple[str, ...] | None, ProjectMay.NOTHING] = Field(
         None,
         description="sources in order of trust; null: own rates, clouds, plug-ins, gpuhunt, snapshot",
     )
-    options: Mapping[str, Mapping[str, Any]] = Field(
+    options: Annotated[Mapping[str, Mapping[str, Any]], ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"
     )
 
@@ -223,17 +262,21 @@ class PriceSettings(_Section):
 class StoreSettings(_Section):
     """The database of prices and runs."""
 
-    url: str | None = Field(
+    url: Annotated[str | None, ProjectMay.NOTHING] = Field(
         None, description="such as postgresql://user@host/advisor; null: an SQLite file of this user"
     )
-    retention: PositiveDuration = Field("400d", description="how long prices are remembered")  # type: ignore[assignment]
-    record: bool = Field(False, description="keep each recommendation, to set beside what really ran")
+    retention: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
+        "400d", description="how long prices are remembered"
+    )  # type: ignore[assignment]
+    record: Annotated[bool, ProjectMay.NOTHING] = Field(
+        False, description="keep each recommendation, to set beside what really ran"
+    )
 
 
 class PolicySettings(_Section):
     """Rules of the organisation, its teams and projects."""
 
-    files: tuple[UserPath, ...] = Field(
+    files: Annotated[tuple[UserPath, ...], ProjectMay.ADD] = Field(
         (),
         description="policy files that recommend obeys (docs/policy.md)",
     )
@@ -244,10 +287,16 @@ class Settings(_Section):
 
     profile: ProfileSettings = ProfileSettings()
     local: LocalSettings = LocalSettings()
-    clusters: tuple[ClusterSettings, ...] = Field((), description="node types of the organisation's cluster")
+    clusters: Annotated[tuple[ClusterSettings, ...], ProjectMay.ADD] = Field(
+        (), description="node types of the organisation's cluster"
+    )
     cloud: CloudSettings = CloudSettings()
-    contracts: tuple[ContractSettings, ...] = Field((), description="discounts that clouds grant you")
-    quotas: tuple[QuotaSettings, ...] = Field((), description="what your accounts may run at once")
+    contracts: Annotated[tuple[ContractSettings, ...], ProjectMay.NOTHING] = Field(
+        (), description="discounts that clouds grant you"
+    )
+    quotas: Annotated[tuple[QuotaSettings, ...], ProjectMay.ADD] = Field(
+        (), description="what your accounts may run at once"
+    )
     spot: SpotSettings = SpotSettings()
 
     @field_validator("clusters")
@@ -284,3 +333,29 @@ def setting_names() -> list[str]:
         else:
             names.append(section)
     return names
+
+
+def setting_field(name: str) -> FieldInfo:
+    """The declaration of a setting by its dotted name: default, meaning, what a project may do.
+
+    >>> setting_field("cloud.max_gpus").default
+    8
+    """
+    section, _, key = name.partition(".")
+    field = Settings.model_fields[section]
+    model = field.annotation
+    if key and isinstance(model, type) and issubclass(model, BaseModel):
+        return model.model_fields[key]
+    return field
+
+
+def project_may(name: str) -> ProjectMay:
+    """What a project may do to a setting.
+
+    Raises:
+        LookupError: its declaration does not say; there is no default.
+    """
+    declared = [item for item in setting_field(name).metadata if isinstance(item, ProjectMay)]
+    if not declared:
+        raise LookupError(f"the setting {name!r} does not declare what a project may do: see ProjectMay")
+    return declared[0]

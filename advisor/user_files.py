@@ -13,6 +13,7 @@ import yaml
 from advisor.errors import ConfigError
 
 MAX_FILE_BYTES = 1_000_000
+_MOST_CHARACTERS = 200
 Place = tuple[str | int, ...]
 """Keys and list indices that lead from the top of a document to a value."""
 
@@ -49,11 +50,9 @@ def read_text(path: Path, *, kind: str) -> str:
         # What is no regular file tells no size beforehand.
         with path.open("rb") as file:
             payload = file.read(MAX_FILE_BYTES + 1)
-        if len(payload) > MAX_FILE_BYTES:
-            raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.")
-        return payload.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ConfigError(f"cannot read {str(path)!r}: {error}.") from error
+    return decoded(payload, place=repr(str(path)), kind=kind)
 
 
 def read_yaml(path: Path, *, kind: str, advice: str) -> Any:
@@ -72,14 +71,50 @@ def read_yaml(path: Path, *, kind: str, advice: str) -> Any:
 
 def read_document(path: Path, *, kind: str, advice: str) -> Document:
     """As `read_yaml`, with the line of each value."""
-    text = read_text(path, kind=kind)
+    return parse_document(read_text(path, kind=kind), place=repr(str(path)), kind=kind, advice=advice)
+
+
+def decoded(payload: bytes, *, place: str, kind: str) -> str:
+    """The text of what was read up to a byte over the limit.
+
+    Raises:
+        ConfigError: not UTF-8 or too large.
+    """
+    if len(payload) > MAX_FILE_BYTES:
+        raise ConfigError(f"{place} is larger than 1 MB: that is no {kind}.")
+    try:
+        return payload.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read {place}: {error}.") from error
+
+
+def parse_document(text: str, *, place: str, kind: str, advice: str) -> Document:
+    """YAML as strictly as `read_yaml`, whatever it comes from.
+
+    Args:
+        text: to parse.
+        place: where it stands, for messages: a path in quotes, or a variable.
+        kind: as in `read_text`.
+        advice: what to do about a malformed one, a sentence.
+
+    Raises:
+        ConfigError: malformed or nested too deeply; the text itself, which may hold a password, is not shown.
+    """
     try:
         return _document(_StrictLoader(text))
     except RecursionError as error:
-        raise ConfigError(f"{str(path)!r} is nested too deeply for a {kind}.") from error
+        raise ConfigError(f"{place} is nested too deeply for a {kind}.") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
-        message = " ".join(str(error).split())
-        raise ConfigError(f"{str(path)!r} is not valid YAML: {message}. {advice}") from error
+        raise ConfigError(f"{place} is not valid YAML: {_in_words(error)}. {advice}") from None
+
+
+def _in_words(error: Exception) -> str:
+    """The problem and its place, without the piece of text that PyYAML quotes."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    mark = error.problem_mark or error.context_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return where + " ".join(f"{error.context or ''} {error.problem or ''}".split())
 
 
 def fault_in_words(item: Mapping[str, Any]) -> str:
@@ -87,7 +122,9 @@ def fault_in_words(item: Mapping[str, Any]) -> str:
     message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
     unquoted = item["type"] in {"int_type", "float_type"} and isinstance(item["input"], str)
     hint = " (a number is written without quotes)" if unquoted else ""
-    return f"{message}{hint}; got {item['input']!r}."
+    value = repr(item["input"])
+    shown = value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}..."
+    return f"{message}{hint}; got {shown}."
 
 
 def _document(loader: _StrictLoader) -> Document:

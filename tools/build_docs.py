@@ -17,11 +17,39 @@ import typer
 
 from advisor.cli import app
 from advisor.config import environment_variable
-from advisor.settings import LIST_SECTIONS, Settings, setting_names
+from advisor.settings import LIST_SECTIONS, ProjectMay, project_may, setting_field, setting_names
 from recommender.policy import json_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"
+TRUST = """## Project files
+
+A `.advisor.yaml` may come with a repository that you do not know. So it may only do what the column
+*a project may* allows, compared with the defaults and your own file; each line that goes further is
+ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are added to yours, and the
+files that it names lie in its own folder. Why the line is drawn there:
+[decision 14](decisions/0014-what-a-project-may-set.md).
+
+- `advisor trust DIR` lets all of `DIR/.advisor.yaml` count until it changes. It prints what that allows.
+  Only the settings file is watched, not the policies and tables that it names.
+- `advisor trust --list` shows what you trust; `advisor trust --revoke DIR` takes it back.
+- In CI, `advisor --trust-project COMMAND` or `ADVISOR_TRUST_PROJECT=1` trusts whatever is checked out:
+  use it where nobody but you can change the branch.
+- `advisor config show` lists every value, who set it, and what was refused.
+
+A project's file is a regular file of at most 64 kB; links are refused. `advisor init` writes files that
+only you can read.
+
+## Settings
+"""
+MAY_IN_WORDS = {
+    ProjectMay.ANYTHING: "set it",
+    ProjectMay.LOWER: "lower it",
+    ProjectMay.SWITCH_ON: "switch it on",
+    ProjectMay.ADD: "add to it",
+    ProjectMay.NARROW: "narrow it",
+    ProjectMay.NOTHING: "nothing",
+}
 
 
 def commands_page() -> str:
@@ -49,16 +77,20 @@ def settings_page() -> str:
         "a commented first file; `advisor config show` tells which layer won. Durations carry a unit",
         "(`90m`, `12h`, `1d6h`); values of variables are read as YAML. A relative path in a file counts",
         "from the file's folder, one of a variable or flag from the working directory; `~` is your home.\n",
-        "| setting | default | variable | meaning |",
-        "|---|---|---|---|",
+        TRUST,
+        "| setting | default | variable | a project may | meaning |",
+        "|---|---|---|---|---|",
     ]
     for name in setting_names():
-        section, _, key = name.partition(".")
-        field = Settings.model_fields[section]
-        if key:
-            field = field.annotation.model_fields[key]
-        default = _default(field.default)
-        lines.append(f"| `{name}` | {default} | `{environment_variable(name)}` | {field.description} |")
+        field, may = setting_field(name), MAY_IN_WORDS[project_may(name)]
+        cells = (
+            f"`{name}`",
+            _default(field.default),
+            f"`{environment_variable(name)}`",
+            may,
+            field.description,
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     for section, entry in LIST_SECTIONS.items():
         lines += [f"\nEach entry of `{section}`: {_lower(entry.__doc__)}\n", "| key | default | meaning |"]
         lines.append("|---|---|---|")

@@ -20,8 +20,9 @@ from advisor.cli import (
     queue,
     recommend,
     run,
+    trust,
 )
-from advisor.cli.common import ScriptCommand
+from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.help_lines import WholeLines
 
 # Rich help pages would cost a third of the start-up time.
@@ -45,12 +46,19 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
+    trust_project: Annotated[
+        bool,
+        typer.Option(
+            "--trust-project",
+            help="Let all of the project's .advisor.yaml count this once, as ADVISOR_TRUST_PROJECT=1 does.",
+        ),
+    ] = False,
 ) -> None:
-    pass
+    TRUSTS_PROJECT.set(trust_project)
 
 
 app.command("recommend", cls=ScriptCommand)(recommend.recommend)
@@ -61,6 +69,7 @@ app.command("measure")(measure.measure)
 app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)
 app.command("init")(config.init)
+app.command("trust")(trust.trust)
 app.add_typer(prices.app, name="prices")
 app.add_typer(queue.app, name="queue")
 app.add_typer(run.app, name="run")

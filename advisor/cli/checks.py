@@ -38,14 +38,17 @@ def _python() -> Check:
 
 
 def _settings() -> Check:
-    from advisor.config import load_config, project_file, user_file
+    from advisor.cli.common import load_settings, refused_in_words
+    from advisor.config import user_file
+    from advisor.report.settings import exposed_passwords
 
-    config = load_config()
-    candidates = (user_file(), project_file(Path.cwd()))
-    files = [str(path) for path in candidates if path is not None and path.is_file()]
+    config = load_settings()
+    files = [str(path) for path in [user_file()] if path.is_file()]
+    files += [str(config.project.path)] if config.project else []
     detail = ", ".join(files) or "defaults only; advisor init writes a first file"
-    if config.warnings:
-        return Check(name="settings", state="note", detail="; ".join(config.warnings))
+    notes = [*config.warnings, *refused_in_words(config), *exposed_passwords(config)]
+    if notes:
+        return Check(name="settings", state="note", detail="; ".join(notes))
     return Check(name="settings", state="ok", detail=detail)
 
 
@@ -69,11 +72,11 @@ def _catalog() -> Check:
 
 
 def _prices() -> Check:
+    from advisor.cli.common import load_settings
     from advisor.cli.live import current_answers, now
-    from advisor.config import load_config
     from advisor.pricing import OfferQuery, load_offers
 
-    answers = current_answers(load_config(), OfferQuery(), may_refresh=False)
+    answers = current_answers(load_settings(), OfferQuery(), may_refresh=False)
     found = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in found.offers)
     detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
@@ -82,10 +85,10 @@ def _prices() -> Check:
 
 def _rules() -> Check:
     """Contracts and quotas, which change nothing where they are misspelt."""
+    from advisor.cli.common import load_settings
     from advisor.cli.offers import idle_in_words
-    from advisor.config import load_config
 
-    config = load_config()
+    config = load_settings()
     idle = idle_in_words(config)
     if idle:
         return Check(name="rules", state="note", detail="; ".join(idle))
@@ -94,10 +97,10 @@ def _rules() -> Check:
 
 
 def _store() -> Check:
-    from advisor.config import load_config
+    from advisor.cli.common import load_settings
     from advisor.store import open_store
 
-    store = open_store(load_config().settings.store.url, must_exist=True)
+    store = open_store(load_settings().settings.store.url, must_exist=True)
     if store is None:
         return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
     with store:
@@ -105,10 +108,10 @@ def _store() -> Check:
 
 
 def _torch() -> Check:
-    from advisor.config import load_config
+    from advisor.cli.common import load_settings
     from advisor.profile.interpreter import candidates
 
-    pythons = candidates(load_config().settings.profile.python, os.environ)
+    pythons = candidates(load_settings().settings.profile.python, os.environ)
     for python in pythons:
         version = _torch_version(python)
         if version:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,13 +148,32 @@ def chosen_format(output: Format, as_json: bool) -> Format:
     return Format.JSON if as_json else output
 
 
-def settings_with(**flags: Any) -> Config:
-    """All layers with this command's flags on top (``cloud__max_gpus=4``); warns about strays."""
+TRUSTS_PROJECT: ContextVar[bool] = ContextVar("TRUSTS_PROJECT", default=False)
+"""Whether ``--trust-project`` was given: an option of the root command, which no command hands on."""
+
+
+def load_settings(flags: Mapping[str, Any] | None = None) -> Config:
+    """All layers with flags on top by dotted name; nothing is said."""
     from advisor.config import load_config
 
-    config = load_config({name.replace("__", "."): value for name, value in flags.items()})
+    return load_config(flags, trust_project=TRUSTS_PROJECT.get())
+
+
+def settings_with(**flags: Any) -> Config:
+    """All layers with this command's flags on top (``cloud__max_gpus=4``); warns of strays and refusals."""
+    config = load_settings({name.replace("__", "."): value for name, value in flags.items()})
     warn(config.warnings)
+    warn(refused_in_words(config))
     return config
+
+
+def refused_in_words(config: Config) -> list[str]:
+    """A sentence for each line of the project's file that does not count."""
+    if not config.refused:
+        return []
+    from advisor.report.project import refused_in_words as in_words
+
+    return [in_words(line) for line in config.refused]
 
 
 def warn(messages: Iterable[str]) -> None:

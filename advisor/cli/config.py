@@ -33,7 +33,7 @@ def init(
         raise InputError(f"{str(path)!r} is already there: edit it, or overwrite it with --force.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, template().encode())
+        write_atomically(path, template().encode(), private=True)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
     typer.echo(f"wrote {path}: uncomment what you want to change")

@@ -10,11 +10,11 @@ from advisor.report.checks import Check
 
 def rates() -> Check:
     """Own rates, of all files that the patterns name."""
-    from advisor.config import load_config
+    from advisor.cli.common import load_settings
     from advisor.pricing import OfferQuery
     from advisor.pricing.custom import custom_source
 
-    options = load_config().settings.prices.options.get("custom", {})
+    options = load_settings().settings.prices.options.get("custom", {})
     parts = list(custom_source(options).offers(OfferQuery()))
     if not parts:
         return Check(name="rates", state="ok", detail="no rates of your own")
@@ -24,11 +24,11 @@ def rates() -> Check:
 
 def clusters() -> Check:
     """Clusters, with the job logs that tell their waits."""
+    from advisor.cli.common import load_settings
     from advisor.cli.own_machines import cluster_machine
-    from advisor.config import load_config
 
     found, faults = [], []
-    for cluster in load_config().settings.clusters:
+    for cluster in load_settings().settings.clusters:
         try:
             machine = cluster_machine(cluster)
         except AdvisorError as error:
@@ -41,10 +41,10 @@ def clusters() -> Check:
 
 def policies() -> Check:
     """Policy files, each fault with its place."""
-    from advisor.config import load_config
+    from advisor.cli.common import load_settings
     from recommender.policy import check_policies
 
-    files = load_config().settings.policy.files
+    files = load_settings().settings.policy.files
     checked = check_policies(files)
     return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
 

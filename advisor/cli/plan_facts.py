@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from advisor.cli.common import note, settings_with
+from advisor.cli.common import load_settings, note
 from advisor.errors import InputError, NoOfferError, did_you_mean
 from advisor.limits import MAX_USD
 from advisor.pricing.globs import same_name
@@ -123,7 +123,8 @@ def _cheapest(provider: str, instance_type: str, place: str, market: str) -> Off
     from advisor.cli.offers import query_offers
     from recommender.candidates import place_in_id
 
-    config = settings_with(cloud__providers=[provider], cloud__regions=["*"], cloud__markets=[market])
+    flags = {"cloud.providers": [provider], "cloud.regions": ["*"], "cloud.markets": [market]}
+    config = load_settings(flags)  # whoever asks has warned already
     try:
         found = query_offers(config, Asked(wanted={})).offers
     except NoOfferError:

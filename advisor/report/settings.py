@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from advisor.config import Config
-from advisor.redaction import HIDDEN, without_passwords
+from advisor.report.project import asked_in_words, project_json, without_secrets
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
 
-COLUMNS = ("Setting", "Value", "Set by")
+COLUMNS = ("Setting", "Value", "Set by", "Refused")
 DEFAULT = "default"
-
-_SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
 
 
 def print_settings(config: Config, output: Format) -> None:
-    """Every setting with its value and origin; passwords and options named like secrets are hidden."""
-    values = _without_secrets(config.settings.model_dump(mode="json"))
+    """Every setting with its value and origin, and what a project was refused; without secrets."""
+    values = without_secrets(config.settings.model_dump(mode="json"))
     found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
     if output is Format.JSON:
         body = {name: {"value": value, "origin": origin} for name, value, origin in found}
-        print(to_json({"settings": body, "warnings": config.warnings}))
+        print(to_json({"settings": body, **project_json(config), "warnings": config.warnings}))
         return
-    print_rows(COLUMNS, [[name, _in_words(name, value), origin] for name, value, origin in found], output)
+    refused = {line.setting: asked_in_words(line) for line in config.refused}
+    rows = [[name, _in_words(name, value), origin, refused.get(name, "")] for name, value, origin in found]
+    print_rows(COLUMNS, rows, output)
 
 
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: HIDDEN if _SECRET_NAME.search(k) else _without_secrets(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(item) for item in value]
-    return without_passwords(value) if isinstance(value, str) else value
+def exposed_passwords(config: Config) -> list[str]:
+    """A note for each file with a password that others on this machine may read."""
+    values = config.settings.model_dump(mode="json")
+    secret = {
+        Path(_origin(config, name))
+        for name in setting_names()
+        if without_secrets({name: _lookup(values, name)}) != {name: _lookup(values, name)}
+    }
+    exposed = sorted(path for path in secret if path.is_file() and path.stat().st_mode & 0o044)
+    return [f"{path} holds a password that others may read: chmod 600 {path}" for path in exposed]
 
 
 def _lookup(values: dict[str, Any], name: str) -> Any:

@@ -58,6 +58,8 @@ def _make_file(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         whole = Path(folder) / path.name
+        # SQLite gives its journals the mode of the file.
+        whole.touch(mode=0o600, exist_ok=False)
         with _opened(_file_url(whole), str(path)):
             pass
         # If another process was first, its file may hold something already.

@@ -114,6 +114,7 @@ def test_recommend_takes_the_wait_from_the_log(shell: Shell) -> None:
         "clusters:\n- {name: lab, gpu: V100-PCIE-32GB, num_gpus: 4, usd_per_gpu_h: 0.5, wait_log: jobs.csv}\n"
         "local: {gpu: T4, usd_per_kwh: 0.3}\nprices: {offline: true}\n",
     )
+    assert shell.run("trust").code == 0
     answer = shell.run("recommend", "t.json.gz", "--iterations", "5000", "--json")
     by_id = {option["id"]: option for option in answer.document["options"]}
     one, four = (by_id[f"cluster/lab/{count}xV100-PCIE-32GB"] for count in (1, 4))

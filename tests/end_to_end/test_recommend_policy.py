@@ -116,6 +116,7 @@ def test_two_regions_may_have_zones_of_one_name(shell: Shell) -> None:
     shell.write("rates.yaml", json.dumps(rates))
     shell.write(".advisor.yaml", "prices: {options: {custom: {files: [rates.yaml]}}}\n")
     shell.write("org.yaml", "version: 1\nname: a\nlayer: organisation\ndeny: {regions: [berlin]}\n")
+    assert shell.run("trust").code == 0
     answer = recommend(shell, "--provider", "mine", "--policy", "org.yaml", "--json")
     assert answer.code == 0, answer.err
     assert [o["id"] for o in kept(answer) if o["tier"] == "cloud"] == ["mine/box/paris:b/on-demand"]
@@ -191,7 +192,7 @@ def test_what_a_quota_forbids_is_removed_with_the_figures(shell: Shell) -> None:
 
 
 def test_a_configured_wait_for_clouds_counts(shell: Shell) -> None:
-    shell.write(".advisor.yaml", "cloud: {wait_p50: 1h, wait_p90: 3h}\n")
+    shell.write(".config/advisor/config.yaml", "cloud: {wait_p50: 1h, wait_p90: 3h}\n")
     answer = recommend(shell, "--json")
     assert answer.code == 0, answer.err
     for option in answer.document["options"]:

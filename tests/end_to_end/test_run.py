@@ -44,7 +44,7 @@ def test_a_recommendation_is_recorded_when_asked_and_its_run_beside_it(shell: Sh
 
 
 def test_the_setting_records_and_the_flag_overrules_it(shell: Shell) -> None:
-    shell.write(".advisor.yaml", "store: {record: true}\n")
+    shell.write(".config/advisor/config.yaml", "store: {record: true}\n")
     document = shell.run(*JOB, "--json").document
     assert shell.run(*JOB, "--json", "--no-record").document["recorded_as"] is None
     answer = shell.run(*RUN, "--recommendation", document["recorded_as"], "--json")

@@ -25,8 +25,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 
 def site(shell: Shell, name: str, settings: str) -> Shell:
-    """A folder with settings beside the trace."""
-    shell.write(f"{name}/.advisor.yaml", settings)
+    """A folder whose user has these settings, with the trace in it."""
+    shell.write(f"{name}/.config/advisor/config.yaml", settings)
     write_trace(make_trace(), shell.folder / name / "t.json.gz")
     return Shell(folder=shell.folder / name)
 

@@ -51,7 +51,8 @@ def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     user = write_user("cloud: {max_gpus: 1, startup: 1m, providers: [aws]}\nlocal: {num_gpus: 1}\n")
     project = write_project(tmp_path, "cloud: {max_gpus: 2, startup: 2m}\nlocal: {num_gpus: 2}\n")
     environ = {"ADVISOR_CLOUD__MAX_GPUS": "3", "ADVISOR_LOCAL__NUM_GPUS": "3"}
-    config = load_config({"local.num_gpus": 4, "local.gpu": None}, environ=environ, cwd=tmp_path)
+    flags = {"local.num_gpus": 4, "local.gpu": None}
+    config = load_config(flags, environ=environ, cwd=tmp_path, trust_project=True)
     assert config.settings.local.num_gpus == 4
     assert config.settings.cloud.max_gpus == 3
     assert config.settings.cloud.startup == 120
@@ -65,11 +66,11 @@ def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
 
 
 def test_the_project_file_is_found_from_below(tmp_path: Path) -> None:
-    path = write_project(tmp_path, "local: {gpu: T4}")
+    path = write_project(tmp_path, "profile: {backend: cpu}")
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     assert project_file(below) == path
-    assert load_config(environ={}, cwd=below).settings.local.gpu == "T4"
+    assert load_config(environ={}, cwd=below).settings.profile.backend == "cpu"
 
 
 def test_lists_and_null_in_the_environment(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def settings_in(file: Path, name: str, value: Any, *, cwd: Path) -> Settings:
     section, _, key = name.partition(".")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({section: {key: value} if key else value}))
-    return load_config(environ={}, cwd=cwd).settings
+    return load_config(environ={}, cwd=cwd, trust_project=True).settings
 
 
 @each_path
@@ -165,5 +165,6 @@ def test_from_another_folder_the_command_finds_what_the_project_names(tmp_path: 
     (tmp_path / "src").mkdir()
     write_yaml(tmp_path / "rates.yaml", RATE)
     (tmp_path / ".advisor.yaml").write_text("prices: {options: {custom: {files: [rates.yaml]}}}")
-    answer = Shell(folder=tmp_path / "src").run("prices", "--provider", "lab", "--json")
+    inner = Shell(folder=tmp_path / "src")
+    answer = inner.run("--trust-project", "prices", "--provider", "lab", "--json")
     assert [offer["instance_type"] for offer in answer.document["offers"]] == ["dgx-2"], answer.err

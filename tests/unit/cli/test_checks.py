@@ -16,7 +16,7 @@ import advisor.native
 import advisor.profile.interpreter
 from advisor import devices, pricing
 from advisor.cli import checks
-from advisor.config import Config
+from advisor.config import Config, Project
 from advisor.errors import CatalogError
 from advisor.gpus import load_gpus
 from advisor.predict.calibration_files import RECORDED, write_calibration
@@ -32,11 +32,12 @@ def house(monkeypatch, tmp_path) -> dict[str, Any]:
     """A user file that may be there, no project file, settings without warnings."""
     facts: dict[str, Any] = {"user": tmp_path / "config.yaml", "project": None, "warnings": ()}
     monkeypatch.setattr(advisor.config, "user_file", lambda: facts["user"])
-    monkeypatch.setattr(advisor.config, "project_file", lambda _: facts["project"])
     monkeypatch.setattr(
         advisor.config,
         "load_config",
-        lambda: Config(settings=Settings(), origins={}, warnings=facts["warnings"]),
+        lambda *_, **__: Config(
+            settings=Settings(), origins={}, warnings=facts["warnings"], project=facts["project"]
+        ),
     )
     return facts
 
@@ -64,9 +65,9 @@ def test_without_files_the_defaults_hold(house):
 def test_files_of_settings_are_named_in_order(house, tmp_path):
     house["user"].write_text("")
     assert checks._settings().detail == str(house["user"])
-    house["project"] = tmp_path / ".advisor.yaml"
-    house["project"].write_text("")
-    assert checks._settings().detail == f"{house['user']}, {house['project']}"
+    path = tmp_path / ".advisor.yaml"
+    house["project"] = Project(path=path, sha256="", is_trusted=False)
+    assert checks._settings().detail == f"{house['user']}, {path}"
 
 
 def test_warnings_of_the_settings_are_a_note(house):

@@ -62,7 +62,7 @@ def test_warnings_and_notes_leave_stdout_clean(capsys):
 def test_flags_are_dotted_names_and_warnings_are_told(monkeypatch, capsys):
     seen = []
 
-    def load_config(flags: Any) -> Config:
+    def load_config(flags: Any, *, trust_project: bool) -> Config:
         seen.append(flags)
         return Config(settings=Settings(), origins={}, warnings=("a stray",))
 

@@ -21,6 +21,7 @@ LOG = "submit,start,gpus\n" + "".join(
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("ADVISOR_TRUST_PROJECT", "1")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -1,0 +1,73 @@
+"""``advisor trust``: whose ``.advisor.yaml`` may do everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.report.rows import Format
+
+
+def trust(
+    directory: Annotated[Path, typer.Argument(help="Folder of the .advisor.yaml.", metavar="DIR")] = Path(),
+    show: Annotated[bool, typer.Option("--list", help="Print the files that are trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust this folder's file no longer.")] = False,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Let all of a project's .advisor.yaml count, as long as it stays as it is.
+
+    Without this, a project may set what describes its job and tighten limits. Read the file first: it
+    can choose the interpreter of scripts, the database and where prices come from. A change of the file
+    ends the trust; files that it names are not watched.
+    """
+    if show:
+        from advisor.report.trust import print_trusted
+
+        print_trusted(chosen_format(output, as_json))
+    elif revoke:
+        _revoke(directory)
+    else:
+        _trust(directory)
+
+
+def _trust(directory: Path) -> None:
+    from advisor.config import load_config
+    from advisor.errors import InputError
+    from advisor.report.project import request_in_words
+    from advisor.trust import remember
+
+    # Without the environment, which may trust it already, so that all it will do is shown.
+    config = load_config(environ={}, cwd=directory.resolve())
+    project = config.project
+    if project is None or project.path.parent != directory.resolve():
+        nearest = f" The nearest is in {str(project.path.parent)!r}." if project else ""
+        raise InputError(f"there is no .advisor.yaml in {str(directory)!r}.{nearest}")
+    if project.is_trusted:
+        typer.echo(f"{project.path} is trusted already, as it is now")
+        return
+    try:
+        remember(project.path, project.sha256)
+    except OSError as error:
+        raise InputError(f"cannot remember this: {error}.") from error
+    typer.echo(f"trusted {project.path} until it changes")
+    for line in config.refused:
+        typer.echo(f"  line {line.line}, from now on: {request_in_words(line)}")
+
+
+def _revoke(directory: Path) -> None:
+    from advisor.config import PROJECT_FILE
+    from advisor.errors import InputError
+    from advisor.trust import forget
+
+    path = directory.absolute() / PROJECT_FILE
+    try:
+        was_trusted = forget(path)
+    except OSError as error:
+        raise InputError(f"cannot forget this: {error}.") from error
+    if not was_trusted:
+        raise InputError(f"{str(path)!r} is not trusted: advisor trust --list shows what is.")
+    typer.echo(f"{path} is trusted no longer")

@@ -1,0 +1,100 @@
+"""What a project's settings file asked for and was refused, in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.config import Config
+from advisor.project_layer import Refused, Why
+from advisor.redaction import HIDDEN, without_passwords
+from advisor.settings import ProjectMay
+
+_SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
+_MOST_CHARACTERS = 80
+_RULE_IN_WORDS: Mapping[ProjectMay, str] = {
+    ProjectMay.LOWER: "a project may only lower it",
+    ProjectMay.SWITCH_ON: "a project may only switch it on",
+    ProjectMay.ADD: "a project may only add to it",
+    ProjectMay.NARROW: "a project may only narrow it",
+    ProjectMay.NOTHING: "a project may not set it",
+}
+
+
+def refused_in_words(refused: Refused) -> str:
+    """One line: where it stands, what it asks for, why it does not count, and how to let it.
+
+    >>> from pathlib import Path
+    >>> from advisor.settings import ProjectMay
+    >>> line = Refused(setting="profile.sandbox", value=False, file=Path("/a/.advisor.yaml"), line=2,
+    ...                allowed=ProjectMay.SWITCH_ON, why=Why.NOT_ALLOWED)
+    >>> refused_in_words(line)
+    '/a/.advisor.yaml:2: profile.sandbox: false is refused: a project may only switch it on. If you \
+trust this file: advisor trust /a'
+    """
+    trust = f"advisor trust {shlex.quote(str(refused.file.parent))}"
+    return (
+        f"{refused.file}:{refused.line}: {request_in_words(refused)} is refused: {_reason(refused)}."
+        f" If you trust this file: {trust}"
+    )
+
+
+def request_in_words(refused: Refused) -> str:
+    """The setting and the value as in the file, on one line, cut and without secrets."""
+    return f"{refused.setting}: {_value_in_words(refused)}"
+
+
+def asked_in_words(refused: Refused) -> str:
+    """The value and its place, for a table that names the setting beside it."""
+    return f"{_value_in_words(refused)} ({refused.file.name}:{refused.line})"
+
+
+def project_json(config: Config) -> dict[str, Any]:
+    """The project's file, whether it is trusted, and each line of it that does not count."""
+    project = config.project
+    return {
+        "project": None if project is None else {"file": str(project.path), "is_trusted": project.is_trusted},
+        "refused": [
+            {
+                "setting": line.setting,
+                "value": _without_secrets_of(line),
+                "file": str(line.file),
+                "line": line.line,
+                "project_may": line.allowed,
+                "why": line.why,
+            }
+            for line in config.refused
+        ],
+    }
+
+
+def without_secrets(value: Any) -> Any:
+    """A value without the passwords of its addresses and whatever is named like a secret."""
+    if isinstance(value, dict):
+        return {k: HIDDEN if _SECRET_NAME.search(str(k)) else without_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(item) for item in value]
+    return without_passwords(value) if isinstance(value, str) else value
+
+
+def _without_secrets_of(refused: Refused) -> Any:
+    """As JSON takes it: what YAML knows besides, such as dates, as text."""
+    return json.loads(json.dumps(without_secrets(refused.value), default=str))
+
+
+def _value_in_words(refused: Refused) -> str:
+    text = json.dumps(_without_secrets_of(refused))
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def _reason(refused: Refused) -> str:
+    match refused.why:
+        case Why.CHANGES_AN_ENTRY:
+            return "a project may not change an entry of the same name"
+        case Why.NAMES_A_FILE_ELSEWHERE:
+            return "a project may only name files in its own folder"
+        case Why.NOT_ALLOWED:
+            return _RULE_IN_WORDS[refused.allowed]
