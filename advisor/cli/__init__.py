@@ -22,10 +22,12 @@ from advisor.cli import (
     run,
 )
 from advisor.cli.common import ScriptCommand
+from advisor.cli.usage import PlainGroup
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
     name="advisor",
+    cls=PlainGroup,
     help="Where should this PyTorch training script run? Predicted time, real prices, one ranked answer.",
     rich_markup_mode=None,
     no_args_is_help=True,

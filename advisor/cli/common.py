@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from advisor.report.plain import few, print_message
 from advisor.report.rows import Format
 from advisor.types import Market
 
@@ -143,14 +144,14 @@ def settings_with(**flags: Any) -> Config:
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Warnings go to stderr, so that results stay clean."""
-    for message in messages:
-        print(f"warning: {message}", file=sys.stderr)
+    """Warnings go to stderr, so that results stay clean; of very many only the first."""
+    for message in few(messages):
+        print_message("warning", message)
 
 
 def note(message: str) -> None:
     """What is worth knowing and no warning."""
-    print(f"note: {message}", file=sys.stderr)
+    print_message("note", message)
 
 
 @contextmanager
@@ -161,7 +162,9 @@ def progress(message: str) -> Iterator[None]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(message):
+    from advisor.report.plain import status_text
+
+    with Console(stderr=True).status(status_text(message)):
         yield
 
 

@@ -215,12 +215,15 @@ def _progress(message: str) -> Iterator[Callable[[Kept], None]]:
         return
     from rich.console import Console
 
+    from advisor.report.plain import status_text
+
     num_offers = 0
-    with Console(stderr=True).status(message) as status:
+    with Console(stderr=True).status(status_text(message)) as status:
 
         def told(kept: Kept) -> None:
             nonlocal num_offers
             num_offers += kept.num_offers
-            status.update(f"{message}: {num_offers:,} offers, last {kept.source} {kept.scope}")
+            last = f"last {kept.source} {kept.scope}"
+            status.update(status_text(f"{message}: {num_offers:,} offers, {last}"))
 
         yield told

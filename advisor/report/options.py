@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.report.estimates import estimate_json
+from advisor.report.plain import stacked
 from advisor.report.rows import Format, console, print_rows, to_json
 from advisor.report.text import with_p90
 from advisor.types import Job, Option, Recommendation, Trace
@@ -137,7 +138,7 @@ def _cells(number: int, option: Option, state: str) -> dict[str, str]:
         "#": str(number),
         "Where": where(option),
         "GPUs": gpus(option),
-        STACKED: f"{' '.join([gpus(option), *_market(option)])}\n{_place(option)}",
+        STACKED: stacked(" ".join([gpus(option), *_market(option)]), _place(option)),
         "Iteration": format_duration(option.estimate.iteration_s.p50),
         "Time (p90)": with_p90(option.time_s, format_duration_short),
         "Cost (p90)": with_p90(option.cost_usd, format_usd),

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from advisor.config import Config
 from advisor.redaction import HIDDEN, without_passwords
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
 
@@ -26,7 +27,7 @@ def print_settings(config: Config, output: Format) -> None:
     found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
     if output is Format.JSON:
         body = {name: {"value": value, "origin": origin} for name, value, origin in found}
-        print(to_json({"settings": body, "warnings": config.warnings}))
+        print_text(to_json({"settings": body, "warnings": config.warnings}))
         return
     print_rows(COLUMNS, [[name, _in_words(name, value), origin] for name, value, origin in found], output)
 

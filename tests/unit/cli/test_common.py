@@ -95,7 +95,7 @@ def test_a_spinner_on_a_terminal(monkeypatch):
 
     def console(*, stderr: bool) -> Any:
         assert stderr
-        return SimpleNamespace(status=lambda message: shown.append(message) or Status())
+        return SimpleNamespace(status=lambda message: shown.append(str(message)) or Status())
 
     monkeypatch.setattr(rich.console, "Console", console)
     monkeypatch.setattr(common, "sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
