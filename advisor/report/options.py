@@ -257,7 +257,9 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
 def find_option(recommendation: Recommendation, wanted: str) -> Option | Sequence[str]:
     """The option with this id or row number, or the ids there are."""
     options = ranked(recommendation)
-    if wanted.lstrip("#").isdigit() and 1 <= int(wanted.lstrip("#")) <= len(options):
-        return options[int(wanted.lstrip("#")) - 1]
+    row = wanted.lstrip("#")
+    # Not isdigit, which holds for a superscript; and int refuses thousands of digits.
+    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(options):
+        return options[int(row) - 1]
     by_id = {option.plan.id: option for option in options}
     return by_id.get(wanted) or list(by_id)

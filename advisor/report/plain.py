@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-# Characters of one text, and how many of them are its beginning; and messages of one kind.
-MOST, HEAD, MOST_MESSAGES = 8_000, 6_000, 100
+# Characters of one text, and how many of them are its beginning; the same of lines; messages of one kind.
+MOST, HEAD = 8_000, 6_000
+MOST_LINES, HEAD_LINES = 200, 150
+MOST_MESSAGES = 100
 
 _SUSPECT = re.compile(r"[^ -~]")
 _SUSPECT_IN_LINES = re.compile(r"[^\n -~]")
@@ -52,7 +54,14 @@ def shown_lines(text: str) -> Shown:
     if x:
             print('\x07')
     """
-    return text if isinstance(text, Shown) else Shown(_without_middle(text, _lines))
+    if isinstance(text, Shown):
+        return text
+    lines = _without_middle(text, _lines).split("\n")
+    left_out = len(lines) - MOST_LINES
+    if left_out > 0:
+        middle = f"[... {left_out:,} lines are left out ...]"
+        lines = [*lines[:HEAD_LINES], middle, *lines[HEAD_LINES - MOST_LINES :]]
+    return Shown("\n".join(lines))
 
 
 def stacked(*lines: str) -> Shown:
@@ -82,7 +91,7 @@ def print_lines(*lines: str) -> None:
 
 def print_text(text: str) -> None:
     """Lines that were put together from shown parts, however many, to stdout."""
-    print(_SUSPECT_IN_LINES.sub(_escape, text))
+    print(text if isinstance(text, Shown) else _SUSPECT_IN_LINES.sub(_escape, text))
 
 
 def print_message(kind: str, message: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
-from advisor.report.plain import print_text, shown
+from advisor.report.plain import Shown, print_text, shown
 
 SCHEMA_VERSION = "1.0.0"
 # Characters of a table beside its cells: both edges, and between two columns.
@@ -20,8 +20,8 @@ _EDGES, _GAP = 2, 2
 _RUNS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 # A minus that begins a number, or stands for nothing, runs nothing.
 _NEGATIVE = re.compile(r"-(?:[\d.,]+(?:e[+-]?\d+)?(?: ?%)?|inf)?")
-# A `<` or `&` that begins no tag, address or entity is itself.
-_MARKDOWN = re.compile(r"[\\|`\[\]]|<(?=[A-Za-z/!?])|&(?=#?\w)")
+# A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
+_MARKDOWN = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<!\w)_|_(?!\w)")
 _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 
@@ -34,11 +34,11 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-def to_json(body: Mapping[str, Any]) -> str:
+def to_json(body: Mapping[str, Any]) -> Shown:
     """A document with its schema version first; infinite or undefined numbers become null."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, **_finite(body)}, indent=2)
     # The one control character of ASCII that JSON lets pass.
-    return text.replace("\x7f", "\\u007f")
+    return Shown(text.replace("\x7f", "\\u007f"))
 
 
 def _finite(value: Any) -> Any:
@@ -177,4 +177,4 @@ def _columns_of_environment() -> str | None:
     import os
 
     columns = os.environ.get("COLUMNS", "")
-    return columns if columns.isdigit() and int(columns) > 0 else None
+    return columns if columns.isdecimal() and int(columns) > 0 else None
