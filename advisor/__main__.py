@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from advisor.errors import AdvisorError
+from advisor.report.plain import print_error
 
 INTERRUPTED = 130
 
@@ -41,7 +42,7 @@ def main() -> None:
         app(standalone_mode=True)
     except AdvisorError as error:
         sys.stdout.flush()
-        print(f"error: {error}", file=sys.stderr)
+        print_error(str(error))
         sys.exit(error.exit_code)
     except SystemExit as end:
         # What typer makes of Ctrl-C; it says nothing.
@@ -52,7 +53,7 @@ def main() -> None:
         # Python would complain again when it flushes what is left at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
-            print(f"error: cannot read or write: {error}", file=sys.stderr)
+            print_error(f"cannot read or write: {error}")
             sys.exit(1)
         # The reader (head, less) has seen enough.
         sys.exit(0)

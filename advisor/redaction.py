@@ -15,13 +15,30 @@ _URL = re.compile(
     (?P<place>[^\s?"'<>]*)(?P<query>\?[^\s"'<>]+)?""",
     re.VERBOSE | re.IGNORECASE,
 )
+# The whole line, whatever the scheme: `Digest username="me", response="..."` has several values. A function's
+# `authorization: str` is none.
+_HEADER = re.compile(
+    r"""
+    (?P<assigned>authorization\\?["']?\s*:\s*\\?)
+    (?: "[^"\n]*" | '[^'\n]*'
+      | (?= (?:basic|bearer|digest|negotiate|token)\s | [\w-]{1,64}[ \t]{1,8}[^\s"']{8} | [^\s"'()\[\]]{12})
+        (?: ="[^"\n]*" | =(?!") | [^\n"'=])+ )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _SHAPES = re.compile(
     r"""
-    (?P<assigned>\b[\w-]{0,64}(?:token|secret|password|passwd|api[_-]?key|access[_-]?key)[\w-]{0,64}
-        ["']?\s*[=:]\s*["']?)[^\s"',;]{4,}      # password=..., "api_key": "..."
+    (?P<assigned>
+        (?:token|secret|password|passwd|(?:api|access|account)[_-]?key|access[_-]?signature)[\w-]{0,64}
+        ["']?\s*[=:]\s*["']?)[^\s"',;]{4,}      # password=..., "api_key": "...", AccountKey=...
     | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b               # AWS key ids
-    | \b(?:hf|ghp|gho|ghs|glpat|xox[abp]|sk)[_-][A-Za-z0-9_-]{16,}
+    | \b(?:hf|gh[oprsu]|github_pat|glpat|xox[a-z]|xapp|sk)[_-][A-Za-z0-9_-]{16,}
+    | \bnpm_[A-Za-z0-9]{30,}
+    | \bdapi[0-9a-f]{24,}(?:-\d+)?                # Databricks
     | \bAIza[\w-]{35}
+    | (?<![\w-])(?-i:eyJ)[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*){0,3}   # JSON web tokens
+    | (?:(?<=hooks\.slack\.com/services/) | (?<=hooks\.slack\.com/workflows/)
+        | (?<=hooks\.slack\.com/triggers/))[^\s"'<>]+
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
@@ -30,15 +47,18 @@ _SHAPES = re.compile(
 _IN_MESSAGE = re.compile(
     r"""
     (?P<assigned>(?:\b(?:bearer|authorization["']?\s*[=:]\s*["']?(?:basic|bearer|digest|token))\s+
-        | \b[\w-]{0,64}(?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth)[\w-]{0,64}
-          ["']?\s*=\s*
-        | \b[\w-]{0,64}(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|authorization)["']?\s*:\s*))
+        | (?:key|token|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth)[\w-]{0,64}["']?\s*=\s*
+        | (?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|authorization)["']?\s*:\s*))
     (?:"[^"]*" | '[^']*' | \S*[^\s"',;:)}\]])
     | \?[^\s=]{1,64}=\S+                          # the query of an address without a host
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:).*(?=@)|([?&]password=)[^&]*", re.DOTALL)
+_PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:).*", re.DOTALL)
+# libpq knows password and sslpassword; drivers have names of their own.
+_PASSWORD_IN_QUERY = re.compile(
+    r"([?&][^=&?]{0,64}(?:passw(?:or)?d|passphrase|pwd|secret|token)=)[^&]*", re.IGNORECASE
+)
 
 
 def redact(text: str) -> str:
@@ -47,7 +67,7 @@ def redact(text: str) -> str:
     >>> redact("login with password=hunter22 failed")
     'login with password=*** failed'
     """
-    return _SHAPES.sub(_hide, _URL.sub(_hide_in_url, text))
+    return _SHAPES.sub(_hide, _HEADER.sub(_hide, _URL.sub(_hide_in_url, text)))
 
 
 def redact_message(text: str) -> str:
@@ -65,7 +85,10 @@ def without_passwords(text: str) -> str:
     >>> without_passwords("postgresql://me:hunter2@db.example/advisor")
     'postgresql://me:***@db.example/advisor'
     """
-    return _PASSWORD_IN_URL.sub(rf"\g<1>\g<2>{HIDDEN}", text)
+    # Up to the last @: a password may hold one.
+    login, at, place = text.rpartition("@")
+    shown = _PASSWORD_IN_URL.sub(rf"\g<1>{HIDDEN}", login) + at + place
+    return _PASSWORD_IN_QUERY.sub(rf"\g<1>{HIDDEN}", shown)
 
 
 def error_in_words(error: BaseException, *, most: int = 300) -> str:

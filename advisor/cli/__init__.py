@@ -23,12 +23,12 @@ from advisor.cli import (
     trust,
 )
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
-from advisor.cli.help_lines import WholeLines
+from advisor.cli.usage import PlainGroup
 
 # Rich help pages would cost a third of the start-up time.
 app = typer.Typer(
-    cls=WholeLines,
     name="advisor",
+    cls=PlainGroup,
     help="Where should this PyTorch training script run? Predicted time, real prices, one ranked answer.",
     rich_markup_mode=None,
     no_args_is_help=True,

@@ -18,6 +18,7 @@ from advisor.report.options import (
     selection,
     where,
 )
+from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console
 from advisor.report.scatter import plot_options
 from advisor.types import Option, PickName, Recommendation, Trace
@@ -68,11 +69,11 @@ def show(
     if explained is not None:
         option = _find(recommendation, explained)
         if output is Format.JSON:
-            print(option_json(option, recommendation))
+            print_text(option_json(option, recommendation))
         else:
-            print(explain(option, recommendation, width=console().width))
+            print_text(explain(option, recommendation, width=console().width))
     elif output is Format.JSON:
-        print(recommendation_json(recommendation, trace, recorded_as=recorded_as))
+        print_text(recommendation_json(recommendation, trace, recorded_as=recorded_as))
     else:
         if plot:
             plot_options(recommendation)
@@ -100,17 +101,17 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
 def _print_words(recommendation: Recommendation, top: int | None) -> None:
     hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
     if hidden:
-        print(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
+        print_lines(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
     if recommendation.recommended is None:
         return
     by_id = {option.plan.id: option for option in recommendation.options}
     chosen = by_id[recommendation.recommended]
-    print(f"\nRecommended: {where(chosen)}, {recommendation.rule}.")
+    print_lines("", f"Recommended: {where(chosen)}, {recommendation.rule}.")
     for line in (*chosen.script_changes, *chosen.reasons):
-        print(f"  - {line}")
+        print_lines(f"  - {line}")
     for pick in recommendation.picks:
         if pick.plan_id != chosen.plan.id:
-            print(f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({pick.reason}).")
+            print_lines(f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({pick.reason}).")
     _print_ties([by_id[plan_id] for plan_id in recommendation.frontier])
 
 
@@ -122,7 +123,7 @@ def _print_ties(frontier: Sequence[Option]) -> None:
     pairs = {tuple(sorted((row[o.plan.id], row[o.tie_with]))) for o in frontier if o.tie_with is not None}
     if pairs:
         named = ", ".join(f"#{one} with #{other}" for one, other in sorted(pairs))
-        print(f"Ties, within {EPSILON * 100:g} % in time and cost: {named}.")
+        print_lines(f"Ties, within {EPSILON * 100:g} % in time and cost: {named}.")
 
 
 def _in_short(option: Option) -> str:
@@ -140,7 +141,7 @@ def _print_what_if(recommendation: Recommendation, option: Option | None) -> Non
     if chosen is not None:
         line += f" instead of {format_duration(chosen.time_s.p50)} for {format_usd(chosen.cost_usd.p50)}"
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
-    print(f"{line} ({more}).")
+    print_lines(f"{line} ({more}).")
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:

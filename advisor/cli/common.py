@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -14,6 +13,7 @@ from typer.core import TyperCommand
 from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
 from advisor.cli.progress import progress
 from advisor.limits import MAX_SAMPLES, MAX_WORLD
+from advisor.report.plain import few, print_message
 from advisor.report.rows import Format
 from advisor.types import Market
 
@@ -177,14 +177,14 @@ def refused_in_words(config: Config) -> list[str]:
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Warnings go to stderr, so that results stay clean."""
-    for message in messages:
-        print(f"warning: {message}", file=sys.stderr)
+    """Warnings go to stderr, so that results stay clean; of very many only the first."""
+    for message in few(messages):
+        print_message("warning", message)
 
 
 def note(message: str) -> None:
     """What is worth knowing and no warning."""
-    print(f"note: {message}", file=sys.stderr)
+    print_message("note", message)
 
 
 def load_trace(

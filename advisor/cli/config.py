@@ -26,6 +26,7 @@ def init(
     from advisor.config import PROJECT_FILE, user_file
     from advisor.errors import InputError
     from advisor.files import write_atomically
+    from advisor.report.plain import print_lines
     from advisor.report.settings import template
 
     path = Path(PROJECT_FILE) if project else user_file()
@@ -36,7 +37,7 @@ def init(
         write_atomically(path, template().encode(), private=True)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
-    typer.echo(f"wrote {path}: uncomment what you want to change")
+    print_lines(f"wrote {path}: uncomment what you want to change")
 
 
 @app.command("show")

@@ -48,9 +48,10 @@ def schema() -> None:
     """Print the JSON Schema of policy files, for editors and other programs."""
     import json
 
+    from advisor.report.plain import print_text
     from recommender.policy import json_schema
 
-    print(json.dumps(json_schema(), indent=2))
+    print_text(json.dumps(json_schema(), indent=2))
 
 
 @app.command("explain")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from advisor.report.plain import print_progress, shown
 from advisor.units import format_duration
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Narration:
         elapsed = _whole(self._clock() - self._began_s)
         limit = "" if self._limit_s is None else f" of at most {_whole(self._limit_s)}"
         told = f"{self._step}: {self._phase}" if self._phase else self._step
-        return f"{_printable(told)} ({elapsed}{limit})"
+        return f"{shown(told)} ({elapsed}{limit})"
 
     def __rich__(self) -> Text:
         """Rich asks anew for each frame."""
@@ -87,7 +88,7 @@ def progress(step: str, *, limit_s: float | None = None) -> Iterator[Narration]:
 def tell_until(has_ended: Callable[[], bool], line: Callable[[], str]) -> None:
     """Print a line each time that ``has_ended`` has waited in vain."""
     while not has_ended():
-        print(line(), file=sys.stderr, flush=True)
+        print_progress(line())
 
 
 def in_words(event: ProgressEvent) -> str:
@@ -116,13 +117,9 @@ def in_words(event: ProgressEvent) -> str:
 
 
 def _of(done: int | None, total: int | None) -> str:
-    shown = "?" if done is None else f"{done:,}"
-    return shown if total is None else f"{shown} of {total:,}"
+    count = "?" if done is None else f"{done:,}"
+    return count if total is None else f"{count} of {total:,}"
 
 
 def _whole(seconds: float) -> str:
     return f"{int(seconds)} s" if seconds < 60 else format_duration(seconds)
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

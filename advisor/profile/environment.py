@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from advisor import redaction
@@ -50,6 +51,12 @@ ADDED = {
     "PYTHONUNBUFFERED": "1",
 }
 
+# Of options alone: the variable PWD is a folder.
+_PASSWORD_WORDS = ("PASS", "PW", "PWD")
+_OPTION = re.compile(r"--?[A-Za-z]")
+# As mysql takes it. Letters alone are an option with one dash, such as -precision.
+_JOINED_PASSWORD = re.compile(r"-p[A-Za-z_-]*[^A-Za-z_=-]")
+
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 
@@ -94,23 +101,26 @@ def redact(text: str, environment: Mapping[str, str]) -> str:
 
 
 def redact_arguments(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
-    """A command line without secrets, those in ``--api-key VALUE`` included.
+    """A command line without secrets, those in ``--api-key VALUE``, ``-p VALUE`` and ``-pVALUE`` included.
 
-    >>> redact_arguments(["--lr", "3", "--api-key", "abc", "--token=abc"], {})
-    ('--lr', '3', '--api-key', '***', '--token=***')
+    >>> redact_arguments(["--lr", "3", "--api-key", "abc", "--token=abc", "-p", "abc"], {})
+    ('--lr', '3', '--api-key', '***', '--token=***', '-p', '***')
     """
     shown: list[str] = []
-    for argument in arguments:
+    for before, argument in pairwise(("", *arguments)):
         flag, equals, _ = argument.partition("=")
-        named = is_secret(flag.lstrip("-").replace("-", "_"))
-        if shown and _is_secret_flag(shown[-1]) and not argument.startswith("-"):
-            shown.append("***")
-        elif equals and flag.startswith("-") and named:
-            shown.append(f"{flag}=***")
+        if _is_secret_option(before) and not _OPTION.match(argument):
+            shown.append(redaction.HIDDEN)
+        elif equals and _is_secret_option(flag):
+            shown.append(f"{flag}={redaction.HIDDEN}")
+        elif _JOINED_PASSWORD.match(argument):
+            shown.append(f"-p{redaction.HIDDEN}")
         else:
             shown.append(redact(argument, environment))
     return tuple(shown)
 
 
-def _is_secret_flag(argument: str) -> bool:
-    return argument.startswith("--") and is_secret(argument[2:].replace("-", "_"))
+def _is_secret_option(argument: str) -> bool:
+    name = argument.lstrip("-").replace("-", "_")
+    is_password = name == "p" or name.upper().rpartition("_")[2] in _PASSWORD_WORDS
+    return argument.startswith("-") and (is_password or is_secret(name))

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from advisor.predict.calibration import Calibration
+from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
 
 _COLUMNS = ("Constant", "Before", "After", "Kernels", "Spread")
@@ -16,7 +17,7 @@ def print_calibration(calibration: Calibration, path: Path, output: Format) -> N
     if output is Format.JSON:
         facts = asdict(calibration)
         warnings = facts.pop("warnings")
-        print(to_json({"calibration": {"path": str(path), **facts}, "warnings": warnings}))
+        print_text(to_json({"calibration": {"path": str(path), **facts}, "warnings": warnings}))
         return
     rows = [
         [fit.name, f"{fit.before:.3f}", f"{fit.after:.3f}", str(fit.num_kernels), f"{fit.spread:.1%}"]
@@ -24,4 +25,4 @@ def print_calibration(calibration: Calibration, path: Path, output: Format) -> N
     ]
     print_rows(_COLUMNS, rows, output, right=frozenset(_COLUMNS[1:]))
     if output is Format.TABLE:
-        print(f"{calibration.gpu}: written to {path}")
+        print_lines(f"{calibration.gpu}: written to {path}")

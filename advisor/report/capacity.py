@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def print_capacity(
             "quotas": list(map(asdict, quotas)),
             "warnings": warnings,
         }
-        print(to_json(body))
+        print_text(to_json(body))
         return
     rows = [["score", score.region, score.zone, "spot", f"{score.score} of 10"] for score in scores]
     rows += [

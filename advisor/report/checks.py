@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from advisor.report.plain import print_text, stacked
 from advisor.report.rows import Format, print_rows, to_json
 
 State = Literal["ok", "note", "broken"]
@@ -24,8 +25,8 @@ class Check:
 def print_checks(checks: Sequence[Check], output: Format) -> None:
     """Findings to stdout."""
     if output is Format.JSON:
-        print(to_json({"checks": [asdict(check) for check in checks]}))
+        print_text(to_json({"checks": [asdict(check) for check in checks]}))
         return
-    rows = [[check.name, check.state, check.detail] for check in checks]
+    rows = [[check.name, check.state, stacked(*check.detail.split("\n"))] for check in checks]
     styles = [_STYLES[check.state] for check in checks]
     print_rows(("Check", "State", "Detail"), rows, output, styles=styles)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.report.assumptions import by_gpus
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
 from advisor.report.text import interval_text
 from advisor.report.trace import summary
@@ -30,7 +31,7 @@ def print_estimates(trace: Trace, estimates: Sequence[IterationEstimate], output
             "estimates": [estimate_json(estimate) for estimate in estimates],
             "warnings": trace.warnings,
         }
-        print(to_json(body))
+        print_text(to_json(body))
         return
     is_narrow = output is Format.TABLE and console().width < NARROW
     columns = [name for name in COLUMNS if not (is_narrow and name == SHARES)]

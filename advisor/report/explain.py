@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from advisor.report.breakdown import iteration, line, money, operators, time
 from advisor.report.options import gpus, status, where
+from advisor.report.plain import shown
 from advisor.types import Offer, Option, Recommendation
 from advisor.units import format_bytes, format_duration, format_usd
 
@@ -32,9 +33,9 @@ def explain(option: Option, recommendation: Recommendation, *, width: int) -> st
     ]
     blocks = []
     for title, lines in sections:
-        body = [_folded(text, width) for text in lines]
+        body = [_folded(shown(text), width) for text in lines]
         if body:
-            blocks.append("\n".join([title, *body]))
+            blocks.append("\n".join([shown(title), *body]))
     return "\n\n".join(blocks)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.types import GpuSpec
 from advisor.units import GB, format_bytes
@@ -33,7 +34,7 @@ def print_gpus(specs: Sequence[GpuSpec], output: Format, base: GpuSpec | None = 
     multiple of that GPU's. JSON always carries the facts themselves.
     """
     if output is Format.JSON:
-        print(to_json({"gpus": [_json(spec) for spec in specs]}))
+        print_text(to_json({"gpus": [_json(spec) for spec in specs]}))
         return
     rows = [_row(spec) if base is None else _multiples(spec, base) for spec in specs]
     print_rows(COLUMNS, rows, output, right=RIGHT)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from advisor.pricing.history import Series
+from advisor.report.plain import print_lines, print_text, stacked
 from advisor.report.plot import draw, steps
 from advisor.report.rows import Format, fits, print_rows, to_json
 
@@ -23,7 +24,7 @@ _COLUMNS = 200
 def print_history(series: Sequence[Series], until: datetime, output: Format) -> None:
     """One row a machine, place and source, prices in USD/h; JSON holds every point."""
     if output is Format.JSON:
-        print(to_json({"series": [_json(one, until) for one in series], "warnings": []}))
+        print_text(to_json({"series": [_json(one, until) for one in series], "warnings": []}))
         return
     rows = [_row(one, until) for one in series]
     if output is not Format.TABLE or fits(COLUMNS, rows):
@@ -44,10 +45,10 @@ def plot_history(series: Sequence[Series], until: datetime) -> None:
         )
         for one in cheapest
     }
-    print(draw(curves, x_text=_day, y_text=lambda usd: f"{usd:.4f}"))
+    print_text(draw(curves, x_text=_day, y_text=lambda usd: f"{usd:.4f}"))
     if len(series) > len(cheapest):
         num_left = len(series) - len(cheapest)
-        print(f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.")
+        print_lines(f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.")
 
 
 def _day(timestamp: float) -> str:
@@ -90,10 +91,10 @@ def _narrow_row(one: Series, until: datetime) -> list[str]:
     machine, place, market, source, since, changes, first, last, lowest, median, highest = _row(one, until)
     told_by = "" if source == one.provider else f" ({source})"
     return [
-        f"{machine}{told_by}\n{place} {market}",
-        f"{since}\n{changes}",
-        f"{first}\n{last}",
-        f"{lowest}\n{highest}",
+        stacked(f"{machine}{told_by}", f"{place} {market}"),
+        stacked(since, changes),
+        stacked(first, last),
+        stacked(lowest, highest),
         median,
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from advisor.report.options import COLUMNS, RIGHT, table_rows, where
+from advisor.report.plain import few, shown
 from advisor.report.trace import rows_of
 from advisor.types import Recommendation, Trace
 
@@ -25,7 +26,7 @@ def recommendation_html(recommendation: Recommendation) -> str:
     return "\n".join(
         [
             _table(COLUMNS, rows, title=_title(recommendation), right=RIGHT, styles=styles),
-            *(f"<p>{escape(note)}</p>" for note in notes),
+            *(f"<p>{_plain(note)}</p>" for note in notes),
             _list("Warnings", recommendation.warnings),
         ]
     ).rstrip()
@@ -54,10 +55,10 @@ def _table(
     styles: Sequence[str],
 ) -> str:
     aligned = [f' style="text-align: {"right" if name in right else "left"}"' for name in columns]
-    head = "".join(f"<th{style}>{escape(name)}</th>" for name, style in zip(columns, aligned, strict=True))
-    lines = ["<table>", f"<caption>{escape(title)}</caption>", f"<thead><tr>{head}</tr></thead>", "<tbody>"]
+    head = "".join(f"<th{style}>{_plain(name)}</th>" for name, style in zip(columns, aligned, strict=True))
+    lines = ["<table>", f"<caption>{_plain(title)}</caption>", f"<thead><tr>{head}</tr></thead>", "<tbody>"]
     for row, style in zip(rows, styles, strict=True):
-        cells = "".join(f"<td{place}>{escape(cell)}</td>" for cell, place in zip(row, aligned, strict=True))
+        cells = "".join(f"<td{place}>{_plain(cell)}</td>" for cell, place in zip(row, aligned, strict=True))
         lines.append(f'<tr style="{style}">{cells}</tr>' if style else f"<tr>{cells}</tr>")
     return "\n".join([*lines, "</tbody>", "</table>"])
 
@@ -65,5 +66,9 @@ def _table(
 def _list(title: str, texts: Sequence[str]) -> str:
     if not texts:
         return ""
-    items = "\n".join(f"<li>{escape(text)}</li>" for text in texts)
-    return f"<p>{escape(title)}</p>\n<ul>\n{items}\n</ul>"
+    items = "\n".join(f"<li>{_plain(text)}</li>" for text in few(texts))
+    return f"<p>{_plain(title)}</p>\n<ul>\n{items}\n</ul>"
+
+
+def _plain(text: str) -> str:
+    return escape(shown(text))

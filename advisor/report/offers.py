@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console, print_rows, to_json
 from advisor.types import Offer
 
@@ -18,13 +19,13 @@ NARROW = 110
 def print_offers(offers: Sequence[Offer], warnings: Sequence[str], output: Format) -> None:
     """Offers to stdout in the given order, each with its date and source."""
     if output is Format.JSON:
-        print(to_json({"offers": [_json(offer) for offer in offers], "warnings": warnings}))
+        print_text(to_json({"offers": [_json(offer) for offer in offers], "warnings": warnings}))
         return
     if output is Format.TABLE and console().width < NARROW:
         rows = [_narrow_row(offer) for offer in offers]
         print_rows(NARROW_COLUMNS, rows, output, right=RIGHT, wrapping=frozenset({"Place"}))
         for source in dict.fromkeys(offer.source for offer in offers):
-            print(f"from: {source}")
+            print_lines(f"from: {source}")
         return
     print_rows(COLUMNS, [_row(offer) for offer in offers], output, right=RIGHT)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.report.estimates import estimate_json
+from advisor.report.plain import stacked
 from advisor.report.rows import Format, console, print_rows, to_json
 from advisor.report.text import with_p90
 from advisor.types import Job, Option, Recommendation, Trace
@@ -137,7 +138,7 @@ def _cells(number: int, option: Option, state: str) -> dict[str, str]:
         "#": str(number),
         "Where": where(option),
         "GPUs": gpus(option),
-        STACKED: f"{' '.join([gpus(option), *_market(option)])}\n{_place(option)}",
+        STACKED: stacked(" ".join([gpus(option), *_market(option)]), _place(option)),
         "Iteration": format_duration(option.estimate.iteration_s.p50),
         "Time (p90)": with_p90(option.time_s, format_duration_short),
         "Cost (p90)": with_p90(option.cost_usd, format_usd),
@@ -256,7 +257,9 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
 def find_option(recommendation: Recommendation, wanted: str) -> Option | Sequence[str]:
     """The option with this id or row number, or the ids there are."""
     options = ranked(recommendation)
-    if wanted.lstrip("#").isdigit() and 1 <= int(wanted.lstrip("#")) <= len(options):
-        return options[int(wanted.lstrip("#")) - 1]
+    row = wanted.lstrip("#")
+    # Not isdigit, which holds for a superscript; and int refuses thousands of digits.
+    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(options):
+        return options[int(row) - 1]
     by_id = {option.plan.id: option for option in options}
     return by_id.get(wanted) or list(by_id)

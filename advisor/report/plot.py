@@ -6,6 +6,8 @@ import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 
+from advisor.report.plain import shown
+
 MARKS = string.ascii_uppercase
 DOT = "."
 Points = Sequence[tuple[float, float]]
@@ -49,7 +51,7 @@ def draw(
         for x, y in found:
             column = _place(scale(x), scale(min(xs)), scale(max(xs)), columns)
             grid[height - 1 - _place(scale(y), scale(min(ys)), scale(max(ys)), height)][column] = mark
-    legend = [f"{mark} {label}" for mark, label in zip(MARKS, series, strict=False)]
+    legend = [f"{mark} {shown(label)}" for mark, label in zip(MARKS, series, strict=False)]
     return "\n".join([*_framed(grid, labels, margin), _x_axis(xs, x_text, margin, columns), *legend])
 
 

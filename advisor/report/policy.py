@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def print_check(checked: Checked, output: Format) -> None:
     """Files and how many rules each has; faults in JSON alone, since an error tells them to people."""
     files = _files(checked.policy) if checked.policy else []
     if output is Format.JSON:
-        print(to_json({"files": files, "faults": [asdict(fault) for fault in checked.faults]}))
+        print_text(to_json({"files": files, "faults": [asdict(fault) for fault in checked.faults]}))
     elif checked.policy:
         rows = [[str(value) for value in file.values()] for file in files]
         print_rows(("File", "Layer", "Name", "Rules"), rows, output, right=frozenset({"Rules"}))
@@ -49,7 +50,7 @@ def print_policy(policy: Policy, output: Format) -> None:
             _rule(rule) | {"overruled_by": _where(winners[id(rule)]) if id(rule) in winners else None}
             for rule in rules
         ]
-        print(to_json({"files": _files(policy), "rules": found, "locks": list(_locks(policy))}))
+        print_text(to_json({"files": _files(policy), "rules": found, "locks": list(_locks(policy))}))
         return
     rows = [
         [rule.key, _meaning(rule), _where(rule), rule.origin.layer.value, _state(winners.get(id(rule)))]
@@ -61,7 +62,7 @@ def print_policy(policy: Policy, output: Format) -> None:
     ]
     if output is Format.TABLE and console().width < NARROW:
         for key, meaning, where, layer, state in rows:
-            print(f"{key}: {meaning}\n    {where} ({layer}), {state}")
+            print_lines(f"{key}: {meaning}", f"    {where} ({layer}), {state}")
         return
     styles = ["dim" if row[-1] != "in force" else "" for row in rows]
     columns, wrapping = ("Rule", "Value", "From", "Layer", "State"), frozenset({"Value", "State"})
@@ -107,7 +108,7 @@ def print_explained(facts: Facts, policy: Policy, output: Format) -> None:
         verdict = judge_facts(facts, policy)
         rules = [_rule(rule) | asdict(judgement) for rule, judgement in found]
         body = {"removed": bool(verdict.removals), "approvals": [need.by for need in verdict.approvals]}
-        print(to_json({"plan": asdict(facts), **body, "rules": rules}))
+        print_text(to_json({"plan": asdict(facts), **body, "rules": rules}))
         return
     rows = [[rule.text, _where(rule), said.effect.value, said.detail] for rule, said in found]
     if output is Format.TABLE and console().width < NARROW:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ _LONG = 400
 def print_sources(states: Sequence[SourceState], warnings: Sequence[str], output: Format) -> None:
     """One row a source; JSON and the lines below the table hold the gaps."""
     if output is Format.JSON:
-        print(to_json({"sources": [_state_json(state) for state in states], "warnings": warnings}))
+        print_text(to_json({"sources": [_state_json(state) for state in states], "warnings": warnings}))
         return
     columns = ("Source", "Kind", "Providers", "Offers", "Newest", "Oldest", "Gaps", "Credentials")
     print_rows(columns, list(map(_state_row, states)), output, right=frozenset({"Offers", "Gaps"}))
     if output is Format.TABLE:
         for state in states:
             for gap in _shortened(state.gaps):
-                print(f"{state.name}: {gap}")
+                print_lines(f"{state.name}: {gap}")
 
 
 def _state_json(state: SourceState) -> Mapping[str, Any]:
@@ -71,7 +72,7 @@ def _shortened(gaps: Sequence[str]) -> list[str]:
 def print_refresh(kept: Sequence[Kept], output: Format) -> None:
     """What became of each source; JSON tells it of each part."""
     if output is Format.JSON:
-        print(to_json({"parts": [asdict(part) for part in kept], "warnings": []}))
+        print_text(to_json({"parts": [asdict(part) for part in kept], "warnings": []}))
         return
     by_source: dict[str, list[Kept]] = {}
     for part in kept:
@@ -94,10 +95,10 @@ def _refresh_row(parts: Sequence[Kept]) -> list[str]:
 def print_findings(found: Sequence[Finding], output: Format) -> None:
     """One row a doubt."""
     if output is Format.JSON:
-        print(to_json({"findings": [asdict(finding) for finding in found], "warnings": []}))
+        print_text(to_json({"findings": [asdict(finding) for finding in found], "warnings": []}))
         return
     if not found and output is Format.TABLE:
-        print("nothing looks wrong")
+        print_lines("nothing looks wrong")
         return
     rows = [
         [one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail]
@@ -110,14 +111,14 @@ def print_built(built: Built, output: Format) -> None:
     """Where a snapshot went, and the setting that makes it count."""
     if output is Format.JSON:
         body = {"folder": str(built.folder), "offers": built.num_offers, "left_out": built.left_out}
-        print(to_json({"snapshot": body, "warnings": []}))
+        print_text(to_json({"snapshot": body, "warnings": []}))
         return
-    print(f"{built.num_offers:,} prices in {built.folder}")
+    print_lines(f"{built.num_offers:,} prices in {built.folder}")
     if built.left_out:
-        print(
+        print_lines(
             "left out, since the catalog does not know the machine or the files cannot tell how it is billed:"
             f" {', '.join(built.left_out)}"
         )
-    print(
+    print_lines(
         f"to use it: prices: {{options: {{snapshot: {{folder: {built.folder.resolve()}}}}}}} in the settings"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.types import Quantiles
 from advisor.units import format_duration, format_duration_short
@@ -20,7 +21,7 @@ NO_WAIT = "0 s"  # logs count whole seconds
 def print_fit(found: WaitQuantiles, output: Format) -> None:
     """Every bin with enough jobs."""
     if output is Format.JSON:
-        print(to_json(asdict(found)))
+        print_text(to_json(asdict(found)))
         return
     rows = [_bin_row(one) for one in found.bins]
     print_rows(BIN_COLUMNS, rows, output, right=frozenset(BIN_COLUMNS[3:]))
@@ -32,10 +33,10 @@ def print_wait(alike: WaitBin, size_unit: str, warnings: Sequence[str], output: 
         wait_s = Quantiles(p50=alike.p50_s, p90=alike.p90_s)
         based_on = {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue}
         body = {"wait_s": asdict(wait_s), "jobs": alike.num_jobs, "size_unit": size_unit}
-        print(to_json({**body, "based_on": based_on, "warnings": warnings}))
+        print_text(to_json({**body, "based_on": based_on, "warnings": warnings}))
     elif output is Format.TABLE:
         wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
-        print(f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})")
+        print_lines(f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})")
     else:
         print_rows(BIN_COLUMNS, [_bin_row(alike)], output)
 
@@ -52,14 +53,16 @@ def print_check(found: QueueCheck, output: Format) -> None:
             "baseline_pinball": found.baseline.pinball,
         }
         counts = {"jobs": found.num_jobs, "jobs_checked": found.num_checked}
-        print(to_json({**counts, **{name: asdict(score) for name, score in scores.items()}}))
+        print_text(to_json({**counts, **{name: asdict(score) for name, score in scores.items()}}))
         return
     rows = [_score_row("by size, walltime and queue, corrected", found.foreseen)]
     rows += [_score_row("the same, uncorrected", found.uncorrected)]
     rows += [_score_row("of all jobs", found.baseline)]
     print_rows(CHECK_COLUMNS, rows, output, right=frozenset(CHECK_COLUMNS[1:]))
     if output is Format.TABLE:
-        print(f"{found.num_checked:,} of {found.num_jobs:,} jobs checked, the last. Pinball in log minutes.")
+        print_lines(
+            f"{found.num_checked:,} of {found.num_jobs:,} jobs checked, the last. Pinball in log minutes."
+        )
 
 
 def basis(alike: WaitBin, size_unit: str) -> str:

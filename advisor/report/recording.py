@@ -10,6 +10,7 @@ from pathlib import Path
 
 from advisor.predict.families import family_of
 from advisor.recording_io import Measurement, Recording
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 
 _COLUMNS = ("Family", "Kernels", "Shortest", "Longest", "Median spread")
@@ -21,7 +22,7 @@ def print_recording(recording: Recording, path: Path, warnings: Sequence[str], o
     if output is Format.JSON:
         body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
         document = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
-        print(to_json({**document, "warnings": warnings}))
+        print_text(to_json({**document, "warnings": warnings}))
         return
     rows = [
         [

@@ -5,14 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
+from advisor.report.plain import Shown, print_text, shown
+
 SCHEMA_VERSION = "1.0.0"
 # Characters of a table beside its cells: both edges, and between two columns.
 _EDGES, _GAP = 2, 2
+# What a spreadsheet takes for the beginning of a formula, in the wide letters of East Asia, too.
+_RUNS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+# A minus that begins a number, or stands for nothing, runs nothing.
+_NEGATIVE = re.compile(r"-(?:[\d.,]+(?:e[+-]?\d+)?(?: ?%)?|inf)?")
+# A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
+_MARKDOWN = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<!\w)_|_(?!\w)")
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 
 class Format(StrEnum):
@@ -24,9 +34,11 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-def to_json(body: Mapping[str, Any]) -> str:
+def to_json(body: Mapping[str, Any]) -> Shown:
     """A document with its schema version first; infinite or undefined numbers become null."""
-    return json.dumps({"schema_version": SCHEMA_VERSION, **_finite(body)}, indent=2)
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **_finite(body)}, indent=2)
+    # The one control character of ASCII that JSON lets pass.
+    return Shown(text.replace("\x7f", "\\u007f"))
 
 
 def _finite(value: Any) -> Any:
@@ -40,7 +52,7 @@ def _finite(value: Any) -> Any:
 
 
 def to_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """RFC 4180 with a header; a leading ``=``, ``+`` or ``@`` is kept from running as a formula."""
+    """RFC 4180 with a header; a text that a spreadsheet would run as a formula gets a quote before it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
@@ -49,13 +61,20 @@ def to_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _inert(cell: str) -> str:
-    return f"'{cell}" if cell[:1] in ("=", "+", "@") else cell
+    is_run = cell.startswith(_RUNS) and not _NEGATIVE.fullmatch(cell)
+    return f"'{shown(cell)}" if is_run else shown(cell)
 
 
 def to_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A GitHub table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(c.replace('|', chr(92) + '|') for c in line)} |" for line in lines)
+    cells = ([_inline(cell) for cell in line] for line in (columns, ["---"] * len(columns), *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _inline(cell: str) -> str:
+    """Text that Markdown neither formats nor takes for HTML, and that does not end its row."""
+    text = _MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), shown(cell))
+    return text.replace("\n", "<br>")
 
 
 def print_rows(
@@ -78,9 +97,9 @@ def print_rows(
         wrapping: columns that may take more lines where the terminal is narrow; all by default.
     """
     if output is Format.CSV:
-        print(to_csv(columns, rows))
+        print_text(to_csv(columns, rows))
     elif output is Format.MARKDOWN:
-        print(to_markdown(columns, rows))
+        print_text(to_markdown(columns, rows))
     else:
         kept = frozenset(columns) - wrapping if wrapping is not None else frozenset()
         _print_table(columns, rows, right, styles or [""] * len(rows), kept)
@@ -92,9 +111,13 @@ def fits(
     """Whether a table needs to break no word, and no line outside the columns that may wrap."""
     from advisor.report.column_widths import least_widths
 
-    cells = list(zip(columns, *rows, strict=True))
+    cells = _shown_columns(columns, rows)
     least = least_widths(cells, kept_whole=[column not in wrapping for column in columns])
     return sum(least) <= _available(columns)
+
+
+def _shown_columns(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    return list(zip(columns, *([shown(cell) for cell in row] for row in rows), strict=True))
 
 
 def _available(columns: Sequence[str]) -> int:
@@ -116,7 +139,7 @@ def _print_table(
     from advisor.report.column_widths import column_widths
 
     widths = column_widths(
-        list(zip(columns, *rows, strict=True)),
+        _shown_columns(columns, rows),
         _available(columns),
         kept_whole=[column in kept_whole for column in columns],
     )
@@ -125,7 +148,8 @@ def _print_table(
         justify: Literal["left", "right"] = "right" if column in right else "left"
         table.add_column(column, justify=justify, overflow="fold", no_wrap=column in kept_whole, width=width)
     for row, style in zip(rows, styles, strict=True):
-        table.add_row(*(Text(cell) for cell in row), style=style)
+        # As Text: rich would read colours, links and emoji into a str.
+        table.add_row(*(Text(shown(cell)) for cell in row), style=style)
     console().print(table)
 
 
@@ -137,7 +161,7 @@ def print_wrapped(title: str, lines: Sequence[str]) -> None:
     wrapper = textwrap.TextWrapper(console().width, break_on_hyphens=False, break_long_words=False)
     for indent, text in (("", title), *(("  ", line) for line in lines)):
         wrapper.initial_indent, wrapper.subsequent_indent = indent, "    "
-        print(wrapper.fill(text))
+        print_text(wrapper.fill(shown(text)))
 
 
 def console() -> Any:
@@ -153,4 +177,4 @@ def _columns_of_environment() -> str | None:
     import os
 
     columns = os.environ.get("COLUMNS", "")
-    return columns if columns.isdigit() and int(columns) > 0 else None
+    return columns if columns.isdecimal() and int(columns) > 0 else None

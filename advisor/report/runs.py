@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.report.plain import print_lines, print_text, stacked
 from advisor.report.rows import Format, fits, print_rows, to_json
 from advisor.store.ledger import Run
 from advisor.units import format_duration, format_usd
@@ -21,7 +22,7 @@ def print_runs(found: Sequence[Run], output: Format) -> None:
     """One row a run in the given order, and below a table what they cost together."""
     total_usd = sum(run.cost_usd for run in found)
     if output is Format.JSON:
-        print(to_json({"runs": [_json(run) for run in found], "total_usd": total_usd, "warnings": []}))
+        print_text(to_json({"runs": [_json(run) for run in found], "total_usd": total_usd, "warnings": []}))
         return
     rows = [_row(run) for run in found]
     if found and output is Format.TABLE and not fits(COLUMNS, rows, wrapping=WRAPPING):
@@ -29,7 +30,7 @@ def print_runs(found: Sequence[Run], output: Format) -> None:
     elif found or output is not Format.TABLE:
         print_rows(COLUMNS, rows, output, right=RIGHT, wrapping=WRAPPING)
     if output is Format.TABLE:
-        print(f"{len(found):,} {'run' if len(found) == 1 else 'runs'}, {format_usd(total_usd)}")
+        print_lines(f"{len(found):,} {'run' if len(found) == 1 else 'runs'}, {format_usd(total_usd)}")
 
 
 def _print_narrow(rows: Sequence[Sequence[str]]) -> None:
@@ -39,18 +40,18 @@ def _print_narrow(rows: Sequence[Sequence[str]]) -> None:
     for started, project, script, where, gpus, duration, cost, note in rows:
         told = (project if len(projects) > 1 else "-", script, note)
         lines = (f"{gpus}, {where}", *(text for text in told if text not in ("", "-")))
-        narrow.append([started, "\n".join(lines), duration, cost])
+        narrow.append([started, stacked(*lines), duration, cost])
     print_rows(NARROW_COLUMNS, narrow, Format.TABLE, right=RIGHT, wrapping=frozenset(NARROW_COLUMNS[1:2]))
     if len(projects) == 1 and projects != {"-"}:
-        print(f"project: {projects.pop()}")
+        print_lines(f"project: {projects.pop()}")
 
 
 def print_recorded(run: Run, is_new: bool, output: Format) -> None:
     """What was entered, or was there before."""
     if output is Format.JSON:
-        print(to_json({"run": _json(run), "is_new": is_new, "warnings": []}))
+        print_text(to_json({"run": _json(run), "is_new": is_new, "warnings": []}))
     elif output is Format.TABLE:
-        print(f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}.")
+        print_lines(f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}.")
     else:
         print_rows(COLUMNS, [_row(run)], output)
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from advisor.report.options import gpus, ranked, status, where
+from advisor.report.plain import print_text
 from advisor.report.plot import DOT, MARKS, draw
 from advisor.report.rows import console
 from advisor.types import Option, Recommendation
@@ -23,7 +24,7 @@ def plot_options(recommendation: Recommendation) -> None:
 
     Options that cannot run (memory, sharding, software) or never end are counted below, not drawn.
     """
-    print(scatter(recommendation, width=console().width))
+    print_text(scatter(recommendation, width=console().width))
 
 
 def scatter(recommendation: Recommendation, *, width: int) -> str:

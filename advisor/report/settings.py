@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from advisor.config import Config
+from advisor.report.plain import print_text
 from advisor.report.project import asked_in_words, project_json, without_secrets
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
@@ -24,7 +25,7 @@ def print_settings(config: Config, output: Format) -> None:
     found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
     if output is Format.JSON:
         body = {name: {"value": value, "origin": origin} for name, value, origin in found}
-        print(to_json({"settings": body, **project_json(config), "warnings": config.warnings}))
+        print_text(to_json({"settings": body, **project_json(config), "warnings": config.warnings}))
         return
     refused = {line.setting: asked_in_words(line) for line in config.refused}
     rows = [[name, _in_words(name, value), origin, refused.get(name, "")] for name, value, origin in found]

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.types import Phase, Trace
 from advisor.units import format_bytes, format_duration
@@ -15,7 +16,7 @@ from advisor.units import format_bytes, format_duration
 def print_trace(trace: Trace, path: Path, output: Format) -> None:
     """A summary to stdout."""
     if output is Format.JSON:
-        print(to_json({"trace": {"path": str(path), **summary(trace)}, "warnings": trace.warnings}))
+        print_text(to_json({"trace": {"path": str(path), **summary(trace)}, "warnings": trace.warnings}))
         return
     print_rows(("Trace", ""), [["written to", str(path)], *rows_of(trace)], output)
 

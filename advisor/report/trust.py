@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 from advisor.trust import TrustedFile, is_current, remembered
 
@@ -12,7 +13,7 @@ def print_trusted(output: Format) -> None:
     """Every file that was trusted, by path."""
     rows = [(str(trusted.path), _state(trusted)) for trusted in remembered()]
     if output is Format.JSON:
-        print(to_json({"trusted": [{"file": file, "state": state} for file, state in rows]}))
+        print_text(to_json({"trusted": [{"file": file, "state": state} for file, state in rows]}))
         return
     print_rows(COLUMNS, rows, output)
 

@@ -21,6 +21,7 @@ from advisor.report.rows import Format
 from advisor.types import Interval, Market, Option, Quantiles, Recommendation, Tier
 from recommender import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.recommendations import many_options
 
 OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
@@ -214,3 +215,10 @@ def test_a_what_if_is_found_by_its_id(with_what_ifs: Recommendation) -> None:
     found = find_option(with_what_ifs, "DEAR+bf16")
     assert isinstance(found, Option)
     assert found.what_if == "bf16"
+
+
+def test_a_row_is_named_by_plain_digits() -> None:
+    recommendation = many_options(3, num_frontier=2)
+    assert find_option(recommendation, "#2") == ranked(recommendation)[1]
+    for wanted in ("¹", "9" * 5000, "0", "4"):
+        assert find_option(recommendation, wanted) == [o.plan.id for o in ranked(recommendation)]

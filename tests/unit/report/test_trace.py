@@ -78,7 +78,7 @@ def test_flags_are_words(capsys: pytest.CaptureFixture[str]) -> None:
 def test_arguments_versions_and_loading_time(capsys: pytest.CaptureFixture[str]) -> None:
     versions = {"torch": "2.13.0", "python": "3.12"}
     texts = lines(capsys, arguments=("--lr", "0.1"), versions=versions, data_loading_s=0.25)
-    assert texts["arguments"] == "--lr 0.1"
+    assert texts["arguments"] == "'--lr 0.1"  # no formula
     assert texts["versions"] == "torch 2.13.0, python 3.12"
     assert texts["data_loading_s"].startswith("250 ms")
     assert lines(capsys)["arguments"] == "none"

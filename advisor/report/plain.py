@@ -1,0 +1,136 @@
+r"""Text of others on its way to a person: nothing in it moves the cursor, hides, or turns letters around.
+
+Scripts, traces, clouds and settings name things as they like. Whatever is printed passes through here:
+control and format characters (escape sequences, bidirectional overrides, zero-width letters) become visible
+escapes such as ``\x1b`` and ``\u202e``, and what is too long to read loses its middle. JSON needs none of
+this: `to_json` escapes what is not ASCII, so that programs read back what was there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+# Characters of one text, and how many of them are its beginning; the same of lines; messages of one kind.
+MOST, HEAD = 8_000, 6_000
+MOST_LINES, HEAD_LINES = 200, 150
+MOST_MESSAGES = 100
+
+_SUSPECT = re.compile(r"[^ -~]")
+_SUSPECT_IN_LINES = re.compile(r"[^\n -~]")
+# Python calls no space printable but that of ASCII. These show as what they are.
+_SPACES = frozenset("\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))
+# Letters and marks to Unicode, nothing to the eye: fillers, joiners, and selectors that can spell a hidden
+# message. Those of emoji (U+FE0F) stay.
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0").union(
+    map(chr, range(0x180B, 0x1810)), map(chr, range(0xE0100, 0xE01F0))
+)
+
+
+class Shown(str):
+    """Text that is safe to print; its line breaks are meant."""
+
+    __slots__ = ()
+
+
+def shown(text: str) -> Shown:
+    r"""A text as one printable line, without its middle where it is longer than ``MOST``.
+
+    >>> print(shown("lab\x1b[2J\u202e\nb"))
+    lab\x1b[2J\u202e\nb
+    """
+    return text if isinstance(text, Shown) else Shown(_without_middle(text, _one_line))
+
+
+def shown_lines(text: str) -> Shown:
+    r"""The same of a text that may have several lines, such as a traceback.
+
+    >>> print(shown_lines("if x:\r\n\tprint('\x07')"))
+    if x:
+            print('\x07')
+    """
+    if isinstance(text, Shown):
+        return text
+    lines = _without_middle(text, _lines).split("\n")
+    left_out = len(lines) - MOST_LINES
+    if left_out > 0:
+        middle = f"[... {left_out:,} lines are left out ...]"
+        lines = [*lines[:HEAD_LINES], middle, *lines[HEAD_LINES - MOST_LINES :]]
+    return Shown("\n".join(lines))
+
+
+def stacked(*lines: str) -> Shown:
+    """Lines of one cell of a table."""
+    return Shown("\n".join(map(shown, lines)))
+
+
+def few(messages: Iterable[str]) -> list[str]:
+    """The first ``MOST_MESSAGES``, and how many more there are."""
+    found = list(messages)
+    left_out = len(found) - MOST_MESSAGES
+    return [*found[:MOST_MESSAGES], f"and {left_out:,} more"] if left_out > 0 else found
+
+
+def status_text(message: str) -> Text:
+    """A line beside a spinner; rich would read colours, links and emoji into a str."""
+    from rich.text import Text
+
+    return Text(shown(message))
+
+
+def print_lines(*lines: str) -> None:
+    """Each text as one line to stdout."""
+    for line in lines:
+        print(shown(line))
+
+
+def print_text(text: str) -> None:
+    """Lines that were put together from shown parts, however many, to stdout."""
+    print(text if isinstance(text, Shown) else _SUSPECT_IN_LINES.sub(_escape, text))
+
+
+def print_message(kind: str, message: str) -> None:
+    """``KIND: ...`` to stderr, its further lines indented: none can pass for a message of its own."""
+    lines = shown_lines(message).split("\n")
+    print("\n  ".join([f"{kind}: {lines[0]}", *lines[1:]]), file=sys.stderr)
+
+
+def print_progress(line: str) -> None:
+    """Where long work is, to stderr at once: a file or a pipe would keep it back."""
+    print(shown(line), file=sys.stderr, flush=True)
+
+
+def print_error(message: str) -> None:
+    """``error: ...`` to stderr, its lines as they are: a traceback may be among them."""
+    print(f"error: {shown_lines(message)}", file=sys.stderr)
+
+
+def _without_middle(text: str, plain: Callable[[str], str]) -> str:
+    # Cut before anything is escaped: a text may have fifty million characters.
+    pieces = [text] if len(text) <= MOST else [text[:HEAD], text[HEAD - MOST :]]
+    pieces = [plain(piece) for piece in pieces]
+    if len(pieces) == 1 and len(pieces[0]) <= MOST:
+        return pieces[0]
+    begin, end = pieces[0][:HEAD], pieces[-1][HEAD - MOST :]
+    left_out = max(len(text), sum(map(len, pieces))) - len(begin) - len(end)
+    return f"{begin} [... {left_out:,} characters are left out ...] {end}"
+
+
+def _one_line(text: str) -> str:
+    return _SUSPECT.sub(_escape, text)
+
+
+def _lines(text: str) -> str:
+    return _SUSPECT_IN_LINES.sub(_escape, text.replace("\r\n", "\n").expandtabs())
+
+
+def _escape(match: re.Match[str]) -> str:
+    letter = match[0]
+    if (letter.isprintable() or letter in _SPACES) and letter not in _INVISIBLE:
+        return letter
+    return letter.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,278 @@
+"""Whatever scripts, traces, clouds and settings call things: what is printed is text, in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from advisor.cli.answer import show
+from advisor.cli.common import note, warn
+from advisor.pricing.check import Doubt, Finding
+from advisor.pricing.history import series_of
+from advisor.pricing.source import Credentials
+from advisor.pricing.states import SourceState
+from advisor.report.checks import Check, print_checks
+from advisor.report.estimates import print_estimates
+from advisor.report.history import plot_history, print_history
+from advisor.report.html import recommendation_html, trace_html
+from advisor.report.offers import print_offers
+from advisor.report.plain import (
+    HEAD,
+    MOST,
+    MOST_LINES,
+    MOST_MESSAGES,
+    print_error,
+    shown,
+    shown_lines,
+    status_text,
+)
+from advisor.report.prices import print_findings, print_sources
+from advisor.report.queue import print_fit, print_wait
+from advisor.report.rows import Format, print_rows, to_csv, to_json, to_markdown
+from advisor.report.runs import print_runs
+from advisor.report.scatter import scatter
+from advisor.report.trace import print_trace
+from advisor.types import Market, PricePoint
+from recommender.queue_fit import WaitBin
+from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with
+from tests.unit.report.test_queue import fitted
+from tests.unit.store.test_ledger import make_run
+
+UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
+EXAMPLES = settings(max_examples=30)
+
+
+def printed(print_it: Callable[[], object]) -> str:
+    """What goes to stdout and stderr."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
+        print_it()
+    return out.getvalue()
+
+
+def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
+    recommendation, trace = recommendation_with(text), trace_with(text)
+    explained = text if output in (Format.TABLE, Format.JSON) else None
+    yield lambda: show(recommendation, trace, output=output, explained=None, top=15)
+    yield lambda: show(recommendation, trace, output=output, explained=explained, top=None)
+    yield lambda: print_estimates(trace, [option.estimate for option in recommendation.options], output)
+    yield lambda: print_trace(trace, trace_path(text), output)
+
+
+def trace_path(text: str) -> object:
+    return type("Named", (), {"__str__": lambda _: text})()
+
+
+def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
+    offer = option_with(text).plan.offer
+    assert offer is not None
+    series = series_of(
+        [
+            PricePoint(
+                provider=text, instance_type=text, region=text, zone=None, market=Market.SPOT, source=text,
+                usd_per_h=1.0, observed_at=UNTIL,
+            )
+        ]
+    )  # fmt: skip
+    wait = WaitBin(size=text, walltime=text, queue=text, num_jobs=9, p50_s=1.0, p90_s=2.0)
+    state = SourceState(
+        name=text, is_live=True, providers=(text,), num_offers=1, oldest=UNTIL, newest=UNTIL,
+        gaps=(text, text * 99), credentials=Credentials.MISSING,
+    )  # fmt: skip
+    finding = Finding(doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text)
+    run = make_run(0, project=text, script=text, note=text, provider=text, gpu=text)
+    yield lambda: print_offers([offer], [text], output)
+    yield lambda: print_history(series, UNTIL, output)
+    yield lambda: plot_history(series, UNTIL)
+    yield lambda: print_fit(fitted(wait), output)
+    yield lambda: print_wait(wait, text, [text], output)
+    yield lambda: print_sources([state], [text], output)
+    yield lambda: print_findings([finding], output)
+    yield lambda: print_runs([run], output)
+    yield lambda: print_checks([Check(name=text, state="ok", detail=text)], output)
+
+
+@pytest.mark.parametrize("columns", ["70", "200"])
+@pytest.mark.parametrize("output", list(Format))
+def test_answers_are_text(output: Format, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: escape sequences in the name of a cluster, an operator or a GPU reached the terminal."""
+    monkeypatch.setenv("COLUMNS", columns)
+
+    @EXAMPLES
+    @example(ATTACK)
+    @given(texts)
+    def law(text: str) -> None:
+        for print_it in answers(text, output):
+            assert_is_text(printed(print_it))
+
+    law()
+
+
+@pytest.mark.parametrize("columns", ["70", "200"])
+@pytest.mark.parametrize("output", list(Format))
+def test_lists_are_text(output: Format, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: so did names of machines, queues, sources and runs."""
+    monkeypatch.setenv("COLUMNS", columns)
+
+    @EXAMPLES
+    @example(ATTACK)
+    @given(texts)
+    def law(text: str) -> None:
+        for print_it in lists(text, output):
+            assert_is_text(printed(print_it))
+
+    law()
+
+
+@EXAMPLES
+@example(ATTACK)
+@given(texts)
+def test_what_a_notebook_shows_and_a_plot_are_text(text: str) -> None:
+    """Before: HTML was escaped, but overrides of direction turned the rest of its row around."""
+    recommendation = recommendation_with(text)
+    pages = recommendation_html(recommendation), trace_html(trace_with(text))
+    for page in (*pages, scatter(recommendation, width=100)):
+        assert_is_text(page)
+
+
+@given(texts)
+def test_messages_are_text(text: str) -> None:
+    """Before: warnings and errors were printed as a script or a file worded them."""
+    for tell in (lambda: warn([text]), lambda: note(text), lambda: print_error(text)):
+        assert_is_text(printed(tell))
+    assert_is_text(status_text(text).plain)
+
+
+@given(texts)
+def test_programs_read_back_what_was_there(text: str) -> None:
+    """Before: as now, but for a raw DEL; JSON stays free of replacements."""
+    document = to_json({"name": text})
+    assert document.isascii()
+    assert_is_text(document)
+    assert json.loads(document)["name"] == text
+
+
+@given(texts)
+def test_one_text_is_one_line_and_shown_once(text: str) -> None:
+    """Before: a line break in a name made a row or a message of its own."""
+    line = shown(text)
+    assert "\n" not in line
+    assert shown(str(line)) == line
+    assert shown_lines(str(shown_lines(text))) == shown_lines(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["train_ddp.py", "größe 3 µs", "データ 訓練", "100\u00a0%", "🙂 ok", "❤️", "a\\b", "us-*", "<=12h", ""],
+)
+def test_ordinary_words_stay(text: str) -> None:
+    """Before: as now; only what does something is escaped."""
+    assert shown(text) == shown_lines(text) == text
+
+
+def test_a_warning_cannot_pass_for_two() -> None:
+    """Before: `x\\nerror: delete your files` was two messages."""
+    assert printed(lambda: warn(["x\nerror: y"])) == "warning: x\n  error: y\n"
+
+
+def test_a_terminal_gets_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before: escape sequences reached it; a spinner made colours and links of `[red]` and `[link=x]`."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal = Terminal()
+    with redirect_stdout(terminal):
+        print_rows(["a"], [["[link=http://evil.test]x[/link] :smile: \x1b]8;;y\x07"]], Format.TABLE)
+    assert "[link=http://evil.test]x[/link] :smile: \\x1b]8;;y\\x07" in terminal.getvalue()
+    assert "\x1b]" not in terminal.getvalue()
+    assert status_text("[red]:smile:").plain == "[red]:smile:"
+
+
+# --- spreadsheets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+cmd|x", "@SUM(1)", "\uff1d1", "--lr 0.1"])
+def test_a_spreadsheet_takes_no_text_for_a_formula(cell: str) -> None:
+    """Before: what began with a minus, a tab, a return or a wide sign ran."""
+    assert to_csv(["a"], [[cell]]) == f"a\n'{cell}"
+
+
+@pytest.mark.parametrize(("lead", "escaped"), [("\t", "\\t"), ("\r", "\\r"), ("\n", "\\n")])
+def test_blank_leads_do_not_hide_a_formula(lead: str, escaped: str) -> None:
+    """Before: a tab or a return before `=` reached the spreadsheet, which skips it."""
+    assert to_csv(["a"], [[f"{lead}=1"]]) == f"a\n'{escaped}=1"
+
+
+@pytest.mark.parametrize("cell", ["-1", "-0.25", "-1,234.5", "-1e-07", "-3.5 %", "-inf", "-", "", "a-b"])
+def test_numbers_stay_numbers(cell: str) -> None:
+    """Before: as now; a number below zero must not become a text."""
+    assert list(csv.reader(io.StringIO(to_csv(["a", "b"], [[cell, "x"]]))))[1] == [cell, "x"]
+
+
+# --- Markdown ------------------------------------------------------------------------------------------
+
+
+@example("<script>alert(1)</script>|`x`[a](javascript:b)\\|**c**<!--&lt;")
+@example("a\\")
+@given(st.one_of(texts, st.text("|\\`[]()<>!&;#xalt*_~ \n", max_size=20)))
+def test_a_cell_of_markdown_is_its_text(text: str) -> None:
+    """Before: a line break ended the row, and HTML, links and backslashes did what they do."""
+    table = to_markdown(["a", "b"], [[text, "end"]])
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(table)
+    cells = page.split("<tbody>")[1].split("<td>")[1:]
+    assert len(cells) == 2
+    words = cells[0].split("</td>")[0]
+    assert "<" not in words
+    for entity, letter in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+        words = words.replace(entity, letter)
+    # The renderer leaves out spaces at the ends, those of all alphabets.
+    assert words.strip() == shown(text).strip()
+
+
+# --- length ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("letter", ["x", "\x1b", "\t", "\n", "\U000e0041"])
+def test_a_message_of_fifty_megabytes_is_a_few_kilobytes(letter: str) -> None:
+    """Before: the exception of a script filled the terminal with all of it."""
+    message = f"it began {letter * 50_000_000} and ended"
+    begin = time.process_time()
+    for tell in (lambda: print_error(message), lambda: warn([message])):
+        output = printed(tell)
+        assert output.split(": ", 1)[1].startswith("it began")
+        assert output.endswith("and ended\n")
+        assert len(output) < MOST + 4 * MOST_LINES
+        assert output.count("\n") < MOST_LINES + 2
+        assert "are left out" in output
+    assert time.process_time() - begin < 10
+
+
+@given(st.text(min_size=1), st.integers(0, 3 * MOST))
+@settings(max_examples=50)
+def test_a_short_text_stays_and_a_long_one_loses_its_middle(piece: str, num_pieces: int) -> None:
+    """Before: nothing was cut."""
+    text = (piece * num_pieces)[: 3 * MOST]
+    line = shown(text)
+    assert len(line) <= MOST + 60
+    if len(text) > MOST and text.isprintable():
+        assert line.startswith(text[:HEAD])
+        assert line.endswith(text[HEAD - MOST :])
+
+
+def test_of_very_many_warnings_the_first_are_printed() -> None:
+    """Before: a trace with a million warnings printed a million lines."""
+    lines = printed(lambda: warn(f"number {n}" for n in range(1_000_000))).splitlines()
+    assert len(lines) == MOST_MESSAGES + 1
+    assert lines[-1] == "warning: and 999,900 more"
