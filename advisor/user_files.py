@@ -11,8 +11,16 @@ from typing import Any
 import yaml
 
 from advisor.errors import ConfigError
+from advisor.foreign_files import read_plain
 
 MAX_FILE_BYTES = 1_000_000
+MOST_VALUES = 50_000
+"""Keys and values of a YAML file; PyYAML needs some 30 us for each."""
+
+_MOST_DIGITS = 1000
+_NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_LONGEST_VALUE = 200
+_LONGEST_FAULT = 500
 Place = tuple[str | int, ...]
 """Keys and list indices that lead from the top of a document to a value."""
 
@@ -46,14 +54,13 @@ def read_text(path: Path, *, kind: str) -> str:
         ConfigError: unreadable, not UTF-8 or too large.
     """
     try:
-        # What is no regular file tells no size beforehand.
-        with path.open("rb") as file:
-            payload = file.read(MAX_FILE_BYTES + 1)
-        if len(payload) > MAX_FILE_BYTES:
-            raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.")
-        return payload.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_plain(path, most_bytes=MAX_FILE_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read {str(path)!r}: {error}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.") from error
 
 
 def read_yaml(path: Path, *, kind: str, advice: str) -> Any:
@@ -78,8 +85,19 @@ def read_document(path: Path, *, kind: str, advice: str) -> Document:
     except RecursionError as error:
         raise ConfigError(f"{str(path)!r} is nested too deeply for a {kind}.") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
-        message = " ".join(str(error).split())
+        message = " ".join(str(error).split())[:_LONGEST_FAULT]
         raise ConfigError(f"{str(path)!r} is not valid YAML: {message}. {advice}") from error
+    except (LookupError, AttributeError, TypeError, OverflowError) as error:
+        # PyYAML trusts explicit tags: of !!bool it looks up whatever text follows.
+        raise ConfigError(
+            f"{str(path)!r} is not valid YAML: a tag such as !!bool does not fit its value. {advice}"
+        ) from error
+
+
+def shown(value: Any) -> str:
+    """A value as a message names it, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
 def fault_in_words(item: Mapping[str, Any]) -> str:
@@ -87,7 +105,7 @@ def fault_in_words(item: Mapping[str, Any]) -> str:
     message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
     unquoted = item["type"] in {"int_type", "float_type"} and isinstance(item["input"], str)
     hint = " (a number is written without quotes)" if unquoted else ""
-    return f"{message}{hint}; got {item['input']!r}."
+    return f"{message}{hint}; got {shown(item['input'])}."
 
 
 def _document(loader: _StrictLoader) -> Document:
@@ -115,12 +133,24 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader without aliases and without silently overwritten keys."""
 
+    num_values = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             message = "aliases are not allowed (a text that begins with * is written in quotes)"
-            raise yaml.composer.ComposerError(None, None, message, mark)
-        return super().compose_node(parent, index)
+            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+        self.num_values += 1
+        if self.num_values > MOST_VALUES:
+            message = f"there are more than {MOST_VALUES:,} keys and values"
+            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        # YAML 1.1 has numbers of base 60, whose reader takes minutes for a megabyte.
+        if isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS and node.tag in _NUMBERS:
+            raise self._refused(f"a number of {len(node.value):,} digits", node)
+        return node
+
+    def _refused(self, message: str, where: Any) -> yaml.composer.ComposerError:
+        return yaml.composer.ComposerError(None, None, message, where.start_mark)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -130,7 +160,7 @@ class _StrictLoader(yaml.SafeLoader):
                 continue  # the base class says what is wrong with it
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                    None, None, f"the key {shown(key)} stands twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)

@@ -13,7 +13,7 @@ from typing import Any
 from advisor.errors import ConfigError
 from advisor.pricing.rates import COLUMNS, rate_of, unknown_column
 from advisor.types import Offer
-from advisor.user_files import read_text, read_yaml
+from advisor.user_files import read_text, read_yaml, shown
 
 MOST_FAULTS = 20
 
@@ -94,7 +94,7 @@ def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]
         raise ConfigError("the file must be a list of rates, each beginning with '- '.")
     for number, row in enumerate(document, 1):
         is_row = isinstance(row, Mapping)
-        yield f"entry {number}", row if is_row else [f"a rate has columns such as 'gpu: L4'; got {row!r}."]
+        yield f"entry {number}", row if is_row else [f"a rate has columns such as 'gpu: L4'; got {shown(row)}."]
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]]:
