@@ -19,10 +19,11 @@ from pydantic import ValidationError
 from advisor.errors import ConfigError, did_you_mean
 from advisor.setting_paths import beside
 from advisor.settings import LIST_SECTIONS, Settings, setting_names
-from advisor.user_files import fault_in_words, read_yaml
+from advisor.user_files import fault_in_words, read_yaml, shown
 
 ENV_PREFIX = "ADVISOR_"
 PROJECT_FILE = ".advisor.yaml"
+_MOST_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +139,10 @@ def _validate(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
     try:
         return Settings.model_validate(nested)
     except ValidationError as error:
-        faults = [_fault(item, origins) for item in error.errors()]
-        raise ConfigError("\n".join(faults)) from error
+        items = error.errors()
+        more = [f"... and {len(items) - _MOST_FAULTS} more."] if len(items) > _MOST_FAULTS else []
+        faults = [_fault(item, origins) for item in items[:_MOST_FAULTS]]
+        raise ConfigError("\n".join([*faults, *more])) from error
 
 
 def _fault(item: Any, origins: Mapping[str, str]) -> str:
@@ -154,5 +157,5 @@ def _fault(item: Any, origins: Mapping[str, str]) -> str:
         )
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
-        return f"unknown setting {name!r}{where}.{hint} advisor config show lists them all."
+        return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
     return f"setting {name!r}{where}: {fault_in_words(item)}"

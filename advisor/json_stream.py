@@ -32,8 +32,7 @@ def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, Any]]:
     next member is asked for. A document that is a list counts as that one member, any other has none.
 
     Raises:
-        ValueError: no JSON, a name that stands twice, or a part that is too large.
-        RecursionError: nested too deeply.
+        ValueError: no JSON, nested too deeply, a name that stands twice, or a part that is too large.
     """
     window = _Window(text)
     match window.peek():
@@ -137,12 +136,16 @@ class _Window:
             except json.JSONDecodeError as error:
                 if not self._may_be_cut_off(error):
                     raise ValueError(f"{error.msg} at character {self._dropped + error.pos}") from None
+            except ValueError:
+                raise ValueError(f"a number of too many digits after character {self.position}") from None
+            except RecursionError:
+                raise ValueError(f"nested too deeply at character {self.position}") from None
             else:
                 # A number may go on: "1." ends before its point.
                 if end + _LONGEST_TOKEN < len(self._buffer) or self._has_ended:
                     self._at = end
                     return value
-            if len(self._buffer) - self._at > MOST_CHARACTERS:
+            if len(self._buffer) - self._at > MOST_CHARACTERS + _LONGEST_TOKEN:
                 raise _too_large()
             self._read()
 
@@ -153,7 +156,8 @@ class _Window:
     def _read(self) -> None:
         """Drop what was read, and double what was not."""
         rest = self._buffer[self._at :]
-        piece = self._text.read(max(_PIECE, len(rest)))
+        most = MOST_CHARACTERS + _LONGEST_TOKEN + 2 - len(rest)
+        piece = self._text.read(min(max(_PIECE, len(rest)), most))
         self._has_ended = not piece
         self._dropped += self._at
         self._buffer, self._at = rest + piece, 0

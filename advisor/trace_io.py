@@ -69,7 +69,7 @@ def read_trace(path: str | Path) -> Trace:
         raise TraceError(f"no trace at {str(path)!r}: make one with advisor profile.") from error
     except OSError as error:
         raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
-    except (EOFError, zlib.error, ValueError, RecursionError) as error:
+    except (EOFError, zlib.error, ValueError) as error:
         raise TraceError(
             f"the trace {str(path)!r} is truncated or damaged ({error}): profile the script again."
         ) from error
@@ -95,7 +95,7 @@ def _read(file: io.BufferedReader, path: Path) -> Trace:
 
     Raises:
         TraceError: it is no trace, too new or damaged.
-        EOFError, zlib.error, ValueError, RecursionError: it is no JSON, or too large.
+        EOFError, zlib.error, ValueError: it is no JSON, or too large.
     """
     members: dict[str, Any] = {}
     with io.TextIOWrapper(file, "utf-8-sig") as text:

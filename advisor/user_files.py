@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,12 @@ from advisor.errors import ConfigError
 from advisor.foreign_files import read_plain
 
 MAX_FILE_BYTES = 1_000_000
-MOST_VALUES = 50_000
-"""Keys and values of a YAML file; PyYAML needs some 30 us for each."""
+MOST_VALUES = 5_000
+"""Keys and values of a YAML file, unless it may hold more: to name near matches takes 0.2 ms for each."""
 
 _MOST_DIGITS = 1000
 _NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_VALUE = 200
 _LONGEST_FAULT = 500
 Place = tuple[str | int, ...]
@@ -63,25 +65,26 @@ def read_text(path: Path, *, kind: str) -> str:
         raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.") from error
 
 
-def read_yaml(path: Path, *, kind: str, advice: str) -> Any:
+def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Any:
     """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
 
     Args:
         path: of the file.
         kind: as in `read_text`.
         advice: what to do about a malformed one, a sentence.
+        most_values: keys and values that it may hold.
 
     Raises:
         ConfigError: unreadable, too large or malformed, with the line.
     """
-    return read_document(path, kind=kind, advice=advice).value
+    return read_document(path, kind=kind, advice=advice, most_values=most_values).value
 
 
-def read_document(path: Path, *, kind: str, advice: str) -> Document:
+def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Document:
     """As `read_yaml`, with the line of each value."""
     text = read_text(path, kind=kind)
     try:
-        return _document(_StrictLoader(text))
+        return _document(_StrictLoader(text, most_values))
     except RecursionError as error:
         raise ConfigError(f"{str(path)!r} is nested too deeply for a {kind}.") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
@@ -133,17 +136,22 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader without aliases and without silently overwritten keys."""
 
-    num_values = 0
+    def __init__(self, text: str, most_values: int) -> None:
+        super().__init__(text)
+        self._most_values = most_values
+        self._num_values = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             message = "aliases are not allowed (a text that begins with * is written in quotes)"
             raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
-        self.num_values += 1
-        if self.num_values > MOST_VALUES:
-            message = f"there are more than {MOST_VALUES:,} keys and values"
+        self._num_values += 1
+        if self._num_values > self._most_values:
+            message = f"there are more than {self._most_values:,} keys and values"
             raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise self._refused("an escape of half a character, such as \\ud800", node)
         # YAML 1.1 has numbers of base 60, whose reader takes minutes for a megabyte.
         if isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS and node.tag in _NUMBERS:
             raise self._refused(f"a number of {len(node.value):,} digits", node)

@@ -23,6 +23,10 @@ NEWEST_SCHEMA = 1
 _US = 1e-6
 _EVENTS = "traceEvents"
 _MOST_CATEGORIES = 20
+_LONGEST_FAULT = 200
+# Marks, arrows and names of threads are about as many as the events that count.
+_MOST_OTHERS = 500_000
+_MOST_OTHERS_EACH = 10
 
 _HOST_OPS = {"operator", "cpu_op"}
 _MARKS = {"operator", "cpu_op", "user_annotation"}
@@ -92,7 +96,7 @@ def read_recording(path: Path) -> Recording:
             found = _read(file, path)
     except OSError as error:
         raise TraceError(f"cannot read the profile {str(path)!r}: {error.strerror}.") from error
-    except (EOFError, zlib.error, ValueError, RecursionError) as error:
+    except (EOFError, zlib.error, ValueError) as error:
         raise TraceError(
             f"the profile {str(path)!r} is truncated or damaged ({error}): export it again."
         ) from error
@@ -122,6 +126,7 @@ class _Found:
     device_events: list[DeviceEvent] = field(default_factory=list)
     categories: set[str] = field(default_factory=set)
     device_name: str | None = None
+    num_others: int = 0
 
     def take(self, event: Any) -> None:
         """Keep an event if it matters.
@@ -131,6 +136,7 @@ class _Found:
         """
         # Every event of Chrome's format has a phase; "X" is one with a duration.
         if event["ph"] != "X":
+            self._pass_over()
             return
         told = str(event.get("cat"))
         if len(self.categories) < _MOST_CATEGORIES:
@@ -146,6 +152,14 @@ class _Found:
             self.launches.update(_launch(event))
         elif category in _DEVICE:
             self.device_events.append(_device(event, _DEVICE[category]))
+        else:
+            self._pass_over()
+
+    def _pass_over(self) -> None:
+        self.num_others += 1
+        num_kept = len(self.operators) + len(self.launches) + len(self.device_events)
+        if self.num_others > _MOST_OTHERS + _MOST_OTHERS_EACH * num_kept:
+            raise ValueError(f"{self.num_others:,} events are neither operators, launches nor kernels")
 
 
 def _read(file: io.BufferedReader, path: Path) -> _Found:
@@ -174,7 +188,7 @@ def _take_all(events: Iterator[Any], found: _Found, path: Path) -> None:
         try:
             found.take(event)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            fault = reprlib.repr(error)
+            fault = f"{type(error).__name__}: {str(error)[:_LONGEST_FAULT]}"
             raise TraceError(
                 f"{str(path)!r} has an event we cannot read: {fault} in {reprlib.repr(event)}."
             ) from error

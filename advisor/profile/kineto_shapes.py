@@ -108,7 +108,7 @@ def cost_of_call(operator: HostEvent | None, inputs: Tensors, autograd: Autograd
 def _outputs(operator: HostEvent, name: str, inputs: Tensors, autograd: Autograd) -> Tensors:
     if name.endswith("_"):
         return inputs[:1]
-    if name in ("mm", "addmm", "bmm", "baddbmm"):
+    if name in ("mm", "addmm", "bmm", "baddbmm") and len(inputs) >= 2:
         left, right = inputs[-2:]
         return (TensorSpec(shape=(*left.shape[:-1], right.shape[-1]), dtype=left.dtype),)
     sequence = _sequence(operator)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, column, inspect, select, table
+from sqlalchemy import Connection, Select, column, inspect, select, table
 
 from advisor.errors import StoreError
 from advisor.store import Store
@@ -55,7 +57,8 @@ def _version(connection: Connection, place: str) -> str | None:
                 " or a file that is not there yet."
             )
         return None
-    rows = connection.execute(select(column("version_num")).select_from(table(_VERSION_TABLE))).scalars().all()
+    versions: Select[Any] = select(column("version_num")).select_from(table(_VERSION_TABLE))
+    rows: Sequence[object] = connection.execute(versions).scalars().all()
     # SQLite keeps whatever was written, of any type.
     if any(version not in KNOWN for version in rows) or len(rows) > 1:
         told = ", ".join(reprlib.repr(version) for version in rows[:3])

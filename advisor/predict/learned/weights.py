@@ -71,7 +71,8 @@ def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError("it is one array, not an archive of them")
     with archive:
-        if sum(member.file_size for member in archive.zip.infolist()) > _MOST_BYTES:
+        members = archive.zip.infolist() if archive.zip else []
+        if sum(member.file_size for member in members) > _MOST_BYTES:
             raise ValueError(f"they unpack to more than {_MOST_BYTES / 1e6:.0f} MB")
         return {name: archive[name] for name in archive.files}
 

@@ -142,7 +142,7 @@ def region_parts(region: Region, markets: Sequence[Market]) -> list[Part]:
 
 
 # What reading a reply of an unexpected form raises.
-_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def _part(region: Region, surveyed: Survey, market: Market) -> Part:
