@@ -24,7 +24,7 @@ from advisor.project_layer import Refused, Why, value_of, why_refused, with_adde
 from advisor.setting_paths import beside
 from advisor.settings import LIST_SECTIONS, ProjectMay, Settings, project_may, setting_names
 from advisor.trust import is_trusted, read_project_file
-from advisor.user_files import Document, fault_in_words, parse_document, read_document
+from advisor.user_files import Document, fault_in_words, parse_document, read_document, shown
 
 ENV_PREFIX = "ADVISOR_"
 TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
@@ -283,5 +283,5 @@ def _fault(item: Any, origins: Mapping[str, str]) -> str:
         )
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
-        return f"unknown setting {name!r}{where}.{hint} advisor config show lists them all."
+        return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
     return f"setting {name!r}{where}: {fault_in_words(item)}"

@@ -7,21 +7,28 @@ file may be gzipped once it is whole. docs/methods/measuring.md describes the fo
 
 from __future__ import annotations
 
+import io
 import json
+import reprlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import RecordingError
 from advisor.files import write_atomically
-from advisor.trace_checks import check_op
-from advisor.trace_io import op_from_json, unzipped, version_problem
+from advisor.foreign_files import open_unpacked
+from advisor.trace_checks import check_count, check_op, check_precision, check_type
+from advisor.trace_io import op_from_json, version_problem
 from advisor.types import Op, Precision
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-recording"
+# The grid has some thousand cases, each in a line of about a kilobyte.
+_MOST_LINES = 200_000
+_MOST_LINE_BYTES = 2**20
+_MOST = 1e18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,28 +161,46 @@ def read_recording(path: Path) -> Recording:
         RecordingError: missing, damaged, not a recording, or from a newer version.
     """
     try:
-        if path.is_char_device():
-            raise RecordingError(f"{str(path)!r} is a device and no recording: choose a file.")
-        raw = unzipped(path.read_bytes())
+        with open_unpacked(path) as file:
+            return _read(file, path)
     except FileNotFoundError as error:
         raise RecordingError(f"no recording at {str(path)!r}: make one with advisor measure.") from error
     except OSError as error:
         raise RecordingError(f"cannot read the recording {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
         raise RecordingError(f"the recording {str(path)!r} is damaged ({error}): measure again.") from error
-    if not raw:
+
+
+def _read(file: io.BufferedReader, path: Path) -> Recording:
+    if not file.peek(1):
         raise RecordingError(
             f"{str(path)!r} is not a recording of advisor measure but empty: delete it, or choose another."
         )
-    *lines, _ = raw.split(b"\n")
-    header = _read_header(lines[0] if lines else b"", path)
-    entries = [_read_entry(line, number, path) for number, line in enumerate(lines[1:], start=2)]
+    lines = _whole_lines(file)
+    header = _read_header(next(lines, b""), path)
+    entries = [_read_entry(line, number, path) for number, line in enumerate(lines, start=2)]
     return Recording(
         header=header,
         measurements=tuple(entry for entry in entries if isinstance(entry, Measurement)),
         skipped=tuple(entry for entry in entries if isinstance(entry, Skipped)),
         references_s=tuple(entry for entry in entries if isinstance(entry, float)),
     )
+
+
+def _whole_lines(file: io.BufferedReader) -> Iterator[bytes]:
+    """Lines with an end, one at a time: the first damaged one is the last that is read.
+
+    Raises:
+        ValueError: too many, or one is too long.
+    """
+    num_lines = 0
+    while (line := file.readline(_MOST_LINE_BYTES)).endswith(b"\n"):
+        num_lines += 1
+        if num_lines > _MOST_LINES:
+            raise ValueError(f"more than {_MOST_LINES:,} lines")
+        yield line[:-1]
+    if len(line) == _MOST_LINE_BYTES:
+        raise ValueError(f"a line of more than {_MOST_LINE_BYTES / 1e6:.0f} MB")
 
 
 def _line(document: Mapping[str, Any]) -> bytes:
@@ -192,7 +217,7 @@ def _unwritable(path: Path, error: OSError) -> RecordingError:
 def _read_header(line: bytes, path: Path) -> Header:
     try:
         document = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RecordingError(
@@ -203,15 +228,39 @@ def _read_header(line: bytes, path: Path) -> Header:
     if problem:
         raise RecordingError(f"the recording {str(path)!r} has {problem}, or measure again.")
     try:
-        return Header(**{name: document[name] for name in Header.__dataclass_fields__})
+        header = Header(**{name: document[name] for name in Header.__dataclass_fields__})
+        _check_header(header)
     except KeyError as error:
         raise RecordingError(f"the header of the recording {str(path)!r} lacks {error}.") from error
+    except ValueError as error:
+        raise RecordingError(
+            f"the header of the recording {str(path)!r} is damaged: {error}. Measure again."
+        ) from error
+    return header
+
+
+def _check_header(header: Header) -> None:
+    versions = header.versions if isinstance(header.versions, Mapping) else {"": header.versions}
+    texts = {
+        "backend": (header.backend, str),
+        "device_name": (header.device_name, str),
+        "gpu": (header.gpu, str | None),
+        "compute_capability": (header.compute_capability, str | None),
+        "recorded_on": (header.recorded_on, str),
+        **{f"versions.{name}": (version, str | None) for name, version in versions.items()},
+    }
+    for name, (value, kind) in texts.items():
+        check_type(name, value, kind)
+    for name in ("sm_clock_hz", "max_sm_clock_hz", "power_limit_w"):
+        number = getattr(header, name)
+        if number is not None:
+            _positive(number, name)
 
 
 def _read_entry(line: bytes, number: int, path: Path) -> Entry:
     try:
         return _entry(json.loads(line))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(
             f"line {number} of the recording {str(path)!r} is damaged ({type(error).__name__}: {error}):"
             " delete it, and repeat the command that made the file."
@@ -220,22 +269,33 @@ def _read_entry(line: bytes, number: int, path: Path) -> Entry:
 
 def _entry(document: Mapping[str, Any]) -> Entry:
     if "reference_s" in document:
-        return _positive(document["reference_s"])
+        return _positive(document["reference_s"], "reference_s")
+    check_type("case", document["case"], str)
     if "reason" in document:
+        check_type("reason", document["reason"], str)
         return Skipped(case=document["case"], reason=document["reason"])
     op = op_from_json(document["op"])
     check_op(op)
-    _positive(op.measured_s)
+    _positive(op.measured_s, "measured_s")
+    precision = Precision(**document["precision"])
+    check_precision(precision)
+    check_count("num_samples", document["num_samples"])
     return Measurement(
         case=document["case"],
         op=op,
-        precision=Precision(**document["precision"]),
-        spread=float(document["spread"]),
+        precision=precision,
+        spread=_finite(document["spread"], "spread"),
         num_samples=document["num_samples"],
     )
 
 
-def _positive(seconds: object) -> float:
-    if not isinstance(seconds, float | int) or not 0 < seconds < float("inf"):
-        raise ValueError(f"a time of {seconds!r} s")
-    return float(seconds)
+def _positive(number: object, name: str) -> float:
+    if not number:
+        raise ValueError(f"{name} is {reprlib.repr(number)}")
+    return _finite(number, name)
+
+
+def _finite(number: object, name: str) -> float:
+    if not isinstance(number, float | int) or isinstance(number, bool) or not 0 <= number <= _MOST:
+        raise ValueError(f"{name} is {reprlib.repr(number)}")
+    return float(number)

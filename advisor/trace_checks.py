@@ -8,13 +8,17 @@ from math import prod
 from types import UnionType
 from typing import cast
 
-from advisor.types import Collective, Kernel, Op, TensorSpec, Trace
+from advisor.types import Collective, Kernel, Op, Precision, TensorSpec, Trace
 
 # PyTorch counts with 64 bits, CUDA the sizes of a launch with 32.
 _MOST = 2**63 - 1
 _MOST_IN_LAUNCH = 2**31 - 1
 # Half of 64 bits: how often something fits is rounded up.
 _MOST_BLOCKS = 2**62
+# PyTorch's own limit.
+_MOST_DIMENSIONS = 64
+# What a call of an operator takes is a list of lists at most.
+_MOST_DEPTH = 8
 # Some thirty years.
 _MOST_S = 1e9
 
@@ -32,12 +36,12 @@ def check_trace(trace: Trace) -> None:
     for collective in trace.collectives:
         _check_collective(collective)
     for name, value in asdict(trace.memory).items():
-        _check_count(name, value, optional=True)
+        check_count(name, value, optional=True)
     for name in ("samples_per_epoch", "iterations_per_epoch", "num_workers"):
-        _check_count(name, getattr(trace, name), optional=True)
+        check_count(name, getattr(trace, name), optional=True)
     for name in ("batch_size", "world_size"):
-        _check_count(name, getattr(trace, name), least=1, optional=True)
-    _check_count("accumulation", trace.accumulation, least=1)
+        check_count(name, getattr(trace, name), least=1, optional=True)
+    check_count("accumulation", trace.accumulation, least=1)
     _check_seconds("iteration_s", trace.iteration_s, positive=True)
     _check_seconds("data_loading_s", trace.data_loading_s)
     _check_words(trace)
@@ -52,9 +56,9 @@ def check_op(op: Op) -> None:
     # It goes to the terminal.
     if not isinstance(op.name, str) or not op.name.isprintable():
         raise ValueError(f"the name of an operator is {reprlib.repr(op.name)}")
-    _check_count(f"flops of {op.name}", op.flops)
-    _check_count(f"bytes of {op.name}", op.bytes)
-    _check_count(f"count of {op.name}", op.count, least=1)
+    check_count(f"flops of {op.name}", op.flops)
+    check_count(f"bytes of {op.name}", op.bytes)
+    check_count(f"count of {op.name}", op.count, least=1)
     _check_seconds(f"measured_s of {op.name}", op.measured_s)
     for tensor in (*op.inputs, *op.outputs):
         _check_tensor(tensor, op.name)
@@ -64,38 +68,75 @@ def check_op(op: Op) -> None:
         _check_kernel(kernel, f"a kernel of {op.name}")
 
 
+def check_precision(precision: Precision) -> None:
+    """The same of the flags of precision.
+
+    Raises:
+        ValueError: names the flag and its value.
+    """
+    check_type("amp_dtype", precision.amp_dtype, str | None)
+    check_type("tf32_matmul", precision.tf32_matmul, bool)
+    check_type("tf32_cudnn", precision.tf32_cudnn, bool)
+
+
+def check_count(
+    name: str, value: object, *, least: int = 0, most: int = _MOST, optional: bool = False
+) -> None:
+    """The same of a number of things.
+
+    Raises:
+        ValueError: names it and its value.
+    """
+    if value is None and optional:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name} is {reprlib.repr(value)}")
+
+
+def check_type(name: str, value: object, kind: type | UnionType) -> None:
+    """The same of what only has to be of a kind.
+
+    Raises:
+        ValueError: names it and its value.
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is {reprlib.repr(value)}")
+
+
 def _check_words(trace: Trace) -> None:
-    precision = trace.precision
-    _check_type("script", trace.script, str)
-    _check_type("backend", trace.backend, str)
-    _check_type("origin_gpu", trace.origin_gpu, str | None)
-    _check_type("is_sharded", trace.is_sharded, bool)
-    _check_type("amp_dtype", precision.amp_dtype, str | None)
-    _check_type("tf32_matmul", precision.tf32_matmul, bool)
-    _check_type("tf32_cudnn", precision.tf32_cudnn, bool)
+    check_type("script", trace.script, str)
+    check_type("backend", trace.backend, str)
+    check_type("origin_gpu", trace.origin_gpu, str | None)
+    check_type("is_sharded", trace.is_sharded, bool)
+    check_precision(trace.precision)
     for name, texts in {"an argument": trace.arguments, "a warning": trace.warnings}.items():
         for text in texts:
-            _check_type(name, text, str)
+            check_type(name, text, str)
     for name, version in trace.versions.items():
-        _check_type(f"the version of {name}", version, str)
+        check_type(f"the version of {name}", version, str)
 
 
 def _check_tensor(tensor: TensorSpec, owner: str) -> None:
+    for numbers in (tensor.shape, tensor.stride or ()):
+        if len(numbers) > _MOST_DIMENSIONS:
+            raise ValueError(f"a tensor of {owner} has {len(numbers):,} dimensions")
     for size in tensor.shape:
-        _check_count(f"a size of {owner}", size)
+        check_count(f"a size of {owner}", size)
     if prod(tensor.shape) > _MOST:
         raise ValueError(f"the shape of a tensor of {owner} is {reprlib.repr(tensor.shape)}")
     for step in tensor.stride or ():
-        _check_count(f"a stride of {owner}", step)
-    _check_type(f"the dtype of a tensor of {owner}", tensor.dtype, str)
+        check_count(f"a stride of {owner}", step)
+    check_type(f"the dtype of a tensor of {owner}", tensor.dtype, str)
 
 
-def _check_attribute(name: str, value: object) -> None:
+def _check_attribute(name: str, value: object, depth: int = 0) -> None:
+    if depth > _MOST_DEPTH:
+        raise ValueError(f"{reprlib.repr(name)} is nested too deeply")
     if isinstance(value, tuple):
         for item in value:
-            _check_attribute(name, item)
+            _check_attribute(name, item, depth + 1)
     else:
-        _check_type(name, value, bool | int | float | str | None)
+        check_type(name, value, bool | int | float | str | None)
 
 
 def _check_kernel(kernel: Kernel, owner: str) -> None:
@@ -104,30 +145,21 @@ def _check_kernel(kernel: Kernel, owner: str) -> None:
         ("block", kernel.block, _MOST_IN_LAUNCH),
     ):
         for size in sizes:
-            _check_count(f"{name} of {owner}", size, least=1, most=_MOST_IN_LAUNCH)
+            check_count(f"{name} of {owner}", size, least=1, most=_MOST_IN_LAUNCH)
         if len(sizes) != 3 or prod(sizes) > most:
             raise ValueError(f"{name} of {owner} is {reprlib.repr(sizes)}")
     for name in ("registers_per_thread", "shared_bytes"):
         value = getattr(kernel, name)
-        _check_count(f"{name} of {owner}", value, most=_MOST_IN_LAUNCH, optional=True)
-    _check_type(f"the name of {owner}", kernel.name, str)
+        check_count(f"{name} of {owner}", value, most=_MOST_IN_LAUNCH, optional=True)
+    check_type(f"the name of {owner}", kernel.name, str)
     _check_seconds(f"duration_s of {owner}", kernel.duration_s, optional=False)
 
 
 def _check_collective(collective: Collective) -> None:
-    _check_type("kind of a collective", collective.kind, str)
-    _check_count("num_bytes of a collective", collective.num_bytes, optional=True)
-    _check_count("world_size of a collective", collective.world_size, least=1, optional=True)
-    _check_count("count of a collective", collective.count)
-
-
-def _check_count(
-    name: str, value: object, *, least: int = 0, most: int = _MOST, optional: bool = False
-) -> None:
-    if value is None and optional:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{name} is {reprlib.repr(value)}")
+    check_type("kind of a collective", collective.kind, str)
+    check_count("num_bytes of a collective", collective.num_bytes, optional=True)
+    check_count("world_size of a collective", collective.world_size, least=1, optional=True)
+    check_count("count of a collective", collective.count)
 
 
 def _check_seconds(name: str, value: object, *, optional: bool = True, positive: bool = False) -> None:
@@ -135,9 +167,4 @@ def _check_seconds(name: str, value: object, *, optional: bool = True, positive:
         return
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and 0 <= cast("float", value) <= _MOST_S) or (positive and not value):
-        raise ValueError(f"{name} is {reprlib.repr(value)}")
-
-
-def _check_type(name: str, value: object, kind: type | UnionType) -> None:
-    if not isinstance(value, kind):
         raise ValueError(f"{name} is {reprlib.repr(value)}")

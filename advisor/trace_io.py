@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import reprlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from advisor.arguments import check_kind
 from advisor.errors import TraceError
 from advisor.files import write_atomically
+from advisor.foreign_files import first_bytes, open_unpacked
+from advisor.json_stream import read_members
 from advisor.trace_checks import check_trace
 from advisor.types import (
     AttributeValue,
@@ -29,7 +32,8 @@ from advisor.types import (
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-trace"
-_MAX_JSON_BYTES = 2**31
+# Of JSON of another form.
+_MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 def write_trace(trace: Trace, path: Path) -> None:
@@ -59,21 +63,16 @@ def read_trace(path: str | Path) -> Trace:
     check_kind("path", path, str | Path, "advisor profile --out writes such a file")
     path = Path(path)
     try:
-        document = json.loads(unzipped(path.read_bytes()))
+        with open_unpacked(path) as file:
+            return _read(file, path)
     except FileNotFoundError as error:
         raise TraceError(f"no trace at {str(path)!r}: make one with advisor profile.") from error
     except OSError as error:
         raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
-    except (EOFError, zlib.error, ValueError, RecursionError) as error:
+    except (EOFError, zlib.error, ValueError) as error:
         raise TraceError(
             f"the trace {str(path)!r} is truncated or damaged ({error}): profile the script again."
         ) from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise TraceError(
-            f"{str(path)!r} is not a trace of advisor profile"
-            f' (expected "format": {FORMAT!r}). A profiler\'s own export is another format.'
-        )
-    return _decode(document, path)
 
 
 def version_problem(document: Mapping[str, Any], newest: int) -> str | None:
@@ -88,65 +87,74 @@ def version_problem(document: Mapping[str, Any], newest: int) -> str | None:
 
 def is_trace(path: Path) -> bool:
     """Whether a file begins as our traces do, zipped or not; one that cannot be read does not."""
-    try:
-        raw = path.read_bytes()
-        start = zlib.decompressobj(wbits=31).decompress(raw, 64) if raw[:2] == b"\x1f\x8b" else raw[:64]
-    except (OSError, zlib.error):
-        return False
-    return FORMAT.encode() in start
+    return FORMAT.encode() in first_bytes(path, 64)
 
 
-def unzipped(raw: bytes) -> bytes:
-    """The contents of a file that may be gzipped.
+def _read(file: io.BufferedReader, path: Path) -> Trace:
+    """Decode the operators as they come: what is no trace is refused at the first of them.
 
     Raises:
-        EOFError: it is cut off.
-        ValueError: it is larger than 2 GiB.
-        zlib.error: it is damaged.
+        TraceError: it is no trace, too new or damaged.
+        EOFError, zlib.error, ValueError: it is no JSON, or too large.
     """
-    if raw[:2] != b"\x1f\x8b":
-        return raw
-    # A bound keeps a gzip bomb from taking the machine's memory.
-    engine = zlib.decompressobj(wbits=31)
-    body = engine.decompress(raw, _MAX_JSON_BYTES)
-    if engine.unconsumed_tail:
-        raise ValueError("more than 2 GiB when unpacked")
-    if not engine.eof:
-        raise EOFError("the end of the file is missing")
-    return body
-
-
-def _decode(document: dict[str, Any], path: Path) -> Trace:
-    problem = version_problem(document, SCHEMA_VERSION)
-    if problem:
-        raise TraceError(f"the trace {str(path)!r} has {problem}, or profile the script again.")
+    members: dict[str, Any] = {}
+    with io.TextIOWrapper(file, "utf-8-sig") as text:
+        for name, value in read_members(text, streamed="ops"):
+            members[name] = _ops(value, members, path) if isinstance(value, Iterator) else value
+    _check_kind(members, path)
     try:
-        trace = _trace(document)
+        trace = _trace(members)
         check_trace(trace)
-        return trace
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except _MISSHAPEN as error:
+        raise _damaged(path, error) from error
+    return trace
+
+
+def _ops(entries: Iterator[Any], members: Mapping[str, Any], path: Path) -> tuple[Op, ...]:
+    ops = []
+    for entry in entries:
+        try:
+            ops.append(op_from_json(entry))
+        except _MISSHAPEN as error:
+            _check_kind(members, path)
+            raise _damaged(path, error) from error
+    return tuple(ops)
+
+
+def _check_kind(members: Mapping[str, Any], path: Path) -> None:
+    if members.get("format") != FORMAT:
         raise TraceError(
-            f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}."
-            " Profile the script again."
-        ) from error
+            f"{str(path)!r} is not a trace of advisor profile"
+            f' (expected "format": {FORMAT!r}). A profiler\'s own export is another format.'
+        )
+    if problem := version_problem(members, SCHEMA_VERSION):
+        raise TraceError(f"the trace {str(path)!r} has {problem}, or profile the script again.")
 
 
-def _trace(document: dict[str, Any]) -> Trace:
+def _damaged(path: Path, error: Exception) -> TraceError:
+    return TraceError(
+        f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}. Profile the script again."
+    )
+
+
+def _trace(members: Mapping[str, Any]) -> Trace:
     simple = ("script", "backend", "origin_gpu", "batch_size", "samples_per_epoch", "iterations_per_epoch",
               "accumulation", "iteration_s", "data_loading_s", "num_workers")  # fmt: skip
+    if not isinstance(members["ops"], tuple):
+        raise TypeError("'ops', which is no list")
     return Trace(
-        schema_version=document["schema_version"],
-        arguments=_tuple(document["arguments"]),
-        versions=dict(document["versions"]),
-        precision=Precision(**document["precision"]),
-        ops=tuple(op_from_json(entry) for entry in _tuple(document["ops"])),
-        memory=MemoryUse(**document["memory"]),
-        collectives=tuple(Collective(**entry) for entry in _tuple(document["collectives"])),
-        warnings=_tuple(document["warnings"]),
+        schema_version=members["schema_version"],
+        arguments=_tuple(members["arguments"]),
+        versions=dict(members["versions"]),
+        precision=Precision(**members["precision"]),
+        ops=members["ops"],
+        memory=MemoryUse(**members["memory"]),
+        collectives=tuple(Collective(**entry) for entry in _tuple(members["collectives"])),
+        warnings=_tuple(members["warnings"]),
         # Files written before scripts of several processes could be profiled have none.
-        world_size=document.get("world_size"),
-        is_sharded=document.get("is_sharded", False),
-        **{name: document[name] for name in simple},
+        world_size=members.get("world_size"),
+        is_sharded=members.get("is_sharded", False),
+        **{name: members[name] for name in simple},
     )
 
 

@@ -52,7 +52,7 @@ def read_project_file(path: Path) -> tuple[str, str]:
         raise ConfigError(f"cannot read {str(path)!r}: {error.strerror or error}.") from error
     if len(payload) > MAX_PROJECT_FILE_BYTES:
         raise ConfigError(f"{str(path)!r} is larger than 64 kB: that is no {_KIND} of a project.")
-    return decoded(payload, place=repr(str(path)), kind=_KIND), hashlib.sha256(payload).hexdigest()
+    return decoded(payload, place=repr(str(path))), hashlib.sha256(payload).hexdigest()
 
 
 def is_trusted(path: Path, sha256: str) -> bool:

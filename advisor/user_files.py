@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,16 @@ from typing import Any
 import yaml
 
 from advisor.errors import ConfigError
+from advisor.foreign_files import read_plain
 
 MAX_FILE_BYTES = 1_000_000
-_MOST_CHARACTERS = 200
+MOST_VALUES = 5_000
+"""Keys and values of a YAML file, unless it may hold more: to name near matches takes 0.2 ms for each."""
+
+_MOST_DIGITS = 1000
+_NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONGEST_VALUE = 200
 Place = tuple[str | int, ...]
 """Keys and list indices that lead from the top of a document to a value."""
 
@@ -47,48 +55,50 @@ def read_text(path: Path, *, kind: str) -> str:
         ConfigError: unreadable, not UTF-8 or too large.
     """
     try:
-        # What is no regular file tells no size beforehand.
-        with path.open("rb") as file:
-            payload = file.read(MAX_FILE_BYTES + 1)
+        payload = read_plain(path, most_bytes=MAX_FILE_BYTES)
     except OSError as error:
-        raise ConfigError(f"cannot read {str(path)!r}: {error}.") from error
-    return decoded(payload, place=repr(str(path)), kind=kind)
+        raise ConfigError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.") from error
+    return decoded(payload, place=repr(str(path)))
 
 
-def read_yaml(path: Path, *, kind: str, advice: str) -> Any:
+def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Any:
     """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
 
     Args:
         path: of the file.
         kind: as in `read_text`.
         advice: what to do about a malformed one, a sentence.
+        most_values: keys and values that it may hold.
 
     Raises:
         ConfigError: unreadable, too large or malformed, with the line.
     """
-    return read_document(path, kind=kind, advice=advice).value
+    return read_document(path, kind=kind, advice=advice, most_values=most_values).value
 
 
-def read_document(path: Path, *, kind: str, advice: str) -> Document:
+def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Document:
     """As `read_yaml`, with the line of each value."""
-    return parse_document(read_text(path, kind=kind), place=repr(str(path)), kind=kind, advice=advice)
+    text = read_text(path, kind=kind)
+    return parse_document(text, place=repr(str(path)), kind=kind, advice=advice, most_values=most_values)
 
 
-def decoded(payload: bytes, *, place: str, kind: str) -> str:
-    """The text of what was read up to a byte over the limit.
+def decoded(payload: bytes, *, place: str) -> str:
+    """The text of a file's content.
 
     Raises:
-        ConfigError: not UTF-8 or too large.
+        ConfigError: not UTF-8.
     """
-    if len(payload) > MAX_FILE_BYTES:
-        raise ConfigError(f"{place} is larger than 1 MB: that is no {kind}.")
     try:
         return payload.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"cannot read {place}: {error}.") from error
 
 
-def parse_document(text: str, *, place: str, kind: str, advice: str) -> Document:
+def parse_document(
+    text: str, *, place: str, kind: str, advice: str, most_values: int = MOST_VALUES
+) -> Document:
     """YAML as strictly as `read_yaml`, whatever it comes from.
 
     Args:
@@ -96,16 +106,22 @@ def parse_document(text: str, *, place: str, kind: str, advice: str) -> Document
         place: where it stands, for messages: a path in quotes, or a variable.
         kind: as in `read_text`.
         advice: what to do about a malformed one, a sentence.
+        most_values: as in `read_yaml`.
 
     Raises:
         ConfigError: malformed or nested too deeply; the text itself, which may hold a password, is not shown.
     """
     try:
-        return _document(_StrictLoader(text))
+        return _document(_StrictLoader(text, most_values))
     except RecursionError as error:
         raise ConfigError(f"{place} is nested too deeply for a {kind}.") from error
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
         raise ConfigError(f"{place} is not valid YAML: {_in_words(error)}. {advice}") from None
+    except (LookupError, AttributeError, TypeError, OverflowError) as error:
+        # PyYAML trusts explicit tags: of !!bool it looks up whatever text follows.
+        raise ConfigError(
+            f"{place} is not valid YAML: a tag such as !!bool does not fit its value. {advice}"
+        ) from error
 
 
 def _in_words(error: Exception) -> str:
@@ -117,14 +133,18 @@ def _in_words(error: Exception) -> str:
     return where + " ".join(f"{error.context or ''} {error.problem or ''}".split())
 
 
+def shown(value: Any) -> str:
+    """A value as a message names it, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
 def fault_in_words(item: Mapping[str, Any]) -> str:
     """One of pydantic's errors as a message that names the value: ``"... greater than 0; got -1."``."""
     message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
     unquoted = item["type"] in {"int_type", "float_type"} and isinstance(item["input"], str)
     hint = " (a number is written without quotes)" if unquoted else ""
-    value = repr(item["input"])
-    shown = value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]}..."
-    return f"{message}{hint}; got {shown}."
+    return f"{message}{hint}; got {shown(item['input'])}."
 
 
 def _document(loader: _StrictLoader) -> Document:
@@ -152,12 +172,29 @@ def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader without aliases and without silently overwritten keys."""
 
+    def __init__(self, text: str, most_values: int) -> None:
+        super().__init__(text)
+        self._most_values = most_values
+        self._num_values = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             message = "aliases are not allowed (a text that begins with * is written in quotes)"
-            raise yaml.composer.ComposerError(None, None, message, mark)
-        return super().compose_node(parent, index)
+            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+        self._num_values += 1
+        if self._num_values > self._most_values:
+            message = f"there are more than {self._most_values:,} keys and values"
+            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise self._refused("an escape of half a character, such as \\ud800", node)
+        # YAML 1.1 has numbers of base 60, whose reader takes minutes for a megabyte.
+        if isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS and node.tag in _NUMBERS:
+            raise self._refused(f"a number of {len(node.value):,} digits", node)
+        return node
+
+    def _refused(self, message: str, where: Any) -> yaml.composer.ComposerError:
+        return yaml.composer.ComposerError(None, None, message, where.start_mark)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -167,7 +204,7 @@ class _StrictLoader(yaml.SafeLoader):
                 continue  # the base class says what is wrong with it
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                    None, None, f"the key {shown(key)} stands twice", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)

@@ -20,6 +20,8 @@ from recommender.job_log_lines import rows_of
 # No queue holds a job for longer: a clock was wrong, or the submission time is a placeholder.
 LONGEST_WAIT_S = 366 * DAY_S
 MOST_FAULTS = 5
+_MOST_COUNTED = 1_000
+_LONGEST_FAULT = 200
 GPUS = "gpus"
 
 
@@ -86,7 +88,7 @@ def _read(path: Path) -> list[Record]:
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
         return _records(path)
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}.") from error
 
 
@@ -99,7 +101,9 @@ def _records(path: Path) -> list[Record]:
         except ValueError as error:
             record = error
         if isinstance(record, ValueError):
-            faults.append(f"line {number}: {record}")
+            faults.append(f"line {number}: {record}"[:_LONGEST_FAULT])
+            if len(faults) > _MOST_COUNTED:
+                break
         elif record is not None:
             records.append(record)
     if faults:
@@ -109,7 +113,8 @@ def _records(path: Path) -> list[Record]:
 
 def _in_words(path: Path, faults: Iterable[str]) -> str:
     lines = list(faults)
-    more = [f"and {len(lines) - MOST_FAULTS:,} more lines"] if len(lines) > MOST_FAULTS else []
+    at_least = "at least " if len(lines) > _MOST_COUNTED else ""
+    more = [f"and {at_least}{len(lines) - MOST_FAULTS:,} more lines"] if len(lines) > MOST_FAULTS else []
     return "\n  ".join([f"{str(path)!r} is not a job log as it should be:", *lines[:MOST_FAULTS], *more])
 
 

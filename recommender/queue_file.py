@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from advisor.errors import InputError
 from advisor.files import write_atomically
+from advisor.foreign_files import open_regular, read_plain
 from advisor.user_files import fault_in_words
 from recommender.job_log import read_job_log
 from recommender.queue_fit import WaitQuantiles, fit
@@ -17,6 +18,8 @@ from recommender.queue_wait import ALL
 
 FORMAT = "advisor-queue-waits"
 FORMAT_VERSION = 1
+# A fit of thousands of queues.
+_MOST_BYTES = 2**22
 
 
 def write_fit(path: Path, found: WaitQuantiles) -> None:
@@ -41,7 +44,7 @@ def load_fit(path: Path) -> WaitQuantiles:
     if not path.is_file():
         return fit(read_job_log(path))  # says what is there instead
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             is_fit = file.read(64).lstrip()[:1] == b"{"
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
@@ -51,7 +54,7 @@ def load_fit(path: Path) -> WaitQuantiles:
 def _read_fit(path: Path) -> WaitQuantiles:
     advice = "Write it anew: advisor queue fit LOG --out FILE"
     try:
-        body = json.loads(path.read_bytes())
+        body = json.loads(read_plain(path, most_bytes=_MOST_BYTES))
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
             raise InputError(f"{str(path)!r} is no fit of queue waits, nor a job log. {advice}.")
         if (version := body.pop("version", None)) != FORMAT_VERSION:

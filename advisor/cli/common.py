@@ -239,13 +239,17 @@ def check_exists(source: Path) -> None:
             f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
             " that advisor profile wrote."
         )
+    if not (source.is_file() or source.is_dir()):
+        raise InputError(f"{str(source)!r} is a pipe or a device: write its contents to a file.")
 
 
 def holds_data(source: Path) -> bool:
     """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
+    from advisor.foreign_files import open_regular
+
     if source.is_dir():
         return False
-    with source.open("rb") as file:
+    with open_regular(source) as file:
         start = file.read(64).lstrip()
     return start[:2] == b"\x1f\x8b" or start[:1] == b"{" or source.name.endswith((".json", ".json.gz"))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from advisor.errors import CalibrationError, CatalogError
 from advisor.files import write_atomically
+from advisor.foreign_files import read_plain
 
 # How the source of every calibration begins.
 CALIBRATED = "calibrated"
@@ -19,6 +20,7 @@ CORRECTIONS = "learned"
 NETWORKS = "networks"
 MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
+_MOST_BYTES = 100_000
 _TEXTS = {"source", NETWORKS}
 _TABLES = {CORRECTIONS, "gemm_fraction", "conv_fraction"}
 _NAMES = _TEXTS | _TABLES | {"streaming_fraction", "reduction_fraction"}
@@ -47,9 +49,9 @@ def read_calibration(gpu: str) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(read_plain(path, most_bytes=_MOST_BYTES).decode())
         _check(table)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(
             f"the calibration {str(path)!r} cannot be used: {error}. Delete it, and run advisor calibrate"
             " again."

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from math import isfinite
+from math import inf
 from typing import Any
 
 from advisor.gpus import load_gpus, normal_form
@@ -44,20 +44,20 @@ def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, 
         instance_type = name if len(counts[name]) == 1 else f"{item.gpu_count}x {name}"
         try:
             offer = _offer(item, instance_type, _gpu(item, gaps), retrieval)
+            offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
         except Exception:  # noqa: BLE001 - a row fails alone, whatever is in it
             gaps["cannot be read"] += 1
-            continue
-        offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
     told = tuple(f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items())
     return tuple(offers.values()), told
 
 
 def _is_rentable(item: Any, gaps: Counter[str]) -> bool:
-    if not isinstance(item.price, int | float) or not (item.price > 0 and isfinite(item.price)):
+    name, data = item.instance_name, item.provider_data
+    if not isinstance(item.price, int | float) or not 0 < item.price < inf:
         gaps["no price"] += 1
-    elif not item.instance_name or not isinstance(item.gpu_count, int) or item.gpu_count < 1:
+    elif not (name and isinstance(name, str) and isinstance(item.gpu_count, int) and item.gpu_count >= 1):
         gaps["no name or no number of GPUs"] += 1
-    elif (item.provider_data or {}).get("pod_counts"):
+    elif isinstance(data, Mapping) and data.get("pod_counts"):
         gaps["rented only as a cluster of several machines"] += 1
     else:
         return True

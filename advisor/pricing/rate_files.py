@@ -13,9 +13,11 @@ from typing import Any
 from advisor.errors import ConfigError
 from advisor.pricing.rates import COLUMNS, rate_of, unknown_column
 from advisor.types import Offer
-from advisor.user_files import read_text, read_yaml
+from advisor.user_files import read_text, read_yaml, shown
 
 MOST_FAULTS = 20
+_MOST_COUNTED = 200
+_MOST_VALUES = 50_000
 
 _ADVICE = "docs/plugins.md shows how rates are written."
 _KIND = "list of rates"
@@ -62,11 +64,18 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
                 faults.append(f"{where}: the same machine, place and market as {earlier}.")
             else:
                 offers.append(read)
+            if len(faults) > _MOST_COUNTED:
+                raise _refused(faults)
         found[path] = tuple(offers)
     if faults:
-        rest = [f"... and {len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
-        raise ConfigError("\n".join([*faults[:MOST_FAULTS], *rest, _ADVICE]))
+        raise _refused(faults)
     return found
+
+
+def _refused(faults: Sequence[str]) -> ConfigError:
+    at_least = "at least " if len(faults) > _MOST_COUNTED else ""
+    more = [f"... and {at_least}{len(faults) - MOST_FAULTS} more."] if len(faults) > MOST_FAULTS else []
+    return ConfigError("\n".join([*faults[:MOST_FAULTS], *more, _ADVICE]))
 
 
 def _key(offer: Offer) -> tuple[str | None, ...]:
@@ -89,12 +98,15 @@ def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:
 
 
 def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]]:
-    document = read_yaml(path, kind=_KIND, advice=_ADVICE)
+    document = read_yaml(path, kind=_KIND, advice=_ADVICE, most_values=_MOST_VALUES)
     if not isinstance(document, list):
         raise ConfigError("the file must be a list of rates, each beginning with '- '.")
     for number, row in enumerate(document, 1):
         is_row = isinstance(row, Mapping)
-        yield f"entry {number}", row if is_row else [f"a rate has columns such as 'gpu: L4'; got {row!r}."]
+        yield (
+            f"entry {number}",
+            row if is_row else [f"a rate has columns such as 'gpu: L4'; got {shown(row)}."],
+        )
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]]:
@@ -116,6 +128,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]]
 
 
 def _check_header(header: Sequence[str]) -> None:
+    if len(header) > 2 * len(COLUMNS):
+        raise ConfigError(f"the first line names {len(header):,} columns; a rate has {len(COLUMNS)}.")
     faults = [unknown_column(name) for name in header if name not in COLUMNS]
     faults += [
         f"the column {name!r} stands twice." for name in dict.fromkeys(header) if header.count(name) > 1

@@ -25,7 +25,7 @@ from advisor.gpus import catalog_path, resolve_gpu
 from advisor.pricing.snapshot import InstanceKey, InstanceType, read_instances
 from advisor.pricing.source import ANYWHERE
 from advisor.types import Market, Offer
-from advisor.user_files import fault_in_words
+from advisor.user_files import fault_in_words, shown
 
 
 def _gpu(name: str) -> str:
@@ -156,4 +156,6 @@ def _fault(item: Any) -> str:
 def unknown_column(name: str) -> str:
     """What to say of a column that no rate has."""
     near = did_you_mean(name, COLUMNS)
-    return f"there is no column {name!r}.{near}" + ("" if near else f" Columns are {', '.join(COLUMNS)}.")
+    return f"there is no column {shown(name)}.{near}" + (
+        "" if near else f" Columns are {', '.join(COLUMNS)}."
+    )

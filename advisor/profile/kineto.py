@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from advisor.errors import InputError
+from advisor.errors import InputError, TraceError
 from advisor.gpus import resolve_gpu
 from advisor.profile.costs import tensor_bytes
 from advisor.profile.kineto_events import DeviceEvent, Recording, read_recording
 from advisor.profile.kineto_join import Call, Step, Unjoined, join
 from advisor.profile.kineto_shapes import Autograd, cost_of_call, tensors_of
 from advisor.profile.launches import kernels_of, merged
+from advisor.trace_checks import check_trace
 from advisor.trace_io import SCHEMA_VERSION
 from advisor.types import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.units import format_duration
@@ -33,6 +34,15 @@ def read_kineto(path: Path, *, origin_gpu: str | None = None) -> Trace:
         UnknownGpuError: the GPU is not in the catalog.
     """
     recording = read_recording(path)
+    trace = _trace(recording, path, origin_gpu)
+    try:
+        check_trace(trace)
+    except ValueError as error:
+        raise TraceError(f"the profile {str(path)!r} is damaged: {error}. Export it again.") from error
+    return trace
+
+
+def _trace(recording: Recording, path: Path, origin_gpu: str | None) -> Trace:
     origin = _origin(path, recording, origin_gpu)
     steps, unjoined = join(recording)
     step = _median_step(steps)
@@ -120,7 +130,7 @@ def _ops(call: Call, autograd: Autograd) -> list[Op]:
 
 def _traffic_op(event: DeviceEvent, phase: Phase) -> Op:
     direction = next((name for word, name in _COPY_NAMES.items() if word in event.name), None)
-    num_bytes = int(event.args.get("bytes", 0))
+    num_bytes = event.args.get("bytes") or 0
     # A copy within the device reads and writes, a fill only writes.
     within = 2 * num_bytes if event.kind == "memcpy" else num_bytes
     return Op(

@@ -6,25 +6,39 @@ Names of categories and arguments changed between schemas (``Operator`` / ``cpu_
 
 from __future__ import annotations
 
-import gzip
-import json
+import io
+import math
+import reprlib
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import TraceError
+from advisor.foreign_files import open_unpacked
+from advisor.json_stream import read_members
 
 NEWEST_SCHEMA = 1
 _US = 1e-6
-_MAX_JSON_BYTES = 2**32
+_EVENTS = "traceEvents"
+_MOST_CATEGORIES = 20
+_LONGEST_FAULT = 200
+# Marks, arrows and names of threads are about as many as the events that count.
+_MOST_OTHERS = 500_000
+_MOST_OTHERS_EACH = 10
 
 _HOST_OPS = {"operator", "cpu_op"}
 _MARKS = {"operator", "cpu_op", "user_annotation"}
 _LAUNCHES = {"runtime", "cuda_runtime", "cuda_driver", "driver"}
 _DEVICE = {"kernel": "kernel", "memcpy": "memcpy", "gpu_memcpy": "memcpy", "memset": "memset",
            "gpu_memset": "memset"}  # fmt: skip
+# Arguments that are counted with, lists of anything, and the three numbers of a launch.
+_WHOLE = {"correlation", "external id", "fwd thread id", "sequence number", "bytes", "registers per thread",
+          "shared memory"}  # fmt: skip
+_LISTS = {"input dims", "input type"}
+_SIZES = {"grid", "block"}
+_MOST = 2**64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,120 +91,192 @@ def read_recording(path: Path) -> Recording:
     Raises:
         TraceError: missing, truncated, no profiler export, of an unknown schema, or without kernels.
     """
-    document = _load(path)
-    events = [event for event in document["traceEvents"] if isinstance(event, dict)]
-    spans = [event for event in events if event.get("ph") == "X"]
     try:
-        recording = Recording(
-            operators=tuple(sorted(_host(spans, _HOST_OPS), key=_begin)),
-            marks=tuple(sorted((m for m in _host(spans, _MARKS) if "#" in m.name), key=_begin)),
-            launches=dict(_launches(spans)),
-            device_events=tuple(sorted(_device(spans), key=_begin)),
-            device_name=_device_name(document),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise TraceError(f"{str(path)!r} has an event we cannot read: {error!r}.") from error
-    kernels = sum(event.kind == "kernel" for event in recording.device_events)
-    if not recording.operators or not kernels:
-        found = sorted({str(event.get("cat")) for event in spans})
-        raise TraceError(
-            f"{str(path)!r} holds {len(recording.operators)} operators and {kernels} GPU kernels"
-            f" (categories: {', '.join(found) or 'none'}). Record with"
-            " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] and export_chrome_trace."
-        )
-    return recording
-
-
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            with gzip.open(path) as file:
-                raw = file.read(_MAX_JSON_BYTES)
-        document = json.loads(raw)
+        with open_unpacked(path) as file:
+            found = _read(file, path)
     except OSError as error:
-        raise TraceError(f"cannot read the profile {str(path)!r}: {error}.") from error
-    except (EOFError, zlib.error, ValueError, RecursionError) as error:
+        raise TraceError(f"cannot read the profile {str(path)!r}: {error.strerror}.") from error
+    except (EOFError, zlib.error, ValueError) as error:
         raise TraceError(
             f"the profile {str(path)!r} is truncated or damaged ({error}): export it again."
         ) from error
-    if isinstance(document, list):  # Chrome's format allows the bare list
-        document = {"traceEvents": document}
-    if not isinstance(document, dict) or not isinstance(document.get("traceEvents"), list):
+    kernels = sum(event.kind == "kernel" for event in found.device_events)
+    if not found.operators or not kernels:
+        raise TraceError(
+            f"{str(path)!r} holds {len(found.operators)} operators and {kernels} GPU kernels"
+            f" (categories: {', '.join(sorted(found.categories)) or 'none'}). Record with"
+            " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] and export_chrome_trace."
+        )
+    return Recording(
+        operators=tuple(sorted(found.operators, key=_begin)),
+        marks=tuple(sorted(found.marks, key=_begin)),
+        launches=found.launches,
+        device_events=tuple(sorted(found.device_events, key=_begin)),
+        device_name=found.device_name,
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    """What has been read so far, in the order of the file."""
+
+    operators: list[HostEvent] = field(default_factory=list)
+    marks: list[HostEvent] = field(default_factory=list)
+    launches: dict[int, Launch] = field(default_factory=dict)
+    device_events: list[DeviceEvent] = field(default_factory=list)
+    categories: set[str] = field(default_factory=set)
+    device_name: str | None = None
+    num_others: int = 0
+
+    def take(self, event: Any) -> None:
+        """Keep an event if it matters.
+
+        Raises:
+            KeyError, TypeError, ValueError, OverflowError, AttributeError: it is no event of a profiler.
+        """
+        # Every event of Chrome's format has a phase; "X" is one with a duration.
+        if event["ph"] != "X":
+            self._pass_over()
+            return
+        told = str(event.get("cat"))
+        if len(self.categories) < _MOST_CATEGORIES:
+            self.categories.add(told[:40])
+        category = told.lower()
+        if category in _MARKS:
+            host = _host(event)
+            if category in _HOST_OPS:
+                self.operators.append(host)
+            if "#" in host.name:
+                self.marks.append(host)
+        elif category in _LAUNCHES:
+            self.launches.update(_launch(event))
+        elif category in _DEVICE:
+            self.device_events.append(_device(event, _DEVICE[category]))
+        else:
+            self._pass_over()
+
+    def _pass_over(self) -> None:
+        self.num_others += 1
+        num_kept = len(self.operators) + len(self.launches) + len(self.device_events)
+        if self.num_others > _MOST_OTHERS + _MOST_OTHERS_EACH * num_kept:
+            raise ValueError(f"{self.num_others:,} events are neither operators, launches nor kernels")
+
+
+def _read(file: io.BufferedReader, path: Path) -> _Found:
+    """Take the events as they come: what is no profile is refused at the first of them."""
+    found = _Found()
+    is_export = False
+    with io.TextIOWrapper(file, "utf-8-sig") as text:
+        for name, value in read_members(text, streamed=_EVENTS):
+            if name == "schemaVersion":
+                _check_schema(value, path)
+            elif name == "deviceProperties":
+                found.device_name = _device_name(value)
+            elif isinstance(value, Iterator):
+                is_export = True
+                _take_all(value, found, path)
+    if not is_export:
         raise TraceError(
             f"{str(path)!r} is neither a trace of advisor profile nor a profiler's export (it has no list"
             " 'traceEvents'). Write one with advisor profile, or with torch.profiler's export_chrome_trace."
         )
-    version = document.get("schemaVersion", NEWEST_SCHEMA)
+    return found
+
+
+def _take_all(events: Iterator[Any], found: _Found, path: Path) -> None:
+    for event in events:
+        try:
+            found.take(event)
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            fault = f"{type(error).__name__}: {str(error)[:_LONGEST_FAULT]}"
+            raise TraceError(
+                f"{str(path)!r} has an event we cannot read: {fault} in {reprlib.repr(event)}."
+            ) from error
+
+
+def _check_schema(version: object, path: Path) -> None:
     if not isinstance(version, int) or version > NEWEST_SCHEMA:
         raise TraceError(
-            f"{str(path)!r} has profiler schema {version!r}, and we know those up to {NEWEST_SCHEMA}:"
-            " upgrade gpu-advisor, or profile the script itself."
+            f"{str(path)!r} has profiler schema {reprlib.repr(version)}, and we know those up to"
+            f" {NEWEST_SCHEMA}: upgrade gpu-advisor, or profile the script itself."
         )
-    return document
 
 
-def _host(spans: list[dict[str, Any]], categories: set[str]) -> Iterator[HostEvent]:
-    for event in spans:
-        if str(event.get("cat", "")).lower() in categories:
-            begin_s = float(event["ts"]) * _US
-            yield HostEvent(
-                name=str(event["name"]),
-                thread=f"{event.get('pid')}/{event.get('tid')}",
-                begin_s=begin_s,
-                end_s=begin_s + float(event.get("dur", 0)) * _US,
-                args=_lower(event),
-            )
+def _host(event: Mapping[str, Any]) -> HostEvent:
+    begin_s = _seconds(event["ts"])
+    return HostEvent(
+        name=str(event["name"]),
+        thread=_thread(event),
+        begin_s=begin_s,
+        end_s=begin_s + _seconds(event.get("dur", 0)),
+        args=_args(event),
+    )
 
 
-def _launches(spans: list[dict[str, Any]]) -> Iterator[tuple[int, Launch]]:
-    for event in spans:
-        if str(event.get("cat", "")).lower() in _LAUNCHES:
-            args = _lower(event)
-            correlation = args.get("correlation")
-            if correlation is not None:
-                yield (
-                    int(correlation),
-                    Launch(
-                        thread=f"{event.get('pid')}/{event.get('tid')}",
-                        begin_s=float(event["ts"]) * _US,
-                        external_id=_external_id(args),
-                    ),
-                )
+def _launch(event: Mapping[str, Any]) -> dict[int, Launch]:
+    """By its correlation; none without one."""
+    args = _args(event)
+    if args.get("correlation") is None:
+        return {}
+    begin_s = _seconds(event["ts"])
+    return {
+        args["correlation"]: Launch(thread=_thread(event), begin_s=begin_s, external_id=_external_id(args))
+    }
 
 
-def _device(spans: list[dict[str, Any]]) -> Iterator[DeviceEvent]:
-    for event in spans:
-        kind = _DEVICE.get(str(event.get("cat", "")).lower())
-        if kind is not None:
-            args = _lower(event)
-            correlation = args.get("correlation")
-            yield DeviceEvent(
-                kind=kind,
-                name=str(event["name"]),
-                begin_s=float(event["ts"]) * _US,
-                duration_s=float(event.get("dur", 0)) * _US,
-                correlation=None if correlation is None else int(correlation),
-                external_id=_external_id(args),
-                args=args,
-            )
+def _device(event: Mapping[str, Any], kind: str) -> DeviceEvent:
+    args = _args(event)
+    return DeviceEvent(
+        kind=kind,
+        name=str(event["name"]),
+        begin_s=_seconds(event["ts"]),
+        duration_s=_seconds(event.get("dur", 0)),
+        correlation=args.get("correlation"),
+        external_id=_external_id(args),
+        args=args,
+    )
 
 
-def _lower(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(name).lower(): value for name, value in (event.get("args") or {}).items()}
+def _seconds(microseconds: Any) -> float:
+    seconds = float(microseconds) * _US
+    if not math.isfinite(seconds):
+        raise ValueError(f"a time of {seconds} s")
+    return seconds
+
+
+def _thread(event: Mapping[str, Any]) -> str:
+    return f"{event.get('pid')}/{event.get('tid')}"
+
+
+def _args(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name in lower case; those that are counted with are of the kind that they should be."""
+    args = {str(name).lower(): value for name, value in (event.get("args") or {}).items()}
+    for name in args.keys() & _WHOLE:
+        args[name] = None if args[name] is None else _whole(args[name])
+    for name in args.keys() & _LISTS:
+        args[name] = args[name] if isinstance(args[name], list) else []
+    for name in args.keys() & _SIZES:
+        args[name] = tuple(map(_whole, args[name][:3])) if isinstance(args[name], list) else ()
+    return args
+
+
+def _whole(value: Any) -> int:
+    number = int(value)
+    if abs(number) >= _MOST:
+        raise ValueError(f"a number of {number.bit_length()} bits")
+    return number
 
 
 def _external_id(args: Mapping[str, Any]) -> int | None:
     # 0 stands for "none" where a kernel was launched outside of any operator.
-    value = args.get("external id")
-    return int(value) or None if value is not None else None
+    return args.get("external id") or None
 
 
 def _begin(event: HostEvent | DeviceEvent) -> float:
     return event.begin_s
 
 
-def _device_name(document: Mapping[str, Any]) -> str | None:
-    devices = document.get("deviceProperties") or []
-    names = {str(device.get("name")) for device in devices if isinstance(device, dict)}
+def _device_name(devices: Any) -> str | None:
+    listed = devices if isinstance(devices, list) else []
+    names = {str(device.get("name")) for device in listed if isinstance(device, dict)}
     return names.pop() if len(names) == 1 else None

@@ -64,7 +64,7 @@ def join(recording: Recording) -> tuple[tuple[Step, ...], Unjoined]:
 
 
 def _calls(recording: Recording) -> list[Call]:
-    by_id = {int(op.args["external id"]): op for op in recording.operators if op.args.get("external id")}
+    by_id = {op.args["external id"]: op for op in recording.operators if op.args.get("external id")}
     threads = _by_thread(recording.operators)
     grouped: dict[tuple[int, float], list[DeviceEvent]] = {}
     owners: dict[tuple[int, float], HostEvent | None] = {}
@@ -130,7 +130,7 @@ def _call(
 
 
 def _is_backward(owner: HostEvent | None) -> bool:
-    return owner is not None and int(owner.args.get("fwd thread id") or 0) > 0
+    return owner is not None and (owner.args.get("fwd thread id") or 0) > 0
 
 
 def _steps(recording: Recording, calls: Sequence[Call]) -> list[Step]:

@@ -21,6 +21,8 @@ _DTYPES = {
     "long int": "int64", "long": "int64", "int": "int32", "short": "int16", "short int": "int16",
     "signed char": "int8", "unsigned char": "uint8", "bool": "bool",
 }  # fmt: skip
+_MOST_DIMENSIONS = 64
+_MOST_SIZE = 2**63
 Tensors = tuple[TensorSpec, ...]
 
 
@@ -48,7 +50,7 @@ class Autograd:
             sequence = _sequence(operator)
             if sequence is None:
                 continue
-            if int(operator.args.get("fwd thread id") or 0) > 0:
+            if (operator.args.get("fwd thread id") or 0) > 0:
                 nodes.setdefault(operator.thread, []).append(operator)
                 for tensor in tensors_of(operator)[:1]:
                     output.setdefault(sequence, tensor)
@@ -71,11 +73,20 @@ def tensors_of(operator: HostEvent) -> Tensors:
     types: Sequence[Any] = operator.args.get("input type") or ()
     tensors = []
     for i, shape in enumerate(dims):
-        dtype = "float32" if not types else _DTYPES.get(str(types[i]).lower(), "")
-        is_shape = bool(shape) and all(isinstance(size, int) for size in shape)
-        if is_shape and dtype:
+        told = str(types[i]).lower() if i < len(types) else ""
+        dtype = "float32" if not types else _DTYPES.get(told, "")
+        if _is_shape(shape) and dtype:
             tensors.append(TensorSpec(shape=tuple(shape), dtype=dtype))
     return tuple(tensors)
+
+
+def _is_shape(value: Any) -> bool:
+    """Of a tensor that PyTorch could have; products of absurd sizes would take for ever."""
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= _MOST_DIMENSIONS
+        and all(isinstance(size, int) and 0 <= size < _MOST_SIZE for size in value)
+    )
 
 
 def cost_of_call(operator: HostEvent | None, inputs: Tensors, autograd: Autograd) -> tuple[Tensors, int, int]:
@@ -97,7 +108,7 @@ def cost_of_call(operator: HostEvent | None, inputs: Tensors, autograd: Autograd
 def _outputs(operator: HostEvent, name: str, inputs: Tensors, autograd: Autograd) -> Tensors:
     if name.endswith("_"):
         return inputs[:1]
-    if name in ("mm", "addmm", "bmm", "baddbmm"):
+    if name in ("mm", "addmm", "bmm", "baddbmm") and len(inputs) >= 2:
         left, right = inputs[-2:]
         return (TensorSpec(shape=(*left.shape[:-1], right.shape[-1]), dtype=left.dtype),)
     sequence = _sequence(operator)
@@ -135,5 +146,5 @@ def _multiply_adds(result: TensorSpec | None, inputs: Tensors) -> int:
 
 
 def _sequence(operator: HostEvent) -> int | None:
-    value = operator.args.get("sequence number")
-    return int(value) if value is not None and int(value) >= 0 else None
+    value: int | None = operator.args.get("sequence number")
+    return value if value is not None and value >= 0 else None

@@ -7,6 +7,7 @@ whose mark its launch lies, on the same thread.
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from advisor.profile.kineto_events import DeviceEvent, HostEvent, Recording, rea
 
 # As in payload/real/watching.py, which runs where this package is not importable.
 MARK = "advisor#"
+# A script can leave marks of its own.
+_OUR_MARK = re.compile(rf"{MARK}[0-9]{{1,18}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ def timeline_of(recording: Recording) -> Timeline:
     """Join the events of a recording by our marks."""
     marks: dict[str, list[HostEvent]] = {}
     for mark in recording.marks:
-        if mark.name.startswith(MARK):
+        if _OUR_MARK.fullmatch(mark.name):
             marks.setdefault(mark.thread, []).append(mark)
     by_call: dict[int, list[DeviceEvent]] = {}
     unmarked = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, column, inspect, select, table
+from sqlalchemy import Connection, Select, column, inspect, select, table
 
 from advisor.errors import StoreError
 from advisor.store import Store
@@ -12,6 +15,9 @@ from advisor.store.schema import VERSION
 from advisor.store.transactions import reading, writing
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+KNOWN = tuple(f"{number:04}" for number in range(1, int(VERSION) + 1))
+"""Every version there has been, from the oldest."""
+
 _VERSION_TABLE = "alembic_version"
 
 
@@ -51,10 +57,13 @@ def _version(connection: Connection, place: str) -> str | None:
                 " or a file that is not there yet."
             )
         return None
-    version = connection.execute(select(column("version_num")).select_from(table(_VERSION_TABLE))).scalar()
-    if version is not None and not (version.isdigit() and version <= VERSION):
+    versions: Select[Any] = select(column("version_num")).select_from(table(_VERSION_TABLE))
+    rows: Sequence[object] = connection.execute(versions).scalars().all()
+    # SQLite keeps whatever was written, of any type.
+    if any(version not in KNOWN for version in rows) or len(rows) > 1:
+        told = ", ".join(reprlib.repr(version) for version in rows[:3])
         raise StoreError(
-            f"the database {place} has version {version!r}, this advisor knows {VERSION!r} and older: update"
+            f"the database {place} has version {told}, this advisor knows {VERSION!r} and older: update"
             " gpu-advisor, or name another database in store.url."
         )
-    return None if version is None else str(version)
+    return str(rows[0]) if rows else None

@@ -163,7 +163,7 @@ def test_what_is_there_already_is_told_in_a_line(shell, out, words):
 def test_calibrating_from_no_recording(shell):
     shell.write("empty.jsonl", "")
     assert_plain_error(shell.run("calibrate", "--from", "empty.jsonl"), 2, "but empty: delete it")
-    assert_plain_error(shell.run("calibrate", "--from", "/dev/zero"), 2, "is a device and no recording")
+    assert_plain_error(shell.run("calibrate", "--from", "/dev/zero"), 2, "it is a pipe or a device")
     assert_plain_error(shell.run("calibrate", "--from", "."), 2, "Is a directory")
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from advisor.errors import CatalogError
 from advisor.files import write_atomically
+from advisor.foreign_files import read_plain
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import NUM_VALUES
 
@@ -23,11 +24,13 @@ _VECTORS = ("low", "high", "mean", "scale")
 _LAYERS = 3
 # Log-penalties of compute and memory, and the log-scale of what is left.
 OUTPUTS = 3
+# Fifty times those that are shipped.
+_MOST_BYTES = 20_000_000
 # Of a damaged archive zipfile and numpy raise any of these: a flipped bit may change a length, a method, a
 # name or a dtype.
 _DAMAGE = (
-    OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
-    zlib.error,
+    OSError, ValueError, TypeError, EOFError, KeyError, NotImplementedError, RuntimeError, MemoryError,
+    SyntaxError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 
@@ -51,7 +54,7 @@ def read_networks(path: Path) -> dict[str, Network]:
         CatalogError: missing, truncated, not ours, of a newer version, or its arrays do not fit together.
     """
     try:
-        arrays = _arrays(path.read_bytes())
+        arrays = _arrays(read_plain(path, most_bytes=_MOST_BYTES))
         version = int(arrays.pop("version", np.array(0)))
     except _DAMAGE as error:
         raise _broken(path, str(error)) from error
@@ -68,6 +71,9 @@ def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError("it is one array, not an archive of them")
     with archive:
+        members = archive.zip.infolist() if archive.zip else []
+        if sum(member.file_size for member in members) > _MOST_BYTES:
+            raise ValueError(f"they unpack to more than {_MOST_BYTES / 1e6:.0f} MB")
         return {name: archive[name] for name in archive.files}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -70,7 +71,7 @@ def _types_sold_in_blocks(region: Region, survey: Survey) -> list[str]:
 def _offer(row: Mapping[str, Any], region: Region, survey: Survey, zones: Mapping[str, str]) -> Offer | None:
     fee_usd, hours = float(row["UpfrontFee"]), int(row["CapacityBlockDurationHours"])
     zone = zones.get(row["AvailabilityZone"])
-    if not fee_usd > 0 or row["CurrencyCode"] != "USD" or zone is None:
+    if not 0 < fee_usd < math.inf or hours < 1 or row["CurrencyCode"] != "USD" or zone is None:
         return None
     offer = offer_of(
         survey.rentable[row["InstanceType"]],

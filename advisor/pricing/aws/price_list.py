@@ -81,7 +81,7 @@ def read_products(rows: Iterable[str], region: str) -> ListPrices:
             attributes = product["product"]["attributes"]
             if wanted.items() <= attributes.items():
                 prices[attributes["instanceType"]].update(_hourly_usd(product))
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             num_unread += 1
     return _settled(prices, num_unread)
 

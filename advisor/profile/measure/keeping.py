@@ -10,6 +10,7 @@ from typing import Any
 
 from advisor.devices import device_state
 from advisor.errors import RecordingError, UnknownGpuError
+from advisor.foreign_files import is_gzip
 from advisor.gpus import resolve_gpu
 from advisor.profile.backends import first_visible
 from advisor.profile.measure.case import Case
@@ -128,9 +129,6 @@ def _catalog_name(device_name: str) -> str | None:
         return None
 
 
-_GZIP = b"\x1f\x8b"
-
-
 def _existing(path: Path, backend: str) -> Recording | None:
     if not path.exists():
         _check_place(path)
@@ -146,7 +144,7 @@ def _existing(path: Path, backend: str) -> Recording | None:
 
 
 def _check_can_grow(path: Path) -> None:
-    if path.read_bytes()[:2] == _GZIP:
+    if is_gzip(path):
         raise RecordingError(
             f"{str(path)!r} is gzipped and not complete, and nothing can be added to it: gunzip it first, or"
             " choose another file with --out."

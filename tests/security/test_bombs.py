@@ -1,0 +1,218 @@
+"""A small hostile file costs little: one line within 2 s and 300 MB, of the command's own CPU and memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from advisor.recording_io import FORMAT as RECORDING
+from advisor.store import open_store
+from tests.recordings import make_header
+from tests.security.bombs import Ending, run, write_gzip
+
+MOST_BYTES = 300e6
+# Half of the two seconds is what the command takes for anything; the rest is for a noisy machine.
+MOST_CPU_S = 4.0
+
+TRACE = b'{"format":"advisor-trace","schema_version":1,'
+HEADER = json.dumps({"format": RECORDING, "schema_version": 1, **asdict(make_header())}).encode() + b"\n"
+JOBS = b"submit,start,gpus\n"
+OP = (
+    b'{"name":"a","phase":"forward","outputs":[],"attributes":{},"flops":1,"bytes":1,"count":1,"measured_s":null,'
+    b'"kernels":[],"inputs":[{"dtype":"float32","stride":null,"shape":['
+)
+
+
+def assert_one_line(ending: Ending, code: int = 2) -> None:
+    """An error of ours in one line, cheaply."""
+    assert ending.code == code, ending
+    (line,) = ending.err.splitlines()
+    assert line.startswith("error: ")
+    assert len(line) < 1000
+    assert ending.peak_bytes < MOST_BYTES
+    assert ending.cpu_s < MOST_CPU_S
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "number"),
+    [
+        pytest.param(b"[", b"[],", 10**8, id="10^8 lists"),
+        pytest.param(b"[", b"{},", 10**8, id="10^8 objects"),
+        pytest.param(TRACE + b'"ops":[', b"{},", 10**8, id="10^8 empty operators"),
+        pytest.param(TRACE + b'"warnings":[', b'"",', 10**8, id="10^8 empty warnings"),
+        pytest.param(TRACE + b'"versions":{"a":1', b',"b":{}', 10**7, id="10^7 versions"),
+        pytest.param(TRACE + b'"ops":[' + OP, b"1,", 10**8, id="10^8 dimensions"),
+        pytest.param(TRACE + b'"ops":[' + OP, b"9", 10**8, id="a number of 10^8 digits"),
+        pytest.param(TRACE + b'"ops":[', b" ", 10**8, id="10^8 spaces"),
+        pytest.param(TRACE + b'"x":"', b"\xf0\x9f\x92\xa3", 10**7, id="10^7 wide characters"),
+        pytest.param(TRACE + b'"x":', b"[", 10**8, id="10^8 levels"),
+        pytest.param(b'{"traceEvents":[', b"{},", 10**8, id="10^8 empty events"),
+        pytest.param(b'{"traceEvents":[', b'{"ph":"M"},', 10**7, id="10^7 events that do not count"),
+        pytest.param(b'{"traceEvents":[{"ph":"X","cat":"kernel","args":{', b'"a":{},', 10**7, id="one event"),
+    ],
+)
+def test_gzips_in_the_place_of_a_trace(head: bytes, unit: bytes, number: int, tmp_path: Path) -> None:
+    """Before: a file of 0.3 MB took 42 s and 5.8 GB."""
+    path = write_gzip(tmp_path / "t.json.gz", head, unit, number)
+    assert path.stat().st_size < 10**6
+    assert_one_line(run(tmp_path, "predict", path, "-g", "T4"))
+
+
+def test_the_bomb_is_a_valid_gzip(tmp_path: Path) -> None:
+    """A broken file would be refused for another reason."""
+    path = write_gzip(tmp_path / "x.gz", b"[", b"[],", 10**6, b"[]]")
+    assert len(json.loads(gzip.decompress(path.read_bytes()))) > 10**6
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "number"),
+    [
+        pytest.param(HEADER, b"\n", 10**8, id="10^8 empty lines"),
+        pytest.param(HEADER, b"x", 10**8, id="a line without end"),
+        pytest.param(HEADER, b'{"case":"","reason":""}\n', 10**7, id="10^7 cases"),
+        pytest.param(HEADER + b'{"case":', b"[", 10**8, id="10^8 levels"),
+    ],
+)
+def test_gzips_in_the_place_of_a_recording(head: bytes, unit: bytes, number: int, tmp_path: Path) -> None:
+    """Before: 10^8 empty lines took 1.6 GB."""
+    path = write_gzip(tmp_path / "k.jsonl.gz", head, unit, number)
+    assert_one_line(run(tmp_path, "calibrate", "--from", path))
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "number"),
+    [
+        pytest.param(JOBS, b"0,60,1\n", 10**7, id="10^7 jobs"),
+        pytest.param(JOBS, b"\n", 10**8, id="10^8 empty lines"),
+        pytest.param(JOBS, b"x", 10**8, id="a line without end"),
+        pytest.param(b"; SWF\n", b";\n", 10**8, id="10^8 comments"),
+    ],
+)
+def test_gzips_in_the_place_of_a_job_log(head: bytes, unit: bytes, number: int, tmp_path: Path) -> None:
+    """Before: 10^7 jobs took two minutes and 5 GB."""
+    path = write_gzip(tmp_path / "jobs.csv.gz", head, unit, number)
+    assert_one_line(run(tmp_path, "queue", "fit", path))
+
+
+MEGABYTE = 990_000
+YAMLS = {
+    "empty lists": "a: [" + "[]," * (MEGABYTE // 3) + "]",
+    "keys": "".join(f"gemm{i}: 1\n" for i in range(MEGABYTE // 14)),
+    "brackets": "[" * MEGABYTE,
+    "braces": "{a: " * (MEGABYTE // 4),
+    "dashes": "- " * (MEGABYTE // 2),
+    "a number of base 60": "a: " + "1:" * (MEGABYTE // 2) + "1",
+    "names of GPUs": "version: 1\nlayer: project\nallow:\n  gpus: [" + "A1000, " * (MEGABYTE // 7) + "]",
+}
+
+
+@pytest.mark.parametrize("kind", YAMLS)
+def test_a_megabyte_of_yaml(kind: str, tmp_path: Path) -> None:
+    """Before: a number of base 60 took minutes, empty lists 10 s and 375 MB."""
+    (tmp_path / "p.yaml").write_text(YAMLS[kind])
+    ending = run(tmp_path, "policy", "check", "p.yaml")
+    assert ending.code in {2, 3}
+    assert "Traceback" not in ending.err
+    assert ending.peak_bytes < MOST_BYTES
+    assert ending.cpu_s < MOST_CPU_S
+
+
+def test_a_table_of_rates_with_100_000_columns(tmp_path: Path) -> None:
+    """Before: near matches of each took two minutes."""
+    (tmp_path / "r.csv").write_text(",".join(f"c{i}" for i in range(100_000)))
+    folder = tmp_path / "home" / "advisor"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(f"prices: {{options: {{custom: {{files: [{tmp_path / 'r.csv'}]}}}}}}")
+    ending = run(tmp_path, "prices")
+    assert "Traceback" not in ending.err
+    assert ending.peak_bytes < MOST_BYTES
+    assert ending.cpu_s < MOST_CPU_S
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def link_to_zero(path: Path) -> Path:
+    path.symlink_to("/dev/zero")
+    return path
+
+
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("make", [pipe, link_to_zero, folder], ids=["pipe", "link to /dev/zero", "folder"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("predict", "FILE", "-g", "T4"),
+        ("recommend", "FILE", "--epochs", "1", "--offline"),
+        ("policy", "check", "FILE"),
+        ("queue", "fit", "FILE"),
+        ("calibrate", "--from", "FILE"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_is_no_file_is_not_waited_for(
+    arguments: tuple[str, ...], make: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """Before: ``predict`` and ``recommend`` waited for a pipe's writer for ever."""
+    path = make(tmp_path / "x.json")
+    ending = run(tmp_path, *(str(path) if word == "FILE" else word for word in arguments))
+    assert ending.code == 2, ending
+    assert str(path) in ending.err
+    assert "Traceback" not in ending.err
+    assert ending.peak_bytes < MOST_BYTES
+    assert ending.cpu_s < MOST_CPU_S
+
+
+@pytest.mark.parametrize(
+    "version", ["-1", "0", "0000", "\u00b2", "9999", "", "1", 3, -1, 3.5, b"\xff", None, "x" * 10_000]
+)
+def test_a_store_of_an_impossible_version(version: object, tmp_path: Path) -> None:
+    """Before: 0 and an integer in the column of the version ended in a traceback of 60 lines."""
+    path = tmp_path / "home" / "advisor" / "advisor.db"
+    path.parent.mkdir(parents=True)
+    with open_store(f"sqlite:///{path}"):
+        pass
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE alembic_version")
+        connection.execute("CREATE TABLE alembic_version (version_num)")
+        connection.execute("INSERT INTO alembic_version VALUES (?)", (version,))
+    connection.close()
+    ending = run(tmp_path, "run", "list")
+    assert_one_line(ending, 1)
+    assert "store.url" in ending.err
+
+
+@pytest.mark.parametrize("at", [0, 20, 100, 4096, 5000])
+def test_a_store_that_is_damaged(at: int, tmp_path: Path) -> None:
+    """Held before, too: kept so."""
+    path = tmp_path / "home" / "advisor" / "advisor.db"
+    path.parent.mkdir(parents=True)
+    with open_store(f"sqlite:///{path}"):
+        pass
+    payload = bytearray(path.read_bytes())
+    payload[at : at + 3000] = b"\xa5" * 3000
+    path.write_bytes(payload)
+    ending = run(tmp_path, "run", "list")
+    assert "Traceback" not in ending.err
+    assert len(ending.err.splitlines()) <= 1
+
+
+def test_a_pipe_in_the_place_of_the_store(tmp_path: Path) -> None:
+    """Held before, too: kept so."""
+    path = tmp_path / "home" / "advisor" / "advisor.db"
+    path.parent.mkdir(parents=True)
+    pipe(path)
+    assert_one_line(run(tmp_path, "run", "list"), 1)
