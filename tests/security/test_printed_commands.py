@@ -63,7 +63,7 @@ def test_hostile_settings(shell: Shell, command: tuple[str, ...]) -> None:
 
 
 def test_a_hostile_policy(shell: Shell) -> None:
-    """Before: the name and the regions of a policy were printed as they were, where they were not refused."""
+    """Before: as now; what is refused is quoted. Other rules must not loosen that."""
     rules = {"version": 1, "name": ATTACK, "layer": "team", "deny": {"regions": [ATTACK]}}
     shell.write("p.yaml", yaml.safe_dump(rules | {ATTACK: 1}))
     for command in ("check", "show"):
@@ -72,7 +72,7 @@ def test_a_hostile_policy(shell: Shell) -> None:
 
 @pytest.mark.parametrize("command", ["profile", "predict", "policy check", "queue fit", "gpus"])
 def test_a_file_name_from_somebody_else(shell: Shell, command: str) -> None:
-    """Before: `advisor COMMAND *` in a folder of strange names; most were quoted."""
+    """Before: as now for these; `advisor COMMAND *` takes names that nobody typed."""
     answer = shell.run(*command.split(), f"{NAMED}.py")
     assert_plain_error(answer, 2)
     assert_is_text(answer.err)
