@@ -6,15 +6,18 @@ ended in a traceback.
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.config import load_config
@@ -85,7 +88,7 @@ def only_our_errors(read: Callable[[Path], Any], path: Path, payload: bytes) -> 
 @fuzzed
 @given(data=st.data())
 def test_traces(name: str, data: st.DataObject, tmp_path: Path) -> None:
-    """Before: a tensor of a million dimensions kept ``predict`` busy for minutes."""
+    """Held before, too: kept so."""
     only_our_errors(read_trace, tmp_path / "t.json", data.draw(forms(DOCUMENTS[name])))
 
 
@@ -98,6 +101,8 @@ def test_profiles(payload: bytes, tmp_path: Path) -> None:
 
 @fuzzed
 @given(payload=forms([HEADER, *ENTRIES]))
+@example(payload=json.dumps([HEADER, ENTRIES[0] | {"case": []}]).encode())
+@example(payload=json.dumps([HEADER | {"versions": 3}, *ENTRIES]).encode())
 def test_recordings(payload: bytes, tmp_path: Path) -> None:
     """Before: TypeError of ``"case": []``, and anything could stand for the GPU in the header."""
     try:
@@ -218,8 +223,18 @@ def test_calibrations(data: st.DataObject, tmp_path: Path, monkeypatch: pytest.M
 NETWORKS = catalog_path("learned.npz").read_bytes()
 
 
+def enormous() -> bytes:
+    """An archive of one array that says it has 10^13 numbers."""
+    head, body = io.BytesIO(), io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
+    with zipfile.ZipFile(body, "w") as archive:
+        archive.writestr("version.npy", head.getvalue())
+    return body.getvalue()
+
+
 @settings(fuzzed, max_examples=25)
 @given(payload=damaged(NETWORKS))
+@example(payload=enormous())
 def test_weights(payload: bytes, tmp_path: Path) -> None:
     """Before: MemoryError of an array that calls itself enormous."""
     only_our_errors(read_networks, tmp_path / "w.npz", payload)

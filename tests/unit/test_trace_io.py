@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -218,3 +219,50 @@ def test_what_is_a_trace(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text('{"traceEvents": []}')
     assert not is_trace(tmp_path / "b.json")
     assert not is_trace(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("shape", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
+        ("stride", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
+        ("attribute", [[[[[[[[[[1]]]]]]]]]], "'a of aten::mm' is nested too deeply"),
+        ("attribute", [[[1, 2]]], None),
+    ],
+)
+def test_no_tensor_has_more_dimensions_than_pytorch_allows(
+    tmp_path: Path, place: str, value: list[Any], words: str | None
+) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text())
+    op = document["ops"][0]
+    (op["attributes"] if place == "attribute" else op["inputs"][0])[
+        "a" if place == "attribute" else place
+    ] = value
+    path.write_text(json.dumps(document))
+    if words is None:
+        assert read_trace(path)
+    else:
+        with pytest.raises(TraceError, match=words):
+            read_trace(path)
+
+
+def test_the_operators_may_stand_anywhere(tmp_path: Path) -> None:
+    """Tools such as jq sort the names."""
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    whole = read_trace(path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(sorted(document.items()))))
+    assert read_trace(path) == whole
+    path.write_text(json.dumps(dict(sorted(document.items(), reverse=True)), indent=4))
+    assert read_trace(path) == whole
+
+
+def test_more_after_the_end_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    path.write_text(path.read_text() + "}")
+    with pytest.raises(TraceError, match="there is more after its end"):
+        read_trace(path)

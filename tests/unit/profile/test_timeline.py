@@ -78,3 +78,9 @@ def test_agrees_with_looking_at_every_mark(lengths, times):
         holding = [m for m in marks if m.begin_s <= time <= m.end_s]
         events = found.by_call.get(int(holding[0].name[8:]), ()) if holding else found.unmarked
         assert number in [event.correlation for event in events]
+
+
+def test_a_mark_that_a_script_made_up_is_no_mark_of_ours():
+    """Before: ``record_function("advisor#mine")`` in a script ended the profiling in a ValueError."""
+    forged = [mark("mine", 0.0, 1.0), mark("9" * 5000, 0.0, 1.0), mark("-1", 0.0, 1.0)]
+    assert timeline_of(recording(forged, {1: launch(0.5)}, [kernel(1)])).by_call == {}

@@ -17,7 +17,7 @@ from alembic.script import ScriptDirectory
 from advisor.errors import StoreError
 from advisor.store import Store, ledger, open_store, opening, prices, schema
 from advisor.store.transactions import make_engine, writing
-from advisor.store.versions import MIGRATIONS, upgrade
+from advisor.store.versions import KNOWN, MIGRATIONS, upgrade
 from advisor.types import Market, Offer
 from tests.builders import make_offer
 
@@ -61,6 +61,7 @@ def test_the_version_is_the_newest_migration_and_versions_sort() -> None:
     downwards = [script.revision for script in scripts.walk_revisions()]
     assert downwards == sorted(downwards, reverse=True)
     assert all(len(revision) == 4 and revision.isdigit() for revision in downwards)
+    assert downwards == [*reversed(KNOWN)]
 
 
 def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> None:
