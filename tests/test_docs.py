@@ -42,6 +42,14 @@ def test_links_and_paths_exist(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name} names {path}"
 
 
+def test_every_attack_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    named = re.findall(r"`(?:[\w/]+\.py)?(?:::)?(test_\w+)\*?`", page)
+    assert len(named) > 60
+    assert not [name for name in named if f"def {name}" not in written]
+
+
 def test_every_command_and_setting_is_documented() -> None:
     commands = (ROOT / "docs" / "commands.md").read_text()
     names = ("recommend", "profile", "predict", "gpus", "prices", "measure", "calibrate", "doctor", "init")
