@@ -15,10 +15,10 @@ from pathlib import Path
 
 from advisor.errors import InputError, ProfileError, TraceError
 from advisor.profile.backends import visible_devices
+from advisor.profile.child_files import open_foreign
 from advisor.profile.cutting import cut
 from advisor.profile.environment import child_environment, redact
 from advisor.profile.failures import failure
-from advisor.profile.foreign_files import open_foreign
 from advisor.profile.launch import Ending, Progress, run_child
 from advisor.profile.recording import Recording, read_recording
 from advisor.profile.removing import empty

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from advisor.errors import InputError
-from advisor.profile.foreign_files import Lines
+from advisor.profile.child_files import Lines
 from advisor.profile.leftovers import end_leftovers, new_mark
 from advisor.profile.privacy import unreadable
 from advisor.profile.terminal import Terminal

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import ProfileError
 from advisor.gpus import resolve_gpu
+from advisor.profile.child_files import read_foreign
 from advisor.profile.costs import cost_of
 from advisor.profile.cutting import cut, cut_each
 from advisor.profile.environment import redact
 from advisor.profile.epoch import epoch_of
-from advisor.profile.foreign_files import read_foreign
 from advisor.profile.launches import kernels_of, merged
 from advisor.profile.timeline import Timeline
 from advisor.trace_checks import check_trace

@@ -12,8 +12,8 @@ import pytest
 from advisor.errors import ProfileError
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import job_folder
+from advisor.profile.child_files import Lines
 from advisor.profile.environment import child_environment
-from advisor.profile.foreign_files import Lines
 from advisor.profile.launch import run_child
 from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
 from tests.unit.profile.test_recording import recording
