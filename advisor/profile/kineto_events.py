@@ -100,20 +100,7 @@ def read_recording(path: Path) -> Recording:
         raise TraceError(
             f"the profile {str(path)!r} is truncated or damaged ({error}): export it again."
         ) from error
-    kernels = sum(event.kind == "kernel" for event in found.device_events)
-    if not found.operators or not kernels:
-        raise TraceError(
-            f"{str(path)!r} holds {len(found.operators)} operators and {kernels} GPU kernels"
-            f" (categories: {', '.join(sorted(found.categories)) or 'none'}). Record with"
-            " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] and export_chrome_trace."
-        )
-    return Recording(
-        operators=tuple(sorted(found.operators, key=_begin)),
-        marks=tuple(sorted(found.marks, key=_begin)),
-        launches=found.launches,
-        device_events=tuple(sorted(found.device_events, key=_begin)),
-        device_name=found.device_name,
-    )
+    return found.recording(path)
 
 
 @dataclass(slots=True)
@@ -135,13 +122,7 @@ class _Found:
             KeyError, TypeError, ValueError, OverflowError, AttributeError: it is no event of a profiler.
         """
         # Every event of Chrome's format has a phase; "X" is one with a duration.
-        if event["ph"] != "X":
-            self._pass_over()
-            return
-        told = str(event.get("cat"))
-        if len(self.categories) < _MOST_CATEGORIES:
-            self.categories.add(told[:40])
-        category = told.lower()
+        category = self._category(event) if event["ph"] == "X" else ""
         if category in _MARKS:
             host = _host(event)
             if category in _HOST_OPS:
@@ -154,6 +135,33 @@ class _Found:
             self.device_events.append(_device(event, _DEVICE[category]))
         else:
             self._pass_over()
+
+    def recording(self, path: Path) -> Recording:
+        """All of it in order of time.
+
+        Raises:
+            TraceError: there are no operators or no kernels.
+        """
+        kernels = sum(event.kind == "kernel" for event in self.device_events)
+        if not self.operators or not kernels:
+            raise TraceError(
+                f"{str(path)!r} holds {len(self.operators)} operators and {kernels} GPU kernels"
+                f" (categories: {', '.join(sorted(self.categories)) or 'none'}). Record with"
+                " activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] and export_chrome_trace."
+            )
+        return Recording(
+            operators=tuple(sorted(self.operators, key=_begin)),
+            marks=tuple(sorted(self.marks, key=_begin)),
+            launches=self.launches,
+            device_events=tuple(sorted(self.device_events, key=_begin)),
+            device_name=self.device_name,
+        )
+
+    def _category(self, event: Mapping[str, Any]) -> str:
+        told = str(event.get("cat"))
+        if len(self.categories) < _MOST_CATEGORIES:
+            self.categories.add(told[:40])
+        return told.lower()
 
     def _pass_over(self) -> None:
         self.num_others += 1
