@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,6 +65,7 @@ class StubClient:
 
     def __init__(self, replies: dict[str, Any]) -> None:
         self._replies = {xform_name(name): reply for name, reply in replies.items() if isinstance(name, str)}
+        self.meta = SimpleNamespace(config=SimpleNamespace(read_timeout=20.0))
 
     def can_paginate(self, _name: str) -> bool:
         return False
@@ -154,7 +156,7 @@ def gcp_parts(payload: bytes | str) -> list[Part]:
     from google.cloud.billing_v1.types import ListSkusResponse
     from google.protobuf.json_format import Parse
 
-    def pages(_patience: Patience) -> Iterator[Any]:
+    def pages(_patience: Patience, _on_error: Callable[[Exception], None]) -> Iterator[Any]:
         yield Parse(payload, ListSkusResponse.pb(ListSkusResponse()), ignore_unknown_fields=True)
 
     with pytest.MonkeyPatch.context() as patch:

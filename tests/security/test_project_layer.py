@@ -326,9 +326,9 @@ def test_a_bomb_is_one_line_that_quotes_nothing(repository: Repository, text: st
 
 def test_faults_of_a_huge_file_are_not_all_told(repository: Repository) -> None:
     """Before: as many lines as unknown keys, each with a search for near matches, for minutes."""
-    repository.project("".join(f"k{i}: 1\n" for i in range(5000)))
+    repository.project("".join(f"k{i}: 1\n" for i in range(2000)))
     answer = repository.run("config", "show")
-    assert_plain_error(answer, 2, "There are 4980 more of these")
+    assert_plain_error(answer, 2, "There are 1980 more of these")
     assert len(answer.err.splitlines()) == 21
 
 

@@ -42,7 +42,9 @@ def details(error: SyntaxError) -> dict[str, Any]:
 def _is_python(source: bytes) -> bool:
     """Whether it is text, and not a program for another interpreter by its first line."""
     first = source.split(b"\n", 1)[0]
-    if b"\0" in source or (first.startswith(b"#!") and b"python" not in first):
+    if any(byte < 32 and byte not in b"\t\n\v\f\r" for byte in source) or (
+        first.startswith(b"#!") and b"python" not in first
+    ):
         return False
     try:
         importlib.util.decode_source(source)

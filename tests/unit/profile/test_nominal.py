@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,16 +34,23 @@ def test_a_trainer_has_it_in_its_settings():
         def __init__(self) -> None:
             self.accumulate, self.args = 1, SimpleNamespace(nbs=48)
 
-        def step(self) -> int | None:
+        def train(self) -> int | None:
+            self.accumulate = max(1, self.args.nbs // 64)
             return call(found)
 
-    assert Trainer().step() == 48
+    assert Trainer().train() == 48
+
+
+def frame_of(names: dict[str, Any]) -> Any:
+    """The frame of a module with these variables."""
+    code = compile("nbs, accumulate", "train.py", "exec")
+    return SimpleNamespace(f_code=code, f_locals=names, f_back=None)
 
 
 @pytest.mark.parametrize("names", [{"nbs": 64}, {"nbs": "64", "accumulate": 1}, {"accumulate": 4}])
 def test_half_of_the_names_is_no_evidence(names):
-    frame = SimpleNamespace(f_locals=names, f_back=None)
-    assert nominal_batch(frame) is None
+    assert nominal_batch(frame_of(names)) is None
+    assert nominal_batch(frame_of({"nbs": 64, "accumulate": 1})) == 64
 
 
 def test_no_property_of_the_script_is_run():
@@ -53,7 +61,33 @@ def test_no_property_of_the_script_is_run():
         def args(self) -> Any:
             raise AssertionError("its code was run")
 
-    assert nominal_batch(SimpleNamespace(f_locals={"self": Trap()}, f_back=None)) is None
+    assert nominal_batch(frame_of({"self": Trap()})) is None
+
+
+class Batch:
+    """Something that may be freed."""
+
+
+def train_yolo() -> bool:
+    nbs, accumulate, batch = 64, 1, Batch()
+    kept = weakref.ref(batch)
+    assert call(found) == nbs * accumulate
+    batch = None
+    return kept() is not None
+
+
+def train_otherwise() -> bool:
+    batch = Batch()
+    kept = weakref.ref(batch)
+    assert call(found) is None
+    batch = None
+    return kept() is not None
+
+
+@pytest.mark.parametrize("train", [train_yolo, train_otherwise])
+def test_what_a_frame_holds_can_be_freed(train):
+    """Variables that were read once stayed in memory for a step longer, a batch among them."""
+    assert not train()
 
 
 def span(*, fetches: int = 1, batch: int = 16, **changes: Any) -> dict[str, Any]:

@@ -6,8 +6,9 @@ size (``nbs``). What the first steps hold is then known to be less than what tra
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _PER_STEP = ("fetches", "samples", "seconds")
@@ -18,11 +19,26 @@ _NOMINAL, _ACCUMULATED = "nbs", "accumulate"
 def nominal_batch(frame: FrameType | None) -> int | None:
     """The nominal batch size of the script whose frames led here; None if it names none."""
     while frame is not None:
-        found = _named(frame.f_locals)
-        if found is not None:
-            return found
+        if _mentions_both(frame.f_code):
+            found = _named(_variables(frame))
+            if found is not None:
+                return found
         frame = frame.f_back
     return None
+
+
+def _mentions_both(code: CodeType) -> bool:
+    names = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    return {_NOMINAL, _ACCUMULATED} <= names
+
+
+def _variables(frame: FrameType) -> dict[str, Any]:
+    """The frame's variables by name, without keeping them alive."""
+    variables = dict(frame.f_locals)
+    # Until Python 3.13 a function's frame keeps what was read of it, a batch of the GPU's memory among it.
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
+        frame.f_locals.clear()
+    return variables
 
 
 def _named(names: Mapping[str, Any]) -> int | None:
