@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 _LONGEST = 200
+_BINARY = set(range(32)) - set(b"\t\n\v\f\r")
 
 
 def problem_of(script: Path) -> tuple[str, dict[str, Any]] | None:
