@@ -13,20 +13,23 @@ import difflib
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LOG = ROOT.parent / "shared" / "traces" / "drac_cedar_gpu_2021.csv.gz"
-KINETO = ROOT.parent / "shared" / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz"
+SHARED = {
+    "log.csv.gz": ROOT.parent / "shared/traces/drac_cedar_gpu_2021.csv.gz",
+    "kineto.pt.trace.json.gz": ROOT.parent / "shared/kineto/resnet50_v100_2021-06.pt.trace.json.gz",
+}
 
 PREPARED = [
-    "profile {root}/examples/train_resnet50.py --out resnet50.json.gz",
-    "profile {root}/examples/train_gpt.py --out gpt.json.gz",
-    "profile --from-kineto {kineto} --out kineto.json.gz",
+    "profile examples/train_resnet50.py --out resnet50.json.gz",
+    "profile examples/train_gpt.py --out gpt.json.gz",
+    "profile --from-kineto kineto.pt.trace.json.gz --out kineto.json.gz",
 ]
 COMMANDS = """
 recommend resnet50.json.gz --epochs 90 --budget 200
@@ -42,8 +45,8 @@ recommend gpt.json.gz --iterations 100000 --market on-demand --gpu H100-SXM-80GB
 recommend gpt.json.gz --iterations 100000 --all --format json
 recommend gpt.json.gz --iterations 100000 --provider aws --region 'us-*' --format json
 recommend kineto.json.gz --iterations 50000 --format json
-recommend resnet50.json.gz --epochs 90 --policy {root}/examples/policies/university-lab.yaml --format json
-recommend resnet50.json.gz --epochs 90 --policy {root}/examples/policies/university-lab.yaml
+recommend resnet50.json.gz --epochs 90 --policy examples/policies/university-lab.yaml --format json
+recommend resnet50.json.gz --epochs 90 --policy examples/policies/university-lab.yaml
 recommend resnet50.json.gz
 recommend resnet50.json.gz --epochs 90 --budget -1
 recommend nothing.json --epochs 1
@@ -63,11 +66,11 @@ prices --gpu A100-SXM-80GB --format json
 prices --provider gcp --market spot --format csv
 prices sources
 prices check
-policy check {root}/examples/policies/university-lab.yaml
-policy show {root}/examples/policies/university-lab.yaml
+policy check examples/policies/university-lab.yaml
+policy show examples/policies/university-lab.yaml
 policy schema
-queue fit {log} --out waits.json
-queue check {log}
+queue fit log.csv.gz --out waits.json
+queue check log.csv.gz
 config show
 """
 ENVIRONMENT = {"ADVISOR_OFFLINE": "1", "NO_COLOR": "1", "COLUMNS": "160", "LC_ALL": "C.UTF-8"}
@@ -77,33 +80,39 @@ _TIMES = re.compile(r"\b\d+(\.\d+)? (ms|s|min)\b(?= (ago|old))|\d{4}-\d\d-\d\dT[
 
 def run(line: str, folder: Path) -> str:
     """The command's exit code, output and errors as text."""
-    words = line.format(root=ROOT, log=LOG, kineto=KINETO).replace("'", "").split()
-    home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    home = folder / "home"
+    homes = {"HOME": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
     done = subprocess.run(
-        [sys.executable, "-m", "advisor", *words], cwd=folder, text=True, capture_output=True, check=False,
-        stdin=subprocess.DEVNULL, env=environment | home | ENVIRONMENT,
+        [sys.executable, "-m", "advisor", *shlex.split(line)], cwd=folder, text=True, capture_output=True,
+        stdin=subprocess.DEVNULL, env=environment | homes | ENVIRONMENT, check=False,
     )  # fmt: skip
-    text = f"$ advisor {line}\nexit {done.returncode}\n{done.stdout}{done.stderr}"
-    return _TIMES.sub("<time>", text.replace(str(folder), "<folder>").replace(str(ROOT), "<root>"))
+    return _TIMES.sub("<time>", f"$ advisor {line}\nexit {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def record(traces: Path) -> list[str]:
-    """Answers of all commands, from the traces of a folder, which are made first if it has none."""
-    traces.mkdir(parents=True, exist_ok=True)
+def prepare(folder: Path) -> None:
+    """Make the folder's traces, once: what is compared comes of the same ones."""
+    if folder.exists():
+        return
+    (folder / "home").mkdir(parents=True)
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for name, path in SHARED.items():
+        if path.exists():
+            (folder / name).symlink_to(path)
     for line in PREPARED:
-        if not (traces / line.split()[-1]).exists():
-            run(line, traces)
-    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as pool:
-        for line in PREPARED:
-            trace = line.split()[-1]
-            (Path(name) / trace).write_bytes((traces / trace).read_bytes())
-        return list(pool.map(lambda line: run(line, Path(name)), COMMANDS.strip().splitlines()))
+        run(line, folder)
+
+
+def answers_of(folder: Path) -> list[str]:
+    """What each command answers in a folder that was prepared."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda line: run(line, folder), COMMANDS.strip().splitlines()))
 
 
 def main(task: str, folder: Path) -> int:
     """Record or compare; 1 if an answer has changed."""
-    answers = record(folder)
+    prepare(folder)
+    answers = answers_of(folder)
     path = folder / "answers.json"
     if task == "record":
         path.write_text(json.dumps(answers, indent=1))
