@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from advisor.errors import AdvisorError
+from advisor.core.errors import AdvisorError
 from advisor.report.plain import print_error
 
 INTERRUPTED = 130

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.trace_io import SCHEMA_VERSION
-from advisor.types import MemoryUse, Op, Precision, Trace
+from advisor.core.values import MemoryUse, Op, Precision, Trace
+from advisor.formats.trace_files import SCHEMA_VERSION
 
 TRUE_FP32 = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 _UNKNOWN_MEMORY = MemoryUse(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.profile import profile_callable
 
 if TYPE_CHECKING:
-    from advisor.types import Trace
+    from advisor.core.values import Trace
 
 PUBLISHED = "LanguageModeling/BERT"
 # Padded to a multiple of 8 for tensor cores.

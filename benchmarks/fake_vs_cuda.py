@@ -12,10 +12,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.gpus import resolve_gpu
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Trace
+from advisor.formats.trace_files import write_trace
 from advisor.profile import pretend, profile
-from advisor.trace_io import write_trace
-from advisor.types import Trace
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # Name: script and its arguments; the batches fit into 40 GB.

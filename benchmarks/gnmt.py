@@ -18,7 +18,7 @@ from torch import nn
 from advisor.profile import profile_callable
 
 if TYPE_CHECKING:
-    from advisor.types import Trace
+    from advisor.core.values import Trace
 
 WIDTH, VOCABULARY, BATCH_SIZE = 1024, 32_320, 128
 # Sentences have 50 tokens at most, 25 to 30 on average, and those of a batch are of like length.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from advisor.types import Trace
+from advisor.core.values import Trace
 
 
 @cache

@@ -10,9 +10,9 @@ import random
 import time
 from collections.abc import Sequence
 
-from advisor.gpus import load_gpus
-from advisor.predict import predict
-from advisor.types import GpuSpec, Op, Phase, TensorSpec, Trace
+from advisor.core.gpus import load_gpus
+from advisor.core.values import GpuSpec, Op, Phase, TensorSpec, Trace
+from advisor.predict.iteration import predict
 from benchmarks.bare_trace import bare_trace
 
 NUM_OPS, NUM_SHAPES, NUM_GPUS = 5000, 400, 45

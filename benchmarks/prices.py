@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from advisor.pricing import OfferQuery, load_offers
-from advisor.pricing.snapshot import SnapshotSource
-from advisor.store import open_store
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.pricing.answer.offers import load_offers
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.store.database import open_store
 from advisor.store.prices import save_part
-from advisor.types import Market, Offer, PricePoint
 from benchmarks.timing import ratio
 
 NUM_POINTS = 200_000
@@ -88,7 +89,7 @@ def _beside_gpuhunt(folder: Path) -> None:
         theirs.query(provider=["aws", "gcp"], gpu_name=GPU, spot=True)
 
     def ask_ours_cold() -> None:
-        from advisor.pricing import snapshot
+        from advisor.pricing.sources import snapshot
 
         snapshot._read_all.cache_clear()
         load_offers(query, now=NOW)

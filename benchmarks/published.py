@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Trace
+from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile
-from advisor.types import Trace
 from benchmarks import bert, networks
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

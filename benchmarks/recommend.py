@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from advisor.gpus import load_gpus
-from advisor.pricing.snapshot import INSTANCE_COLUMNS, PRICE_COLUMNS
-from advisor.trace_io import write_trace
-from advisor.types import Market
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Market
+from advisor.formats.trace_files import write_trace
+from advisor.pricing.sources.snapshot import INSTANCE_COLUMNS, PRICE_COLUMNS
 from benchmarks.prediction import operators
 from benchmarks.timing import ratio
 

@@ -3,7 +3,7 @@
 Pairs of rows of NVIDIA's DeepLearningExamples with the same model and precision (FP32 on V100 is TF32 on
 A100), one GPU each; where the published batches differ, each side has its own and the name says so. Pairs
 with a row that served to fit an assumed constant are marked
-(``advisor/predict/training/assumed_constants.toml``). Printed by ``python -m benchmarks.accuracy
+(``training/assumed_constants.toml``). Printed by ``python -m benchmarks.accuracy
 --third-party DIR``.
 """
 
@@ -17,11 +17,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Trace
+from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
 from advisor.profile import profile, profile_callable
-from advisor.types import Trace
 from benchmarks import bert, networks
 from benchmarks.published import EXAMPLES, as_in_containers
 

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from advisor.trace_io import write_trace
+from advisor.formats.trace_files import write_trace
 from benchmarks.timing import report
 
 ADVISOR = [sys.executable, "-m", "advisor"]

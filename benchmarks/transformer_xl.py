@@ -16,7 +16,7 @@ from torch import nn
 from advisor.profile import profile_callable
 
 if TYPE_CHECKING:
-    from advisor.types import Trace
+    from advisor.core.values import Trace
 
 LAYERS, WIDTH, HEADS, INNER, LENGTH = 16, 512, 8, 2048, 192
 # Words by frequency: the first are told apart at once, the others with those of their group.

@@ -12,8 +12,8 @@ from functools import cache
 import torch
 from torch import nn
 
+from advisor.core.values import Trace
 from advisor.profile import profile_callable
-from advisor.types import Trace
 
 WIDTH, VOCABULARY, SMOOTHING = 1024, 33_712, 0.1
 # Of sentences, on average; those of a batch are of like length.

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from advisor.gpus import resolve_gpu
+from advisor.core.gpus import resolve_gpu
 from advisor.native import GpuArrays, KernelArrays, scale_kernels
 
 FLOAT_BYTES = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Any
 
-from advisor.trace_io import SCHEMA_VERSION
-from advisor.types import (
+from advisor.core.units import GIB
+from advisor.core.values import (
     GpuSpec,
     Interval,
     IterationEstimate,
@@ -25,7 +25,7 @@ from advisor.types import (
     Tier,
     Trace,
 )
-from advisor.units import GIB
+from advisor.formats.trace_files import SCHEMA_VERSION
 
 HOUR_S = 3600.0
 VOLTA_LIMITS = OccupancyLimits(

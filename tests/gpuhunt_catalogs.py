@@ -10,8 +10,9 @@ from typing import Any
 import gpuhunt
 from gpuhunt._internal.storage import dump
 
-from advisor.pricing import OfferQuery, Part
-from advisor.pricing.gpuhunt import GpuhuntSource
+from advisor.pricing.sources.gpuhunt import GpuhuntSource
+from advisor.pricing.sources.protocol import Part
+from advisor.pricing.sources.query import OfferQuery
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WRITTEN = datetime(2026, 11, 20, 6, tzinfo=UTC)

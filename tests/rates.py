@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.errors import ConfigError
-from advisor.pricing import OfferQuery
-from advisor.pricing.custom import custom_source
-from advisor.types import Offer
+from advisor.core.errors import ConfigError
+from advisor.core.values import Offer
+from advisor.pricing.sources.custom import custom_source
+from advisor.pricing.sources.query import OfferQuery
 
 RATE: dict[str, Any] = {
     "provider": "lab",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.types import Interval, Market, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
 
 PLACES = ("us-east-1", "northamerica-northeast1-a", "apse3-az3", "europe-central2")

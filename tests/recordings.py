@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.profile.costs import cost_of
-from advisor.recording_io import Entry, Header, Measurement, append_entry, start_recording
-from advisor.types import Op, Phase, Precision, TensorSpec
+from advisor.core.values import Op, Phase, Precision, TensorSpec
+from advisor.formats.recording_files import Entry, Header, Measurement, append_entry, start_recording
+from advisor.operators.costs import cost_of
 
 SQUARE = (4096, 4096)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.profile.costs import cost_of
-from advisor.types import Op, Phase, TensorSpec
+from advisor.core.values import Op, Phase, TensorSpec
+from advisor.operators.costs import cost_of
 
 RELU, TANH, LSTM, GRU = range(4)
 

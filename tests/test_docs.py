@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.config.settings import setting_names
 from advisor.report.options import COLUMNS, recommendation_json
-from advisor.settings import setting_names
 from advisor.store.ledger import Run
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,12 +11,12 @@ import pytest
 import advisor
 import recommender
 
-NEEDS_TORCH = "advisor.profile.payload"
+NEEDS_TORCH = "advisor.payload"
 MODULES = sorted(
     module.name
     for package in (advisor, recommender)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    if not module.name.startswith((NEEDS_TORCH, "advisor.profile.child", "advisor.native._native"))
+    if not module.name.startswith((NEEDS_TORCH, "advisor.payload.child", "advisor.native._native"))
     and not module.name.endswith("__main__")
 )
 

@@ -35,11 +35,11 @@ def test_help_loads_nothing_heavy() -> None:
     "module",
     [
         "advisor",
-        "advisor.types",
-        "advisor.errors",
-        "advisor.units",
-        "advisor.trace_io",
-        "advisor.devices",
+        "advisor.core.values",
+        "advisor.core.errors",
+        "advisor.core.units",
+        "advisor.formats.trace_files",
+        "advisor.core.devices",
         "advisor.store",
     ],
 )

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import advisor.profile
+import advisor
+from advisor.payload import importing
 from advisor.profile.environment import ADDED, TEMPORARY
-from advisor.profile.payload import importing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "what-is-intercepted.md").read_text()
 PATCHES = sorted(
-    path.stem
-    for path in (Path(advisor.profile.__file__).parent / "payload" / "fake" / "patches").glob("[a-z]*.py")
+    path.stem for path in (Path(advisor.__file__).parent / "payload" / "fake" / "patches").glob("[a-z]*.py")
 )
 
 
@@ -43,7 +42,7 @@ def test_every_listed_variable_is_set() -> None:
 @pytest.mark.torch
 def test_every_library_that_is_changed_is_listed() -> None:
     pytest.importorskip("torch")
-    from advisor.profile.payload.fake.patches import downloads, loggers, saving_libraries
+    from advisor.payload.fake.patches import downloads, loggers, saving_libraries
 
     modules = {*downloads._UPLOADS, *loggers._TRACKERS, *loggers._SUMMARY_WRITERS, *saving_libraries._WRITES}
     names = {

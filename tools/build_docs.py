@@ -16,8 +16,8 @@ import click
 import typer
 
 from advisor.cli import app
-from advisor.config import environment_variable
-from advisor.settings import LIST_SECTIONS, ProjectMay, project_may, setting_field, setting_names
+from advisor.config.layers import environment_variable
+from advisor.config.settings import LIST_SECTIONS, ProjectMay, project_may, setting_field, setting_names
 from recommender.policy import json_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

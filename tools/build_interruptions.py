@@ -16,10 +16,14 @@ from pathlib import Path
 
 from price_catalog_rows import read_csv
 
-from advisor.files import write_atomically
-from advisor.gpus import catalog_path
-from advisor.pricing.interruptions import INTERRUPTION_COLUMNS, INTERRUPTION_FILE, read_interruptions
-from advisor.pricing.snapshot import read_instances
+from advisor.core.files import write_atomically
+from advisor.core.gpus import catalog_path
+from advisor.pricing.catalog.interruptions import (
+    INTERRUPTION_COLUMNS,
+    INTERRUPTION_FILE,
+    read_interruptions,
+)
+from advisor.pricing.sources.snapshot import read_instances
 
 SOURCE = "AWS Spot Advisor by alexei-led/spotinfo"
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
-from advisor.pricing.bounds import ANY_GPU, BOUNDS_COLUMNS, BOUNDS_FILE
-from advisor.pricing.query import OfferQuery
-from advisor.pricing.snapshot import SnapshotSource
-from advisor.types import Offer
+from advisor.core.values import Offer
+from advisor.pricing.catalog.bounds import ANY_GPU, BOUNDS_COLUMNS, BOUNDS_FILE
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDER = 10.0

@@ -22,9 +22,9 @@ from price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
 from price_catalog_gcp_machines import gcp_machines
 from price_catalog_rows import CatalogRows, InstanceRow, MachineRow, PriceRow, check_prices
 
-from advisor.gpus import load_gpus
-from advisor.pricing.gcp.machines import MACHINE_COLUMNS, MACHINE_FILE, read_machines
-from advisor.pricing.snapshot import (
+from advisor.core.gpus import load_gpus
+from advisor.pricing.sources.gcp.machines import MACHINE_COLUMNS, MACHINE_FILE, read_machines
+from advisor.pricing.sources.snapshot import (
     INSTANCE_COLUMNS,
     PRICE_COLUMNS,
     PRICE_FILES,

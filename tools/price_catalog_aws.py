@@ -16,8 +16,8 @@ from price_catalog_rows import (
     read_csv,
 )
 
-from advisor.errors import UnknownGpuError
-from advisor.pricing import DERIVED
+from advisor.core.errors import UnknownGpuError
+from advisor.pricing.answer.offers import DERIVED
 
 ADVISOR_DATE = "2025-06-28"  # the newest snapshot of the Spot Advisor
 FIXED_GBPS = re.compile(r"(?:(\d+)x )?(\d+) Gigabit")

@@ -16,7 +16,7 @@ from price_catalog_rows import (
     read_csv,
 )
 
-from advisor.errors import UnknownGpuError
+from advisor.core.errors import UnknownGpuError
 
 ATTACHED_SOURCE = "anycloud-sh/catalog@62ff0a9"
 

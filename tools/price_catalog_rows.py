@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from advisor.gpus import provider_gpu
-from advisor.pricing.includes import price_includes
-from advisor.units import GB, GIB
+from advisor.core.gpus import provider_gpu
+from advisor.core.units import GB, GIB
+from advisor.pricing.catalog.includes import price_includes
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 # AWS lets no spot price fall below a tenth of on-demand: a quote there says that nobody asked.

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import warn
-from advisor.errors import InputError, NothingFeasibleError
+from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.units import format_duration, format_usd
+from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.explain import explain
 from advisor.report.options import (
     find_option,
@@ -21,11 +23,9 @@ from advisor.report.options import (
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console
 from advisor.report.scatter import plot_options
-from advisor.types import Option, PickName, Recommendation, Trace
-from advisor.units import format_duration, format_usd
 
 if TYPE_CHECKING:
-    from recommender import Nearest
+    from recommender.ranking.choose import Nearest
 
 _NAMES = {
     PickName.CHEAPEST: "Cheapest",
@@ -91,7 +91,7 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
     found = find_option(recommendation, wanted)
     if isinstance(found, Option):
         return found
-    from advisor.errors import did_you_mean
+    from advisor.core.errors import did_you_mean
 
     raise InputError(
         f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, found)}"
@@ -117,7 +117,7 @@ def _print_words(recommendation: Recommendation, top: int | None) -> None:
 
 def _print_ties(frontier: Sequence[Option]) -> None:
     """Rows of the frontier that tie with each other; other rows say it in their status."""
-    from recommender.pareto import EPSILON
+    from recommender.ranking.pareto import EPSILON
 
     row = {option.plan.id: number for number, option in enumerate(frontier, start=1)}
     pairs = {tuple(sorted((row[o.plan.id], row[o.tie_with]))) for o in frontier if o.tie_with is not None}
@@ -145,7 +145,7 @@ def _print_what_if(recommendation: Recommendation, option: Option | None) -> Non
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:
-    from recommender import nearest
+    from recommender.ranking.choose import nearest
 
     near = nearest(recommendation.options, recommendation.job)
     if near:

@@ -12,7 +12,7 @@ from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_fo
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from advisor.recording_io import Recording
+    from advisor.formats.recording_files import Recording
 
 
 def calibrate(
@@ -30,11 +30,11 @@ def calibrate(
 ) -> None:
     """Measure some thirty kernels in about a minute, and predict this GPU by what it reached from now on."""
     from advisor.cli.common import warn
-    from advisor.errors import InputError
-    from advisor.predict.calibration import calibrate
-    from advisor.predict.calibration_files import HERE, RECORDED, write_calibration
+    from advisor.core.errors import InputError
+    from advisor.formats.recording_files import read_recording
+    from advisor.predict.calibration.calibrating import calibrate
+    from advisor.predict.calibration.calibration_files import HERE, RECORDED, write_calibration
     from advisor.predict.knowledge import shipped
-    from advisor.recording_io import read_recording
     from advisor.report.calibration import print_calibration
 
     if source is not None and python is not None:
@@ -52,7 +52,7 @@ def calibrate(
 def _measured(python: Path | None) -> Recording:
     from advisor.cli.common import settings_with
     from advisor.cli.measure import counting
-    from advisor.profile.measure import calibration_kernels, measure
+    from advisor.measure import calibration_kernels, measure
 
     config = settings_with(profile__python=python)
     _check_known()
@@ -65,9 +65,9 @@ def _check_known() -> None:
     """Refuse a GPU that the catalog lacks before a minute is spent on it."""
     import os
 
-    from advisor.errors import RecordingError
-    from advisor.gpus import is_known
-    from advisor.predict.calibration import why_unknown
+    from advisor.core.errors import RecordingError
+    from advisor.core.gpus import is_known
+    from advisor.predict.calibration.calibrating import why_unknown
     from advisor.profile.backends import first_device
 
     device = first_device(os.environ)

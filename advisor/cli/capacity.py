@@ -10,7 +10,7 @@ from advisor.cli.common import warn
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from advisor.config import Config
+    from advisor.config.layers import Config
 
 T = TypeVar("T")
 
@@ -25,9 +25,9 @@ def show_capacity(
         ConfigError: ``prices.options.aws`` is wrong.
         CloudError: nothing at all could be asked.
     """
-    from advisor.errors import CloudError, InputError
-    from advisor.pricing.aws.capacity import placement_scores, vcpu_quotas
-    from advisor.pricing.aws.options import read_options
+    from advisor.core.errors import CloudError, InputError
+    from advisor.pricing.sources.aws.capacity import placement_scores, vcpu_quotas
+    from advisor.pricing.sources.aws.options import read_options
     from advisor.report.capacity import print_capacity
 
     if config.settings.prices.offline:

@@ -33,10 +33,10 @@ def build(
     It is checked against the snapshot in the folder before it takes its place.
     """
     from advisor.cli.common import settings_with, warn
-    from advisor.cli.live import current_answers
-    from advisor.pricing import OfferQuery
-    from advisor.pricing.build import build_snapshot
+    from advisor.pricing.refresh.building import build_snapshot
+    from advisor.pricing.sources.query import OfferQuery
     from advisor.report.prices import print_built
+    from advisor.service.live import current_answers
 
     answers = current_answers(settings_with(), OfferQuery(), may_refresh=False)
     warn([warning for answer in answers for warning in answer.warnings])

@@ -12,14 +12,14 @@ from typer.core import TyperCommand
 
 from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
 from advisor.cli.progress import progress
-from advisor.limits import MAX_SAMPLES, MAX_WORLD
+from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
+from advisor.core.values import Market
 from advisor.report.plain import few, print_message
 from advisor.report.rows import Format
-from advisor.types import Market
 
 if TYPE_CHECKING:
-    from advisor.config import Config
-    from advisor.types import Trace
+    from advisor.config.layers import Config
+    from advisor.core.values import Trace
 
 FormatOption = Annotated[
     Format, typer.Option("--format", "-f", help="How to print results.", case_sensitive=False)
@@ -154,7 +154,7 @@ TRUSTS_PROJECT: ContextVar[bool] = ContextVar("TRUSTS_PROJECT", default=False)
 
 def load_settings(flags: Mapping[str, Any] | None = None) -> Config:
     """All layers with flags on top by dotted name; nothing is said."""
-    from advisor.config import load_config
+    from advisor.config.layers import load_config
 
     return load_config(flags, trust_project=TRUSTS_PROJECT.get())
 
@@ -202,8 +202,8 @@ def load_trace(
         TraceError: a damaged trace.
         ProfileError: the script yields no iteration.
     """
-    from advisor import trace_io
-    from advisor.errors import InputError
+    from advisor.core.errors import InputError
+    from advisor.formats import trace_files as trace_io
 
     check_exists(source)
     if not holds_data(source):
@@ -220,7 +220,7 @@ def load_trace(
             raise InputError(f"{str(source)!r} holds a profile: {flag} is for a script to profile.")
     if trace_io.is_trace(source):
         return trace_io.read_trace(source)
-    from advisor.profile.kineto import read_kineto
+    from advisor.kineto.export import read_kineto
 
     with progress(f"reading the profile {source.name}"):
         return read_kineto(source, origin_gpu=origin_gpu)
@@ -232,7 +232,7 @@ def check_exists(source: Path) -> None:
     Raises:
         InputError: says what can be given.
     """
-    from advisor.errors import InputError
+    from advisor.core.errors import InputError
 
     if not source.exists():
         raise InputError(
@@ -245,7 +245,7 @@ def check_exists(source: Path) -> None:
 
 def holds_data(source: Path) -> bool:
     """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
-    from advisor.foreign_files import open_regular
+    from advisor.formats.foreign_files import open_regular
 
     if source.is_dir():
         return False
@@ -268,7 +268,7 @@ def profile_script(
         InputError: a GPU or a world is pretended on a backend that takes no such thing.
         ProfileError: the script yields no iteration.
     """
-    from advisor.errors import InputError
+    from advisor.core.errors import InputError
     from advisor.profile import pretend, profile
     from advisor.profile.fake_data import parse_fake_data
     from advisor.profile.sandbox import warning_for_root

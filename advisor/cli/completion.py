@@ -54,21 +54,21 @@ def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]
 
 
 def _gpus() -> Iterator[str]:
-    from advisor.gpus import family_names, load_gpus
+    from advisor.core.gpus import family_names, load_gpus
 
     yield from load_gpus()
     yield from family_names()
 
 
 def _vendors() -> Iterator[str]:
-    from advisor.gpus import load_gpus
+    from advisor.core.gpus import load_gpus
 
     yield from (spec.vendor.lower() for spec in load_gpus().values())
 
 
 def _places() -> Iterator[tuple[str, str]]:
     """Provider and region of each shipped price; the parser of prices would check every cell."""
-    from advisor.gpus import catalog_path
+    from advisor.core.gpus import catalog_path
 
     for path in sorted(catalog_path("prices/aws.csv").parent.glob("*.csv")):
         with path.open(newline="", encoding="utf-8") as file:

@@ -23,9 +23,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a first settings file, every line commented out and explained."""
-    from advisor.config import PROJECT_FILE, user_file
-    from advisor.errors import InputError
-    from advisor.files import write_atomically
+    from advisor.config.layers import PROJECT_FILE, user_file
+    from advisor.core.errors import InputError
+    from advisor.core.files import write_atomically
     from advisor.report.plain import print_lines
     from advisor.report.settings import template
 

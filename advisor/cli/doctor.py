@@ -8,9 +8,9 @@ from advisor.report.rows import Format
 
 def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Check this installation; exits with 1 if the main job cannot work."""
-    from advisor.cli.checks import run_checks
-    from advisor.errors import AdvisorError
+    from advisor.core.errors import AdvisorError
     from advisor.report.checks import print_checks
+    from advisor.service.health import run_checks
 
     checks = run_checks()
     print_checks(checks, chosen_format(output, as_json))

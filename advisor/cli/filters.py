@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.errors import InputError, NoOfferError, did_you_mean
-from advisor.pricing.globs import is_any, same_name
+from advisor.core.errors import InputError, NoOfferError, did_you_mean
+from advisor.core.globs import is_any, same_name
 
 if TYPE_CHECKING:
-    from advisor.config import Config
-    from advisor.gpus import GpuRequest
-    from advisor.pricing.loosening import Limit, Way
-    from advisor.types import Offer
+    from advisor.config.layers import Config
+    from advisor.core.gpus import GpuRequest
+    from advisor.core.values import Offer
+    from advisor.pricing.answer.loosening import Limit, Way
 
 ANY = "*"
 # What people call them; for hints alone.
@@ -104,7 +104,7 @@ def known_vendors(names: Iterable[str]) -> set[str]:
     Raises:
         InputError: the catalog has no GPU of one.
     """
-    from advisor.gpus import load_gpus
+    from advisor.core.gpus import load_gpus
 
     vendors = {spec.vendor.lower(): spec.vendor for spec in load_gpus().values()}
     for name in names:
@@ -126,7 +126,7 @@ def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], found: Iter
     Raises:
         InputError: names those there are.
     """
-    from advisor.gpus import parse_gpu_request
+    from advisor.core.gpus import parse_gpu_request
 
     def sizes_of(request: GpuRequest, machines: Collection[tuple[str, int]]) -> set[int]:
         names = {spec.name for spec in request.gpus}
@@ -166,7 +166,7 @@ def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer]) -> NoOff
         asked: those of the command.
         offers: all that are known, at the prices of the organisation's contracts.
     """
-    from advisor.pricing.loosening import way_out
+    from advisor.pricing.answer.loosening import way_out
 
     if not offers:
         return NoOfferError("no source knows a price: `advisor prices sources` says why.")
@@ -191,8 +191,8 @@ def _in_words(way: Way) -> str:
 
 def _limits(config: Config, asked: Asked) -> list[Limit]:
     """Everything that a query keeps offers by."""
-    from advisor.pricing import OfferQuery
-    from advisor.pricing.loosening import Limit
+    from advisor.pricing.answer.loosening import Limit
+    from advisor.pricing.sources.query import OfferQuery
 
     limits = [*_limits_of_settings(config), *_limits_of_gpus(asked)]
     if (most_usd := asked.max_usd_per_h) is not None:
@@ -204,7 +204,7 @@ def _limits(config: Config, asked: Asked) -> list[Limit]:
 
 
 def _limits_of_settings(config: Config) -> Iterator[Limit]:
-    from advisor.pricing import OfferQuery
+    from advisor.pricing.sources.query import OfferQuery
 
     cloud = config.settings.cloud
     named = {
@@ -219,7 +219,7 @@ def _limits_of_settings(config: Config) -> Iterator[Limit]:
 
 def _limits_of_gpus(asked: Asked) -> Iterator[Limit]:
     """Which GPU, and how many of it: two limits, since the number may give way alone."""
-    from advisor.pricing.loosening import Limit
+    from advisor.pricing.answer.loosening import Limit
 
     if not (wanted := asked.wanted):
         return
@@ -234,7 +234,7 @@ def _limits_of_gpus(asked: Asked) -> Iterator[Limit]:
 
 
 def _setting(config: Config, name: str, value: str, keeps: Callable[[Offer], bool]) -> Limit:
-    from advisor.pricing.loosening import Limit
+    from advisor.pricing.answer.loosening import Limit
 
     words = setting_in_words(config, name)
     is_flag = words == _FLAGS.get(name)

@@ -12,7 +12,7 @@ from advisor.cli.completion import gpu_names, vendor_names
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from advisor.types import GpuSpec
+    from advisor.core.values import GpuSpec
 
 
 def gpus(
@@ -37,7 +37,7 @@ def gpus(
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.cli.filters import known_vendors
-    from advisor.gpus import load_gpus, resolve_gpu
+    from advisor.core.gpus import load_gpus, resolve_gpu
     from advisor.report.gpus import print_gpus
 
     specs = _named(names) if names else tuple(load_gpus().values())
@@ -53,8 +53,8 @@ def gpus(
 
 def _named(names: Iterable[str]) -> tuple[GpuSpec, ...]:
     """The GPUs of names and families, each once."""
-    from advisor.errors import InputError
-    from advisor.gpus import parse_gpu_request
+    from advisor.core.errors import InputError
+    from advisor.core.gpus import parse_gpu_request
 
     found: dict[str, GpuSpec] = {}
     for request in map(parse_gpu_request, names):
@@ -68,9 +68,9 @@ def _named(names: Iterable[str]) -> tuple[GpuSpec, ...]:
 
 
 def _with_memory(specs: Sequence[GpuSpec], least_gib: float) -> Sequence[GpuSpec]:
-    from advisor.arguments import check_number
-    from advisor.limits import MAX_MEMORY_GIB
-    from advisor.units import GIB
+    from advisor.core.arguments import check_number
+    from advisor.core.limits import MAX_MEMORY_GIB
+    from advisor.core.units import GIB
 
     check_number("--min-memory-gib", least_gib, least=0, most=MAX_MEMORY_GIB)
     most_gib = max(spec.memory_bytes for spec in specs) / GIB
@@ -86,7 +86,7 @@ def _left(
     Raises:
         NoOfferError: says what there is without it.
     """
-    from advisor.errors import NoOfferError
+    from advisor.core.errors import NoOfferError
 
     kept = tuple(after)
     if kept:

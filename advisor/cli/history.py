@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import note
-from advisor.cli.live import current_answers, known_answers, moment_ago, now
+from advisor.core.units import DAY_S
 from advisor.report.rows import Format
-from advisor.units import DAY_S
+from advisor.service.live import current_answers, known_answers, moment_ago, now
 
 if TYPE_CHECKING:
-    from advisor.config import Config
-    from advisor.pricing.check import Finding
-    from advisor.types import PricePoint
+    from advisor.config.layers import Config
+    from advisor.core.values import PricePoint
+    from advisor.pricing.catalog.doubts import Finding
 
 
 def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool, output: Format) -> None:
@@ -26,11 +26,11 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
         StoreError: the database cannot be read.
     """
     from advisor.cli.filters import Asked
-    from advisor.cli.offers import check_names, wanted_counts
-    from advisor.errors import InputError, NoOfferError
-    from advisor.pricing.history import series_of
+    from advisor.core.errors import InputError, NoOfferError
+    from advisor.core.units import parse_duration_s
+    from advisor.pricing.refresh.history import series_of
     from advisor.report.history import plot_history, print_history
-    from advisor.units import parse_duration_s
+    from advisor.service.offers import check_names, wanted_counts
 
     if plot and output is not Format.TABLE:
         raise InputError("--plot draws in the terminal: leave --format and --json out.")
@@ -62,10 +62,10 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
         StoreError: the database cannot be read.
     """
     from advisor.cli.filters import Asked, is_wanted
-    from advisor.cli.offers import check_names, wanted_counts
-    from advisor.errors import NoOfferError
-    from advisor.pricing import OfferQuery
-    from advisor.pricing.check import findings
+    from advisor.core.errors import NoOfferError
+    from advisor.pricing.catalog.doubts import findings
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.offers import check_names, wanted_counts
 
     cloud = config.settings.cloud
     wanted = wanted_counts(gpus)
@@ -85,9 +85,9 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
 
 
 def _points(config: Config, wanted: Mapping[str, set[int]], since_s: float) -> tuple[PricePoint, ...]:
-    from advisor.pricing.globs import is_any
-    from advisor.pricing.history import seen_from
-    from advisor.store import open_store
+    from advisor.core.globs import is_any
+    from advisor.pricing.refresh.history import seen_from
+    from advisor.store.database import open_store
     from advisor.store.prices import price_points
 
     cloud = config.settings.cloud
@@ -114,7 +114,7 @@ def _of_counts(
     if not any(wanted.values()):
         return tuple(points)
     from advisor.cli.filters import is_wanted
-    from advisor.pricing import OfferQuery
+    from advisor.pricing.sources.query import OfferQuery
 
     answers = known_answers(config, OfferQuery(gpus=tuple(wanted)))
     machines = {

@@ -52,9 +52,9 @@ def measure(
 ) -> None:
     """Measure kernels on this machine's GPU, some 1,700 in about ten minutes, and keep them in a file."""
     from advisor.cli.common import settings_with, warn
-    from advisor.errors import InputError
-    from advisor.predict.calibration import drift_warnings
-    from advisor.profile.measure import Extent, grid, measure
+    from advisor.core.errors import InputError
+    from advisor.measure import Extent, grid, measure
+    from advisor.predict.calibration.calibrating import drift_warnings
     from advisor.report.recording import print_recording, skipped_lines
 
     if quick and full:

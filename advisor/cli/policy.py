@@ -10,8 +10,8 @@ import typer
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, provider_names, region_names
 from advisor.cli.help_lines import WholeLines
+from advisor.core.values import Market, Tier
 from advisor.report.rows import Format
-from advisor.types import Market, Tier
 
 app = typer.Typer(
     cls=WholeLines,
@@ -94,8 +94,8 @@ def explain(
     Exits with 3 if a rule removes the plan.
     """
     from advisor.cli.common import settings_with
-    from advisor.cli.plan_facts import given_facts
     from advisor.report.policy import print_explained
+    from advisor.service.plan_facts import given_facts
     from recommender.policy import everything_removed, judge_facts, read_policies
 
     policy = read_policies(files)

@@ -25,8 +25,8 @@ from advisor.cli.common import (
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from advisor.config import Config
-    from advisor.types import GpuSpec
+    from advisor.config.layers import Config
+    from advisor.core.values import GpuSpec
 
 
 def predict(
@@ -46,10 +46,10 @@ def predict(
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
     from advisor.cli.common import check_exists, holds_data, load_trace, settings_with, warn
-    from advisor.cli.offers import wanted_counts
-    from advisor.gpus import load_gpus
-    from advisor.predict import predict_counts
+    from advisor.core.gpus import load_gpus
+    from advisor.predict.iteration import predict_counts
     from advisor.report.estimates import print_estimates
+    from advisor.service.offers import wanted_counts
 
     catalog = load_gpus()
     wanted = wanted_counts(gpu or ())
@@ -90,8 +90,8 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
     Raises:
         InputError: names the largest machine.
     """
-    from advisor.errors import InputError
-    from advisor.gpus import parse_gpu_request
+    from advisor.core.errors import InputError
+    from advisor.core.gpus import parse_gpu_request
 
     counted = [request for request in map(parse_gpu_request, texts) if request.counts]
     most = _largest_machine(config) if counted else 0
@@ -104,8 +104,8 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
 
 
 def _largest_machine(config: Config) -> int:
-    from advisor.gpus import catalog_path
-    from advisor.pricing.snapshot import read_instances
+    from advisor.core.gpus import catalog_path
+    from advisor.pricing.sources.snapshot import read_instances
 
     settings = config.settings
     own = (settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters))
@@ -115,7 +115,7 @@ def _largest_machine(config: Config) -> int:
 
 def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[str]:
     """Times of hardware that no software of today runs on are only of historical interest: say so."""
-    from recommender.software import why_unsupported
+    from recommender.plans.software import why_unsupported
 
     for gpu in gpus:
         if (why := why_unsupported(gpu)) is not None:

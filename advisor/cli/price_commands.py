@@ -16,7 +16,7 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.completion import region_names
-from advisor.limits import MAX_MACHINES
+from advisor.core.limits import MAX_MACHINES
 from advisor.report.rows import Format
 
 SourceOption = Annotated[
@@ -36,9 +36,9 @@ def refresh(
     What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
     """
     from advisor.cli.common import settings_with, warn
-    from advisor.cli.live import failures_in_words, live_sources, opened, run_refresh
-    from advisor.errors import NoOfferError
+    from advisor.core.errors import NoOfferError
     from advisor.report.prices import print_refresh
+    from advisor.service.live import failures_in_words, live_sources, opened, run_refresh
 
     config = settings_with(cloud__regions=region)
     asked = live_sources(config, source)
@@ -74,8 +74,8 @@ def history(
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show where prices come from: how many, how old, what is missing, and who would let us in."""
     from advisor.cli.common import settings_with
-    from advisor.cli.live import source_states
     from advisor.report.prices import print_sources
+    from advisor.service.live import source_states
 
     states, warnings = source_states(settings_with())
     print_sources(states, warnings, chosen_format(output, as_json))

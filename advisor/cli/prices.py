@@ -22,7 +22,7 @@ from advisor.cli.help_lines import WholeLines
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from advisor.types import Offer
+    from advisor.core.values import Offer
 
 app = typer.Typer(
     cls=WholeLines, help="What is for rent, cheapest first; live prices, their history and their age."
@@ -62,14 +62,14 @@ def prices(
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
         return
-    from advisor.arguments import check_number
     from advisor.cli.common import settings_with, warn
     from advisor.cli.filters import Asked
-    from advisor.cli.offers import query_offers, wanted_counts
-    from advisor.errors import NoOfferError
-    from advisor.limits import MAX_USD_PER_H
-    from advisor.pricing.places import cheapest_places
+    from advisor.core.arguments import check_number
+    from advisor.core.errors import NoOfferError
+    from advisor.core.limits import MAX_USD_PER_H
+    from advisor.pricing.answer.places import cheapest_places
     from advisor.report.offers import print_offers
+    from advisor.service.offers import query_offers, wanted_counts
 
     if max_price is not None:
         check_number("--max-price", max_price, above=0, most=MAX_USD_PER_H)

@@ -59,9 +59,9 @@ def profile(
 ) -> None:
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
     from advisor.cli.common import profile_script, settings_with, warn
-    from advisor.errors import InputError
+    from advisor.core.errors import InputError
+    from advisor.formats.trace_files import write_trace
     from advisor.report.trace import print_trace
-    from advisor.trace_io import write_trace
 
     config = settings_with(
         profile__python=python,
@@ -82,7 +82,7 @@ def profile(
     if from_kineto is None:
         trace = profile_script(source, arguments, config, pretended=as_, world=world)
     else:
-        from advisor.profile.kineto import read_kineto
+        from advisor.kineto.export import read_kineto
 
         trace = read_kineto(from_kineto, origin_gpu=origin_gpu)
     write_trace(trace, path)

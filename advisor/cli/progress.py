@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from advisor.core.units import format_duration
 from advisor.report.plain import print_progress, shown
-from advisor.units import format_duration
 
 if TYPE_CHECKING:
     from rich.text import Text

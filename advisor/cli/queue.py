@@ -10,11 +10,11 @@ import typer
 from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, warn
 from advisor.cli.help_lines import WholeLines
 from advisor.cli.progress import progress
-from advisor.limits import MAX_MACHINES
+from advisor.core.limits import MAX_MACHINES
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from recommender.job_log import JobLog
+    from recommender.queue.job_log import JobLog
 
 app = typer.Typer(
     cls=WholeLines, help="How long jobs wait in a cluster's queue, from its job log.", no_args_is_help=True
@@ -40,8 +40,8 @@ def fit(
 ) -> None:
     """Show the waits by size, requested walltime and queue; the file holds no rows of the log."""
     from advisor.report.queue import print_fit
-    from recommender.queue_file import write_fit
-    from recommender.queue_fit import fit as fit_log
+    from recommender.queue.fitted import fit as fit_log
+    from recommender.queue.wait_files import write_fit
 
     with progress(f"reading {log.name}"):
         found = fit_log(_read(log))
@@ -55,7 +55,7 @@ def fit(
 def check(log: LogArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Foresee the last 30 % of the log, job by job, and show how often and how closely it was right."""
     from advisor.report.queue import print_check
-    from recommender.queue_check import check as check_log
+    from recommender.queue.foresight import check as check_log
 
     with progress(f"reading {log.name}"):
         found = check_log(_read(log))
@@ -78,11 +78,11 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show how long one kind of job waits; without --gpus, all kinds."""
-    from advisor.arguments import check_number
-    from advisor.errors import InputError
+    from advisor.core.arguments import check_number
+    from advisor.core.errors import InputError
     from advisor.report.queue import print_fit, print_wait
-    from recommender.queue_file import load_fit
-    from recommender.queue_fit import warnings_of
+    from recommender.queue.fitted import warnings_of
+    from recommender.queue.wait_files import load_fit
 
     if gpus is None and (walltime is not None or queue is not None):
         raise InputError("--walltime and --queue narrow down a job: give its --gpus N as well.")
@@ -101,7 +101,7 @@ def show(
 
 
 def _read(path: Path) -> JobLog:
-    from recommender.job_log import read_job_log
+    from recommender.queue.job_log import read_job_log
 
     log = read_job_log(path)
     for reason, count in log.left_out.items():
@@ -110,8 +110,8 @@ def _read(path: Path) -> JobLog:
 
 
 def _walltime_s(text: str | None) -> float | None:
-    from advisor.errors import InputError
-    from recommender.job_log_fields import parse_walltime_s
+    from advisor.core.errors import InputError
+    from recommender.queue.job_log_fields import parse_walltime_s
 
     try:
         return None if text is None else parse_walltime_s(text)

@@ -30,12 +30,12 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.completion import gpu_names, vendor_names
-from advisor.limits import MAX_PLANNED_S, MAX_ROWS
+from advisor.core.limits import MAX_PLANNED_S, MAX_ROWS
 from advisor.report.rows import Format
 
 if TYPE_CHECKING:
-    from advisor.config import Config
-    from advisor.types import Job, Recommendation, Trace
+    from advisor.config.layers import Config
+    from advisor.core.values import Job, Recommendation, Trace
 
 
 def recommend(
@@ -139,12 +139,12 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
-    from advisor.cli.blas import load_numpy
+    from advisor.service.blas import load_numpy
 
     load_numpy()
     from advisor.cli.common import check_exists, settings_with
-    from advisor.types import Job
-    from recommender import check_job
+    from advisor.core.values import Job
+    from recommender.engine import check_job
 
     job = Job(
         epochs=epochs,
@@ -219,9 +219,9 @@ def _answer(
     from dataclasses import replace
 
     from advisor.cli.common import load_trace
-    from advisor.cli.plans import plans_of
-    from advisor.cli.ranked import recommendation_of
-    from advisor.cli.under_policy import policy_of, spent_of, with_objective
+    from advisor.service.plans import plans_of
+    from advisor.service.ranked import recommendation_of
+    from advisor.service.under_policy import policy_of, spent_of, with_objective
 
     rules = policy_of(config, policies)
     spent = spent_of(config, rules, project)
@@ -248,7 +248,7 @@ def _tell(
     from dataclasses import replace
 
     from advisor.cli.answer import show
-    from recommender.what_if import best_what_if
+    from recommender.ranking.what_if import best_what_if
 
     entry_id = _entry_id(config, recommendation)
     show(
@@ -284,15 +284,15 @@ def _record(
 ) -> None:
     """After it was shown: a database that is down takes nothing away from the answer."""
     from advisor.cli.common import note
-    from advisor.cli.ledger import keep_recommendation
+    from advisor.service.ledger import keep_recommendation
 
     keep_recommendation(config, recommendation, trace, entry_id=entry_id, project=project)
     (print if output is Format.TABLE else note)(f"Recorded as {entry_id}.")
 
 
 def _deadline_s(text: str | None) -> float | None:
-    from advisor.errors import InputError
-    from advisor.units import exact_duration, parse_duration_s
+    from advisor.core.errors import InputError
+    from advisor.core.units import exact_duration, parse_duration_s
 
     if text is not None and text.lstrip().startswith("-"):
         raise InputError(f"--deadline {text!r} lies in the past: give the time from now on, such as 12h.")

@@ -9,8 +9,8 @@ import typer
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, provider_names
 from advisor.cli.help_lines import WholeLines
+from advisor.core.values import Market
 from advisor.report.rows import Format
-from advisor.types import Market
 
 app = typer.Typer(
     cls=WholeLines,
@@ -68,8 +68,8 @@ def record(
     Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
     """
     from advisor.cli.common import settings_with
-    from advisor.cli.ledger import Told, keep_run
     from advisor.report.runs import print_recorded
+    from advisor.service.ledger import Told, keep_run
 
     told = Told(
         start=start,
@@ -100,7 +100,7 @@ def list_(
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
     from advisor.cli.common import settings_with
-    from advisor.cli.ledger import recorded_runs
     from advisor.report.runs import print_runs
+    from advisor.service.ledger import recorded_runs
 
     print_runs(recorded_runs(settings_with(), since, project), chosen_format(output, as_json))

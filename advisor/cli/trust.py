@@ -35,10 +35,10 @@ def trust(
 
 
 def _trust(directory: Path) -> None:
-    from advisor.config import load_config
-    from advisor.errors import InputError
+    from advisor.config.layers import load_config
+    from advisor.config.trust import remember
+    from advisor.core.errors import InputError
     from advisor.report.project import request_in_words
-    from advisor.trust import remember
 
     # Without the environment, which may trust it already, so that all it will do is shown.
     config = load_config(environ={}, cwd=directory.resolve())
@@ -59,9 +59,9 @@ def _trust(directory: Path) -> None:
 
 
 def _revoke(directory: Path) -> None:
-    from advisor.config import PROJECT_FILE
-    from advisor.errors import InputError
-    from advisor.trust import forget
+    from advisor.config.layers import PROJECT_FILE
+    from advisor.config.trust import forget
+    from advisor.core.errors import InputError
 
     path = directory.absolute() / PROJECT_FILE
     try:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.types import GpuSpec, Kernel, OccupancyLimits
+from advisor.core.values import GpuSpec, Kernel, OccupancyLimits
 
 LIMIT_COLUMNS: Final = (
     "max_threads",

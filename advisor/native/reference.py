@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.values import OccupancyLimits
 from advisor.native.arrays import (
     GpuArrays,
     KernelArrays,
@@ -25,7 +26,6 @@ from advisor.native.arrays import (
     limits_from_row,
 )
 from advisor.native.checks import check_gpus, check_kernels, check_origin
-from advisor.types import OccupancyLimits
 
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_REGISTERS_PER_BLOCK: Final = 65_536
@@ -63,7 +63,7 @@ def resident_blocks(
     memory, with what the driver reserves, rounds up to ``shared_unit_bytes``. Assumed is the largest
     shared-memory carve-out the SM offers.
 
-    >>> from advisor.types import OccupancyLimits
+    >>> from advisor.core.values import OccupancyLimits
     >>> v100 = OccupancyLimits(
     ...     max_threads=2048, max_blocks=32, max_registers=65536, max_registers_per_thread=255,
     ...     max_shared_bytes=98304, max_shared_bytes_per_block=98304,

@@ -13,8 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from advisor.predict.families import Family, base_name, family_of
-from advisor.types import MemoryUse, Op, Phase, TensorSpec, Trace
+from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
+from advisor.operators.families import Family, base_name, family_of
 
 FULL = "float32"
 LOWER_FAMILIES = frozenset({Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT})

@@ -6,10 +6,15 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from advisor.gpus import load_gpus
-from advisor.predict.calibration_files import CALIBRATED, CORRECTIONS, is_of_other_networks, read_calibration
+from advisor.core.gpus import load_gpus
+from advisor.core.values import FittedConstants, GpuSpec
+from advisor.predict.calibration.calibration_files import (
+    CALIBRATED,
+    CORRECTIONS,
+    is_of_other_networks,
+    read_calibration,
+)
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.types import FittedConstants, GpuSpec
 
 Table = Mapping[str, Any]
 

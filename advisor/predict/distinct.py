@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from advisor.types import Op
+from advisor.core.values import Op
 
 
 class Same:

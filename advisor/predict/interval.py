@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from advisor.types import Interval
+from advisor.core.values import Interval
 
 Z90 = 1.2815515655446004  # the normal distribution's 90 % quantile
 

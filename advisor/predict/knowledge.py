@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import CatalogError
-from advisor.gpus import catalog_path
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import read_networks
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
+from advisor.core.units import format_duration
+from advisor.core.values import Interval, IterationEstimate, Trace
 from advisor.predict.interval import SIGMA_LOADING, spread
-from advisor.types import Interval, IterationEstimate, Trace
-from advisor.units import format_duration
 
 # Below this a single run tells more about the machine's other work than about loading.
 SHORTEST_S = 1e-3

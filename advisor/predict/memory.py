@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.types import GpuSpec, MemoryUse
-from advisor.units import GIB, MIB
+from advisor.core.units import GIB, MIB
+from advisor.core.values import GpuSpec, MemoryUse
 
 # Blocks that are free but in the wrong place: the caching allocator of a steady training loop.
 FRAGMENTATION = 1.04

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.gpus import resolve_gpu
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
+from advisor.operators.families import Family, family_of
 from advisor.predict import wave
 from advisor.predict.constants import constants_for
-from advisor.predict.families import Family, family_of
 from advisor.predict.interval import (
     SIGMA_MEASURED,
     SIGMA_RECURRENT,
@@ -27,7 +28,6 @@ from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import OpTimes
 from advisor.predict.learned.times import SHARED, learned_times
 from advisor.predict.roofline import compute_rate, op_time
-from advisor.types import FittedConstants, GpuSpec, Method, Op, Trace
 
 BLEND = 0.25
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
+from advisor.operators.families import Family, base_name, is_known
 from advisor.predict import wave
 from advisor.predict.constants import described
-from advisor.predict.distributed import ASSUMPTION as DATA_PARALLEL
-from advisor.predict.exchange import OTHER_WORLD, SHARDED, sharded_over
-from advisor.predict.families import Family, base_name, is_known
+from advisor.predict.exchange.collectives import OTHER_WORLD, SHARDED, sharded_over
+from advisor.predict.exchange.data_parallel import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
 from advisor.predict.recurrent import LAYERS, steps_of
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S, RECURRENT_SHARE, rate_for, wanted_rate
-from advisor.types import FittedConstants, GpuSpec, Method, Trace
 
 LEARNED = "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)"
 CORRECTED = "calibrated: of the learned rate this GPU reaches {}"

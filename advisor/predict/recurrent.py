@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from advisor.predict.families import base_name
-from advisor.types import Op
+from advisor.core.values import Op
+from advisor.operators.families import base_name
 
 LAYERS = ("_cudnn_rnn", "_cudnn_rnn_backward")
 # A thread block of a product computes 64 x 64 outputs over a depth of 512. Of the blocks tried it comes

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from advisor.predict.families import Family, family_of
+from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
+from advisor.operators.families import Family, family_of
 from advisor.predict.recurrent import Steps, steps_of
-from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
 # PyTorch's published ResNet-50 profile of a V100: so small that only the launch counts.

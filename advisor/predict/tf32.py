@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.predict.families import Family, family_of
+from advisor.core.values import Op, Trace
+from advisor.operators.families import Family, family_of
 from advisor.predict.roofline import wanted_rate
-from advisor.types import Op, Trace
 
 _BY_MATMUL_FLAG = frozenset({Family.GEMM, Family.ATTENTION})
 

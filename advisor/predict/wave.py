@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.values import GpuSpec, Op
 from advisor.native import (
     GpuArrays,
     KernelArrays,
@@ -20,7 +21,6 @@ from advisor.native import (
     has_known_resources,
     scale_kernels,
 )
-from advisor.types import GpuSpec, Op
 
 ASSUMPTION = (
     "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"

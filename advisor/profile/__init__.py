@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, PretendedGpu
 from advisor.profile.callables import profile_callable
-from advisor.profile.session import pretend, profile
+from advisor.profile.profiling import pretend, profile
 
 __all__ = ["DEFAULT_TIMEOUT_S", "PretendedGpu", "pretend", "profile", "profile_callable"]

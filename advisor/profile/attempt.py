@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from advisor.errors import InputError, ProfileError, TraceError
+from advisor.core.errors import InputError, ProfileError, TraceError
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
 from advisor.profile.cutting import cut
@@ -34,7 +34,7 @@ _MOST_TIMELINE_BYTES = 2**31
 # Characters of a line of progress.
 _MOST_TOLD = 500
 DEFAULT_TIMEOUT_S = 300.0
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).resolve().parents[1] / "payload" / "child.py"
 TEMPORARY_NAME = "tmp"
 _FILES = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
 

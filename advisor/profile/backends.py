@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor.devices import Device, detect_device, detect_devices
-from advisor.errors import GpuUnusableError, InputError
-from advisor.units import format_bytes
+from advisor.core.devices import Device, detect_device, detect_devices
+from advisor.core.errors import GpuUnusableError, InputError
+from advisor.core.units import format_bytes
 
 BACKENDS = ("auto", "cuda", "fake", "cpu")
 

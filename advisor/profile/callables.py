@@ -17,15 +17,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from advisor.arguments import check_count, check_kind, check_number
-from advisor.errors import InputError, ProfileError
-from advisor.limits import MAX_TIMEOUT_S
+from advisor.core.arguments import check_count, check_kind, check_number
+from advisor.core.errors import InputError, ProfileError
+from advisor.core.limits import MAX_TIMEOUT_S
+from advisor.core.values import Trace
+from advisor.payload.child import die_with_the_parent, load_payload
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder
-from advisor.profile.child import die_with_the_parent, load_payload
 from advisor.profile.environment import TEMPORARY
 from advisor.profile.epoch import NO_LOADER
 from advisor.profile.recording import Recording, read_recording, trace_of
-from advisor.types import Trace
 
 State = TypeVar("State")
 _POLL_S = 0.01

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from advisor.errors import ProfileError
+from advisor.core.errors import ProfileError
 
 _FLAGS = (
     os.O_RDONLY

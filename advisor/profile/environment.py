@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from advisor import redaction
+from advisor.core import redaction
 
 # The clouds' and vendors' own variables, whatever they hold.
 SCRUBBED_PREFIXES = (

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
+from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.profile.crashes import crash, syntax_error
 
 _LOG_LINES = 15

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from advisor.errors import InputError, did_you_mean
+from advisor.core.errors import InputError, did_you_mean
 
 EXAMPLE = "3x224x224:float32,1000:class"
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")

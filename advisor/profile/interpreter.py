@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 
 _ANSWER_S = 20.0
 _ALLOWED = "Name an executable such as .venv/bin/python, or the folder of a virtual environment."

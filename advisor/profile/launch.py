@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.child_files import Lines
 from advisor.profile.leftovers import end_leftovers, new_mark
 from advisor.profile.privacy import unreadable

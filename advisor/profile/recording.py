@@ -9,25 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.errors import ProfileError
-from advisor.gpus import resolve_gpu
+from advisor.core.errors import ProfileError
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
+from advisor.formats.trace_checks import check_trace
+from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, tensor_from_json
+from advisor.kineto.launches import kernels_of, merged
+from advisor.operators.costs import cost_of
 from advisor.profile.child_files import read_foreign
-from advisor.profile.costs import cost_of
 from advisor.profile.cutting import cut, cut_each
 from advisor.profile.environment import redact
 from advisor.profile.epoch import epoch_of
-from advisor.profile.launches import kernels_of, merged
 from advisor.profile.timeline import Timeline
-from advisor.trace_checks import check_trace
-from advisor.trace_io import SCHEMA_VERSION, attribute_from_json, tensor_from_json
-from advisor.types import (
-    Collective,
-    MemoryUse,
-    Op,
-    Phase,
-    Precision,
-    Trace,
-)
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

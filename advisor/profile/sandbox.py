@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.credential_files import Hidden, hidden
 from advisor.profile.nobody import CAPABILITIES, can_read, change_of_user, give_to_nobody, opened
 

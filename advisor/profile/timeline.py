@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.profile.kineto_events import DeviceEvent, HostEvent, Recording, read_recording
+from advisor.kineto.events import DeviceEvent, HostEvent, Recording, read_recording
 
 # As in payload/real/watching.py, which runs where this package is not importable.
 MARK = "advisor#"

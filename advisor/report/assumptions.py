@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.types import IterationEstimate
+from advisor.core.values import IterationEstimate
 
 
 def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[str, str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
+from advisor.core.units import format_duration, format_usd
+from advisor.core.values import Option, Quantiles
 from advisor.report.sums import Words, clock, dollars, rounded, short_times, with_rest
 from advisor.report.text import interval_text
-from advisor.types import Option, Quantiles
-from advisor.units import format_duration, format_usd
-from recommender.spot import is_spot
+from recommender.outcome.spot import is_spot
 
 MOST_OPERATORS = 8
 COMMUNICATION = "exposed communication"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from advisor.predict.calibration import Calibration
+from advisor.predict.calibration.calibrating import Calibration
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
 

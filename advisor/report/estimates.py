@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.core.units import format_bytes
+from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.plain import print_text
 from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
 from advisor.report.text import interval_text
 from advisor.report.trace import summary
-from advisor.types import IterationEstimate, Trace
-from advisor.units import format_bytes
 
 ITERATION, SHARES, HOW = "Iteration p10 .. p50 .. p90", "Largest shares", "How"
 COLUMNS = ("GPU", "Count", ITERATION, "Memory", "Fits", SHARES, HOW)

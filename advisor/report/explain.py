@@ -5,11 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from advisor.core.units import format_bytes, format_duration, format_usd
+from advisor.core.values import Offer, Option, Recommendation
 from advisor.report.breakdown import iteration, line, money, operators, time
 from advisor.report.options import gpus, status, where
 from advisor.report.plain import shown
-from advisor.types import Offer, Option, Recommendation
-from advisor.units import format_bytes, format_duration, format_usd
 
 INDENT = "  "
 # Where a value begins: its further lines do, too.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from advisor.core.units import GB, format_bytes
+from advisor.core.values import GpuSpec
 from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
-from advisor.types import GpuSpec
-from advisor.units import GB, format_bytes
 
 COLUMNS = (
     "GPU",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from advisor.core.values import Recommendation, Trace
 from advisor.report.options import COLUMNS, RIGHT, table_rows, where
 from advisor.report.plain import few, shown
 from advisor.report.trace import rows_of
-from advisor.types import Recommendation, Trace
 
 MOST_ROWS = 15
 # Only what reads well on light and dark pages alike.

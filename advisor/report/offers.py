@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.core.values import Offer
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console, print_rows, to_json
-from advisor.types import Offer
 
 COLUMNS = ("Where", "Zone", "GPUs", "Market", "USD/h", "USD/h GPU", "As of", "Source")
 RIGHT = frozenset({"USD/h", "USD/h GPU"})

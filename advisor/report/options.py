@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.core.units import format_duration, format_duration_short, format_usd
+from advisor.core.values import Job, Option, Recommendation, Trace
 from advisor.report.estimates import estimate_json
 from advisor.report.plain import stacked
 from advisor.report.rows import Format, console, print_rows, to_json
 from advisor.report.text import with_p90
-from advisor.types import Job, Option, Recommendation, Trace
-from advisor.units import format_duration, format_duration_short, format_usd
 
 COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)")
 # GPUs above their place: side by side they would leave no room for time and cost.

@@ -11,10 +11,10 @@ from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
 
 if TYPE_CHECKING:
-    from advisor.pricing.build import Built
-    from advisor.pricing.check import Finding
-    from advisor.pricing.refresh import Kept
-    from advisor.pricing.states import SourceState
+    from advisor.pricing.catalog.doubts import Finding
+    from advisor.pricing.refresh.building import Built
+    from advisor.pricing.refresh.pulling import Kept
+    from advisor.pricing.refresh.states import SourceState
 
 _FEW = 3
 _LONG = 400

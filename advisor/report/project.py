@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.config import Config
-from advisor.project_layer import Refused, Why
-from advisor.redaction import HIDDEN, without_passwords
-from advisor.settings import ProjectMay
+from advisor.config.layers import Config
+from advisor.config.project_layer import Refused, Why
+from advisor.config.settings import ProjectMay
+from advisor.core.redaction import HIDDEN, without_passwords
 
 _SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
 _MOST_CHARACTERS = 80
@@ -28,7 +28,7 @@ def refused_in_words(refused: Refused) -> str:
     """One line: where it stands, what it asks for, why it does not count, and how to let it.
 
     >>> from pathlib import Path
-    >>> from advisor.settings import ProjectMay
+    >>> from advisor.config.settings import ProjectMay
     >>> line = Refused(setting="profile.sandbox", value=False, file=Path("/a/.advisor.yaml"), line=2,
     ...                allowed=ProjectMay.SWITCH_ON, why=Why.NOT_ALLOWED)
     >>> refused_in_words(line)

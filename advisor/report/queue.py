@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from advisor.core.units import format_duration, format_duration_short
+from advisor.core.values import Quantiles
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
-from advisor.types import Quantiles
-from advisor.units import format_duration, format_duration_short
-from recommender.queue_check import QueueCheck, Score
-from recommender.queue_fit import WaitBin, WaitQuantiles
+from recommender.queue.fitted import WaitBin, WaitQuantiles
+from recommender.queue.foresight import QueueCheck, Score
 
 BIN_COLUMNS = ("Size", "Walltime", "Queue", "Jobs", "Wait p50", "Wait p90")
 CHECK_COLUMNS = ("Quantiles", "Covers p50", "Covers p90", "Pinball p50", "Pinball p90")

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from advisor.predict.families import family_of
-from advisor.recording_io import Measurement, Recording
+from advisor.formats.recording_files import Measurement, Recording
+from advisor.operators.families import family_of
 from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.core.units import format_duration, format_usd
 from advisor.report.plain import print_lines, print_text, stacked
 from advisor.report.rows import Format, fits, print_rows, to_json
 from advisor.store.ledger import Run
-from advisor.units import format_duration, format_usd
 
 COLUMNS = ("Started (UTC)", "Project", "Script", "Where", "GPUs", "Duration", "Cost", "Note")
 RIGHT = frozenset({"Duration", "Cost"})

@@ -6,12 +6,12 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+from advisor.core.units import format_duration_short, format_usd
+from advisor.core.values import Option, Recommendation
 from advisor.report.options import gpus, ranked, status, where
 from advisor.report.plain import print_text
 from advisor.report.plot import DOT, MARKS, draw
 from advisor.report.rows import console
-from advisor.types import Option, Recommendation
-from advisor.units import format_duration_short, format_usd
 
 # Both only ask for more money or time: how far away they are is worth seeing.
 _LIMITS = {"budget", "deadline"}

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from advisor.config import Config
+from advisor.config.layers import Config
+from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
 from advisor.report.plain import print_text
 from advisor.report.project import asked_in_words, project_json, without_secrets
 from advisor.report.rows import Format, print_rows, to_json
-from advisor.settings import LIST_SECTIONS, Settings, setting_names
 
 COLUMNS = ("Setting", "Value", "Set by", "Refused")
 DEFAULT = "default"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from advisor.types import Interval, Quantiles
-from advisor.units import format_duration
+from advisor.core.units import format_duration
+from advisor.core.values import Interval, Quantiles
 
 
 def interval_text(interval: Interval) -> str:

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from advisor.core.units import format_bytes, format_duration
+from advisor.core.values import Phase, Trace
 from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
-from advisor.types import Phase, Trace
-from advisor.units import format_bytes, format_duration
 
 
 def print_trace(trace: Trace, path: Path, output: Format) -> None:

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 
-from advisor.errors import LeaseTakenError
-from advisor.store import Store, schema
+from advisor.core.errors import LeaseTakenError
+from advisor.store import schema
+from advisor.store.database import Store
 from advisor.store.transactions import insert_into, writing
 
 _LEASES = schema.leases.c

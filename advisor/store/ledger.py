@@ -11,10 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, Table, func, select
 
-from advisor.errors import StoreError
-from advisor.store import Store, schema
+from advisor.core.errors import StoreError
+from advisor.core.values import Market, Quantiles
+from advisor.store import schema
+from advisor.store.database import Store
 from advisor.store.transactions import insert_into, reading, writing
-from advisor.types import Market, Quantiles
 
 _RUNS = schema.runs.c
 _RECOMMENDATIONS = schema.recommendations.c

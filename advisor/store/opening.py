@@ -11,8 +11,8 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from advisor.errors import ConfigError, StoreError
-from advisor.store import Store
+from advisor.core.errors import ConfigError, StoreError
+from advisor.store.database import Store
 from advisor.store.transactions import make_engine
 from advisor.store.versions import bring_to_newest
 

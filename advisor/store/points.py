@@ -9,10 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from advisor.errors import StoreError
-from advisor.store import Store, schema
+from advisor.core.errors import StoreError
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.store import schema
+from advisor.store.database import Store
 from advisor.store.transactions import insert_into, reading, writing
-from advisor.types import Market, Offer, PricePoint
 
 _SERIES = schema.price_series.c
 _POINTS = schema.price_points.c

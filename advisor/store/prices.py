@@ -10,10 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from advisor.store import Store, schema
+from advisor.core.values import Interval, Market, Offer, PricePoint
+from advisor.store import schema
+from advisor.store.database import Store
 from advisor.store.points import append_points, check_quote, forget_points, price_points
 from advisor.store.transactions import insert_into, reading, writing
-from advisor.types import Interval, Market, Offer, PricePoint
 
 __all__ = [
     "Pull", "covered_places", "current_offers", "forget_points", "price_points", "pulls", "save_failure",

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from advisor.types import Market
+from advisor.core.values import Market
 
 VERSION = "0003"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 
-from advisor.store import Store
+from advisor.store.database import Store
 from advisor.store.failures import explained
 
 WAIT_S = 60

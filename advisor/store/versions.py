@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, column, inspect, select, table
 
-from advisor.errors import StoreError
-from advisor.store import Store
+from advisor.core.errors import StoreError
+from advisor.store.database import Store
 from advisor.store.schema import VERSION
 from advisor.store.transactions import reading, writing
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from advisor.errors import AdvisorError, InputError
-from advisor.files import write_atomically
+from advisor.core.errors import AdvisorError, InputError
+from advisor.core.files import write_atomically
 
 INTERRUPTED = 130
 

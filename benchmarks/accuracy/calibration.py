@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.predict.calibration import learned_offsets
+from advisor.core.values import GpuSpec
+from advisor.formats.recording_files import Measurement
+from advisor.predict.calibration.calibrating import learned_offsets
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.training.overhead import Floors, call_s
-from advisor.predict.training.samples import Samples
-from advisor.recording_io import Measurement
-from advisor.types import GpuSpec
 from benchmarks.bare_trace import TRUE_FP32
+from training.overhead import Floors, call_s
+from training.samples import Samples
 
 
 def calibrated(knowledge: Knowledge, gpu: GpuSpec, samples: Samples, floors_s: Floors) -> Knowledge:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from advisor.files import write_atomically
+from advisor.core.files import write_atomically
 from advisor.predict.interval import Z90
 from benchmarks.accuracy.summary import OURS, Summary, predictors
 

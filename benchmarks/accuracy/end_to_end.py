@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from advisor.predict import predict
+from advisor.core.values import Trace
+from advisor.predict.iteration import predict
 from advisor.predict.knowledge import Knowledge
-from advisor.types import Trace
 from benchmarks.accuracy.label_noise import UNKNOWN, LabelNoise
 from benchmarks.accuracy.models import Workload
 from benchmarks.accuracy.rows import Measured

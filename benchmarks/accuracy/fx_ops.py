@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from advisor.profile.costs import cost_of
-from advisor.types import Op, Phase, TensorSpec
+from advisor.core.values import Op, Phase, TensorSpec
+from advisor.operators.costs import cost_of
 from benchmarks.accuracy.op_traces import Node, Shape
 
 _NO_WORK = frozenset(

@@ -1,7 +1,7 @@
 """Single operators against measured kernels: by kind, GPU and split, and joined.
 
 A measured call holds the cost of launching and timing it, some 25 to 90 us, which a prediction of the kernel
-does not: ``advisor.predict.training.overhead`` fits it on the training split.
+does not: ``training.overhead`` fits it on the training split.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
+from advisor.core.values import GpuSpec, Op
 from advisor.predict.interval import Z90
-from advisor.predict.training.overhead import Floors, observed_s
-from advisor.predict.training.samples import Samples
-from advisor.types import GpuSpec, Op
+from training.overhead import Floors, observed_s
+from training.samples import Samples
 
 Floats = NDArray[np.float64]
 # Seconds of one call of each operator on a GPU, and the log-normal sigma of each.

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from advisor.errors import InputError
-from advisor.gpus import resolve_gpu
+from advisor.core.errors import InputError
+from advisor.core.gpus import resolve_gpu
 from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
 
 HASHES = "SHA256SUMS"
 AS_SHIPPED = "as shipped"
-# How the folds of advisor.predict.training are called in tables.
+# How the folds of training are called in tables.
 _FOLDS = {"all": "all kernels", "five": "training-split kernels of five GPUs"}
 _WITHOUT = "without:"
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
+from advisor.core.values import GpuSpec, Trace
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.training.overhead import Floors
-from advisor.predict.training.samples import Samples
-from advisor.types import GpuSpec, Trace
 from benchmarks.accuracy.end_to_end import evaluate
 from benchmarks.accuracy.label_noise import LabelNoise
 from benchmarks.accuracy.models import Workload
 from benchmarks.accuracy.op_predictions import errors_of_seeds
 from benchmarks.accuracy.rows import Measured
+from training.overhead import Floors
+from training.samples import Samples
 
 Calibrate = Callable[[Knowledge, GpuSpec, Samples, Floors], Knowledge]
 # Kinds and how many kernels of them a calibration measures.

@@ -27,7 +27,7 @@ Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How
 - **Meant for** comparing GPUs before renting one. Worst where boards throttle or libraries differ: on the P4
   linear layers of the test split, which ran by other kernels, are predicted 2.8 times too slow, on the T4
   iterations 15 %.
-- **Repeat**: `python -m advisor.predict.training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`
+- **Repeat**: `python -m training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`
 - **Does not know**: products and convolutions on tensor cores (TF32, FP16, BF16), fused attention,
   recurrent layers, embeddings, batch normalisation, reductions, optimizer steps: these stay with the roofline
   and wave scaling, and the estimate names them. Backward operators are priced with the efficiency of their

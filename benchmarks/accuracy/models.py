@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import InputError, ProfileError
+from advisor.core.errors import InputError, ProfileError
+from advisor.core.values import Phase, Trace
 from advisor.profile import profile_callable
-from advisor.types import Phase, Trace
 
 # What the loss runs forward: it was not timed, its backward pass was.
 _UNTIMED = ("aten::_log_softmax", "aten::nll_loss_forward")

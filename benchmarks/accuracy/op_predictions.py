@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.values import GpuSpec, Op
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.methods import op_times
-from advisor.predict.training.overhead import Floors
-from advisor.predict.training.samples import Samples
-from advisor.types import GpuSpec, Op
 from benchmarks.accuracy.kernels import KernelErrors, kernel_errors, mean_of_seeds
 from benchmarks.bare_trace import bare_trace
+from training.overhead import Floors
+from training.samples import Samples
 
 
 def kernel_times(

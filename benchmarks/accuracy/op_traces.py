@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from advisor.errors import InputError
-from advisor.gpus import resolve_gpu
+from advisor.core.errors import InputError
+from advisor.core.gpus import resolve_gpu
 from benchmarks.accuracy.models import Workload
 
 _FILE_NAME = re.compile(r"(.+)--(.+)-(train|inf)-(\d+)-(\d+)\.csv\.gz")

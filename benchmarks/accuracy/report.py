@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.errors import InputError
-from advisor.files import write_atomically
-from advisor.gpus import catalog_path
+from advisor.core.errors import InputError
+from advisor.core.files import write_atomically
+from advisor.core.gpus import catalog_path
 from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.model_card import model_card
 from benchmarks.accuracy.results import Results

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.errors import InputError, UnknownGpuError, did_you_mean
-from advisor.gpus import resolve_gpu
-from advisor.types import GpuSpec
+from advisor.core.errors import InputError, UnknownGpuError, did_you_mean
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import GpuSpec
 from benchmarks.accuracy.models import Workload
 
 REQUIRED = ("gpu", "model", "mode", "seq_len", "batch_size", "measured_ms")

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.errors import InputError
-from advisor.gpus import catalog_path
+from advisor.core.errors import InputError
+from advisor.core.gpus import catalog_path
+from advisor.core.values import GpuSpec, Op, Trace
 from advisor.predict.knowledge import CONSTANTS, Knowledge, read_knowledge, shipped
-from advisor.predict.training.folds import UNSEEN_DIMS, held_out
-from advisor.predict.training.overhead import floors_of
-from advisor.types import GpuSpec, Op, Trace
 from benchmarks.accuracy.calibration import calibrated
 from benchmarks.accuracy.end_to_end import evaluate
 from benchmarks.accuracy.kernels import KernelErrors
@@ -32,6 +30,8 @@ from benchmarks.accuracy.rows import Measured, read_rows
 from benchmarks.accuracy.scaling import Scaled, scaled_pairs
 from benchmarks.published import CASES, Score, scores
 from benchmarks.speedups import FILE, SpeedUp, speed_ups
+from training.folds import UNSEEN_DIMS, held_out
+from training.overhead import floors_of
 
 SHIPPED = "shipped"
 
@@ -151,7 +151,7 @@ def _hashes(
 
 
 def _kernels(folder: Path) -> MeasuredKernels:
-    from advisor.predict.training.neusight import read_kernels
+    from training.neusight import read_kernels
 
     try:
         samples = read_kernels(folder)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.gpus import load_gpus
-from advisor.types import GpuSpec, Op
+from advisor.core.gpus import load_gpus
+from advisor.core.values import GpuSpec, Op
 from benchmarks.accuracy.fx_ops import accumulate_ops, backward_ops, forward_ops
 from benchmarks.accuracy.op_traces import Node, OpTrace
 from benchmarks.accuracy.rows import Measured

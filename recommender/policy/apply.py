@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from advisor.types import Option
+from advisor.core.values import Option
+from recommender.outcome.spot import SpotTerms
 from recommender.policy.facts import Spent
 from recommender.policy.judge import Verdict, everything_removed, judge_options
 from recommender.policy.merge import Policy
-from recommender.spot import SpotTerms
 
 POLICY = "policy"
 """What ``Option.removed_by`` names."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from advisor.types import Option, Plan, Tier
-from recommender.spot import SpotTerms
+from advisor.core.values import Option, Plan, Tier
+from recommender.outcome.spot import SpotTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

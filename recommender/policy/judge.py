@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from advisor.arguments import check_kind
-from advisor.errors import PolicyViolationError
-from advisor.types import Option, Plan
+from advisor.core.arguments import check_kind
+from advisor.core.errors import PolicyViolationError
+from advisor.core.values import Option, Plan
+from recommender.outcome.spot import SpotTerms
 from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.policy.merge import Policy
 from recommender.policy.plan_rules import ApprovalRule
 from recommender.policy.rules import Effect, Judgement, Rule
-from recommender.spot import SpotTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from advisor.errors import did_you_mean
-from advisor.limits import MAX_MACHINES, MAX_USD
-from advisor.settings import Planned
-from advisor.types import Tier
+from advisor.config.settings import Planned
+from advisor.core.errors import did_you_mean
+from advisor.core.limits import MAX_MACHINES, MAX_USD
+from advisor.core.values import Tier
 from recommender.policy.names import checked_glob, checked_gpu, checked_market
 
 VERSION = 1

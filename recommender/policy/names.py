@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from advisor.errors import UnknownGpuError, did_you_mean
-from advisor.gpus import load_gpus, resolve_gpus
-from advisor.pricing.globs import is_any
-from advisor.types import Market
+from advisor.core.errors import UnknownGpuError, did_you_mean
+from advisor.core.globs import is_any
+from advisor.core.gpus import load_gpus, resolve_gpus
+from advisor.core.values import Market
 
 # Brackets and braces mean something in other tools; taken literally they would match nothing in silence.
 _FOREIGN = frozenset("[]{}!,;|")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from advisor.types import Option, Tier
-from advisor.units import exact_duration, format_duration
+from advisor.core.units import exact_duration, format_duration
+from advisor.core.values import Option, Tier
 from recommender.policy.facts import Facts
 from recommender.policy.rules import Effect, Judgement, Merging, Rule, silent
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from advisor.types import Market, Tier
-from advisor.units import format_usd
+from advisor.core.units import format_usd
+from advisor.core.values import Market, Tier
 from recommender.policy.facts import Facts
 from recommender.policy.model import Layer
 from recommender.policy.names import matches

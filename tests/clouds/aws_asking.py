@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.pricing.aws import AwsSource
-from advisor.pricing.aws.options import read_options
-from advisor.pricing.query import OfferQuery
-from advisor.pricing.source import Part
-from advisor.types import Offer
+from advisor.core.values import Offer
+from advisor.pricing.sources.aws import AwsSource
+from advisor.pricing.sources.aws.options import read_options
+from advisor.pricing.sources.protocol import Part
+from advisor.pricing.sources.query import OfferQuery
 from tests.clouds.aws_world import NOW
 
 

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from advisor.errors import AdvisorError
-from advisor.types import Trace
+from advisor.core.errors import AdvisorError
+from advisor.core.values import Trace
 from tests.compatibility.row import Row
 
 _BLOCK_BYTES, _FP32_BYTES = 512, 4

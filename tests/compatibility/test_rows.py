@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.errors import AdvisorError, ProfileError
+from advisor.core.errors import AdvisorError, ProfileError
 from advisor.profile import profile
 from advisor.profile.fake_data import parse_fake_data
 from tests.compatibility.checks import problems

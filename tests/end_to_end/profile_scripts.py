@@ -115,7 +115,7 @@ for inputs, labels in loader:
     "sees itself": """
 import os, sys
 import helper, advisor, recommender, fake, recorder, patches
-from advisor.types import Op
+from advisor.core.values import Op
 from recommender import recommend
 assert __name__ == "__main__", __name__
 assert sys.argv == [__file__, "--lr", "1"], sys.argv
@@ -167,7 +167,7 @@ TIMEOUT_S = {"endless": 4.0}
 USERS_MODULES = {
     "helper.py": 'WHO = "helper"',
     "advisor/__init__.py": 'WHO = "user"',
-    "advisor/types.py": 'Op = "my op"',
+    "advisor/core/values/__init__.py": 'Op = "my op"',
     "recommender/__init__.py": 'recommend = "mine"',
     "fake.py": "",
     "recorder.py": "",

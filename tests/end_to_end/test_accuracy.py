@@ -143,8 +143,8 @@ def test_the_documented_tables_of_wave_scaling(operators: list[str]) -> None:
 
 def test_the_fitted_constants_are_those_of_the_measurements() -> None:
     """The shipped file is what the training writes, to the byte."""
-    from advisor.predict.training.constants import fit_constants, render
-    from advisor.predict.training.neusight import read_kernels
+    from training.constants import fit_constants, render
+    from training.neusight import read_kernels
 
     written = render(fit_constants(read_kernels(KERNELS)))
     assert written == (ROOT / "catalogs" / "fitted.toml").read_text()
@@ -153,7 +153,7 @@ def test_the_fitted_constants_are_those_of_the_measurements() -> None:
 @pytest.mark.parametrize("operator", ["add", "relu", "gelu"])
 def test_large_element_wise_kernels_on_measured_gpus(operator: str) -> None:
     """Median error of the roofline on calls of 64 MB or more: at most 15 % on every GPU."""
-    from advisor.gpus import resolve_gpu
+    from advisor.core.gpus import resolve_gpu
     from advisor.predict.constants import constants_for
     from benchmarks.wave_accuracy import OPERATORS, read_operator
 

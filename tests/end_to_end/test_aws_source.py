@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from advisor.gpus import load_gpus
-from advisor.pricing.source import Part
-from advisor.registry import load
-from advisor.types import Market, Offer
+from advisor.core.gpus import load_gpus
+from advisor.core.registry import load
+from advisor.core.values import Market, Offer
+from advisor.pricing.sources.protocol import Part
 from tests.clouds.aws_asking import ask
 from tests.clouds.aws_server import FakeAws, running
 from tests.clouds.aws_world import World, ordinary_prices, rows_of, shared_world, with_traps
@@ -161,7 +161,7 @@ def test_traps_change_no_price(
 
 def test_the_entry_point_is_this_source_and_imports_no_sdk() -> None:
     program = (
-        "import sys; from advisor.registry import load;"
+        "import sys; from advisor.core.registry import load;"
         "load('advisor.price_sources', 'aws')({});"
         "print([name for name in sys.modules if name.split('.')[0] in ('boto3', 'botocore')])"
     )

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Tier, Trace
 from advisor.profile import profile
-from advisor.types import Job, Option, PickName, Plan, Recommendation, Tier, Trace
-from recommender import recommend
-from recommender.estimates import estimates_for
+from recommender.engine import recommend
+from recommender.outcome.estimates import estimates_for
 from tests.builders import make_plan
 
 pytestmark = pytest.mark.torch

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.trace_io import write_trace
+from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import ProfileError
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
+from advisor.core.errors import ProfileError
+from advisor.core.gpus import resolve_gpu
+from advisor.predict.iteration import predict
 from advisor.profile import profile
 from advisor.profile.fake_data import parse_fake_data
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict_counts, sharded_over
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Collective, Trace
+from advisor.formats.trace_files import write_trace
+from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
-from advisor.trace_io import write_trace
-from advisor.types import Collective, Trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 
 SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from advisor.pricing import OfferQuery, Part
-from advisor.pricing.gcp import gcp_source
-from advisor.pricing.gcp.client import ENDPOINT_VARIABLE
-from advisor.pricing.gcp.machines import Machine, load_machines
-from advisor.types import Market, Offer
+from advisor.core.values import Market, Offer
+from advisor.pricing.sources.gcp import gcp_source
+from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE
+from advisor.pricing.sources.gcp.machines import Machine, load_machines
+from advisor.pricing.sources.protocol import Part
+from advisor.pricing.sources.query import OfferQuery
 from tests.clouds import gcp_skus
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import DERIVED, attached_prices, host_prices, machine_prices, sku

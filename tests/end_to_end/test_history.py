@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from advisor.store import open_store
+from advisor.core.values import Market
+from advisor.store.database import open_store
 from advisor.store.prices import save_part
-from advisor.types import Market
 from tests.builders import make_offer
 from tests.end_to_end.cli import Shell, assert_plain_error
 

@@ -29,8 +29,8 @@ INSPECT = """
 import json, pathlib
 import advisor, recommender
 from advisor import native
-from advisor.gpus import load_gpus
-from advisor.types import Kernel
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Kernel
 
 gpus = list(load_gpus().values())
 cuda = [gpu for gpu in gpus if gpu.occupancy is not None]

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from advisor.core.values import Phase
 from advisor.profile import profile
-from advisor.types import Phase
 from tests.end_to_end.iteration_scripts import SCRIPTS
 
 pytestmark = pytest.mark.torch

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.gpus import resolve_gpu
+from advisor.core.gpus import resolve_gpu
+from advisor.formats.recording_files import Measurement, read_recording
 from advisor.predict.constants import constants_for
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
-from advisor.recording_io import Measurement, read_recording
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.recordings import make_measurement, write_recording
@@ -209,7 +209,7 @@ def l4_ms(shell: Shell) -> float:
 
 
 def test_constants_of_a_recording_change_the_predictions(shell, recording):
-    from advisor.trace_io import write_trace
+    from advisor.formats.trace_files import write_trace
 
     write_trace(make_trace(ops=(make_measurement(dtype="float16").op,)), shell.folder / "trace.json")
     before_ms = l4_ms(shell)
@@ -232,7 +232,7 @@ def test_constants_of_a_recording_change_the_predictions(shell, recording):
 
 
 def test_corrections_of_networks_end_with_them(shell, recording):
-    from advisor.trace_io import write_trace
+    from advisor.formats.trace_files import write_trace
 
     write_trace(make_trace(ops=(make_measurement(name="aten::add").op,)), shell.folder / "trace.json")
     found = shell.run("calibrate", "--from", "l4.jsonl", "--json").document["calibration"]

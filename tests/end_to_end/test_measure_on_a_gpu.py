@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.predict.families import family_of
-from advisor.recording_io import read_recording
+from advisor.formats.recording_files import read_recording
+from advisor.operators.families import family_of
 from tests.devices import need_torch_and_cuda
 from tests.end_to_end.cli import Shell
 
@@ -42,7 +42,7 @@ def test_times_are_steady(recording):
 
 
 def test_no_kernel_is_faster_than_light(recording):
-    from advisor.gpus import resolve_gpu
+    from advisor.core.gpus import resolve_gpu
 
     gpu = resolve_gpu(recording.header.gpu)
     peak = max({**gpu.vector_flops_per_s, **gpu.tensor_flops_per_s}.values())

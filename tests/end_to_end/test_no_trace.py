@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError, ProfileError
+from advisor.core.errors import InputError, ProfileError
 from advisor.profile import profile
 from tests.end_to_end.profile_scripts import LOOP
 from tests.end_to_end.test_profile import wait_for_end

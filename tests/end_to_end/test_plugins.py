@@ -19,8 +19,8 @@ from tests.web import served
 ASK = """
 import dataclasses, json, sys
 from advisor.pricing import OfferQuery
-from advisor.pricing.source import GROUP
-from advisor.registry import load, registered
+from advisor.pricing.sources.protocol import GROUP
+from advisor.core.registry import load, registered
 
 options, query = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 source = load(GROUP, "acme")(options)

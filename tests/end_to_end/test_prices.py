@@ -227,7 +227,7 @@ def test_recommend_pulls_what_is_due_once_a_day_and_never_offline(clouds: Clouds
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    from advisor.trace_io import write_trace
+    from advisor.formats.trace_files import write_trace
     from tests.builders import make_op, make_trace
 
     path = tmp_path / "small.json.gz"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import AdvisorError, InputError, ProfileError
+from advisor.core.errors import AdvisorError, InputError, ProfileError
+from advisor.core.units import GIB
+from advisor.core.values import Phase, Trace
 from advisor.profile import PretendedGpu, profile
-from advisor.types import Phase, Trace
-from advisor.units import GIB
 from tests.end_to_end.profile_scripts import ARGUMENTS, SCRIPTS, TIMEOUT_S, USERS_MODULES
 
 ROOT = Path(__file__).parents[2]

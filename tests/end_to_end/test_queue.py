@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.trace_io import write_trace
+from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.jobs import csv_of, make_job, sacct_of

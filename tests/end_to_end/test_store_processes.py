@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from advisor.errors import LeaseTakenError
-from advisor.store import open_store
+from advisor.core.errors import LeaseTakenError
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.store.database import open_store
 from advisor.store.lease import lease
 from advisor.store.prices import current_offers, forget_points, price_points, pulls, save_part
-from advisor.types import Market, Offer, PricePoint
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

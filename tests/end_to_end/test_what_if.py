@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from advisor.gpus import load_gpus
-from advisor.predict import predict, under_autocast
-from advisor.trace_io import read_trace, write_trace
-from advisor.types import Precision, Trace
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Precision, Trace
+from advisor.formats.trace_files import read_trace, write_trace
+from advisor.predict.autocast import under_autocast
+from advisor.predict.iteration import predict
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 

@@ -8,12 +8,12 @@ from datetime import date
 
 import pytest
 
-from advisor.gpus import catalog_path, resolve_gpu
-from advisor.pricing.gcp.machines import MACHINE_FILE, Machine, load_machines
-from advisor.pricing.gcp.skus import COMPONENTS, Kind, kind_of
-from advisor.pricing.snapshot import read_instances, read_offers
-from advisor.types import Market
-from advisor.units import GB, GIB
+from advisor.core.gpus import catalog_path, resolve_gpu
+from advisor.core.units import GB, GIB
+from advisor.core.values import Market
+from advisor.pricing.sources.gcp.machines import MACHINE_FILE, Machine, load_machines
+from advisor.pricing.sources.gcp.skus import COMPONENTS, Kind, kind_of
+from advisor.pricing.sources.snapshot import read_instances, read_offers
 from tests.clouds.gcp_skus import rows
 from tests.shared import needs_shared
 

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import UnknownGpuError
-from advisor.gpus import catalog_path, load_gpus, normal_form, provider_gpu, resolve_gpu, resolve_gpus
-from advisor.types import GpuSpec
-from advisor.units import GIB, KIB, TB
+from advisor.core.errors import UnknownGpuError
+from advisor.core.gpus import (
+    catalog_path,
+    load_gpus,
+    normal_form,
+    provider_gpu,
+    resolve_gpu,
+    resolve_gpus,
+)
+from advisor.core.units import GIB, KIB, TB
+from advisor.core.values import GpuSpec
 
 GPUS = tuple(load_gpus().values())
 NVIDIA = tuple(gpu for gpu in GPUS if gpu.vendor == "NVIDIA")

@@ -9,11 +9,12 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from advisor.gpus import catalog_path, load_gpus
-from advisor.pricing import DERIVED, OfferQuery, load_offers
-from advisor.pricing.snapshot import PRICE_FILES, SnapshotSource, read_instances
-from advisor.types import Market, Offer
-from advisor.units import GB, GIB
+from advisor.core.gpus import catalog_path, load_gpus
+from advisor.core.units import GB, GIB
+from advisor.core.values import Market, Offer
+from advisor.pricing.answer.offers import DERIVED, load_offers
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource, read_instances
 
 TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -24,10 +24,10 @@ from price_catalog_rows import (  # noqa: E402
     instance_row,
 )
 
-from advisor.errors import CatalogError, UnknownGpuError  # noqa: E402
-from advisor.pricing import OfferQuery  # noqa: E402
-from advisor.pricing.gcp.machines import MACHINE_FILE  # noqa: E402
-from advisor.pricing.snapshot import PRICE_FILES, SnapshotSource  # noqa: E402
+from advisor.core.errors import CatalogError, UnknownGpuError  # noqa: E402
+from advisor.pricing.sources.gcp.machines import MACHINE_FILE  # noqa: E402
+from advisor.pricing.sources.query import OfferQuery  # noqa: E402
+from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource  # noqa: E402
 
 
 def machine(**changes: object) -> Machine:

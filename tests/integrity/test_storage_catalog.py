@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from advisor.gpus import catalog_path
-from advisor.pricing.snapshot import PRICE_FILES, read_instances, read_offers
-from advisor.pricing.storage import Rate, RateKind, load_rates, rates_at, usd_of
+from advisor.core.gpus import catalog_path
+from advisor.pricing.bills.storage import Rate, RateKind, load_rates, rates_at, usd_of
+from advisor.pricing.sources.snapshot import PRICE_FILES, read_instances, read_offers
 
 RATES = load_rates()
 INSTANCES = read_instances(catalog_path("instances.csv"))

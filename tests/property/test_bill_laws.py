@@ -11,12 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from advisor.pricing.storage import Rate, RateKind, usd_of
-from advisor.types import Interval, Market, Plan
-from recommender.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
-from recommender.candidates import cheapest_plans
-from recommender.draws import Array, make_draws
-from recommender.spot_price import price_factors
+from advisor.core.values import Interval, Market, Plan
+from advisor.pricing.bills.storage import Rate, RateKind, usd_of
+from recommender.outcome.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
+from recommender.outcome.draws import Array, make_draws
+from recommender.outcome.spot_price import price_factors
+from recommender.plans.candidates import cheapest_plans
 from tests.builders import make_offer, make_plan
 
 SECONDS = st.floats(0, 1e7)

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.pricing.contracts import contracted
-from advisor.settings import ContractSettings
-from advisor.types import Market, Offer
+from advisor.config.settings import ContractSettings
+from advisor.core.values import Market, Offer
+from advisor.pricing.bills.contracts import contracted
 from tests.builders import make_offer
 
 DISCOUNTS = st.floats(0, 1, exclude_max=True)

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.cli import app
-from advisor.errors import AdvisorError
-from advisor.trace_io import FORMAT
-from advisor.types import Collective, Kernel, Op, Trace
+from advisor.core.errors import AdvisorError
+from advisor.core.values import Collective, Kernel, Op, Trace
+from advisor.formats.trace_files import FORMAT
 from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell
 from tests.recordings import make_measurement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.fake_data import CLASS, DTYPES, FakeField, parse_fake_data
 
 SIZES = st.lists(st.integers(1, 300), max_size=3).map(tuple)

@@ -7,14 +7,8 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import UnknownGpuError
-from advisor.gpus import (
-    load_gpus,
-    normal_form,
-    parse_gpu_request,
-    resolve_gpu,
-    resolve_gpus,
-)
+from advisor.core.errors import UnknownGpuError
+from advisor.core.gpus import load_gpus, normal_form, parse_gpu_request, resolve_gpu, resolve_gpus
 
 GPUS = tuple(load_gpus().values())
 NAMES = st.sampled_from([(gpu, name) for gpu in GPUS for name in (gpu.name, *gpu.aliases)])

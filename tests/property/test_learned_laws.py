@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.gpus import catalog_path, load_gpus
+from advisor.core.gpus import catalog_path, load_gpus
+from advisor.core.values import GpuSpec, Op
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, shipped
 from advisor.predict.learned.model import board_features
@@ -24,7 +25,6 @@ from advisor.predict.learned.shapes import shape_of
 from advisor.predict.learned.times import _HELD_OUT, SIGMA_DAY, SIGMA_UNSEEN, learned_times
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
-from advisor.types import GpuSpec, Op
 from tests.builders import make_op, make_trace
 from tests.unit.predict.learned.values import (
     EXACT,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.pricing.merge import Answer, Place, merged
-from advisor.types import Market, Offer
+from advisor.core.values import Market, Offer
+from advisor.pricing.answer.merge import Answer, Place, merged
 from tests.builders import make_offer
 
 PLACES: list[Place] = [

@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor import native
+from advisor.core.values import OccupancyLimits
 from advisor.native import LIMIT_COLUMNS, GpuArrays, KernelArrays, occupancy, reference, resident_blocks
-from advisor.types import OccupancyLimits
 from tests.unit.native.samples import make_gpus, make_kernels, needs_compiled
 
 LIMITS = st.builds(

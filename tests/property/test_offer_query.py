@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.gpus import catalog_path
-from advisor.pricing import OfferQuery, load_offers
-from advisor.pricing.snapshot import PRICE_FILES, SnapshotSource
-from advisor.types import Market
+from advisor.core.gpus import catalog_path
+from advisor.core.values import Market
+from advisor.pricing.answer.offers import load_offers
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 
 OFFERS = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.types import Market, Tier
+from advisor.core.values import Market, Tier
 from recommender.policy import Facts, Spent, judge_facts, would_give_way
 from recommender.policy.judge import Removal
 from recommender.policy.merge import Source, merge

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.gpus import load_gpus
-from advisor.predict import predict, predict_counts
-from advisor.predict.distributed import all_reduce_s, exposed_communication_s
+from advisor.core.gpus import load_gpus
+from advisor.core.values import FittedConstants, GpuSpec, Op, Phase, Precision
+from advisor.predict.exchange.data_parallel import all_reduce_s, exposed_communication_s
+from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.memory import needed_bytes
 from advisor.predict.roofline import op_time
-from advisor.types import FittedConstants, GpuSpec, Op, Phase, Precision
 from tests.builders import make_gpu, make_op, make_trace
 
 NAMES = [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recommender.job_log import QueuedJob
-from recommender.queue_check import check, pinball
-from recommender.queue_fit import fit
-from recommender.queue_wait import (
+from recommender.queue.fitted import fit
+from recommender.queue.foresight import check, pinball
+from recommender.queue.job_log import QueuedJob
+from recommender.queue.waits import (
     ALL,
     WALLTIME_BINS,
     Waits,

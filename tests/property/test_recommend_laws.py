@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.types import (
+from advisor.core.values import (
     Interval,
     IterationEstimate,
     Market,
@@ -20,12 +20,12 @@ from advisor.types import (
     Recommendation,
     Tier,
 )
-from recommender import recommend
-from recommender.draws import make_draws, quantiles_of, waits
-from recommender.evaluate import evaluate_all
-from recommender.safety import risk_key
-from recommender.spot import SpotTerms, makespan_and_billed_h
-from recommender.value import expected
+from recommender.engine import recommend
+from recommender.outcome.draws import make_draws, quantiles_of, waits
+from recommender.outcome.evaluate import evaluate_all
+from recommender.outcome.spot import SpotTerms, makespan_and_billed_h
+from recommender.ranking.safety import risk_key
+from recommender.ranking.value import expected
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 
 PRICES = st.floats(0.05, 100)

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
+from advisor.core.values import GpuSpec, Op, Precision
 from advisor.predict.constants import constants_for
 from advisor.predict.recurrent import steps_of
 from advisor.predict.roofline import op_time
-from advisor.types import GpuSpec, Op, Precision
 from tests.recurrent import make_layers
 
 GPUS = st.sampled_from(list(load_gpus().values()))

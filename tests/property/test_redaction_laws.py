@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from advisor.redaction import error_in_words, redact_message
+from advisor.core.redaction import error_in_words, redact_message
 
 # A password that begins as a port does.
 DIGITS = "postgresql://me:123/{}@db.acme.test/x"

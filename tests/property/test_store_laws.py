@@ -13,7 +13,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.store import Store, open_store
+from advisor.core.values import Interval, Market, Offer, PricePoint
+from advisor.store.database import Store, open_store
 from advisor.store.prices import (
     LONGEST_REFRESH,
     Pull,
@@ -25,7 +26,6 @@ from advisor.store.prices import (
     save_failure,
     save_part,
 )
-from advisor.types import Interval, Market, Offer, PricePoint
 
 # Each example is a database of its own.
 laws = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.gpus import load_gpus
-from advisor.predict import allow_tf32, under_autocast, widened
-from advisor.types import GpuSpec, Interval, Op, Phase, Precision, Recommendation, Trace
-from recommender import recommend
-from recommender.choose import NEGLIGIBLE_SAVING
-from recommender.estimates import estimates_for
-from recommender.software import capability
-from recommender.what_if import best_what_if, changes, with_what_ifs
+from advisor.core.gpus import load_gpus
+from advisor.core.values import GpuSpec, Interval, Op, Phase, Precision, Recommendation, Trace
+from advisor.predict.autocast import under_autocast
+from advisor.predict.interval import widened
+from advisor.predict.tf32 import allow_tf32
+from recommender.engine import recommend
+from recommender.outcome.estimates import estimates_for
+from recommender.plans.software import capability
+from recommender.ranking.choose import NEGLIGIBLE_SAVING
+from recommender.ranking.what_if import best_what_if, changes, with_what_ifs
 from tests.builders import make_gpu, make_job, make_op, make_plan, make_trace
 
 CATALOG = load_gpus()

@@ -6,14 +6,7 @@ import unicodedata
 
 from hypothesis import strategies as st
 
-from advisor.types import (
-    Collective,
-    Market,
-    Option,
-    Quantiles,
-    Recommendation,
-    Trace,
-)
+from advisor.core.values import Collective, Market, Option, Quantiles, Recommendation, Trace
 from tests.builders import make_estimate, make_offer, make_plan, make_trace
 from tests.recommendations import make_option, many_options
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.recording_io import FORMAT as RECORDING
-from advisor.store import open_store
+from advisor.formats.recording_files import FORMAT as RECORDING
+from advisor.store.database import open_store
 from tests.recordings import make_header
 from tests.security.bombs import Ending, run, write_gzip
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.environment import child_environment
 from advisor.profile.privacy import unreadable
 from advisor.profile.sandbox import check_sandbox, warning_for_root

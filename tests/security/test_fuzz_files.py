@@ -20,21 +20,21 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from advisor.config import load_config
-from advisor.errors import AdvisorError
-from advisor.gpus import catalog_path
-from advisor.predict import calibration_files
+from advisor.config.layers import load_config
+from advisor.core.errors import AdvisorError
+from advisor.core.gpus import catalog_path
+from advisor.formats.recording_files import FORMAT as RECORDING
+from advisor.formats.recording_files import read_recording
+from advisor.formats.trace_files import read_trace
+from advisor.kineto.export import read_kineto
+from advisor.predict.calibration import calibration_files
 from advisor.predict.learned.weights import read_networks
-from advisor.pricing.rate_files import read_rates
-from advisor.profile.kineto import read_kineto
-from advisor.recording_io import FORMAT as RECORDING
-from advisor.recording_io import read_recording
+from advisor.pricing.sources.rate_files import read_rates
 from advisor.report.recording import by_family, reasons
-from advisor.trace_io import read_trace
-from recommender.job_log import read_job_log
 from recommender.policy import check_policies
-from recommender.queue_file import load_fit, write_fit
-from recommender.queue_fit import fit
+from recommender.queue.fitted import fit
+from recommender.queue.job_log import read_job_log
+from recommender.queue.wait_files import load_fit, write_fit
 from tests.jobs import csv_of, job_log, make_job, sacct_of, swf_of
 from tests.property.test_damaged_traces import DOCUMENTS
 from tests.recordings import make_header, make_measurement

@@ -15,19 +15,19 @@ from botocore import xform_name
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from advisor.pricing.aws.machines import catalog_machines
-from advisor.pricing.aws.options import read_options
-from advisor.pricing.aws.source import region_parts
-from advisor.pricing.aws.survey import Region
-from advisor.pricing.gcp import client
-from advisor.pricing.gcp.client import Patience, PullError, pull_skus
-from advisor.pricing.gcp.machines import load_machines
-from advisor.pricing.gcp.quotes import part_of
-from advisor.pricing.gcp.rates import rates_of
-from advisor.pricing.gpuhunt_items import Retrieval, offers_of
-from advisor.pricing.query import OfferQuery
-from advisor.pricing.source import Part
-from advisor.types import Market
+from advisor.core.values import Market
+from advisor.pricing.sources.aws.machines import catalog_machines
+from advisor.pricing.sources.aws.options import read_options
+from advisor.pricing.sources.aws.source import region_parts
+from advisor.pricing.sources.aws.survey import Region
+from advisor.pricing.sources.gcp import client
+from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
+from advisor.pricing.sources.gcp.component_rates import rates_of
+from advisor.pricing.sources.gcp.machines import load_machines
+from advisor.pricing.sources.gcp.quotes import part_of
+from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
+from advisor.pricing.sources.protocol import Part
+from advisor.pricing.sources.query import OfferQuery
 from tests.clouds.aws_replies import EC2
 from tests.clouds.aws_world import NOW, Block, small_world
 from tests.gpuhunt_catalogs import item, parts_of, write

@@ -11,14 +11,14 @@ from time import monotonic
 
 import pytest
 
-from advisor.errors import CloudError
-from advisor.pricing import OfferQuery
-from advisor.pricing.aws import calls
-from advisor.pricing.aws.calls import Clients, items_of
-from advisor.pricing.aws.options import AwsOptions
-from advisor.pricing.gcp.client import ENDPOINT_VARIABLE, Patience
-from advisor.pricing.gcp.source import GcpSource
-from advisor.store import open_store
+from advisor.core.errors import CloudError
+from advisor.pricing.sources.aws import calls
+from advisor.pricing.sources.aws.calls import Clients, items_of
+from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience
+from advisor.pricing.sources.gcp.source import GcpSource
+from advisor.pricing.sources.query import OfferQuery
+from advisor.store.database import open_store
 from advisor.store.prices import save_part
 from tests.builders import make_offer
 from tests.clouds import hostile_server as hostile
@@ -27,7 +27,7 @@ from tests.clouds.aws_server import BROKEN, DENIED, DRIPPING, FakeAws, Fault, ru
 from tests.clouds.aws_world import World, product, small_world
 from tests.clouds.hostile_server import Attack, attacking
 from tests.end_to_end.cli import Shell
-from tests.unit.pricing.aws.conftest import Start, start  # noqa: F401 - a fixture
+from tests.unit.pricing.sources.aws.conftest import Start, start  # noqa: F401 - a fixture
 
 PATIENCE = Patience(call_s=1.0, first_wait_s=0.01, longest_wait_s=0.1, total_s=2.0)
 # Far above what the limits allow and the noise of a busy machine, far below what it took before.

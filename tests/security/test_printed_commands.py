@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from advisor.trace_io import write_trace
+from advisor.formats.trace_files import write_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.security.hostile import ATTACK, assert_is_text, trace_with
 

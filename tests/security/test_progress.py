@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.cli.progress import Narration
-from advisor.profile.payload import progress as child
-from advisor.profile.payload.progress import Teller
+from advisor.payload import progress as child
+from advisor.payload.progress import Teller
 from advisor.profile.progress import parse_event
 
 

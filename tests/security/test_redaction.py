@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from advisor.core.redaction import redact, redact_message, without_passwords
 from advisor.profile.environment import redact_arguments
-from advisor.redaction import redact, redact_message, without_passwords
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 SECRETS = {

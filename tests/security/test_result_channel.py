@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import ProfileError
+from advisor.core.errors import ProfileError
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import job_folder
 from advisor.profile.child_files import Lines

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError, ProfileError
+from advisor.core.errors import InputError, ProfileError
 from advisor.profile import profile
 from advisor.profile.credential_files import IN_HOME, NAMED_BY, hidden
 from advisor.profile.nobody import NOBODY, opened

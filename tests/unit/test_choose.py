@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.types import Option, Tier
-from recommender import recommend
-from recommender.choose import choose
+from advisor.core.values import Option, Tier
+from recommender.engine import recommend
+from recommender.ranking.choose import choose
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 
 

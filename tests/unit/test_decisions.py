@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.pricing import OfferQuery
-from advisor.pricing.snapshot import SnapshotSource
-from advisor.types import (
+from advisor.core.units import GB
+from advisor.core.values import (
     Interval,
     IterationEstimate,
     Job,
@@ -20,11 +19,13 @@ from advisor.types import (
     Tier,
     Trace,
 )
-from advisor.units import GB
-from recommender import nearest, recommend
-from recommender.candidates import plans_of_offers
-from recommender.extras import CloudTerms
-from recommender.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource
+from recommender.engine import recommend
+from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
+from recommender.plans.candidates import plans_of_offers
+from recommender.plans.extras import CloudTerms
+from recommender.ranking.choose import nearest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 
 TOLERANCE = 1e-4

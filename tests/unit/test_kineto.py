@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from advisor.errors import InputError, TraceError, UnknownGpuError
-from advisor.gpus import load_gpus, resolve_gpu
+from advisor.core.errors import InputError, TraceError, UnknownGpuError
+from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.values import Op, Phase, Trace
+from advisor.kineto.events import read_recording
+from advisor.kineto.export import read_kineto
+from advisor.kineto.launches import kernel_of
 from advisor.native import GpuArrays, KernelArrays, reference, scale_kernels
-from advisor.predict import predict
-from advisor.profile.kineto import read_kineto
-from advisor.profile.kineto_events import read_recording
-from advisor.profile.launches import kernel_of
-from advisor.types import Op, Phase, Trace
+from advisor.predict.iteration import predict
 from tests.shared import SHARED, needs_shared
 
 MAIN, AUTOGRAD = 100, 200

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import TraceError
-from advisor.profile.kineto_events import DeviceEvent, HostEvent, Launch, Recording
-from advisor.profile.kineto_join import Call, Step, Unjoined, join
-from advisor.types import Phase
+from advisor.core.errors import TraceError
+from advisor.core.values import Phase
+from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
+from advisor.kineto.joining import Call, Step, Unjoined, join
 
 MAIN, AUTOGRAD = "1/1", "1/2"
 WHOLE = ("ProfilerStep#1", 0, 1000)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from advisor.profile.kineto_events import HostEvent
-from advisor.profile.kineto_shapes import Autograd, cost_of_call, tensors_of
-from advisor.types import TensorSpec
+from advisor.core.values import TensorSpec
+from advisor.kineto.events import HostEvent
+from advisor.kineto.shapes import Autograd, cost_of_call, tensors_of
 
 NO_AUTOGRAD = Autograd(forward={}, nodes={}, output={})
 # 2 images of 3 channels, 8 x 8; 16 filters of 3 x 5 x 5: 2 x 16 x 4 x 4 results.

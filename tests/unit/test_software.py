@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.gpus import load_gpus, resolve_gpu
-from recommender.software import capability, changes, is_unsupported, why_unsupported
+from advisor.core.gpus import load_gpus, resolve_gpu
+from recommender.plans.software import capability, changes, is_unsupported, why_unsupported
 from tests.builders import make_offer, make_plan
 
 

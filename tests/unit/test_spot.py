@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recommender.draws import make_draws, quantiles_of
-from recommender.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours
+from recommender.outcome.draws import make_draws, quantiles_of
+from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours
 
 
 def simulate(work_h: float, terms: SpotTerms, rng: np.random.Generator) -> tuple[float, float]:

@@ -1,1 +1,1 @@
-"""Learned efficiency of kernels: small networks, trained by ``advisor.predict.training``, run by numpy."""
+"""Learned efficiency of kernels: small networks, trained by ``training``, run by numpy."""

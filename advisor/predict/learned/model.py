@@ -18,9 +18,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.values import GpuSpec, Op
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import CONV, FAMILIES, GEMM, shape_of
-from advisor.types import GpuSpec, Op
 
 Floats = NDArray[np.float64]
 # Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import cast
 
-from advisor.predict.families import base_name
-from advisor.types import Op, TensorSpec
+from advisor.core.values import Op, TensorSpec
+from advisor.operators.families import base_name
 
 GEMM, CONV, NORM, POINTWISE = "gemm", "conv", "norm", "pointwise"
 FAMILIES = (GEMM, CONV, NORM, POINTWISE)

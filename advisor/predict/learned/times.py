@@ -9,13 +9,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
+from advisor.operators.families import Family, family_of
 from advisor.predict.distinct import Same
-from advisor.predict.families import Family, family_of
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import Calls, OpTimes, grouped, kernel_times
 from advisor.predict.learned.shapes import CONV, GEMM
 from advisor.predict.roofline import KERNEL_FLOOR_S, Rate, rate_for, wanted_rate
-from advisor.types import FittedConstants, GpuSpec, Op, Precision
 
 Floats = NDArray[np.float64]
 # Clocks, heat and libraries differ from day to day; a GPU without measurements from those like it. Both such

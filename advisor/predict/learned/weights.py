@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.errors import CatalogError
-from advisor.files import write_atomically
-from advisor.foreign_files import read_plain
+from advisor.core.errors import CatalogError
+from advisor.core.files import write_atomically
+from advisor.formats.foreign_files import read_plain
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import NUM_VALUES
 

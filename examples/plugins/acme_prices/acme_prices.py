@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from advisor.gpus import is_known, resolve_gpu
-from advisor.pricing.query import OfferQuery
-from advisor.pricing.source import Capabilities, Credentials, Part, check_options
-from advisor.types import Market, Offer
+from advisor.core.gpus import is_known, resolve_gpu
+from advisor.core.values import Market, Offer
+from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
+from advisor.pricing.sources.query import OfferQuery
 
 URL = "https://prices.acme.example/v1"
 REGIONS = ("north", "south")

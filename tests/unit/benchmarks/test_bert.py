@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("torch")
 if importlib.util.find_spec("transformers") is None:
     pytest.skip("needs transformers: pip install 'gpu-advisor[frameworks]'", allow_module_level=True)
-from advisor.gpus import resolve_gpu
-from advisor.predict.families import Family, family_of
-from advisor.types import Phase
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Phase
+from advisor.operators.families import Family, family_of
 from benchmarks import bert
 from benchmarks.speedups import FILE
 from tests.shared import SHARED, needs_shared

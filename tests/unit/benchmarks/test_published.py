@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
+from advisor.core.gpus import resolve_gpu
+from advisor.predict.iteration import predict
 from benchmarks import published
 from benchmarks.published import CASES, Case, as_in_containers, mean_error, scores, table
 from tests.builders import make_trace

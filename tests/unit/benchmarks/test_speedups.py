@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
-from advisor.types import Precision
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Precision
+from advisor.predict.iteration import predict
 from benchmarks import speedups
 from benchmarks.speedups import FILE, NETWORKS, Network, SpeedUp, speed_ups
 from tests.builders import make_trace

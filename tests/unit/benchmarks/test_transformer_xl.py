@@ -3,7 +3,7 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.predict.families import Family, family_of  # noqa: E402 - after torch
+from advisor.operators.families import Family, family_of  # noqa: E402 - after torch
 from benchmarks.transformer_xl import CUTOFFS, LAYERS, LENGTH, LanguageModel, _shifted, transformer_xl  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -3,8 +3,8 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.predict.families import Family, family_of  # noqa: E402 - after torch
-from advisor.types import Phase  # noqa: E402
+from advisor.core.values import Phase  # noqa: E402
+from advisor.operators.families import Family, family_of  # noqa: E402 - after torch
 from benchmarks.translation import LENGTH, VOCABULARY, Transformer, transformer  # noqa: E402
 
 pytestmark = pytest.mark.torch

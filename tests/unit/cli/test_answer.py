@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from advisor.cli.answer import show
-from advisor.errors import InputError, NothingFeasibleError
+from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.values import Option, Pick, PickName, Quantiles, Recommendation
 from advisor.report.rows import Format
-from advisor.types import Option, Pick, PickName, Quantiles, Recommendation
 from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import advisor.profile
-from advisor import config as config_module
 from advisor.cli.common import (
     check_exists,
     chosen_format,
@@ -20,13 +19,14 @@ from advisor.cli.common import (
     settings_with,
     warn,
 )
-from advisor.config import Config
-from advisor.errors import InputError, TraceError
+from advisor.config import layers as config_module
+from advisor.config.layers import Config
+from advisor.config.settings import Settings
+from advisor.core.errors import InputError, TraceError
+from advisor.formats.trace_files import write_trace
 from advisor.profile.fake_data import FakeField
-from advisor.profile.session import PretendedGpu
+from advisor.profile.profiling import PretendedGpu
 from advisor.report.rows import Format
-from advisor.settings import Settings
-from advisor.trace_io import write_trace
 from tests.builders import make_trace
 
 DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
@@ -124,11 +124,11 @@ def test_a_saved_trace_takes_no_arguments(tmp_path):
 
 
 def test_an_export_is_read_with_its_origin(tmp_path, monkeypatch):
-    import advisor.profile.kineto
+    import advisor.kineto.export
 
     seen = []
     monkeypatch.setattr(
-        advisor.profile.kineto, "read_kineto", lambda path, origin_gpu: seen.append((path, origin_gpu))
+        advisor.kineto.export, "read_kineto", lambda path, origin_gpu: seen.append((path, origin_gpu))
     )
     path = tmp_path / "x.pt.trace.json"
     path.write_text('{"traceEvents": []}')

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from advisor import gpus
 from advisor.cli import completion
-from advisor.errors import CatalogError
+from advisor.core import gpus
+from advisor.core.errors import CatalogError
 
 ADVISOR = Path(sys.executable).with_name("advisor")
 
@@ -105,7 +105,7 @@ def test_names_need_neither_numpy_nor_the_settings() -> None:
     code = (
         "import sys; from types import SimpleNamespace as S; from advisor.cli import completion as c;"
         "assert c.gpu_names('') and c.region_names(S(params={}), '') and c.provider_names('');"
-        "print([n for n in ('numpy', 'yaml', 'rich', 'advisor.settings') if n in sys.modules])"
+        "print([n for n in ('numpy', 'yaml', 'rich', 'advisor.config.settings') if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

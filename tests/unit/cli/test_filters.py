@@ -16,10 +16,10 @@ from advisor.cli.filters import (
     known_vendors,
     nothing_left,
 )
-from advisor.config import Config
-from advisor.errors import InputError
-from advisor.settings import Settings
-from advisor.types import Market, Offer
+from advisor.config.layers import Config
+from advisor.config.settings import Settings
+from advisor.core.errors import InputError
+from advisor.core.values import Market, Offer
 from tests.builders import make_offer
 
 FILE = "/home/somebody/.advisor.yaml"

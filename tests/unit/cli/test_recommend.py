@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from advisor.cli import app
-from advisor.cli import offers as cli_offers
-from advisor.errors import NoOfferError
-from advisor.pricing import Offers
-from advisor.trace_io import write_trace
-from advisor.types import Interval, Market, Offer
+from advisor.core.errors import NoOfferError
+from advisor.core.values import Interval, Market, Offer
+from advisor.formats.trace_files import write_trace
+from advisor.pricing.answer.offers import Offers
+from advisor.service import offers as cli_offers
 from tests.builders import make_offer, make_trace
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from advisor.cli import app
-from advisor.errors import AdvisorError
-from advisor.trace_io import write_trace
+from advisor.core.errors import AdvisorError
+from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 
 Run = Callable[..., tuple[int, str]]

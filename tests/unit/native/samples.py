@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from advisor import native
+from advisor.core.values import OccupancyLimits
 from advisor.native import LIMIT_COLUMNS, GpuArrays, KernelArrays, reference
-from advisor.types import OccupancyLimits
 
 KIB = 1024
 needs_compiled = pytest.mark.skipif(

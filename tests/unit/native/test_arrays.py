@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from advisor.core.values import Kernel, OccupancyLimits
 from advisor.native import (
     ASSUMED_REGISTERS_PER_THREAD,
     ASSUMED_SHARED_BYTES,
@@ -18,7 +19,6 @@ from advisor.native import (
     has_known_resources,
 )
 from advisor.native.arrays import limits_from_row
-from advisor.types import Kernel, OccupancyLimits
 from tests.builders import VOLTA_LIMITS, make_gpu
 from tests.unit.native.samples import make_gpus, make_kernels
 

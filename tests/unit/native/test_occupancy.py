@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
 from advisor.native import count_resident_blocks, occupancy, resident_blocks
 from tests.unit.native.samples import BACKENDS, KIB, LIMITS, make_gpus, make_kernels
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from advisor.predict import under_autocast
-from advisor.types import Kernel, MemoryUse, Op, Phase, Precision, TensorSpec, Trace
+from advisor.core.values import Kernel, MemoryUse, Op, Phase, Precision, TensorSpec, Trace
+from advisor.predict.autocast import under_autocast
 from tests.builders import make_trace
 
 ROWS, WIDTH = 512, 768

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import CatalogError
-from advisor.gpus import load_gpus, resolve_gpu
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.predict import constants
 from advisor.predict.constants import constants_for, described
 from advisor.predict.knowledge import read_knowledge, shipped

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from advisor.predict import HOST_DISPATCH_S, predict
+from advisor.core.values import Interval
 from advisor.predict.interval import sigma_of, spread, widened
-from advisor.types import Interval
+from advisor.predict.iteration import predict
+from advisor.predict.roofline import HOST_DISPATCH_S
 from tests.builders import make_gpu, make_op, make_trace
 
 Z90 = 1.2815515655446004

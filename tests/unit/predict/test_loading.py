@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import IterationEstimate, Method, Trace
 from advisor.predict.interval import SIGMA_LOADING, Z90
+from advisor.predict.iteration import predict
 from advisor.predict.loading import (
     SHORTEST_S,
     UNCOUNTED,
@@ -20,7 +21,6 @@ from advisor.predict.loading import (
     waiting_s,
     with_loading,
 )
-from advisor.types import IterationEstimate, Method, Trace
 from tests.builders import make_op, make_trace
 
 V100 = resolve_gpu("V100-PCIE-32GB")

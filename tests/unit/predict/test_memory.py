@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from advisor.core.units import GIB
+from advisor.core.values import MemoryUse
 from advisor.predict.memory import (
     CONTEXT_BYTES,
     FRAGMENTATION,
@@ -11,8 +13,6 @@ from advisor.predict.memory import (
     needed_bytes,
     what_would_fit,
 )
-from advisor.types import MemoryUse
-from advisor.units import GIB
 from tests.builders import make_gpu
 
 STATE = MemoryUse(

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import HOST, predict
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import GpuSpec, Kernel, Method, Op, Phase, Trace
+from advisor.operators.families import Family
 from advisor.predict.constants import constants_for
-from advisor.predict.families import Family
+from advisor.predict.iteration import HOST, predict
 from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
 from advisor.predict.wave import op_times_s
-from advisor.types import GpuSpec, Kernel, Method, Op, Phase, Trace
 from tests.builders import make_op, make_trace
 
 V100, T4 = resolve_gpu("V100-PCIE-32GB"), resolve_gpu("T4")

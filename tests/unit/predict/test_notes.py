@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.gpus import load_gpus, resolve_gpu
-from advisor.predict import predict
+from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.values import Op, Phase
+from advisor.predict.iteration import predict
 from advisor.predict.notes import LEARNED, STEPWISE, UNKNOWN_STEPS, UNSEEN
-from advisor.types import Op, Phase
 from tests.builders import make_op, make_trace
 from tests.recordings import make_measurement
 from tests.recurrent import make_layers

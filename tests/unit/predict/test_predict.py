@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.errors import InputError, UnknownGpuError
-from advisor.gpus import resolve_gpu
-from advisor.predict import HOST, HOST_DISPATCH_S, predict, predict_counts
+from advisor.core.errors import InputError, UnknownGpuError
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Kernel, Method, Phase, Precision, TensorSpec
 from advisor.predict.constants import constants_for
-from advisor.predict.roofline import KERNEL_FLOOR_S
-from advisor.types import Kernel, Method, Phase, Precision, TensorSpec
+from advisor.predict.iteration import HOST, predict, predict_counts
+from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace
 
 V100 = resolve_gpu("V100-PCIE-32GB")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from advisor.gpus import resolve_gpu
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Op, Phase, Precision, TensorSpec
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import shipped
 from advisor.predict.learned.times import learned_times
 from advisor.predict.recurrent import Steps, steps_of
-from advisor.types import Op, Phase, Precision, TensorSpec
 from tests.builders import make_op
 from tests.recurrent import GRU, LSTM, RELU, TANH, make_layers
 

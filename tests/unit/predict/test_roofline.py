@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from advisor.predict.families import Family, family_of
+from advisor.core.values import FittedConstants, GpuSpec, Op, Precision, TensorSpec
+from advisor.operators.families import Family, family_of
 from advisor.predict.recurrent import steps_of
 from advisor.predict.roofline import Rate, RooflineTime, compute_rate, op_time, wanted_rate, work_flops
-from advisor.types import FittedConstants, GpuSpec, Op, Precision, TensorSpec
 from tests.builders import make_gpu, make_op
 from tests.recurrent import make_layers
 

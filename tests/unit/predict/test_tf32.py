@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.predict import allow_tf32, predict
-from advisor.types import Precision, Trace
+from advisor.core.values import Precision, Trace
+from advisor.predict.iteration import predict
+from advisor.predict.tf32 import allow_tf32
 from tests.builders import make_gpu, make_op, make_trace
 
 AMPERE = make_gpu(

@@ -9,15 +9,15 @@ from threading import Event
 
 import pytest
 
-from advisor.pricing import OfferQuery, Part
-from advisor.pricing.asking import parts_of
-from advisor.pricing.refresh import ANSWER_WITHIN_S, LEASE_S, due_sources, refresh
-from advisor.pricing.source import Credentials
-from advisor.pricing.states import state_of
-from advisor.store import Store, open_store
+from advisor.core.values import Interval, Market, PricePoint
+from advisor.pricing.refresh.asking import parts_of
+from advisor.pricing.refresh.pulling import ANSWER_WITHIN_S, LEASE_S, due_sources, refresh
+from advisor.pricing.refresh.states import state_of
+from advisor.pricing.sources.protocol import Credentials, Part
+from advisor.pricing.sources.query import OfferQuery
+from advisor.store.database import Store, open_store
 from advisor.store.prices import pulls
-from advisor.types import Interval, Market, PricePoint
-from tests.unit.pricing.test_refresh import DAY_S, NOON, FakeSource, offer, part, pulled, usd
+from tests.unit.pricing.refresh.test_pulling import DAY_S, NOON, FakeSource, offer, part, pulled, usd
 
 
 @pytest.fixture

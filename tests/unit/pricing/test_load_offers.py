@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from advisor.errors import StaleCatalogError, UnknownGpuError
-from advisor.pricing import DERIVED, Answer, OfferQuery, answer_of, load_offers
-from advisor.pricing.snapshot import SnapshotSource
-from advisor.types import Market, Offer
-from advisor.units import DAY_S
+from advisor.core.errors import StaleCatalogError, UnknownGpuError
+from advisor.core.units import DAY_S
+from advisor.core.values import Market, Offer
+from advisor.pricing.answer.merge import Answer
+from advisor.pricing.answer.offers import DERIVED, answer_of, load_offers
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 
-CHILD = Path(__file__).parents[3] / "advisor" / "profile" / "child.py"
+CHILD = Path(__file__).parents[3] / "advisor" / "payload" / "child.py"
 GPU = {
     "name": "Pretended GPU", "compute_capability": "8.0", "num_sms": 100, "memory_bytes": 10**10,
 }  # fmt: skip

@@ -2,8 +2,8 @@
 
 import pytest
 
-from advisor.devices import Device
-from advisor.errors import GpuUnusableError, InputError
+from advisor.core.devices import Device
+from advisor.core.errors import GpuUnusableError, InputError
 from advisor.profile.backends import BACKENDS, check_backend, visible_devices, why_busy, why_first_is_busy
 
 FREE = "NVIDIA A10G, 23028, 300, 2"

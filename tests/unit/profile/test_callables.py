@@ -13,9 +13,9 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402 - needs torch
 
-from advisor.errors import InputError, ProfileError  # noqa: E402
+from advisor.core.errors import InputError, ProfileError  # noqa: E402
+from advisor.core.values import Phase  # noqa: E402
 from advisor.profile import PretendedGpu, profile_callable  # noqa: E402
-from advisor.types import Phase  # noqa: E402
 from tests.end_to_end.test_profile import wait_for_end  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from advisor.profile.payload import entry
+from advisor.payload import entry
 
 TELL = "import builtins, sys\nbuiltins.told = (__name__, __package__, sys.path[0])\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload.recording.evaluations import Evaluations  # noqa: E402 - needs torch
+from advisor.payload.recording.evaluations import Evaluations  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
 

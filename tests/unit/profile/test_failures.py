@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
+from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
 from advisor.profile.failures import failure
 
 LOG = "\n".join(f"line {number}." for number in range(1, 31))

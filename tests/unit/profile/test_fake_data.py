@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.failures import failure
 from advisor.profile.fake_data import DTYPES, EXAMPLE, FakeField, parse_fake_data
 from advisor.profile.missing_data import fed_hint, missing_data_hint

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from advisor.profile.payload import importing
+from advisor.payload import importing
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.interpreter import candidates
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.interpreter import candidates
 
 OURS = Path(sys.executable)

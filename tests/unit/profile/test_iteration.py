@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload.recording import iteration  # noqa: E402 - needs torch
-from advisor.profile.payload.recording.iteration import MOST_SPANS, SPANS_WANTED, Iterations  # noqa: E402
+from advisor.payload.recording import iteration  # noqa: E402 - needs torch
+from advisor.payload.recording.iteration import MOST_SPANS, SPANS_WANTED, Iterations  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E402
 
-from advisor.profile.payload.fake import known_forms  # noqa: E402 - needs torch
-from advisor.profile.payload.fake.known_forms import CUDA, KnownForms  # noqa: E402
+from advisor.payload.fake import known_forms  # noqa: E402 - needs torch
+from advisor.payload.fake.known_forms import CUDA, KnownForms  # noqa: E402
 
 pytestmark = pytest.mark.torch
 aten = torch.ops.aten

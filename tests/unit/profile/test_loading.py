@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload.recording import loading as module  # noqa: E402 - needs torch
-from advisor.profile.payload.recording.loading import MOST_EVALUATED, Batches, Loading  # noqa: E402
+from advisor.payload.recording import loading as module  # noqa: E402 - needs torch
+from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Loading  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

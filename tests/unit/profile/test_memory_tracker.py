@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.profile.payload.recording.memory import MemoryTracker
+from advisor.payload.recording.memory import MemoryTracker
 
 KIND_BYTES = ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes")
 

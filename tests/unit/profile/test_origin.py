@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload import origin  # noqa: E402 - needs torch
-from advisor.profile.payload.origin import PRETENDED, SCRIPT, origin_of, raises_itself  # noqa: E402
+from advisor.payload import origin  # noqa: E402 - needs torch
+from advisor.payload.origin import PRETENDED, SCRIPT, origin_of, raises_itself  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import advisor.profile
+import advisor
 from tests.unit.profile.probes import PATCH_PROBES
 
-PATCHES = Path(advisor.profile.__file__).parent / "payload" / "fake" / "patches"
+PATCHES = Path(advisor.__file__).parent / "payload" / "fake" / "patches"
 pytestmark = pytest.mark.torch
 
 
@@ -35,7 +35,7 @@ def test_every_patch_says_why(path):
 
 
 def test_the_order_lists_every_patch():
-    patches = importlib.import_module("advisor.profile.payload.fake.patches")
+    patches = importlib.import_module("advisor.payload.fake.patches")
     assert set(patches.ORDER) == set(PATCH_PROBES)
     with pytest.raises(ValueError, match="no such patches: \\['droput'\\]"):
         patches.install(None, frozenset({"droput"}))

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from advisor.profile.payload import progress as child
-from advisor.profile.payload.progress import Position, Teller
+from advisor.payload import progress as child
+from advisor.payload.progress import Position, Teller
 from advisor.profile.progress import Phase, ProgressEvent, parse_event
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from advisor.profile.kineto_events import DeviceEvent, Launch, Recording, _host
+from advisor.kineto.events import DeviceEvent, Launch, Recording, _host
 from advisor.profile.timeline import timeline_of
 
 PROGRAM = Path(__file__).with_name("measure_on_cpu.py")
@@ -146,7 +146,7 @@ class Profiler:
 @pytest.fixture
 def measurement(monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
-    from advisor.profile.payload.real.measurement import Measurement
+    from advisor.payload.real.measurement import Measurement
 
     class Event:
         def __init__(self, **_):

@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from advisor.errors import InputError, ProfileError, UnknownGpuError
+from advisor.core.errors import InputError, ProfileError, UnknownGpuError
+from advisor.core.values import Collective, Phase
+from advisor.formats.trace_files import read_trace, write_trace
+from advisor.kineto.events import DeviceEvent
 from advisor.profile.failures import failure
-from advisor.profile.kineto_events import DeviceEvent
 from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
 from advisor.profile.timeline import Timeline
-from advisor.trace_io import read_trace, write_trace
-from advisor.types import Collective, Phase
 
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {

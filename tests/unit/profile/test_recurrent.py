@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload.fake import recurrent  # noqa: E402 - needs torch
+from advisor.payload.fake import recurrent  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
 LSTM, GRU = 2, 3

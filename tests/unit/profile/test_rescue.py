@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload.fake import rescue  # noqa: E402 - needs torch
+from advisor.payload.fake import rescue  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
 FIRST_ERROR = NotImplementedError("no shape rule")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.profile.payload.recording.rollouts import MOST_IGNORED, Rollouts
+from advisor.payload.recording.rollouts import MOST_IGNORED, Rollouts
 
 
 def said(*passes: int) -> list[bool]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from advisor.profile.sandbox import check_sandbox, sandboxed, signalled
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.profile.payload.fake.saved_files import SavedFiles
+from advisor.payload.fake.saved_files import SavedFiles
 
 
 @pytest.fixture

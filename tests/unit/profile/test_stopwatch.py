@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from advisor.profile.payload.recording import stopwatch as module
-from advisor.profile.payload.recording.stopwatch import Stopwatch
+from advisor.payload.recording import stopwatch as module
+from advisor.payload.recording.stopwatch import Stopwatch
 
 
 @pytest.fixture

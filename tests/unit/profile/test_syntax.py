@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InputError, ProfileError
+from advisor.core.errors import InputError, ProfileError
+from advisor.payload.syntax import details, is_of_a_file, problem_of
 from advisor.profile.failures import failure
-from advisor.profile.payload.syntax import details, is_of_a_file, problem_of
 
 
 def problem(folder: Path, source: bytes):

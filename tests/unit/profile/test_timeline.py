@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.profile.kineto_events import DeviceEvent, HostEvent, Launch, Recording
-from advisor.profile.payload.real import watching
+from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
+from advisor.payload.real import watching
 from advisor.profile.timeline import MARK, timeline_of
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.profile.payload import torch_names  # noqa: E402 - needs torch
-from advisor.profile.payload.fake import patches  # noqa: E402 - needs torch
-from advisor.profile.payload.torch_names import (  # noqa: E402
+from advisor.payload import torch_names  # noqa: E402 - needs torch
+from advisor.payload.fake import patches  # noqa: E402 - needs torch
+from advisor.payload.torch_names import (
     GROUP_NAMES,
     MESH_NAMES,
     NAMES,

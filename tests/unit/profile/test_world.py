@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from advisor.profile.payload.fake.world import World
+from advisor.payload.fake.world import World
 
 
 @pytest.fixture(autouse=True)

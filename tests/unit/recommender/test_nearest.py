@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.types import Interval, Option
-from advisor.units import GIB
-from recommender import nearest, recommend
-from recommender.choose import choose
+from advisor.core.units import GIB
+from advisor.core.values import Interval, Option
+from recommender.engine import recommend
+from recommender.ranking.choose import choose, nearest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
 
 Case = tuple[str, float, float]

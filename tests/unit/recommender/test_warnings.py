@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.types import Plan, Tier
-from recommender import recommend
+from advisor.core.values import Plan, Tier
+from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.core.units import GIB
+from advisor.core.values import Interval, IterationEstimate, Method
 from advisor.report.estimates import COLUMNS, estimate_json, print_estimates
 from advisor.report.rows import Format
-from advisor.types import Interval, IterationEstimate, Method
-from advisor.units import GIB
 from tests.builders import make_estimate, make_trace
 from tests.unit.report.printed import read_csv, read_json
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.units import GIB
+from advisor.core.values import Interval, Job, Market, Method, Option, Quantiles, Recommendation, Tier
 from advisor.report.breakdown import MOST_OPERATORS
 from advisor.report.explain import explain
-from advisor.types import Interval, Job, Market, Method, Option, Quantiles, Recommendation, Tier
-from advisor.units import GIB
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
 
 TIME, MONEY = "Time, medians (h:mm:ss)", "Money, medians"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
+from advisor.core.units import GIB
 from advisor.report.gpus import COLUMNS, print_gpus
 from advisor.report.rows import Format
-from advisor.units import GIB
 from tests.builders import make_gpu
 from tests.unit.report.printed import read_csv, read_json
 

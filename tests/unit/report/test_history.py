@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from advisor.pricing.history import Series, series_of
+from advisor.core.values import Market, PricePoint
+from advisor.pricing.refresh.history import Series, series_of
 from advisor.report.history import print_history
 from advisor.report.rows import Format
-from advisor.types import Market, PricePoint
 from tests.unit.report.printed import read_csv
 
 UNTIL = datetime(2026, 11, 21, tzinfo=UTC)

@@ -98,5 +98,5 @@ def test_a_trace_shows_its_figures_and_a_script_name_is_text() -> None:
 
 
 def test_values_do_not_bring_their_renderer() -> None:
-    assert "advisor.report" not in modules_after("import advisor.types")
-    assert not modules_after("import advisor.types") & {"rich", "numpy"}
+    assert "advisor.report" not in modules_after("import advisor.core.values")
+    assert not modules_after("import advisor.core.values") & {"rich", "numpy"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.core.values import Market
 from advisor.report.offers import print_offers
 from advisor.report.rows import Format
-from advisor.types import Market
 from tests.builders import make_offer
 from tests.unit.report.printed import read_csv, read_json
 

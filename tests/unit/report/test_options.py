@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
 from advisor.report.explain import explain
 from advisor.report.options import (
     find_option,
@@ -18,8 +19,7 @@ from advisor.report.options import (
     status,
 )
 from advisor.report.rows import Format
-from advisor.types import Interval, Market, Option, Quantiles, Recommendation, Tier
-from recommender import recommend
+from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.recommendations import many_options
 

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.units import format_duration_short, format_usd
+from advisor.core.values import Recommendation
 from advisor.report.options import (
     NARROW,
     print_options,
@@ -21,8 +23,6 @@ from advisor.report.options import (
     where,
 )
 from advisor.report.rows import Format
-from advisor.types import Recommendation
-from advisor.units import format_duration_short, format_usd
 from tests.builders import make_trace
 from tests.recommendations import many_options
 

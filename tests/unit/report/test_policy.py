@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.core.values import Tier
 from advisor.report.policy import print_check, print_explained, print_policy
 from advisor.report.rows import Format
-from advisor.types import Tier
 from recommender.policy import Facts, Spent, check_policies
 from tests.unit.recommender.policy.files import policy_of, write
 from tests.unit.report.printed import read_json

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.core.values import Quantiles
 from advisor.report.queue import basis, print_check, print_fit, print_wait
 from advisor.report.rows import Format
-from advisor.types import Quantiles
-from recommender.queue_check import QueueCheck, Score
-from recommender.queue_fit import WaitBin, WaitQuantiles
+from recommender.queue.fitted import WaitBin, WaitQuantiles
+from recommender.queue.foresight import QueueCheck, Score
 from tests.unit.report.printed import read_json
 
 SCORE = Score(coverage=Quantiles(p50=0.512, p90=0.899), pinball=Quantiles(p50=0.244, p90=0.152))

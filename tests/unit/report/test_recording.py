@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.predict.calibrate import FittedConstant
-from advisor.predict.calibration import Calibration
-from advisor.recording_io import Recording, Skipped
+from advisor.formats.recording_files import Recording, Skipped
+from advisor.predict.calibration.calibrating import Calibration
+from advisor.predict.calibration.fitting import FittedConstant
 from advisor.report.calibration import print_calibration
 from advisor.report.recording import by_family, print_recording, reasons, skipped_lines
 from advisor.report.rows import Format

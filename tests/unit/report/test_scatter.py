@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.values import Quantiles, Recommendation
 from advisor.report.plot import DOT, MARKS
 from advisor.report.scatter import plot_options, scatter
-from advisor.types import Quantiles, Recommendation
 from tests.builders import make_job
 from tests.recommendations import make_option, many_options
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.config import Config, environment_variable
+from advisor.config.layers import Config, environment_variable
+from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
+from advisor.core.values import Market
 from advisor.report.rows import Format
 from advisor.report.settings import print_settings, template
-from advisor.settings import LIST_SECTIONS, Settings, setting_names
-from advisor.types import Market
 from tests.unit.report.printed import read_csv, read_json
 
 LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from advisor.core.units import GIB, MIB
+from advisor.core.values import Collective, MemoryUse, Phase, Precision
 from advisor.report.rows import Format
 from advisor.report.trace import print_trace, summary
-from advisor.types import Collective, MemoryUse, Phase, Precision
-from advisor.units import GIB, MIB
 from tests.builders import make_op, make_trace
 from tests.unit.report.printed import read_csv, read_json
 

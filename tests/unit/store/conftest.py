@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.store import Store, open_store
+from advisor.store.database import Store, open_store
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

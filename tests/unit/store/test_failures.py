@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from advisor.errors import StoreError
-from advisor.store import Store, open_store, transactions
+from advisor.core.errors import StoreError
+from advisor.store import transactions
+from advisor.store.database import Store, open_store
 from advisor.store.failures import HINTS, OTHERWISE, explained
 from advisor.store.prices import current_offers, price_points, pulls, save_failure, save_part
 from tests.builders import make_offer

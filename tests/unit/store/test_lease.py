@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from advisor.errors import LeaseTakenError
-from advisor.store import Store, schema
+from advisor.core.errors import LeaseTakenError
+from advisor.store import schema
+from advisor.store.database import Store
 from advisor.store.lease import lease
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import StoreError
-from advisor.store import Store
+from advisor.core.errors import StoreError
+from advisor.core.values import Market, Quantiles
+from advisor.store.database import Store
 from advisor.store.ledger import (
     LedgerEntry,
     Run,
@@ -23,7 +24,6 @@ from advisor.store.ledger import (
     runs,
     spent_usd,
 )
-from advisor.types import Market, Quantiles
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from advisor.errors import ConfigError, StoreError
-from advisor.store import default_path, open_store
+from advisor.core.errors import ConfigError, StoreError
+from advisor.store.database import default_path, open_store
 from advisor.store.transactions import reading
 from advisor.store.versions import VERSION
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from advisor.errors import StoreError
-from advisor.store import Store, open_store, schema
+from advisor.core.errors import StoreError
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.store import schema
+from advisor.store.database import Store, open_store
 from advisor.store.prices import current_offers, forget_points, price_points, save_part
-from advisor.types import Market, Offer, PricePoint
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

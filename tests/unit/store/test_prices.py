@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from advisor.errors import StoreError
-from advisor.store import Store
+from advisor.core.errors import StoreError
+from advisor.core.values import Interval, Market
+from advisor.store.database import Store
 from advisor.store.prices import (
     Pull,
     covered_places,
@@ -18,7 +19,6 @@ from advisor.store.prices import (
     save_failure,
     save_part,
 )
-from advisor.types import Interval, Market
 from tests.builders import make_offer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from advisor.errors import StoreError
-from advisor.store import open_store
+from advisor.core.errors import StoreError
+from advisor.store.database import open_store
 from advisor.store.lease import lease
 from advisor.store.prices import current_offers, forget_points, price_points, save_part
 from tests.builders import make_offer

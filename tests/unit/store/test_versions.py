@@ -14,11 +14,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from advisor.errors import StoreError
-from advisor.store import Store, ledger, open_store, opening, prices, schema
+from advisor.core.errors import StoreError
+from advisor.core.values import Market, Offer
+from advisor.store import ledger, opening, prices, schema
+from advisor.store.database import Store, open_store
 from advisor.store.transactions import make_engine, writing
 from advisor.store.versions import KNOWN, MIGRATIONS, upgrade
-from advisor.types import Market, Offer
 from tests.builders import make_offer
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.types import Phase
+from advisor.core.values import Phase
 from benchmarks.accuracy.__main__ import main
 from benchmarks.accuracy.models import Workload, trace_of
 from tests.shared import SHARED, needs_shared

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.predict import predict
+from advisor.predict.iteration import predict
 from advisor.predict.knowledge import shipped
 from benchmarks.accuracy.end_to_end import evaluate, predicted
 from benchmarks.accuracy.label_noise import LabelNoise

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from advisor.predict.interval import Z90
 from advisor.predict.knowledge import shipped
 from advisor.predict.roofline import KERNEL_FLOOR_S
-from advisor.predict.training.overhead import call_s, floors_of, observed_s
-from advisor.predict.training.samples import Samples
 from benchmarks.accuracy.kernels import kernel_errors, mean_of_seeds
 from benchmarks.accuracy.op_predictions import errors_of_seeds, kernel_times
 from tests.shared import SHARED, needs_shared
 from tests.unit.benchmarks.accuracy.builders import make_op, make_samples
+from training.overhead import call_s, floors_of, observed_s
+from training.samples import Samples
 
 SIZES = np.arange(1, 201) * 1000
 SECONDS_PER_BYTE = 1e-11
@@ -111,7 +111,7 @@ def test_seeds_are_averaged():
 
 
 def test_the_product_times_equal_operators_once_and_alike():
-    from advisor.gpus import resolve_gpu
+    from advisor.core.gpus import resolve_gpu
 
     small, large = make_op(1000), make_op(10**8)
     p50_s, sigma = kernel_times([large, small, large], resolve_gpu("V100-PCIE-32GB"), shipped())
@@ -124,7 +124,7 @@ def test_the_product_times_equal_operators_once_and_alike():
 @pytest.mark.shared
 @needs_shared
 def test_published_kernels_of_the_shipped_constants():
-    from advisor.predict.training.neusight import read_kernels
+    from training.neusight import read_kernels
 
     samples = read_kernels(SHARED / "measurements" / "kernels", ("add", "gelu", "softmax", "ln"))
     floors_s = floors_of(samples)

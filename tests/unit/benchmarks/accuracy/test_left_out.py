@@ -5,13 +5,13 @@ import hashlib
 import numpy as np
 import pytest
 
-from advisor.errors import InputError, UnknownGpuError
+from advisor.core.errors import InputError, UnknownGpuError
 from advisor.predict.knowledge import read_knowledge, shipped
-from advisor.predict.training.samples import Samples
 from benchmarks.accuracy.knowledge_files import by_name, check_hashes, group, hashes, left_out_groups
 from benchmarks.accuracy.left_out import MeasuredKernels, drawn, leave_one_out
 from tests.builders import make_trace
 from tests.unit.benchmarks.accuracy.builders import make_measured, make_samples, make_workload
+from training.samples import Samples
 
 SIZES = np.arange(1, 101) * 1000
 
@@ -145,6 +145,6 @@ def test_a_calibration_gets_twenty_kernels_of_the_gpu(scene, tmp_path):
 
 
 def shipped_folder():
-    from advisor.gpus import catalog_path
+    from advisor.core.gpus import catalog_path
 
     return catalog_path("fitted.toml").parent

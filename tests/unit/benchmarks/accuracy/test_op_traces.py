@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import InputError, UnknownGpuError
+from advisor.core.errors import InputError, UnknownGpuError
 from benchmarks.accuracy.label_noise import LabelNoise, noise_of, pass_times_s
 from benchmarks.accuracy.op_traces import floor_s, read_op_traces, with_counts, without_floor
 from benchmarks.accuracy.rows import read_rows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.gpus import catalog_path
+from advisor.core.gpus import catalog_path
 from advisor.predict.interval import Z90
 from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.charts import below, two_digits, write_charts

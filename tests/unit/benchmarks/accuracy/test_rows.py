@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import InputError
+from advisor.core.errors import InputError
 from benchmarks.accuracy.rows import REQUIRED, read_rows
 from tests.shared import SHARED, needs_shared
 from tests.unit.benchmarks.accuracy.builders import HEADER, line, write_measurements

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from advisor.errors import AdvisorError, InputError
-from advisor.gpus import catalog_path
+from advisor.core.errors import AdvisorError, InputError
+from advisor.core.gpus import catalog_path
 from advisor.predict.knowledge import shipped
 from benchmarks.accuracy import run as harness
 from benchmarks.accuracy.label_noise import LabelNoise

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.gpus import resolve_gpu
+from advisor.core.gpus import resolve_gpu
 from benchmarks.accuracy.op_traces import OpTrace
 from benchmarks.accuracy.scaling import WEIGHTS, Scaled, errors_by_weight, scaled_pairs, scaled_s
 from tests.unit.benchmarks.accuracy.builders import make_measured, make_node, make_workload

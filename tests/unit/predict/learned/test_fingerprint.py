@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.gpus import resolve_gpu
-from advisor.predict import predict
-from advisor.predict.calibration_files import write_calibration
+from advisor.core.gpus import resolve_gpu
+from advisor.predict.calibration.calibration_files import write_calibration
 from advisor.predict.constants import constants_for
+from advisor.predict.iteration import predict
 from advisor.predict.learned.times import learned_times
 from advisor.predict.notes import OUTDATED
 from advisor.predict.roofline import KERNEL_FLOOR_S

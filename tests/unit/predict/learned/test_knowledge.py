@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import CatalogError
-from advisor.gpus import catalog_path
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, read_knowledge, shipped
 from advisor.predict.learned.weights import write_networks

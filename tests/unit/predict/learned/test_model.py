@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.gpus import load_gpus, resolve_gpu
+from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.values import GpuSpec
 from advisor.predict.learned.model import board_features, grouped, kernel_times
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import FAMILIES, shape_of
-from advisor.types import GpuSpec
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.learned.values import EXAMPLES, add, make_networks, mm, slow_outputs, softmax
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
 from advisor.predict.learned.shapes import CONV, FAMILIES, GEMM, NORM, POINTWISE, shape_of
-from advisor.types import AttributeValue, Op, Phase, TensorSpec
 from tests.unit.predict.learned.values import (
     EXAMPLES,
     add,

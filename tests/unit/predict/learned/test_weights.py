@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.errors import CatalogError
+from advisor.core.errors import CatalogError
 from advisor.predict.learned import weights
 from advisor.predict.learned.weights import VERSION, read_networks, write_networks
 from tests.unit.predict.learned.values import make_network, make_networks

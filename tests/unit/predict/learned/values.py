@@ -9,11 +9,11 @@ from functools import cache
 
 import numpy as np
 
-from advisor.gpus import catalog_path
+from advisor.core.gpus import catalog_path
+from advisor.core.values import AttributeValue, Op, Phase, Precision, TensorSpec
 from advisor.predict.knowledge import CONSTANTS, Knowledge
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.shapes import shape_of
-from advisor.types import AttributeValue, Op, Phase, Precision, TensorSpec
 
 TABLES = tomllib.loads(catalog_path(CONSTANTS).read_text(encoding="utf-8"))
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import PolicyViolationError
-from advisor.store import open_store
+from advisor.core.errors import PolicyViolationError
+from advisor.core.values import Market, Option, Plan, Quantiles, Tier
+from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spent_usd
-from advisor.types import Market, Option, Plan, Quantiles, Tier
+from recommender.outcome.spot import SpotTerms
 from recommender.policy import (
     GiveWay,
     Removal,
@@ -23,7 +24,6 @@ from recommender.policy import (
     start_of_month,
     would_give_way,
 )
-from recommender.spot import SpotTerms
 from tests.builders import HOUR_S, make_estimate, make_offer, make_plan
 from tests.unit.recommender.policy.files import policy_of
 

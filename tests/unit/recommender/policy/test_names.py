@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.gpus import load_gpus
+from advisor.core.gpus import load_gpus
 from recommender.policy.names import checked_glob, gpu_members, matches, may_overlap
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import PolicyError
+from advisor.core.errors import PolicyError
 from recommender.policy import check_policies, read_policies
 from recommender.policy.reading import ADVICE, MOST_FAULTS
 from tests.unit.recommender.policy.files import HEADS, write

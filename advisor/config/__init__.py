@@ -1,0 +1,1 @@
+"""Settings and their layers, and what each layer may set."""

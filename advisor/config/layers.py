@@ -1,0 +1,287 @@
+"""Layered settings, each value with the layer that set it.
+
+Defaults < user file < project file (``.advisor.yaml``, searched upwards) < ``ADVISOR_*`` < flags.
+Sections merge key by key; a list replaces the list below it. Relative paths count from the file that
+names them, and from the working directory where a variable or a flag does.
+
+A project file may come with somebody else's repository. Unless the user trusts it, it may only do what
+each setting declares (`ProjectMay`), and its lists add to those below.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from advisor.config.project_layer import Refused, Why, value_of, why_refused, with_added
+from advisor.config.setting_paths import beside
+from advisor.config.settings import LIST_SECTIONS, ProjectMay, Settings, project_may, setting_names
+from advisor.config.trust import is_trusted, read_project_file
+from advisor.core.errors import ConfigError, did_you_mean
+from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
+
+ENV_PREFIX = "ADVISOR_"
+TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
+PROJECT_FILE = ".advisor.yaml"
+_KIND = "settings file"
+_MOST_FAULTS = 20
+_QUOTES = "A text with signs of YAML in it is written in quotes, such as '\"*\"'."
+_ADVICE = "Compare it with what advisor init writes."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """The settings file of a project, as it was read.
+
+    Attributes:
+        sha256: of its content.
+        is_trusted: whether all of it counts.
+    """
+
+    path: Path
+    sha256: str
+    is_trusted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Settings, the layer each dotted name came from (absent: the default), and warnings.
+
+    Attributes:
+        project: the project's settings file, if there is one.
+        refused: lines of it that do not count, since nobody trusts it.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+    warnings: tuple[str, ...]
+    project: Project | None = None
+    refused: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layer:
+    origin: str
+    values: Mapping[str, Any]  # by dotted name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProjectLayer:
+    project: Project
+    document: Document
+    layer: _Layer
+
+
+def environment_variable(name: str) -> str:
+    """The variable that sets a dotted name: ``cloud.max_gpus`` -> ``ADVISOR_CLOUD__MAX_GPUS``."""
+    return ENV_PREFIX + name.upper().replace(".", "__")
+
+
+def user_file() -> Path:
+    """``~/.config/advisor/config.yaml``, or the platform's folder for it."""
+    import platformdirs
+
+    return platformdirs.user_config_path("advisor") / "config.yaml"
+
+
+def project_file(start: Path) -> Path | None:
+    """The nearest ``.advisor.yaml`` in ``start`` or above, whatever it is, unless it is the user's file."""
+    for folder in (start, *start.parents):
+        path = folder / PROJECT_FILE
+        with suppress(OSError):  # a folder that nobody lets us look into
+            path.lstat()
+            return None if _is_same(path, user_file()) else path
+    return None
+
+
+def load_config(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    trust_project: bool = False,
+) -> Config:
+    """Read all layers.
+
+    Args:
+        flags: settings given on the command line, by dotted name; None values do not count.
+        environ: the environment, ``os.environ`` if None.
+        cwd: where to look for the project file, the working directory if None.
+        trust_project: let all of the project file count, as ``ADVISOR_TRUST_PROJECT=1`` does.
+
+    Raises:
+        ConfigError: a file cannot be read, a key is unknown or a value is wrong; all faults at once.
+    """
+    environ = os.environ if environ is None else environ
+    env_layers, warnings = _environment(environ)
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    below = [_file_layer(path) for path in [user_file()] if path.is_file()]
+    above = [*env_layers, _Layer(origin="flag", values=given)]
+    found = _project_layer(cwd or Path.cwd(), trust=trust_project or _trusts_project(environ))
+    if found is None:
+        return _config([*below, *above], warnings)
+    config = _config([*below, found.layer, *above], warnings)  # tells every fault, refused lines or not
+    if found.project.is_trusted:
+        return replace(config, project=found.project)
+    layers, refused = _as_allowed(found, below)
+    config = _config([*below, *layers, *above], warnings)
+    return replace(config, project=found.project, refused=refused)
+
+
+def _config(layers: Iterable[_Layer], warnings: Iterable[str]) -> Config:
+    """What layers make together, the lowest first."""
+    origins: dict[str, str] = {}
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.values.items():
+            merged[name], origins[name] = value, layer.origin
+    return Config(settings=_validate(merged, origins), origins=origins, warnings=tuple(warnings))
+
+
+# --- The project's file -----------------------------------------------------------------------------
+
+
+def _project_layer(start: Path, *, trust: bool) -> _ProjectLayer | None:
+    path = project_file(start)
+    if path is None:
+        return None
+    text, sha256 = read_project_file(path)
+    document = parse_document(text, place=repr(str(path)), kind=_KIND, advice=_ADVICE)
+    project = Project(path=path, sha256=sha256, is_trusted=trust or is_trusted(path, sha256))
+    return _ProjectLayer(project=project, document=document, layer=_layer_of(document, path))
+
+
+def _as_allowed(found: _ProjectLayer, below: list[_Layer]) -> tuple[list[_Layer], tuple[Refused, ...]]:
+    """Layers of what a project may do, and the lines with what it may not."""
+    before, after = _config(below, ()).settings, _config([*below, found.layer], ()).settings
+    layers: list[_Layer] = []
+    refused: list[Refused] = []
+    for name, value in found.layer.values.items():
+        why = why_refused(name, before, after, found.project.path.parent)
+        if why is not None:
+            refused.append(_refused(found, name, why))
+        elif project_may(name) is ProjectMay.ADD:
+            added = with_added(value_of(before, name), value_of(after, name), value)
+            layers.append(_added(name, added, found.layer.origin, below))
+        else:
+            layers.append(_Layer(origin=found.layer.origin, values={name: value}))
+    return layers, tuple(refused)
+
+
+def _added(name: str, entries: list[Any], origin: str, below: list[_Layer]) -> _Layer:
+    """A list with more entries behind those of the nearest layer below that has it."""
+    under = next((layer for layer in reversed(below) if name in layer.values), None)
+    if under is None:
+        return _Layer(origin=origin, values={name: entries})
+    return _Layer(origin=f"{under.origin} and {origin}", values={name: [*under.values[name], *entries]})
+
+
+def _refused(found: _ProjectLayer, name: str, why: Why) -> Refused:
+    value, line = _written(found.document, name)
+    path = found.project.path
+    return Refused(setting=name, value=value, file=path, line=line, allowed=project_may(name), why=why)
+
+
+def _written(document: Document, name: str) -> tuple[Any, int]:
+    """What a file says of a setting, before its paths count from anywhere, and in which line."""
+    section, _, key = name.partition(".")
+    if key and name not in document.value:
+        return document.value[section][key], document.line((section, key))
+    return document.value[name], document.line((name,))
+
+
+def _trusts_project(environ: Mapping[str, str]) -> bool:
+    text = environ.get(TRUST_VARIABLE, "").strip().lower()
+    if text in ("", "0", "false", "no"):
+        return False
+    if text in ("1", "true", "yes"):
+        return True
+    raise ConfigError(f"the environment variable {TRUST_VARIABLE} may be 1 or 0, not {text!r}.")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return one.samefile(other)
+    return False
+
+
+# --- Files and variables ----------------------------------------------------------------------------
+
+
+def _file_layer(path: Path) -> _Layer:
+    return _layer_of(read_document(path, kind=_KIND, advice=_ADVICE), path)
+
+
+def _layer_of(document: Document, path: Path) -> _Layer:
+    if document.value is None:
+        return _Layer(origin=str(path), values={})
+    if not isinstance(document.value, dict):
+        raise ConfigError(f"{str(path)!r} must hold settings by section, such as 'local:'.")
+    return _Layer(origin=str(path), values=beside(path.parent, dict(_dotted(document.value))))
+
+
+def _dotted(document: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for section, value in document.items():
+        if section not in Settings.model_fields:
+            yield str(section), value
+        elif isinstance(value, Mapping):
+            yield from ((f"{section}.{key}", item) for key, item in value.items())
+        elif value is not None:
+            yield str(section), value
+
+
+def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
+    """``ADVISOR_CLOUD__MAX_GPUS=4``; a value is read as YAML, so that lists and null can be written."""
+    known = {environment_variable(name): name for name in setting_names()}
+    layers, warnings = [], []
+    for variable in sorted(environ):
+        if not variable.startswith(ENV_PREFIX) or variable == TRUST_VARIABLE:
+            continue
+        if variable in known:
+            place = f"the environment variable {variable}"
+            document = parse_document(environ[variable], place=place, kind="setting", advice=_QUOTES)
+            layers.append(_Layer(origin=variable, values={known[variable]: document.value}))
+        else:
+            hint = did_you_mean(variable, known)
+            warnings.append(f"the environment variable {variable} is no setting of ours.{hint}")
+    return layers, warnings
+
+
+def _validate(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
+    nested: dict[str, Any] = {}
+    for name, value in merged.items():
+        section, _, key = name.partition(".")
+        if not key:
+            nested[section] = value
+        elif isinstance(inner := nested.setdefault(section, {}), dict):
+            inner[key] = value
+    try:
+        return Settings.model_validate(nested)
+    except ValidationError as error:
+        items = error.errors()
+        faults = [_fault(item, origins) for item in items[:_MOST_FAULTS]]
+        if len(items) > _MOST_FAULTS:
+            faults.append(f"There are {len(items) - _MOST_FAULTS} more of these.")
+        raise ConfigError("\n".join(faults)) from error
+
+
+def _fault(item: Any, origins: Mapping[str, str]) -> str:
+    location = [str(part) for part in item["loc"]]
+    name = ".".join(location)
+    origin = origins.get(".".join(location[:2])) or origins.get(location[0])
+    where = f" (set by {origin})" if origin else ""
+    if item["type"] == "extra_forbidden":
+        entry = LIST_SECTIONS.get(location[0])
+        hint = (
+            did_you_mean(location[-1], entry.model_fields) if entry else did_you_mean(name, setting_names())
+        )
+        if len(location) == 1:
+            hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
+        return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
+    return f"setting {name!r}{where}: {fault_in_words(item)}"

@@ -1,0 +1,126 @@
+"""What a project's settings file may do to what its user set: `ProjectMay` of each setting, as rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from advisor.config.settings import ClusterSettings, ProjectMay, Settings, project_may
+
+
+class Why(StrEnum):
+    """Why a value of a project does not count."""
+
+    NOT_ALLOWED = "not-allowed"
+    CHANGES_AN_ENTRY = "changes-an-entry"
+    NAMES_A_FILE_ELSEWHERE = "names-a-file-elsewhere"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A line of a project's settings file that does not count.
+
+    Attributes:
+        setting: its dotted name.
+        value: as it is written there; it may hold a password.
+        line: from 1.
+        allowed: what a project may do to this setting.
+    """
+
+    setting: str
+    value: Any
+    file: Path
+    line: int
+    allowed: ProjectMay
+    why: Why
+
+
+def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> Why | None:
+    """Why a project in a folder may not make of the settings ``before`` what is ``after``; None if it may."""
+    old, new = value_of(before, name), value_of(after, name)
+    if new == old:
+        return None
+    may = project_may(name)
+    if not _ALLOWS[may](old, new):
+        return Why.NOT_ALLOWED
+    if may is not ProjectMay.ADD:
+        return None
+    added = [entry for entry in new if entry not in old]
+    if _cluster_names(old) & _cluster_names(added):
+        return Why.CHANGES_AN_ENTRY
+    is_inside = all(_is_file_in(folder, path) for path in _paths(added))
+    return None if is_inside else Why.NAMES_A_FILE_ELSEWHERE
+
+
+def with_added(old: Any, new: Any, written: Iterable[Any]) -> list[Any]:
+    """What is ``written`` for the entries of ``new`` that ``old`` does not have."""
+    return [raw for entry, raw in zip(new, written, strict=True) if entry not in old]
+
+
+def value_of(settings: Settings, name: str) -> Any:
+    """The value of a setting by its dotted name."""
+    section, _, key = name.partition(".")
+    value = getattr(settings, section)
+    return getattr(value, key) if key else value
+
+
+def _is_lower(old: float | None, new: float | None) -> bool:
+    """None is no limit."""
+    return new is not None and (old is None or new < old)
+
+
+def _is_narrower(old: Iterable[str], new: Iterable[str]) -> bool:
+    return all(any(_covers(wide.lower(), glob.lower()) for wide in old) for glob in new)
+
+
+def _covers(wide: str, glob: str) -> bool:
+    """Whether all that one glob means is meant by a wider one; in doubt not."""
+    # Taken literally, a * or ? of the narrow glob is matched by a * of the wide one and by nothing else.
+    is_plain = not set("?[") & set(wide) and "[" not in glob
+    return wide in ("*", glob) or (is_plain and fnmatchcase(glob, wide))
+
+
+def _keeps_entries(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    """An empty list asks for the removal of what is there; any other list is put behind it."""
+    return bool(new) or not old
+
+
+_ALLOWS: Mapping[ProjectMay, Callable[[Any, Any], bool]] = {
+    ProjectMay.ANYTHING: lambda _old, _new: True,
+    ProjectMay.LOWER: _is_lower,
+    ProjectMay.SWITCH_ON: lambda _old, new: new is True,
+    ProjectMay.ADD: _keeps_entries,
+    ProjectMay.NARROW: _is_narrower,
+    ProjectMay.NOTHING: lambda _old, _new: False,
+}
+
+
+def _cluster_names(entries: Iterable[Any]) -> set[str]:
+    return {entry.name for entry in entries if isinstance(entry, ClusterSettings)}
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    if isinstance(value, Path):
+        yield value
+    elif isinstance(value, BaseModel):
+        for _, item in value:
+            yield from _paths(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _paths(item)
+
+
+def _is_file_in(folder: Path, path: Path) -> bool:
+    """Whether a path, links followed, stays in a folder and is no pipe; one that is not there may come."""
+    try:
+        real = Path(os.path.realpath(path))
+        return real.is_relative_to(os.path.realpath(folder)) and (real.is_file() or not real.exists())
+    except (OSError, ValueError):  # ValueError: a null character
+        return False

@@ -1,0 +1,361 @@
+"""Every setting with its type, default and meaning: the one list behind files, environment and docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from advisor.core.limits import (
+    MAX_GB,
+    MAX_GBIT_PER_S,
+    MAX_PLANNED_S,
+    MAX_SAMPLES,
+    MAX_TIMEOUT_S,
+    MAX_USD_PER_H,
+    MAX_USD_PER_KWH,
+    MIN_GBIT_PER_S,
+)
+from advisor.core.units import exact_duration, parse_duration_s
+from advisor.core.values import Market
+from advisor.formats.user_files import at_home
+
+
+def _duration(value: Any) -> Any:
+    if isinstance(value, str):
+        return parse_duration_s(value)
+    raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _at_most(most_s: float) -> Callable[[float], float]:
+    def checked(seconds: float) -> float:
+        if seconds > most_s:
+            raise ValueError(f"Input should be at most {exact_duration(most_s)}")
+        return seconds
+
+    return checked
+
+
+UserPath = Annotated[Path, AfterValidator(at_home)]
+# Seconds inside, a text with a unit in files.
+Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
+# Of the job and its machines; how long prices are remembered has no such limit.
+Planned = Annotated[Duration, AfterValidator(_at_most(MAX_PLANNED_S))]
+PositivePlanned = Annotated[Planned, Field(gt=0)]
+Timeout = Annotated[PositiveDuration, AfterValidator(_at_most(MAX_TIMEOUT_S))]
+UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=4096)]
+Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
+
+
+class ProjectMay(StrEnum):
+    """What a project's settings file may do to a setting unless its user trusts it (decision 14)."""
+
+    ANYTHING = "anything"
+    LOWER = "lower"
+    SWITCH_ON = "switch-on"
+    ADD = "add"
+    NARROW = "narrow"
+    NOTHING = "nothing"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class ProfileSettings(_Section):
+    """How scripts are profiled."""
+
+    python: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
+        None, description="interpreter of the script; default: the active virtual environment's"
+    )
+    timeout: Annotated[Timeout, ProjectMay.LOWER] = Field(
+        "5m", description="give up on a script after this long"
+    )  # type: ignore[assignment]
+    backend: Annotated[
+        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(_lower), ProjectMay.ANYTHING
+    ] = Field("auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU")
+    fake_data: Annotated[str | None, ProjectMay.ANYTHING] = Field(
+        None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
+    )
+    samples: Annotated[Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None, ProjectMay.ANYTHING] = Field(
+        None, description="how many fake samples a missing data set has"
+    )
+    sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
+        False, description="run scripts in bubblewrap: no writing, no network"
+    )
+
+
+class LocalSettings(_Section):
+    """The GPUs of this machine."""
+
+    gpu: Annotated[str | None, ProjectMay.NOTHING] = Field(
+        None, description="GPU of this machine; default: what nvidia-smi says"
+    )
+    num_gpus: Annotated[Count, ProjectMay.NOTHING] = Field(1, description="how many of them")
+    usd_per_gpu_h: Annotated[UsdPerH | None, ProjectMay.NOTHING] = Field(
+        None, description="electricity and amortisation of one GPU for an hour"
+    )
+    usd_per_kwh: Annotated[
+        Annotated[float, Field(ge=0, le=MAX_USD_PER_KWH, allow_inf_nan=False)] | None, ProjectMay.NOTHING
+    ] = Field(None, description="price of electricity: costs a GPU at its TDP where usd_per_gpu_h is not set")
+
+
+class ClusterSettings(_Section):
+    """A node type of the organisation's own cluster."""
+
+    name: str = Field(min_length=1, description="as it shall appear in the table")
+    gpu: str = Field(min_length=1, description="GPU of the node")
+    num_gpus: Count = Field(description="GPUs of one node")
+    usd_per_gpu_h: UsdPerH | None = Field(None, description="internal cost of one GPU for an hour")
+    wait_p50: Planned | None = Field(None, description="median time in the queue")
+    wait_p90: Planned | None = Field(None, description="time in the queue that 9 of 10 jobs stay under")
+    wait_log: UserPath | None = Field(
+        None, description="instead: a job log, or what advisor queue fit wrote, that tells the waits by size"
+    )
+    queue: str | None = Field(None, min_length=1, description="queue or partition of the log it will wait in")
+    walltime: PositivePlanned | None = Field(
+        None, description="run time it will ask the scheduler for; null: unknown"
+    )
+
+
+class CloudSettings(_Section):
+    """Which offers of the clouds count."""
+
+    providers: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
+        ("*",), description="clouds to look at; * is all with a price"
+    )
+    regions: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
+        ("*",), description="regions, with wildcards"
+    )
+    markets: Annotated[tuple[Market, ...], ProjectMay.NARROW] = Field(
+        (Market.ON_DEMAND, Market.SPOT), description="terms of rent"
+    )
+    max_gpus: Annotated[Count, ProjectMay.LOWER] = Field(8, description="GPUs of one machine at most")
+    startup: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+        "5m", description="boot and installation, billed"
+    )  # type: ignore[assignment]
+    boot_disk_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+        100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
+    )
+    dataset_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+        0, description="data set, downloaded at the start to a disk that is paid like the boot disk"
+    )
+    result_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
+        0, description="what is brought home over the internet at the end"
+    )
+    download_gbit_per_s: Annotated[
+        float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False), ProjectMay.ANYTHING
+    ] = Field(1, description="how fast the data set arrives; that time is billed, too")
+    wait_p50: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+        None, description="median time until a cloud machine is yours; null: unknown, counted as 0"
+    )
+    wait_p90: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+        None, description="time that 9 of 10 requests stay under"
+    )
+
+    @model_validator(mode="after")
+    def _whole_wait(self) -> Self:
+        if (self.wait_p50 is None) != (self.wait_p90 is None):
+            raise ValueError("give both wait_p50 and wait_p90, or neither")
+        if self.wait_p50 is not None and self.wait_p90 is not None and self.wait_p90 < self.wait_p50:
+            raise ValueError("wait_p90 must not be below wait_p50")
+        return self
+
+
+class ContractSettings(_Section):
+    """A discount that a cloud grants, or a commitment; the first entry that matches a machine counts."""
+
+    provider: str = Field(min_length=1, description="cloud that grants it")
+    instance_types: tuple[str, ...] = Field(("*",), description="machines, with wildcards")
+    regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
+    markets: tuple[Market, ...] = Field(
+        (Market.ON_DEMAND,), description="terms of rent; spot counts only if it is named"
+    )
+    discount: Discount = Field(0, description="negotiated, off the list price: 0.1 is 10 %")
+    commitment_discount: Discount = Field(
+        0, description="of a savings plan or committed use, off the contracted price"
+    )
+    coverage: Annotated[float, Field(ge=0, le=1)] = Field(
+        1, description="share of the use that the commitment covers"
+    )
+    until: date | None = Field(None, description="last day it holds, such as 2027-06-30; null: no end")
+
+
+class QuotaSettings(_Section):
+    """What an account may run at once: `advisor prices capacity` shows those of AWS."""
+
+    provider: str = Field(min_length=1, description="cloud that sets it")
+    instance_types: tuple[str, ...] = Field(("*",), description="machines, with wildcards")
+    regions: tuple[str, ...] = Field(("*",), description="regions, with wildcards")
+    markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
+    vcpus: Annotated[int, Field(ge=0, le=10**9)] = Field(
+        description="of all such machines at once; 0 lets none start"
+    )
+
+
+class SpotSettings(_Section):
+    """What to assume of preemptible machines."""
+
+    preemptions_per_h: Annotated[float, Field(ge=0, le=60), ProjectMay.NOTHING] = Field(
+        0.1, description="how often one machine is taken away per running hour"
+    )
+    checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
+        "30m",  # type: ignore[assignment]
+        description="time between checkpoints; null if the script saves none",
+    )
+    checkpoint: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+        "1m", description="time to save one checkpoint"
+    )  # type: ignore[assignment]
+    restart: Annotated[Planned, ProjectMay.ANYTHING] = Field(
+        "6m", description="time to boot and resume, billed"
+    )  # type: ignore[assignment]
+    reacquire: Annotated[Planned, ProjectMay.NOTHING] = Field(
+        "30m", description="time until a machine is free again, not billed"
+    )  # type: ignore[assignment]
+
+
+class PriceSettings(_Section):
+    """Where prices come from, and how old they may be."""
+
+    max_age: Annotated[Duration | None, ProjectMay.LOWER] = Field(
+        None, description="refuse prices older than this; null warns instead"
+    )
+    refresh_after: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
+        "1d",  # type: ignore[assignment]
+        description="recommend pulls live prices anew when they are older than this",
+    )
+    refresh_within: Annotated[PositiveDuration, Field(le=300), ProjectMay.LOWER] = Field(
+        "1m",  # type: ignore[assignment]
+        description="who has not answered a refresh after this long is given up, 5m at most",
+    )
+    offline: Annotated[bool, ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
+    sources: Annotated[tuple[str, ...] | None, ProjectMay.NOTHING] = Field(
+        None,
+        description="sources in order of trust; null: own rates, clouds, plug-ins, gpuhunt, snapshot",
+    )
+    options: Annotated[Mapping[str, Mapping[str, Any]], ProjectMay.NOTHING] = Field(
+        {}, description="options of a source by its name, such as custom: {files: [...]}"
+    )
+
+
+class StoreSettings(_Section):
+    """The database of prices and runs."""
+
+    url: Annotated[str | None, ProjectMay.NOTHING] = Field(
+        None, description="such as postgresql://user@host/advisor; null: an SQLite file of this user"
+    )
+    retention: Annotated[PositiveDuration, ProjectMay.NOTHING] = Field(
+        "400d", description="how long prices are remembered"
+    )  # type: ignore[assignment]
+    record: Annotated[bool, ProjectMay.NOTHING] = Field(
+        False, description="keep each recommendation, to set beside what really ran"
+    )
+
+
+class PolicySettings(_Section):
+    """Rules of the organisation, its teams and projects."""
+
+    files: Annotated[tuple[UserPath, ...], ProjectMay.ADD] = Field(
+        (),
+        description="policy files that recommend obeys (docs/policy.md)",
+    )
+
+
+class Settings(_Section):
+    """All settings. Sections are the first level of the YAML files."""
+
+    profile: ProfileSettings = ProfileSettings()
+    local: LocalSettings = LocalSettings()
+    clusters: Annotated[tuple[ClusterSettings, ...], ProjectMay.ADD] = Field(
+        (), description="node types of the organisation's cluster"
+    )
+    cloud: CloudSettings = CloudSettings()
+    contracts: Annotated[tuple[ContractSettings, ...], ProjectMay.NOTHING] = Field(
+        (), description="discounts that clouds grant you"
+    )
+    quotas: Annotated[tuple[QuotaSettings, ...], ProjectMay.ADD] = Field(
+        (), description="what your accounts may run at once"
+    )
+    spot: SpotSettings = SpotSettings()
+
+    @field_validator("clusters")
+    @classmethod
+    def _distinct(cls, clusters: tuple[ClusterSettings, ...]) -> tuple[ClusterSettings, ...]:
+        keys = [(cluster.name, cluster.gpu) for cluster in clusters]
+        twice = sorted({name for name, gpu in keys if keys.count((name, gpu)) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} has the same GPU twice: give each node type its own name")
+        if any(cluster.name == "local" for cluster in clusters):
+            raise ValueError("'local' means this machine: give the cluster another name")
+        return clusters
+
+    prices: PriceSettings = PriceSettings()
+    store: StoreSettings = StoreSettings()
+    policy: PolicySettings = PolicySettings()
+
+
+LIST_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "clusters": ClusterSettings,
+    "contracts": ContractSettings,
+    "quotas": QuotaSettings,
+}
+"""Sections that are a list, and what an entry holds."""
+
+
+def setting_names() -> list[str]:
+    """Dotted names of all settings, a list as one: ``cloud.max_gpus``, ``clusters``."""
+    names = []
+    for section, field in Settings.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            names += [f"{section}.{name}" for name in model.model_fields]
+        else:
+            names.append(section)
+    return names
+
+
+def setting_field(name: str) -> FieldInfo:
+    """The declaration of a setting by its dotted name: default, meaning, what a project may do.
+
+    >>> setting_field("cloud.max_gpus").default
+    8
+    """
+    section, _, key = name.partition(".")
+    field = Settings.model_fields[section]
+    model = field.annotation
+    if key and isinstance(model, type) and issubclass(model, BaseModel):
+        return model.model_fields[key]
+    return field
+
+
+def project_may(name: str) -> ProjectMay:
+    """What a project may do to a setting.
+
+    Raises:
+        LookupError: its declaration does not say; there is no default.
+    """
+    declared = [item for item in setting_field(name).metadata if isinstance(item, ProjectMay)]
+    if not declared:
+        raise LookupError(f"the setting {name!r} does not declare what a project may do: see ProjectMay")
+    return declared[0]

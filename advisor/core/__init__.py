@@ -1,0 +1,1 @@
+"""What every room knows: values, units, errors, GPUs, names; the standard library alone."""

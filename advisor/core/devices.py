@@ -1,0 +1,135 @@
+"""The GPUs of this machine, as nvidia-smi tells; no CUDA context is made."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from advisor.core.units import format_bytes
+
+QUERY = "name,memory.total,memory.used,utilization.gpu"
+STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"
+TIMEOUT_S = 10.0
+MIB = 2**20
+# A desktop's own windows take a few per cent.
+BUSY_UTILIZATION = 0.15
+BUSY_MEMORY_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One card: its name as the driver says it, and how busy it is (None where it does not say)."""
+
+    name: str
+    memory_bytes: int | None
+    used_bytes: int | None
+    utilization: float | None
+
+    @property
+    def is_working(self) -> bool:
+        """Whether its SMs are busy with what others run."""
+        return self.utilization is not None and self.utilization > BUSY_UTILIZATION
+
+    @property
+    def is_occupied(self) -> bool:
+        """Whether others hold much of its memory."""
+        if self.used_bytes is None or not self.memory_bytes:
+            return False
+        return self.used_bytes > BUSY_MEMORY_SHARE * self.memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceState:
+    """What a card's times depend on besides its model; None where nvidia-smi does not say."""
+
+    driver: str | None
+    sm_clock_hz: float | None
+    max_sm_clock_hz: float | None
+    power_limit_w: float | None
+
+
+def why_in_use(index: int, device: Device) -> str | None:
+    """In words what others do on a card; None if it is free, or nobody knows."""
+    if device.is_working:
+        return f"GPU {index} is in use: {100 * (device.utilization or 0):.0f} % busy"
+    if device.is_occupied:
+        used, total = format_bytes(device.used_bytes or 0), format_bytes(device.memory_bytes or 0)
+        return f"GPU {index} is in use: {used} of its {total} are taken"
+    return None
+
+
+def detect_devices() -> tuple[Device, ...]:
+    """All cards of this machine; empty without a driver or when it does not answer."""
+    return parse_devices(_ask(QUERY))
+
+
+def detect_device(which: str) -> Device | None:
+    """One card of this machine, or a part of one; None where nvidia-smi knows none of that name.
+
+    Args:
+        which: its name (``GPU-8932f937-d72c-4106-c12f-20bd9faed9f6``, ``MIG-...``), or its index.
+    """
+    found = parse_devices(_ask(QUERY, f"--id={which}"))
+    return found[0] if found else None
+
+
+def device_state(which: str) -> DeviceState:
+    """Driver, clocks and power limit of one card; all None without a driver.
+
+    Args:
+        which: its index or its name (``GPU-8932f937``), as in ``CUDA_VISIBLE_DEVICES``.
+    """
+    fields = [field.strip() for field in _ask(STATE_QUERY, f"--id={which}").strip().split(",")]
+    if len(fields) != len(STATE_QUERY.split(",")):
+        return DeviceState(driver=None, sm_clock_hz=None, max_sm_clock_hz=None, power_limit_w=None)
+    clock_mhz, max_clock_mhz, power_limit_w = map(_number, fields[1:])
+    return DeviceState(
+        driver=fields[0],
+        sm_clock_hz=None if clock_mhz is None else clock_mhz * 1e6,
+        max_sm_clock_hz=None if max_clock_mhz is None else max_clock_mhz * 1e6,
+        power_limit_w=power_limit_w,
+    )
+
+
+def _ask(query: str, *options: str) -> str:
+    """What nvidia-smi answers; nothing where it is missing or fails."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ""
+    command = [program, f"--query-gpu={query}", "--format=csv,noheader,nounits", *options]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout
+
+
+def parse_devices(text: str) -> tuple[Device, ...]:
+    """Devices of nvidia-smi's CSV; "[N/A]" and the like become None.
+
+    >>> parse_devices("NVIDIA A10G, 23028, 0, [N/A]")[0].utilization is None
+    True
+    """
+    devices = []
+    for line in text.splitlines():
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) != len(QUERY.split(",")):
+            continue
+        total, used, busy = (_number(field) for field in fields[1:])
+        devices.append(
+            Device(
+                name=fields[0],
+                memory_bytes=None if total is None else round(total * MIB),
+                used_bytes=None if used is None else round(used * MIB),
+                utilization=None if busy is None else busy / 100,
+            )
+        )
+    return tuple(devices)
+
+
+def _number(field: str) -> float | None:
+    try:
+        return float(field)
+    except ValueError:
+        return None

@@ -1,0 +1,320 @@
+"""GPUs from ``catalogs/gpus.toml``, and which GPU a name means.
+
+Names. A GPU is called MODEL[-FORM][-MEMORY], as in ``RTX-3090``, ``A100-SXM-80GB``: the vendor's
+model words joined by hyphens, without vendor and brand ("NVIDIA", "Tesla", "GeForce", "Instinct");
+then PCIE, SXM or NVL and the marketed memory where the model was sold in several.
+
+Two names are equal if their normal forms are: lower case, cut wherever letters and digits meet and
+at everything else, vendor and brand words dropped. A name is never matched by its beginning: "L40"
+is not an L40S. What stands for several GPUs ("A100", "A100-80GB") is a family, listed by members.
+
+Before that, a few texts are taken literally (letter case aside), because a cloud or torch gives
+them one meaning: "nvidia-tesla-a100" is GCP's A100-SXM-40GB, though "A100" is a family.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from advisor.core.arguments import check_kind
+from advisor.core.errors import (
+    AmbiguousGpuError,
+    CatalogError,
+    InputError,
+    UnknownGpuError,
+    did_you_mean,
+)
+from advisor.core.values import GpuSpec, OccupancyLimits
+
+_WORD = re.compile(r"[a-z]+|[0-9]+")
+_BRAND_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct"})
+_COUNT_OR_RANGE = re.compile(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?")
+_MAX_COUNT = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRequest:
+    """What a GPU string such as ``A100-80GB:1..8`` asks for.
+
+    Attributes:
+        text: as typed.
+        gpus: every GPU meant; several if a family was named, which the caller says aloud.
+        counts: numbers of GPUs in ascending order, empty if the text names none.
+    """
+
+    text: str
+    gpus: tuple[GpuSpec, ...]
+    counts: tuple[int, ...]
+
+
+class _ByName(dict[str, GpuSpec]):
+    def __missing__(self, name: str) -> GpuSpec:
+        """An alias has its GPU; what is none is told with near names, not as a bare KeyError."""
+        return resolve_gpu(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Catalog:
+    gpus: Mapping[str, GpuSpec]
+    exact: Mapping[str, str]
+    normal: Mapping[str, tuple[str, ...]]
+    families: tuple[str, ...]
+    provider_names: Mapping[str, Mapping[str, str]]
+
+
+# --- Public -------------------------------------------------------------------------------------
+
+
+def catalog_path(name: str) -> Path:
+    """Where a shipped catalog is: inside the installed package, else in the checkout beside it.
+
+    Args:
+        name: relative to the catalog folder, such as ``"prices/aws.csv"``.
+
+    Raises:
+        CatalogError: there is no such file.
+    """
+    package = Path(__file__).resolve().parents[1]
+    folders = (package / "_catalogs", package.parent / "catalogs")
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    raise CatalogError(
+        f"catalog file {name!r} is missing: looked in {' and '.join(map(str, folders))}."
+        " Install gpu-advisor again."
+    )
+
+
+def load_gpus() -> Mapping[str, GpuSpec]:
+    """Every GPU of the catalog by name, in the order of the file (read once).
+
+    Other names of a GPU will do in brackets, as for ``resolve_gpu``, and raise what that raises.
+
+    Raises:
+        CatalogError: ``gpus.toml`` is missing, broken or gives one name two meanings.
+    """
+    return _catalog().gpus
+
+
+def family_names() -> tuple[str, ...]:
+    """Every name that stands for several GPUs, such as ``"A100"``, in the order of the file.
+
+    Raises:
+        CatalogError: as ``load_gpus``.
+    """
+    return _catalog().families
+
+
+def resolve_gpu(name: str) -> GpuSpec:
+    """The one GPU a name means.
+
+    Raises:
+        AmbiguousGpuError: the name is a family of several GPUs.
+        UnknownGpuError: no GPU has this name.
+
+    >>> resolve_gpu("NVIDIA A100-SXM4-80GB").name
+    'A100-SXM-80GB'
+    """
+    gpus = resolve_gpus(name)
+    if len(gpus) > 1:
+        members = ", ".join(gpu.name for gpu in gpus)
+        raise AmbiguousGpuError(f"{name!r} means several GPUs: choose one of {members}.")
+    return gpus[0]
+
+
+def resolve_gpus(name: str) -> tuple[GpuSpec, ...]:
+    """Every GPU a name means; several for a family, which the caller says aloud.
+
+    Raises:
+        UnknownGpuError: no GPU and no family has this name.
+
+    >>> [gpu.name for gpu in resolve_gpus("A100-80GB")]
+    ['A100-PCIE-80GB', 'A100-SXM-80GB']
+    """
+    check_kind("name", name, str, "a GPU goes by its name, such as 'L4'")
+    catalog = _catalog()
+    literal = catalog.exact.get(name.strip().casefold())
+    names = (literal,) if literal else catalog.normal.get(normal_form(name), ())
+    if not names:
+        near = did_you_mean(_hyphenated(name), [*catalog.gpus, *catalog.families])
+        raise UnknownGpuError(f"no GPU is called {name!r}.{near} `advisor gpus` lists all.")
+    return tuple(catalog.gpus[member] for member in names)
+
+
+def is_known(name: str) -> bool:
+    """Whether exactly one GPU has this name."""
+    try:
+        resolve_gpu(name)
+    except UnknownGpuError:
+        return False
+    return True
+
+
+def parse_gpu_request(text: str) -> GpuRequest:
+    """Parses ``NAME[:COUNTS]``; COUNTS is ``8``, ``1,2,4``, ``1..8`` or a mix of them.
+
+    The name may itself hold colons (``A100:80GB``).
+
+    Raises:
+        UnknownGpuError: no GPU and no family has this name.
+        InputError: the counts are not positive whole numbers in ascending ranges.
+
+    >>> request = parse_gpu_request("A100:80GB:1..4")
+    >>> [gpu.name for gpu in request.gpus], request.counts
+    (['A100-PCIE-80GB', 'A100-SXM-80GB'], (1, 2, 3, 4))
+    """
+    head, colon, last = text.rpartition(":")
+    if colon and not any(letter.isalpha() for letter in last):
+        return GpuRequest(text=text, gpus=resolve_gpus(head), counts=_parse_counts(last, text))
+    return GpuRequest(text=text, gpus=resolve_gpus(text), counts=())
+
+
+def provider_gpu(provider: str, name: str, memory: str) -> GpuSpec:
+    """The GPU that a cloud's own table means, by name and documented memory.
+
+    Args:
+        provider: ``"aws"`` or ``"gcp"``.
+        name: as the cloud writes it, such as ``"A100"``.
+        memory: as the cloud documents it, such as ``"40 GiB"``.
+
+    Raises:
+        UnknownGpuError: the catalog has no such pair.
+
+    >>> provider_gpu("aws", "A100", "40 GiB").name
+    'A100-SXM-40GB'
+    """
+    catalog = _catalog()
+    known = catalog.provider_names.get(provider, {})
+    try:
+        return catalog.gpus[known[f"{name} {memory}"]]
+    except KeyError:
+        raise UnknownGpuError(
+            f"{provider} has a GPU {name!r} with {memory} that the catalog does not know."
+            f" Add it to [provider_names.{provider}] in gpus.toml."
+        ) from None
+
+
+def normal_form(name: str) -> str:
+    """What is left of a name when letter case, separators, vendor and brand do not count.
+
+    >>> normal_form("NVIDIA GeForce RTX 3090")
+    'rtx-3090'
+    >>> normal_form("A100-SXM4-80GB")
+    'a-100-sxm-4-80-gb'
+    """
+    return "-".join(word for word in _WORD.findall(name.lower()) if word not in _BRAND_WORDS)
+
+
+# --- Names and counts ---------------------------------------------------------------------------
+
+
+def _hyphenated(name: str) -> str:
+    """The text in the catalog's spelling, so that near matches are found despite brand words."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    return "-".join(word for word in words if word not in _BRAND_WORDS)
+
+
+def _parse_counts(text: str, request: str) -> tuple[int, ...]:
+    counts: set[int] = set()
+    for part in text.split(","):
+        match = _COUNT_OR_RANGE.fullmatch(part)
+        low = int(match[1]) if match else 0
+        high = int(match[2]) if match and match[2] else low
+        if not 1 <= low <= high <= _MAX_COUNT:
+            raise InputError(
+                f"{text!r} in {request!r} is not a number of GPUs: write NAME:8, NAME:1,2,4 or"
+                f" NAME:1..8 with numbers from 1 to {_MAX_COUNT}."
+            )
+        counts.update(range(low, high + 1))
+    return tuple(sorted(counts))
+
+
+# --- Reading the catalog ------------------------------------------------------------------------
+
+
+@cache
+def _catalog() -> _Catalog:
+    return read_catalog(catalog_path("gpus.toml"))
+
+
+def read_catalog(path: Path) -> _Catalog:
+    """Reads and checks one catalog file; `load_gpus` does it once for the shipped one.
+
+    Raises:
+        CatalogError: the file cannot be read, an entry is incomplete, or a name has two meanings.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        limits = {
+            capability: OccupancyLimits(**table)
+            for capability, table in document["compute_capability"].items()
+        }
+        gpus = {
+            name: _spec(name, table, limits.get(table.get("compute_capability")))
+            for name, table in document["gpu"].items()
+        }
+        exact = {key.casefold(): gpu for key, gpu in document["exact_names"].items()}
+        provider_names = document["provider_names"]
+        normal = _normal_names(gpus)
+        _check_targets(gpus, [exact, *provider_names.values()])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"missing {error}" if isinstance(error, KeyError) else str(error)
+        raise CatalogError(f"{path}: {problem}. Install gpu-advisor again.") from error
+    return _Catalog(
+        gpus=MappingProxyType(_ByName(gpus)),
+        exact=exact,
+        normal=normal,
+        families=tuple(dict.fromkeys(f for gpu in gpus.values() for f in gpu.families)),
+        provider_names=provider_names,
+    )
+
+
+def _spec(name: str, table: Mapping[str, Any], occupancy: OccupancyLimits | None) -> GpuSpec:
+    expected = {spec_field.name for spec_field in fields(GpuSpec)} - {"name", "occupancy"}
+    if wrong := expected.symmetric_difference(table):
+        raise ValueError(f"[gpu.{name}] lacks or should not have {', '.join(sorted(wrong))}")
+    if occupancy is None and table["vendor"] == "NVIDIA":
+        raise ValueError(f"[gpu.{name}] has a compute capability without occupancy limits")
+    values = dict(table)
+    for key in ("aliases", "families"):
+        values[key] = tuple(values[key])
+    for key in ("vector_flops_per_s", "tensor_flops_per_s"):
+        values[key] = MappingProxyType({dtype: float(v) for dtype, v in values[key].items()})
+    for key in [key for key in values if key.endswith(("_hz", "_per_s", "_w"))]:
+        if "flops" not in key:
+            values[key] = float(values[key])
+    return GpuSpec(name=name, occupancy=occupancy, **values)
+
+
+def _normal_names(gpus: Mapping[str, GpuSpec]) -> dict[str, tuple[str, ...]]:
+    """Normal form -> the GPUs it means; raises ValueError where one GPU's name is another's."""
+    own: dict[str, str] = {}
+    for gpu in gpus.values():
+        for form in map(normal_form, (gpu.name, *gpu.aliases)):
+            if not form or own.setdefault(form, gpu.name) != gpu.name:
+                raise ValueError(f"{form!r} means both {own.get(form)!r} and {gpu.name!r}")
+    names: dict[str, tuple[str, ...]] = {form: (gpu,) for form, gpu in own.items()}
+    for form, member in _family_members(gpus):
+        if form in own:
+            raise ValueError(f"{form!r} is a family of {member!r} and a name of {own[form]!r}")
+        names[form] = (*names.get(form, ()), member)
+    return names
+
+
+def _family_members(gpus: Mapping[str, GpuSpec]) -> Iterator[tuple[str, str]]:
+    for gpu in gpus.values():
+        for family in gpu.families:
+            yield normal_form(family), gpu.name
+
+
+def _check_targets(gpus: Mapping[str, GpuSpec], tables: list[Mapping[str, str]]) -> None:
+    unknown = {gpu for table in tables for gpu in table.values()} - set(gpus)
+    if unknown:
+        raise ValueError(f"names point to unknown GPUs {', '.join(sorted(unknown))}")

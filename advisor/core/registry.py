@@ -1,0 +1,54 @@
+"""Names -> things that packages register under entry points; ours are registered like anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.redaction import error_in_words
+
+OWN_DISTRIBUTION = "gpu-advisor"
+
+
+@cache
+def registered(group: str, *, foreign: bool = True) -> Mapping[str, EntryPoint]:
+    """Entry points of a group by name, in alphabetical order; ours win over others of the same name.
+
+    Args:
+        group: such as ``"advisor.price_sources"``.
+        foreign: whether packages other than ours count.
+    """
+    found = sorted(entry_points(group=group), key=lambda point: (point.name, not _is_own(point)))
+    names: dict[str, EntryPoint] = {}
+    for point in found:
+        if foreign or _is_own(point):
+            names.setdefault(point.name, point)
+    return names
+
+
+def load(group: str, name: str) -> Any:
+    """What is registered under a name, imported now.
+
+    Raises:
+        ConfigError: nothing is, or it cannot be imported.
+    """
+    known = registered(group)
+    if name not in known:
+        raise ConfigError(
+            f"nothing named {name!r} is registered under {group}.{did_you_mean(name, known)} Known"
+            f" are {', '.join(known) or 'none'}; a plug-in must be installed in advisor's own environment."
+        )
+    try:
+        return known[name].load()
+    except Exception as error:
+        raise ConfigError(
+            f"the plug-in {name!r} ({known[name].value}) cannot be loaded: {error_in_words(error)}."
+            " Update or uninstall it."
+        ) from error
+
+
+def _is_own(point: EntryPoint) -> bool:
+    return point.dist is not None and point.dist.name == OWN_DISTRIBUTION

@@ -1,0 +1,152 @@
+"""What could be rented or used for a job, what it leads to, and what to take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from advisor.core.values.estimate import IterationEstimate, Quantiles
+from advisor.core.values.price import Offer
+
+
+class Tier(StrEnum):
+    """Whose machine it is."""
+
+    LOCAL = "local"
+    CLUSTER = "cluster"
+    CLOUD = "cloud"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to rent or use. Prices and counts are of the whole plan.
+
+    Attributes:
+        usd_per_h: None if the owner of a private machine configured no cost.
+        wait_s: time until the machine is ours; None if nobody configured or measured it.
+        startup_s: boot, installation and download of the data set; billed on a cloud.
+        billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
+        download_s: the part of ``startup_s`` in which the data set arrives.
+        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away; None if nobody
+            knows their rate.
+        egress_usd: what bringing the result home costs; None if the rate is unknown.
+        rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
+            and date.
+        notes: in words, what else to know of the place, such as who uses it.
+        blocked: in words, why the account may not start it, such as a quota; None if nothing is known to.
+    """
+
+    id: str
+    tier: Tier
+    provider: str
+    gpu: str
+    num_gpus: int
+    num_nodes: int
+    offer: Offer | None
+    usd_per_h: float | None
+    wait_s: Quantiles | None
+    startup_s: float
+    minimum_billed_s: float
+    billed_step_s: float = 0.0
+    download_s: float = 0.0
+    storage_usd_per_h: float | None = 0.0
+    egress_usd: float | None = 0.0
+    rates: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    blocked: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A plan with its time, cost and risk for one job.
+
+    ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
+
+    Attributes:
+        tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
+        what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
+            it is.
+    """
+
+    plan: Plan
+    estimate: IterationEstimate
+    iterations: int
+    wait_s: Quantiles | None
+    train_s: Quantiles
+    time_s: Quantiles
+    cost_usd: Quantiles
+    cost_breakdown_usd: Mapping[str, float]
+    p_within_budget: float | None
+    p_within_deadline: float | None
+    risk: str
+    feasible: bool
+    removed_by: str | None
+    script_changes: tuple[str, ...]
+    reasons: tuple[str, ...]
+    what_if: str | None = None
+    tie_with: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
+
+    Attributes:
+        iterations: optimizer steps of the origin, converted by samples when GPUs are added.
+        iterations_per_epoch: overrides the trace's, for data without a length.
+        confidence: least probability with which budget and deadline must hold.
+        value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
+        risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
+    """
+
+    epochs: float | None = None
+    iterations: int | None = None
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    confidence: float = 0.9
+    iterations_per_epoch: int | None = None
+    value_of_time_usd_per_h: float | None = None
+    risk_counts: bool = False
+
+
+class PickName(StrEnum):
+    """What an option can be the best at."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    BEST_VALUE = "best_value"
+    SAFEST = "safest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """The plan that is the best at something, and why in words."""
+
+    name: PickName
+    plan_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The answer: every option, the ids of the frontier in order of time, the one to take and why.
+
+    Attributes:
+        what_ifs: options of a changed script, which never count for the frontier nor the choice.
+    """
+
+    job: Job
+    options: tuple[Option, ...]
+    frontier: tuple[str, ...]
+    recommended: str | None
+    rule: str | None
+    warnings: tuple[str, ...]
+    what_ifs: tuple[Option, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """A table in a notebook; the renderer is imported when one asks."""
+        from advisor.report.html import recommendation_html
+
+        return recommendation_html(self)

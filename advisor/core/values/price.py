@@ -1,0 +1,93 @@
+"""What is for rent, on what terms and for how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from advisor.core.values.estimate import Interval
+
+
+class Market(StrEnum):
+    """On what terms a machine is rented."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    FLEX_START = "flex-start"
+    CAPACITY_BLOCK = "capacity-block"
+    CALENDAR = "calendar"
+    RESERVED = "reserved"
+    COMMIT_1Y = "commit-1y"
+    COMMIT_3Y = "commit-3y"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Market | None:
+        """Letter case does not count: flags, settings and programs may all write ``Spot``."""
+        name = value.strip().lower() if isinstance(value, str) else value
+        return next((market for market in cls if market.value == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A machine for rent at a dated price.
+
+    List, contracted and effective price are FOCUS terms (https://focus.finops.org).
+
+    Attributes:
+        zone: an AWS zone ID (``use1-az4``), since zone names differ by account; None for the whole region.
+        gpu: name in our catalog, or the provider's own where the catalog lacks it.
+        list_usd_per_h: the provider's published price of the whole machine.
+        contracted_usd_per_h: after negotiated discounts, None without any.
+        effective_usd_per_h: after commitments and savings plans as well, None without any.
+        spot_usd_per_h: quantiles of recent spot prices, None if no history is at hand.
+        includes: what the price covers besides GPUs, in words.
+        minimum_billed_s: least time billed, however short the run.
+        billed_step_s: time is billed in whole multiples of it.
+        num_vcpus: of the whole machine, None if unknown.
+        retrieved_at: when the price was true, with a time zone; midnight UTC where only the day is known.
+    """
+
+    provider: str
+    instance_type: str
+    region: str
+    zone: str | None
+    gpu: str
+    num_gpus: int
+    market: Market
+    list_usd_per_h: float
+    contracted_usd_per_h: float | None = None
+    effective_usd_per_h: float | None = None
+    spot_usd_per_h: Interval | None = None
+    includes: tuple[str, ...] = ()
+    minimum_billed_s: float = 60.0
+    billed_step_s: float = 1.0
+    num_vcpus: int | None = None
+    retrieved_at: datetime
+    source: str
+
+    @property
+    def usd_per_h(self) -> float:
+        """What is paid: the effective price where there is one, else the contracted, else the list price."""
+        prices = (self.effective_usd_per_h, self.contracted_usd_per_h, self.list_usd_per_h)
+        return next(price for price in prices if price is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricePoint:
+    """What a machine cost from a moment on.
+
+    Attributes:
+        zone: as in ``Offer``; None for the whole region.
+        observed_at: when the price began, or was first seen, with a time zone.
+        source: the name of the price source that told it, as the store knows it; "" before it is kept.
+    """
+
+    provider: str
+    instance_type: str
+    region: str
+    zone: str | None
+    market: Market
+    usd_per_h: float
+    observed_at: datetime
+    source: str = ""

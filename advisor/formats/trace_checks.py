@@ -1,0 +1,170 @@
+"""Types and ranges of a trace that arithmetic relies on: JSON can hold anything."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import asdict
+from math import prod
+from types import UnionType
+from typing import cast
+
+from advisor.core.values import Collective, Kernel, Op, Precision, TensorSpec, Trace
+
+# PyTorch counts with 64 bits, CUDA the sizes of a launch with 32.
+_MOST = 2**63 - 1
+_MOST_IN_LAUNCH = 2**31 - 1
+# Half of 64 bits: how often something fits is rounded up.
+_MOST_BLOCKS = 2**62
+# PyTorch's own limit.
+_MOST_DIMENSIONS = 64
+# What a call of an operator takes is a list of lists at most.
+_MOST_DEPTH = 8
+# Some thirty years.
+_MOST_S = 1e9
+
+
+def check_trace(trace: Trace) -> None:
+    """Refuse what no profile can hold.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    if not trace.ops:
+        raise ValueError("no operators")
+    for op in trace.ops:
+        check_op(op)
+    for collective in trace.collectives:
+        _check_collective(collective)
+    for name, value in asdict(trace.memory).items():
+        check_count(name, value, optional=True)
+    for name in ("samples_per_epoch", "iterations_per_epoch", "num_workers"):
+        check_count(name, getattr(trace, name), optional=True)
+    for name in ("batch_size", "world_size"):
+        check_count(name, getattr(trace, name), least=1, optional=True)
+    check_count("accumulation", trace.accumulation, least=1)
+    _check_seconds("iteration_s", trace.iteration_s, positive=True)
+    _check_seconds("data_loading_s", trace.data_loading_s)
+    _check_words(trace)
+
+
+def check_op(op: Op) -> None:
+    """The same of one operator.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    # It goes to the terminal.
+    if not isinstance(op.name, str) or not op.name.isprintable():
+        raise ValueError(f"the name of an operator is {reprlib.repr(op.name)}")
+    check_count(f"flops of {op.name}", op.flops)
+    check_count(f"bytes of {op.name}", op.bytes)
+    check_count(f"count of {op.name}", op.count, least=1)
+    _check_seconds(f"measured_s of {op.name}", op.measured_s)
+    for tensor in (*op.inputs, *op.outputs):
+        _check_tensor(tensor, op.name)
+    for name, value in op.attributes.items():
+        _check_attribute(f"{name} of {op.name}", value)
+    for kernel in op.kernels:
+        _check_kernel(kernel, f"a kernel of {op.name}")
+
+
+def check_precision(precision: Precision) -> None:
+    """The same of the flags of precision.
+
+    Raises:
+        ValueError: names the flag and its value.
+    """
+    check_type("amp_dtype", precision.amp_dtype, str | None)
+    check_type("tf32_matmul", precision.tf32_matmul, bool)
+    check_type("tf32_cudnn", precision.tf32_cudnn, bool)
+
+
+def check_count(
+    name: str, value: object, *, least: int = 0, most: int = _MOST, optional: bool = False
+) -> None:
+    """The same of a number of things.
+
+    Raises:
+        ValueError: names it and its value.
+    """
+    if value is None and optional:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name} is {reprlib.repr(value)}")
+
+
+def check_type(name: str, value: object, kind: type | UnionType) -> None:
+    """The same of what only has to be of a kind.
+
+    Raises:
+        ValueError: names it and its value.
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is {reprlib.repr(value)}")
+
+
+def _check_words(trace: Trace) -> None:
+    check_type("script", trace.script, str)
+    check_type("backend", trace.backend, str)
+    check_type("origin_gpu", trace.origin_gpu, str | None)
+    check_type("is_sharded", trace.is_sharded, bool)
+    check_precision(trace.precision)
+    for name, texts in {"an argument": trace.arguments, "a warning": trace.warnings}.items():
+        for text in texts:
+            check_type(name, text, str)
+    for name, version in trace.versions.items():
+        check_type(f"the version of {name}", version, str)
+
+
+def _check_tensor(tensor: TensorSpec, owner: str) -> None:
+    for numbers in (tensor.shape, tensor.stride or ()):
+        if len(numbers) > _MOST_DIMENSIONS:
+            raise ValueError(f"a tensor of {owner} has {len(numbers):,} dimensions")
+    for size in tensor.shape:
+        check_count(f"a size of {owner}", size)
+    if prod(tensor.shape) > _MOST:
+        raise ValueError(f"the shape of a tensor of {owner} is {reprlib.repr(tensor.shape)}")
+    for step in tensor.stride or ():
+        check_count(f"a stride of {owner}", step)
+    check_type(f"the dtype of a tensor of {owner}", tensor.dtype, str)
+
+
+def _check_attribute(name: str, value: object, depth: int = 0) -> None:
+    if depth > _MOST_DEPTH:
+        raise ValueError(f"{reprlib.repr(name)} is nested too deeply")
+    if isinstance(value, tuple):
+        for item in value:
+            _check_attribute(name, item, depth + 1)
+    else:
+        check_type(name, value, bool | int | float | str | None)
+
+
+def _check_kernel(kernel: Kernel, owner: str) -> None:
+    for name, sizes, most in (
+        ("grid", kernel.grid, _MOST_BLOCKS),
+        ("block", kernel.block, _MOST_IN_LAUNCH),
+    ):
+        for size in sizes:
+            check_count(f"{name} of {owner}", size, least=1, most=_MOST_IN_LAUNCH)
+        if len(sizes) != 3 or prod(sizes) > most:
+            raise ValueError(f"{name} of {owner} is {reprlib.repr(sizes)}")
+    for name in ("registers_per_thread", "shared_bytes"):
+        value = getattr(kernel, name)
+        check_count(f"{name} of {owner}", value, most=_MOST_IN_LAUNCH, optional=True)
+    check_type(f"the name of {owner}", kernel.name, str)
+    _check_seconds(f"duration_s of {owner}", kernel.duration_s, optional=False)
+
+
+def _check_collective(collective: Collective) -> None:
+    check_type("kind of a collective", collective.kind, str)
+    check_count("num_bytes of a collective", collective.num_bytes, optional=True)
+    check_count("world_size of a collective", collective.world_size, least=1, optional=True)
+    check_count("count of a collective", collective.count)
+
+
+def _check_seconds(name: str, value: object, *, optional: bool = True, positive: bool = False) -> None:
+    if value is None and optional:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and 0 <= cast("float", value) <= _MOST_S) or (positive and not value):
+        raise ValueError(f"{name} is {reprlib.repr(value)}")

@@ -1,0 +1,200 @@
+"""A Trace as versioned JSON, gzipped where the file's name ends in ``.gz``; no pickle."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import reprlib
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from advisor.core.arguments import check_kind
+from advisor.core.errors import TraceError
+from advisor.core.files import write_atomically
+from advisor.core.values import (
+    AttributeValue,
+    Collective,
+    Kernel,
+    MemoryUse,
+    Op,
+    Phase,
+    Precision,
+    TensorSpec,
+    Trace,
+)
+from advisor.formats.foreign_files import first_bytes, open_unpacked
+from advisor.formats.json_stream import read_members
+from advisor.formats.trace_checks import check_trace
+
+SCHEMA_VERSION = 1
+FORMAT = "advisor-trace"
+# Of JSON of another form.
+_MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+
+
+def write_trace(trace: Trace, path: Path) -> None:
+    """Write atomically: the file is whole or not there.
+
+    Raises:
+        TraceError: the folder is missing, not writable, or the disk is full.
+    """
+    body = json.dumps({"format": FORMAT, **asdict(trace)}, separators=(",", ":")).encode()
+    # mtime 0 makes equal traces equal files.
+    payload = gzip.compress(body, mtime=0) if path.suffix == ".gz" else body
+    try:
+        write_atomically(path, payload)
+    except OSError as error:
+        raise TraceError(
+            f"cannot write the trace to {str(path)!r}: {error.strerror}. Choose another place with --out."
+        ) from error
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read a trace of any version up to ours.
+
+    Raises:
+        InputError: what was handed in is no path.
+        TraceError: missing, truncated, not a trace, or from a newer version.
+    """
+    check_kind("path", path, str | Path, "advisor profile --out writes such a file")
+    path = Path(path)
+    try:
+        with open_unpacked(path) as file:
+            return _read(file, path)
+    except FileNotFoundError as error:
+        raise TraceError(f"no trace at {str(path)!r}: make one with advisor profile.") from error
+    except OSError as error:
+        raise TraceError(f"cannot read the trace {str(path)!r}: {error.strerror}.") from error
+    except (EOFError, zlib.error, ValueError) as error:
+        raise TraceError(
+            f"the trace {str(path)!r} is truncated or damaged ({error}): profile the script again."
+        ) from error
+
+
+def version_problem(document: Mapping[str, Any], newest: int) -> str | None:
+    """What is wrong with a file's ``schema_version``, and what to do; None if we can read it."""
+    version = document.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        return "no valid schema_version: take a whole file"
+    if version > newest:
+        return f"schema version {version}, newer than the {newest} this advisor reads: upgrade gpu-advisor"
+    return None
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file begins as our traces do, zipped or not; one that cannot be read does not."""
+    return FORMAT.encode() in first_bytes(path, 64)
+
+
+def _read(file: io.BufferedReader, path: Path) -> Trace:
+    """Decode the operators as they come: what is no trace is refused at the first of them.
+
+    Raises:
+        TraceError: it is no trace, too new or damaged.
+        EOFError, zlib.error, ValueError: it is no JSON, or too large.
+    """
+    members: dict[str, Any] = {}
+    with io.TextIOWrapper(file, "utf-8-sig") as text:
+        for name, value in read_members(text, streamed="ops"):
+            members[name] = _ops(value, members, path) if isinstance(value, Iterator) else value
+    _check_kind(members, path)
+    try:
+        trace = _trace(members)
+        check_trace(trace)
+    except _MISSHAPEN as error:
+        raise _damaged(path, error) from error
+    return trace
+
+
+def _ops(entries: Iterator[Any], members: Mapping[str, Any], path: Path) -> tuple[Op, ...]:
+    ops = []
+    for entry in entries:
+        try:
+            ops.append(op_from_json(entry))
+        except _MISSHAPEN as error:
+            _check_kind(members, path)
+            raise _damaged(path, error) from error
+    return tuple(ops)
+
+
+def _check_kind(members: Mapping[str, Any], path: Path) -> None:
+    if members.get("format") != FORMAT:
+        raise TraceError(
+            f"{str(path)!r} is not a trace of advisor profile"
+            f' (expected "format": {FORMAT!r}). A profiler\'s own export is another format.'
+        )
+    if problem := version_problem(members, SCHEMA_VERSION):
+        raise TraceError(f"the trace {str(path)!r} has {problem}, or profile the script again.")
+
+
+def _damaged(path: Path, error: Exception) -> TraceError:
+    return TraceError(
+        f"the trace {str(path)!r} is damaged: {type(error).__name__} at {error}. Profile the script again."
+    )
+
+
+def _trace(members: Mapping[str, Any]) -> Trace:
+    simple = ("script", "backend", "origin_gpu", "batch_size", "samples_per_epoch", "iterations_per_epoch",
+              "accumulation", "iteration_s", "data_loading_s", "num_workers")  # fmt: skip
+    if not isinstance(members["ops"], tuple):
+        raise TypeError("'ops', which is no list")
+    return Trace(
+        schema_version=members["schema_version"],
+        arguments=_tuple(members["arguments"]),
+        versions=dict(members["versions"]),
+        precision=Precision(**members["precision"]),
+        ops=members["ops"],
+        memory=MemoryUse(**members["memory"]),
+        collectives=tuple(Collective(**entry) for entry in _tuple(members["collectives"])),
+        warnings=_tuple(members["warnings"]),
+        # Files written before scripts of several processes could be profiled have none.
+        world_size=members.get("world_size"),
+        is_sharded=members.get("is_sharded", False),
+        **{name: members[name] for name in simple},
+    )
+
+
+def _tuple(value: object) -> tuple[Any, ...]:
+    """Of a list alone: a text would become its letters."""
+    if not isinstance(value, list):
+        raise TypeError(f"{reprlib.repr(value)}, which is no list")
+    return tuple(value)
+
+
+def op_from_json(entry: Mapping[str, Any]) -> Op:
+    """An operator from its JSON object, which is ``dataclasses.asdict`` of it."""
+    return Op(
+        name=entry["name"],
+        phase=Phase(entry["phase"]),
+        inputs=tuple(tensor_from_json(item) for item in _tuple(entry["inputs"])),
+        outputs=tuple(tensor_from_json(item) for item in _tuple(entry["outputs"])),
+        attributes={name: attribute_from_json(value) for name, value in entry["attributes"].items()},
+        flops=entry["flops"],
+        bytes=entry["bytes"],
+        count=entry["count"],
+        measured_s=entry["measured_s"],
+        kernels=tuple(_kernel(item) for item in _tuple(entry["kernels"])),
+    )
+
+
+def tensor_from_json(entry: Mapping[str, Any]) -> TensorSpec:
+    """A tensor from its JSON object."""
+    stride = entry["stride"]
+    return TensorSpec(
+        shape=tuple(entry["shape"]),
+        dtype=entry["dtype"],
+        stride=None if stride is None else tuple(stride),
+    )
+
+
+def attribute_from_json(value: Any) -> AttributeValue:
+    """An operator's argument from JSON, where tuples are lists."""
+    return tuple(attribute_from_json(item) for item in value) if isinstance(value, list) else value
+
+
+def _kernel(entry: dict[str, Any]) -> Kernel:
+    return Kernel(**{**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])})

@@ -1,0 +1,210 @@
+"""Files that people write by hand: read with a size limit, YAML strictly, faults in words."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from advisor.core.errors import ConfigError
+from advisor.formats.foreign_files import read_plain
+
+MAX_FILE_BYTES = 1_000_000
+MOST_VALUES = 5_000
+"""Keys and values of a YAML file, unless it may hold more: to name near matches takes 0.2 ms for each."""
+
+_MOST_DIGITS = 1000
+_NUMBERS = {"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONGEST_VALUE = 200
+Place = tuple[str | int, ...]
+"""Keys and list indices that lead from the top of a document to a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a YAML file holds, and in which line (from 1) each key and list entry stands."""
+
+    value: Any
+    lines: Mapping[Place, int]
+
+    def line(self, place: Place) -> int:
+        """The line of a place, or of the nearest one around it."""
+        around = (place[:end] for end in range(len(place), 0, -1))
+        return next((self.lines[part] for part in around if part in self.lines), 1)
+
+
+def at_home(path: str | Path) -> Path:
+    """A path with ``~`` or ``~user`` in full; one of a user who is not there stays as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib's raises where there is no such user
+
+
+def read_text(path: Path, *, kind: str) -> str:
+    """The text of a file, a byte order mark left out.
+
+    Args:
+        path: of the file.
+        kind: what it should be, for messages, such as ``"settings file"``.
+
+    Raises:
+        ConfigError: unreadable, not UTF-8 or too large.
+    """
+    try:
+        payload = read_plain(path, most_bytes=MAX_FILE_BYTES)
+    except OSError as error:
+        raise ConfigError(f"cannot read {str(path)!r}: {error.strerror}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{str(path)!r} is larger than 1 MB: that is no {kind}.") from error
+    return decoded(payload, place=repr(str(path)))
+
+
+def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Any:
+    """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
+
+    Args:
+        path: of the file.
+        kind: as in `read_text`.
+        advice: what to do about a malformed one, a sentence.
+        most_values: keys and values that it may hold.
+
+    Raises:
+        ConfigError: unreadable, too large or malformed, with the line.
+    """
+    return read_document(path, kind=kind, advice=advice, most_values=most_values).value
+
+
+def read_document(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Document:
+    """As `read_yaml`, with the line of each value."""
+    text = read_text(path, kind=kind)
+    return parse_document(text, place=repr(str(path)), kind=kind, advice=advice, most_values=most_values)
+
+
+def decoded(payload: bytes, *, place: str) -> str:
+    """The text of a file's content.
+
+    Raises:
+        ConfigError: not UTF-8.
+    """
+    try:
+        return payload.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read {place}: {error}.") from error
+
+
+def parse_document(
+    text: str, *, place: str, kind: str, advice: str, most_values: int = MOST_VALUES
+) -> Document:
+    """YAML as strictly as `read_yaml`, whatever it comes from.
+
+    Args:
+        text: to parse.
+        place: where it stands, for messages: a path in quotes, or a variable.
+        kind: as in `read_text`.
+        advice: what to do about a malformed one, a sentence.
+        most_values: as in `read_yaml`.
+
+    Raises:
+        ConfigError: malformed or nested too deeply; the text itself, which may hold a password, is not shown.
+    """
+    try:
+        return _document(_StrictLoader(text, most_values))
+    except RecursionError as error:
+        raise ConfigError(f"{place} is nested too deeply for a {kind}.") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date such as 2026-13-01
+        raise ConfigError(f"{place} is not valid YAML: {_in_words(error)}. {advice}") from None
+    except (LookupError, AttributeError, TypeError, OverflowError) as error:
+        # PyYAML trusts explicit tags: of !!bool it looks up whatever text follows.
+        raise ConfigError(
+            f"{place} is not valid YAML: a tag such as !!bool does not fit its value. {advice}"
+        ) from error
+
+
+def _in_words(error: Exception) -> str:
+    """The problem and its place, without the piece of text that PyYAML quotes."""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    mark = error.problem_mark or error.context_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return where + " ".join(f"{error.context or ''} {error.problem or ''}".split())
+
+
+def shown(value: Any) -> str:
+    """A value as a message names it, cut if it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+
+
+def fault_in_words(item: Mapping[str, Any]) -> str:
+    """One of pydantic's errors as a message that names the value: ``"... greater than 0; got -1."``."""
+    message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
+    unquoted = item["type"] in {"int_type", "float_type"} and isinstance(item["input"], str)
+    hint = " (a number is written without quotes)" if unquoted else ""
+    return f"{message}{hint}; got {shown(item['input'])}."
+
+
+def _document(loader: _StrictLoader) -> Document:
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return Document(value=None, lines={})
+        value = loader.construct_document(node)
+        return Document(value=value, lines=dict(_lines(node, ())))
+    finally:
+        loader.dispose()
+
+
+def _lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key_node, child in node.value:
+            yield (*place, str(key_node.value)), key_node.start_mark.line + 1
+            yield from _lines(child, (*place, str(key_node.value)))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            yield (*place, index), child.start_mark.line + 1
+            yield from _lines(child, (*place, index))
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """SafeLoader without aliases and without silently overwritten keys."""
+
+    def __init__(self, text: str, most_values: int) -> None:
+        super().__init__(text)
+        self._most_values = most_values
+        self._num_values = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            message = "aliases are not allowed (a text that begins with * is written in quotes)"
+            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+        self._num_values += 1
+        if self._num_values > self._most_values:
+            message = f"there are more than {self._most_values:,} keys and values"
+            raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise self._refused("an escape of half a character, such as \\ud800", node)
+        # YAML 1.1 has numbers of base 60, whose reader takes minutes for a megabyte.
+        if isinstance(node, yaml.ScalarNode) and len(node.value) > _MOST_DIGITS and node.tag in _NUMBERS:
+            raise self._refused(f"a number of {len(node.value):,} digits", node)
+        return node
+
+    def _refused(self, message: str, where: Any) -> yaml.composer.ComposerError:
+        return yaml.composer.ComposerError(None, None, message, where.start_mark)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                continue  # the base class says what is wrong with it
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {shown(key)} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)

@@ -1,0 +1,1 @@
+"""A profile that torch.profiler exported -> Trace."""

@@ -1,0 +1,63 @@
+"""Cases of optimizer steps: fused ones, and the operators on lists of which the others consist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.core.values import Phase
+from advisor.measure.case import Argument, Call, Caps, Case, call, tensor
+from advisor.measure.draw import Draw, shrunk
+from advisor.operators.costs import item_bytes
+
+_DTYPE = "float32"
+# Matrices and vectors of a transformer's layer, whose width is drawn.
+_LAYER = ((1, 3), (3, 0), (1, 1), (1, 0), (1, 4), (4, 0), (4, 1), (1, 0), (1, 0), (1, 0))
+# Parameters, gradients and two moments.
+_MOST_LISTS = 4
+
+
+def optimizer_steps(index: int, caps: Caps) -> Iterator[Case]:
+    """Fused Adam, AdamW and SGD, and each operator of the default (foreach) ones, on float32."""
+    draw = Draw("optimizer", index)
+    shapes = _parameters(draw.size(32, 2048, 8), draw.size(1, 12), caps)
+    for operation in (*_fused(shapes), *_on_lists(shapes)):
+        yield Case(family="optimizer", dtype=_DTYPE, phase=Phase.OPTIMIZER, call=operation)
+
+
+def _parameters(width: int, num_layers: int, caps: Caps) -> list[tuple[int, ...]]:
+    def fits(width: int, num_layers: int) -> bool:
+        # A layer has twelve squares of its width.
+        return 2 * _MOST_LISTS * num_layers * 12 * width**2 * item_bytes(_DTYPE) <= caps.num_bytes
+
+    width, num_layers = shrunk((width, num_layers), fits, least=1)
+    return [tuple(side * width for side in sides if side) for _ in range(num_layers) for sides in _LAYER]
+
+
+def _list(shapes: list[tuple[int, ...]]) -> list[Argument]:
+    return [tensor(shape, _DTYPE) for shape in shapes]
+
+
+def _fused(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
+    steps = [tensor((), _DTYPE) for _ in shapes]
+    adam: dict[str, Any] = {
+        "lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.01, "eps": 1e-8, "amsgrad": False,
+        "maximize": False,
+    }  # fmt: skip
+    for name in ("_fused_adam_", "_fused_adamw_"):
+        yield call(name, *(_list(shapes) for _ in range(_MOST_LISTS)), [], steps, **adam)
+    yield call(
+        "_fused_sgd_", *(_list(shapes) for _ in range(3)), weight_decay=1e-4, momentum=0.9, lr=0.1,
+        dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
+    )  # fmt: skip
+
+
+def _on_lists(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
+    scalars = [0.999] * len(shapes)
+    yield call("_foreach_add_.List", _list(shapes), _list(shapes), alpha=0.1)
+    yield call("_foreach_mul_.Scalar", _list(shapes), 0.999)
+    yield call("_foreach_lerp_.Scalar", _list(shapes), _list(shapes), 0.1)
+    yield call("_foreach_addcmul_.Scalar", _list(shapes), _list(shapes), _list(shapes), 0.001)
+    yield call("_foreach_sqrt", _list(shapes))
+    yield call("_foreach_div_.ScalarList", _list(shapes), scalars)
+    yield call("_foreach_addcdiv_.ScalarList", _list(shapes), _list(shapes), _list(shapes), scalars)

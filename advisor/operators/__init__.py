@@ -1,0 +1,1 @@
+"""What an operator is: its family, its FLOPs and its bytes."""

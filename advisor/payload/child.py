@@ -1,0 +1,70 @@
+"""What the user's interpreter starts: ``python child.py JOB.json``. Needs torch and the standard library.
+
+It lives beside the user's modules without a trace: its folder leaves ``sys.path``, and the payload is
+loaded by location under a private name, so a project with its own ``advisor`` package works.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+
+PAYLOAD = "_gpu_advisor_payload"
+
+
+def load_payload(module: str) -> ModuleType:
+    """A module of the payload, under its private package name.
+
+    Raises:
+        ImportError: the payload is not where it was installed, or torch is missing.
+    """
+    if PAYLOAD not in sys.modules:
+        _load_package()
+    return importlib.import_module(f"{PAYLOAD}.{module}")
+
+
+def _load_package() -> None:
+    folder = Path(__file__).resolve().parent
+    spec = importlib.util.spec_from_file_location(
+        PAYLOAD, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError(f"advisor's payload is missing from {folder}: install gpu-advisor anew")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[PAYLOAD] = module
+    spec.loader.exec_module(module)
+
+
+def _yield_to_the_project() -> None:
+    """Our own editable installation hooks imports before ``sys.path``; the user's modules go first."""
+    ours = [finder for finder in sys.meta_path if "advisor" in getattr(finder, "known_source_files", ())]
+    for finder in ours:
+        sys.meta_path.remove(finder)
+        sys.meta_path.append(finder)
+
+
+def die_with_the_parent() -> None:
+    """Linux ends us when whoever started us is killed; elsewhere the timeout has to do."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def main() -> None:
+    """Run the job whose file is the only argument; never returns."""
+    die_with_the_parent()
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    # Python put the folder of this file first; the user's modules must be found, not ours.
+    own = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
+    _yield_to_the_project()
+    load_payload(job["module"]).run(job)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Scaled dot-product attention by the kernel that CUDA would choose.
+
+C++ chooses by the device it knows, which is meta, and takes the plain mathematics: that stores the
+attention matrix and doubles the memory of a GPT. On CUDA: flash attention for FP16 and BF16 without a
+mask, else the memory-efficient kernel.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .autocast import to_autocast
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+aten = torch.ops.aten
+
+
+def install(session: Session) -> None:
+    """Wrap ``torch.nn.functional.scaled_dot_product_attention``."""
+    functional = torch.nn.functional
+    original = functional.scaled_dot_product_attention
+
+    @functools.wraps(original)
+    def attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
+        if not _is_on_gpu(session, query) or query.dim() != 4:
+            return original(
+                query,
+                key,
+                value,
+                attn_mask,
+                dropout_p,
+                is_causal,
+                scale=scale,
+                enable_gqa=enable_gqa,
+            )
+        query, key, value = to_autocast(query, key, value)
+        if enable_gqa:
+            key, value = _repeat_heads(query, key), _repeat_heads(query, value)
+        if attn_mask is None and _flash_can(session, query, key, value):
+            return aten._scaled_dot_product_flash_attention(
+                query, key, value, dropout_p, is_causal, False, scale=scale
+            )[0]
+        if _efficient_can(query):
+            return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        # The plain mathematics, which C++ takes for ours anyway.
+        return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+
+    functional.scaled_dot_product_attention = attention
+
+
+def _is_on_gpu(session: Session, tensor: Any) -> bool:
+    # C++ asks a DTensor for its device, too, and its mathematics would mix plain tensors with it.
+    return session.is_fake(getattr(tensor, "_local_tensor", tensor))
+
+
+def _repeat_heads(query: Any, tensor: Any) -> Any:
+    repeats = query.size(-3) // tensor.size(-3)
+    return tensor if repeats == 1 else tensor.repeat_interleave(repeats, -3)
+
+
+def _flash_can(session: Session, query: Any, key: Any, value: Any) -> bool:
+    head = query.size(-1)
+    return (
+        session.gpu.major >= 8
+        and torch.backends.cuda.flash_sdp_enabled()
+        and query.dtype in (torch.float16, torch.bfloat16)
+        and head == key.size(-1) == value.size(-1)
+        and head <= 256
+        and head % 8 == 0
+    )
+
+
+def _efficient_can(query: Any) -> bool:
+    if query.dtype is torch.float64:
+        return False
+    # Without the mathematics as well, another fused kernel is wanted (cuDNN's, or flash's with padded
+    # heads), which takes as much memory as this one.
+    return torch.backends.cuda.mem_efficient_sdp_enabled() or not torch.backends.cuda.math_sdp_enabled()
+
+
+def _efficient(
+    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any
+) -> Any:
+    if mask is not None:
+        mask = _additive(mask, query.dtype)
+        mask = mask.expand(*query.shape[:3], key.size(2))
+    keeps_sums = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+    return aten._scaled_dot_product_efficient_attention(
+        query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale
+    )[0]
+
+
+def _additive(mask: Any, dtype: Any) -> Any:
+    if mask.dtype is not torch.bool:
+        return mask.to(dtype)
+    zeros = torch.zeros_like(mask, dtype=dtype)
+    return zeros.masked_fill(mask.logical_not(), float("-inf"))

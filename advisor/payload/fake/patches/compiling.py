@@ -1,0 +1,45 @@
+"""``torch.compile`` gives back what it is given.
+
+Compilation needs real tensors (and a GPU for Triton); under a dispatch mode torch skips it anyway.
+Fusion is therefore not seen, which the trace says.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+_WARNING = "torch.compile was ignored: the trace shows the operators before fusion"
+_MEASURED = "the time is that of what torch.compile made, the operators are those before fusion"
+
+
+def install(session: Session) -> None:
+    """Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are told."""
+    if session.backend == "cuda":
+        torch.compile = _told(session, torch.compile)
+        torch.nn.Module.compile = _told(session, torch.nn.Module.compile)
+        return
+
+    def compile_(model: Any = None, **_: Any) -> Any:
+        session.warn(_WARNING)
+        return model if model is not None else lambda function: function
+
+    def compile_module(module: Any, *_: Any, **__: Any) -> None:  # noqa: ARG001
+        session.warn(_WARNING)
+
+    torch.compile = compile_
+    torch.nn.Module.compile = compile_module
+
+
+def _told(session: Session, original: Any) -> Any:
+    @functools.wraps(original)
+    def compile_(*args: Any, **kwargs: Any) -> Any:
+        session.warn(_MEASURED)
+        return original(*args, **kwargs)
+
+    return compile_

@@ -1,0 +1,56 @@
+"""``module.to("cuda")`` keeps the identity of parameters.
+
+A real parameter cannot become fake in place, so torch would make a new one: tied weights come apart and
+an optimizer made before ``.to()`` keeps the old ones. Swapping the contents of the two tensors keeps
+the identity, as CUDA does. The swap refuses tensors with weak references, which here nobody uses.
+``module.to(0)``, the way of distributed scripts, asks C++ for an accelerator that is not there.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .factories import plain_device
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+
+class _NoWeakReferences:
+    """The ``weakref`` module as the swap sees it."""
+
+    @staticmethod
+    def getweakrefs(tensor: Any) -> list[Any]:  # noqa: ARG004
+        """None, whatever the tensor."""
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(weakref, name)
+
+
+def install(session: Session) -> None:
+    """Swap on conversion, and in ``parameter.data = fake``; know what an integer means."""
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    original = torch.utils.swap_tensors
+    names = {**original.__globals__, "weakref": _NoWeakReferences()}
+    swap = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+    torch.utils.swap_tensors = swap
+    data = torch._C.TensorBase.data
+
+    def set_data(tensor: Any, value: Any) -> None:
+        if session.is_fake(value) and not session.is_fake(tensor):
+            fresh = value.detach().requires_grad_(tensor.requires_grad)
+            is_parameter = isinstance(tensor, torch.nn.Parameter)
+            swap(tensor, torch.nn.Parameter(fresh, tensor.requires_grad) if is_parameter else fresh)
+        else:
+            data.__set__(tensor, value)
+
+    parse = torch._C._nn._parse_to
+    torch._C._nn._parse_to = lambda *args, **kwargs: parse(
+        *map(plain_device, args), **{name: plain_device(value) for name, value in kwargs.items()}
+    )
+    torch.Tensor.data = property(lambda tensor: data.__get__(tensor), set_data)

@@ -1,0 +1,98 @@
+"""DataLoader without worker processes and pinned memory (which a real GPU keeps), watched.
+
+Workers of a script that is stopped after three batches only cost time, and pinning needs CUDA. What the
+script asked for is kept: the trace says how many workers it has and how long one batch takes one, and
+``worker_init_fn`` and the data set find themselves in the only worker of one. An evaluation over a whole
+data set before the first step is ended early, since it would take minutes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+_NEED_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+
+class _NoWorkers(int):
+    """Zero workers in place of those asked for: a loader made from this one's attributes asks for as many."""
+
+    asked: int
+
+    def __new__(cls, asked: int) -> Any:
+        zero = super().__new__(cls, 0)
+        zero.asked = asked
+        return zero
+
+
+def install(session: Session) -> None:
+    """Wrap construction and iteration."""
+    loader = torch.utils.data.DataLoader
+    create, iterate, begin = loader.__init__, loader.__iter__, loader._get_iterator
+    signature = inspect.signature(create)
+
+    # Lightning reads the signature to build a loader like it.
+    @functools.wraps(create)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        arguments = signature.bind(self, *args, **kwargs).arguments
+        num_workers = arguments.get("num_workers", 0)
+        num_workers = getattr(num_workers, "asked", num_workers)
+        arguments.update(num_workers=_NoWorkers(num_workers), pin_memory=False)
+        for name in _NEED_WORKERS:
+            arguments.pop(name, None)
+        arguments.pop("self")
+        create(self, **arguments)
+        session.loading.register(self, num_workers)
+
+    def gpu_work() -> object:
+        # Memory, too: an empty tensor takes no operator that counts.
+        return session.recorder.next_call, session.memory.num_storages
+
+    def passes() -> object:
+        return session.loading.num_spans, session.recorder.num_backward_passes
+
+    def cut(num_given: int, num_batches: int | None) -> None:
+        session.warn(_cut_short(num_given, num_batches))
+
+    iterating: list[Any] = []
+
+    def watch(self: Any, original: Any) -> Any:
+        session.stopper.check()
+        iterating.append(self)
+        try:
+            return session.loading.watch(
+                self,
+                original,
+                gpu_work=gpu_work,
+                backward_passes=passes,
+                cut=cut,
+            )
+        finally:
+            iterating.pop()
+
+    def iterate_watched(self: Any) -> Any:
+        return watch(self, iterate)
+
+    # Subclasses such as Ultralytics' ask for an iterator by its private name.
+    def begin_watched(self: Any) -> Any:
+        return begin(self) if self in iterating else watch(self, begin)
+
+    loader.__iter__ = iterate_watched
+    loader._get_iterator = begin_watched
+    if session.backend != "cuda":
+        loader.__init__ = init
+
+
+def _cut_short(num_given: int, num_batches: int | None) -> str:
+    of_all = f" of its {num_batches:,}" if num_batches else ""
+    return (
+        f"an evaluation without gradients was ended after {num_given}{of_all} batches: it is not"
+        " part of a training iteration. If the script trains on what it computed there, give"
+        " --iterations-per-epoch"
+    )

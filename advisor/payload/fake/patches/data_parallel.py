@@ -1,0 +1,23 @@
+"""``nn.DataParallel`` on one GPU calls its module.
+
+It would do so anyway after passing the inputs through CUDA's scatter kernel, which a CPU build lacks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+
+def install(session: Session) -> None:
+    """Replace ``DataParallel.forward``."""
+
+    def forward(wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+        session.warn("nn.DataParallel was profiled on one GPU")
+        return wrapper.module(*args, **kwargs)
+
+    torch.nn.DataParallel.forward = forward

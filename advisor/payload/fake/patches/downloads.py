@@ -1,0 +1,168 @@
+"""Nothing is downloaded or uploaded; a model whose weights are not there keeps those it began with.
+
+What lies in a cache already is used. Values of weights do not matter here, so that a known architecture
+can do without them; a data set or the code of a model cannot be replaced, and the script is told which one
+is missing. (Hugging Face's libraries refuse by themselves: ``environment.py`` sets them offline.)
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import urllib.request
+from typing import TYPE_CHECKING, Any
+from urllib.error import URLError
+from urllib.parse import urlsplit
+
+import torch
+
+from ...importing import attribute, when_imported
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+_LOCAL = ("", "localhost", "127.0.0.1", "::1")
+# Module -> what of it logs in or uploads.
+_UPLOADS = {
+    "huggingface_hub": ("login", "notebook_login", "interpreter_login"),
+    "huggingface_hub.hf_api": (
+        "HfApi.create_repo", "HfApi.upload_file", "HfApi.upload_folder", "HfApi.create_commit",
+    ),
+    "transformers.utils.hub": ("PushToHubMixin.push_to_hub",),
+    "transformers.trainer": ("Trainer.init_hf_repo", "Trainer.push_to_hub", "Trainer._push_from_checkpoint"),
+}  # fmt: skip
+
+
+class DownloadRefusedError(URLError):
+    """The script wants to download something that has no stand-in.
+
+    As for any other missing network, torch.hub then looks in its cache.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        return f"advisor refused to download {self.reason!r}"
+
+
+class MissingWeights(dict[str, Any]):
+    """The empty state dictionary of a file that was not downloaded."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.url = url
+
+    def __missing__(self, key: str) -> MissingWeights:
+        # Some files hold {"model": weights}.
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise DownloadRefusedError(self.url)
+
+
+def install(session: Session) -> None:
+    """Wrap downloads of torch.hub and urllib, and uploads of Hugging Face's libraries."""
+    load, load_state = torch.hub.load_state_dict_from_url, torch.nn.Module.load_state_dict
+    missing: list[str] = []
+
+    @functools.wraps(load)
+    def load_state_dict_from_url(url: str, model_dir: Any = None, *args: Any, **kwargs: Any) -> Any:
+        name = kwargs.get("file_name") or os.path.basename(urlsplit(url).path)
+        folder = model_dir or os.path.join(torch.hub.get_dir(), "checkpoints")
+        if os.path.exists(os.path.join(folder, name)):
+            return load(url, model_dir, *args, **kwargs)
+        session.warn(f"{url} was not downloaded: the model keeps the weights it began with")
+        missing.append(url)
+        return MissingWeights(url)
+
+    @functools.wraps(load_state)
+    def load_state_dict(module: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        # What a script filters out of missing weights is an ordinary empty dictionary.
+        if missing and not state_dict:
+            return torch.nn.modules.module._IncompatibleKeys([], [])
+        return load_state(module, state_dict, *args, **kwargs)
+
+    torch.hub.load_state_dict_from_url = load_state_dict_from_url
+    torch.nn.Module.load_state_dict = load_state_dict
+    _refuse_downloads(session)
+    when_imported("huggingface_hub.file_download", functools.partial(_name, session, "hf_hub_download"))
+    when_imported(
+        "huggingface_hub._snapshot_download", functools.partial(_name, session, "snapshot_download")
+    )
+    when_imported("timm.models._builder", functools.partial(_keep_initial_weights, session))
+    for name, uploads in _UPLOADS.items():
+        when_imported(name, functools.partial(_drop, session, uploads))
+
+
+def _refuse_downloads(session: Session) -> None:
+    def download_url_to_file(url: str, *_: Any, **__: Any) -> None:
+        session.refused[url] = None
+        raise DownloadRefusedError(url)
+
+    torch.hub.download_url_to_file = download_url_to_file
+    for name in ("urlopen", "urlretrieve"):
+        setattr(urllib.request, name, _local_only(session, getattr(urllib.request, name)))
+    torch.hub.urlopen = urllib.request.urlopen
+
+
+def _local_only(session: Session, original: Any) -> Any:
+    @functools.wraps(original)
+    def function(url: Any, *args: Any, **kwargs: Any) -> Any:
+        text = url if isinstance(url, str) else url.full_url
+        if (urlsplit(text).hostname or "") not in _LOCAL:
+            session.refused[text] = None
+            raise DownloadRefusedError(text)
+        return original(url, *args, **kwargs)
+
+    return function
+
+
+def _keep_initial_weights(session: Session, module: Any) -> None:
+    """A model of timm is built before its weights are asked for."""
+    original = module.load_pretrained
+
+    @functools.wraps(original)
+    def load_pretrained(model: Any, *args: Any, **kwargs: Any) -> None:
+        refused = len(session.refused)
+        try:
+            original(model, *args, **kwargs)
+        except Exception:
+            if len(session.refused) == refused:
+                raise
+            name, _ = session.refused.popitem()
+            session.warn(f"{name} was not downloaded: the model keeps the weights it began with")
+
+    module.load_pretrained = load_pretrained
+
+
+def _name(session: Session, name: str, module: Any) -> None:
+    """Remember what Hugging Face's libraries refuse: their message does not say it."""
+    original = getattr(module, name)
+
+    @functools.wraps(original)
+    def download(repo_id: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(repo_id, *args, **kwargs)
+        except Exception:
+            session.refused[repo_id] = None
+            raise
+
+    setattr(module, name, download)
+
+
+def _drop(session: Session, names: tuple[str, ...], module: Any) -> None:
+    for name in names:
+        owner, last, original = attribute(module, name)
+        if original is not None:
+            setattr(owner, last, _dropping(session, name, original))
+
+
+def _dropping(session: Session, name: str, original: Any) -> Any:
+    @functools.wraps(original)
+    def function(*_: Any, **__: Any) -> None:
+        session.warn(f"{name} did nothing while profiling")
+
+    return function

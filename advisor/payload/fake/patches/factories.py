@@ -1,0 +1,124 @@
+"""``torch.tensor(..., device="cuda")``, ``device=0`` and CUDA generators on a build without CUDA.
+
+``torch.tensor`` and its kin copy data to the device in C++, which finds no CUDA; so they are built on
+the CPU and moved. An integer device asks C++ for the accelerator of this build, which has none. Where
+the script itself says ``meta``, it means it: elsewhere that is how C++ sees our CUDA tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils._device
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+_CUDA = torch.device("cuda", 0)
+_FROM_SHAPE = (
+    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "ones",
+    "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+    "zeros", "zeros_like",
+)  # fmt: skip
+_FROM_DATA = ("tensor", "as_tensor", "asarray")
+
+
+def install(session: Session) -> None:
+    """Wrap the factories, ``Tensor.new_tensor`` and ``torch.Generator``."""
+    # `with torch.device(...)` keeps a set of the factories it serves: of the real ones, please.
+    torch.utils._device._device_constructors()
+    for name in _FROM_SHAPE:
+        _replace(name, functools.partial(_with_plain_device, session))
+    for name in _FROM_DATA:
+        _replace(name, _by_way_of_cpu)
+    torch.Tensor.new_tensor = _new_tensor
+    torch.Generator = _Generator
+
+
+def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
+    original = getattr(torch, name)
+    replacement = wrap(original)
+    setattr(torch, name, replacement)
+    # TorchScript would compile a Python function; it is to see the operator that it knows.
+    torch.jit._builtins._register_builtin(replacement, torch.jit._builtins._find_builtin(original))
+
+
+def plain_device(device: Any) -> Any:
+    """Any CUDA device is the only one there is; an integer is a CUDA index."""
+    if isinstance(device, int) and not isinstance(device, bool):
+        return _CUDA
+    if isinstance(device, (str, torch.device)) and torch.device(device).type == "cuda":
+        return _CUDA
+    return device
+
+
+def _with_plain_device(session: Session, original: Any) -> Any:
+    @functools.wraps(original)
+    def factory(*args: Any, **kwargs: Any) -> Any:
+        device = kwargs.get("device")
+        if isinstance(device, int):
+            kwargs["device"] = _CUDA
+        elif torch.device(_default_device() if device is None else device).type == "meta":
+            with session.mode.keep_meta():
+                return original(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return factory
+
+
+def _by_way_of_cpu(original: Any) -> Any:
+    @functools.wraps(original)
+    def factory(data: Any, *args: Any, **kwargs: Any) -> Any:
+        device = plain_device(kwargs.pop("device", None))
+        if device is None:
+            is_tensor = isinstance(data, torch.Tensor)
+            device = data.device if is_tensor else _default_device()
+        if torch.device(device).type != "cuda":
+            return original(data, *args, device=device, **kwargs)
+        requires_grad = kwargs.pop("requires_grad", False)
+        if isinstance(data, torch.Tensor) and data.is_cuda:
+            made = data.to(_CUDA, **kwargs)
+            # torch.tensor copies, and leaves the graph.
+            made = made.detach().clone() if original.__name__ == "tensor" else made
+        else:
+            made = original(data, *args, device="cpu", **kwargs).to(_CUDA)
+        return made.requires_grad_() if requires_grad else made
+
+    return factory
+
+
+def _default_device() -> Any:
+    # Not torch.get_default_device, which calls torch.tensor.
+    for mode in reversed(torch.overrides._get_current_function_mode_stack()):
+        if isinstance(mode, torch.utils._device.DeviceContext):
+            return mode.device
+    return "cpu"
+
+
+def _new_tensor(
+    tensor: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    return torch.tensor(
+        data,
+        dtype=dtype or tensor.dtype,
+        device=tensor.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
+class _Generator(torch.Generator):  # type: ignore[misc]
+    """A generator of CPU numbers that says it is on the device asked for."""
+
+    def __new__(cls, device: Any = "cpu") -> Any:  # noqa: ARG004
+        return super().__new__(cls, "cpu")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = torch.device(plain_device(device))
+
+    @property
+    def device(self) -> Any:
+        """The device that was asked for."""
+        return self._device

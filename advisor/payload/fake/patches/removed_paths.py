@@ -1,0 +1,157 @@
+"""What was there before the script started is neither removed nor renamed; the script sees it gone.
+
+A script that keeps its three newest checkpoints finds its owner's beside those of this run, which are
+thrown away: rotating would delete weeks of work. What the script made itself is removed for real.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from advisor.payload.session import Session
+
+_WARNING = "files that were there before were kept, although the script removed or replaced them"
+
+
+def install(session: Session) -> None:
+    """Wrap what removes, renames and makes files and folders."""
+    for name in ("remove", "unlink"):
+        setattr(os, name, _removing(session, getattr(os, name), of_folders=False))
+    os.rmdir = _removing(session, os.rmdir, of_folders=True)
+    # By paths, which we know, instead of open folders.
+    shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    for name in ("rename", "replace"):
+        setattr(os, name, _renaming(session, getattr(os, name)))
+    os.mkdir = _making_folder(session, os.mkdir)
+    os.open = _opening(session, os.open)
+    for name in ("link", "symlink"):
+        setattr(os, name, _linking(session, getattr(os, name)))
+
+
+def _removing(session: Session, original: Any, *, of_folders: bool) -> Any:
+    saved = session.saved
+
+    @functools.wraps(original)
+    def remove(path: Any, *, dir_fd: Any = None) -> None:
+        if dir_fd is not None:
+            original(path, dir_fd=dir_fd)
+            return
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        if is_folder and of_folders and os.listdir(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        is_real = saved.is_real(path)
+        stand_in = saved.find(path) or (saved.folder(path) if of_folders else None)
+        if stand_in is not None:
+            original(stand_in)
+        if is_real and is_folder == of_folders and not saved.is_made(path):
+            session.warn(_WARNING)
+            saved.hide(path)
+        elif is_real or stand_in is None:
+            original(path)
+
+    return remove
+
+
+def _renaming(session: Session, original: Any) -> Any:
+    saved = session.saved
+
+    @functools.wraps(original)
+    def rename(src: Any, dst: Any, **folders: Any) -> None:
+        stand_in = saved.find(src)
+        replaces = saved.is_real(dst) and not saved.is_made(dst)
+        is_simple = saved.is_made(src) and not replaces and saved.find(dst) is None
+        if folders or (stand_in is None and (is_simple or not saved.is_real(src))):
+            _rename_own(session, original, src, dst, folders)
+            return
+        if replaces and os.path.isdir(dst):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), src, None, dst)
+        target = saved.place(dst)
+        if stand_in is not None:
+            original(stand_in, target)
+        else:
+            _mirror(session, src, target)
+        # What the owner has in its place is not uncovered by this.
+        if saved.is_real(src):
+            (shutil.rmtree if os.path.isdir(src) else os.remove)(src)
+
+    return rename
+
+
+def _rename_own(session: Session, original: Any, src: Any, dst: Any, folders: Any) -> None:
+    """What the script made itself, with what was saved to it if it is a folder."""
+    saved_folder = None if folders else session.saved.folder(src)
+    original(src, dst, **folders)
+    if not folders:
+        session.saved.note_made(dst)
+    if saved_folder is not None:
+        original(saved_folder, session.saved.place(dst))
+
+
+def _mirror(session: Session, src: Any, target: str) -> None:
+    """Put what the script sees at ``src`` into the mirror: links do for large files of the owner."""
+
+    def link(source: str, place: str) -> None:
+        if os.path.lexists(place):
+            os.unlink(place)
+        if session.saved.find(source) is not None or session.saved.is_made(source):
+            shutil.copy2(source, place)
+        else:
+            os.symlink(os.path.abspath(source), place)
+
+    if os.path.isdir(src):
+        shutil.copytree(src, target, copy_function=link, dirs_exist_ok=True)
+    else:
+        link(os.fsdecode(src), target)
+
+
+def _making_folder(session: Session, original: Any) -> Any:
+    @functools.wraps(original)
+    def mkdir(path: Any, mode: int = 0o777, *, dir_fd: Any = None) -> None:
+        if dir_fd is not None:
+            original(path, mode, dir_fd=dir_fd)
+        elif not session.saved.is_gone(path):
+            original(path, mode)
+            session.saved.note_made(path)
+        elif os.path.exists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        else:
+            # In the mirror, and the owner's own one shows again: what was in it stays hidden.
+            original(session.saved.place(path), mode)
+            session.saved.show_folder(path)
+
+    return mkdir
+
+
+def _opening(session: Session, original: Any) -> Any:
+    @functools.wraps(original)
+    def open_(path: Any, flags: int, mode: int = 0o777, *, dir_fd: Any = None) -> int:
+        if dir_fd is not None or not flags & os.O_CREAT:
+            return int(original(path, flags, mode, dir_fd=dir_fd))
+        if session.saved.find(path) is not None:
+            return int(original(session.saved.place(path), flags, mode))
+        is_new = not session.saved.is_real(path)
+        descriptor = int(original(path, flags, mode))
+        if is_new:
+            session.saved.note_made(path)
+        return descriptor
+
+    return open_
+
+
+def _linking(session: Session, original: Any) -> Any:
+    @functools.wraps(original)
+    def link(src: Any, dst: Any, *args: Any, **kwargs: Any) -> None:
+        if not session.saved.is_gone(dst):
+            original(src, dst, *args, **kwargs)
+            session.saved.note_made(dst)
+            return
+        # From the mirror, a relative link would point elsewhere.
+        beside = os.path.join(os.path.dirname(os.path.abspath(dst)), src)
+        original(session.saved.find(beside) or beside, session.saved.place(dst), *args, **kwargs)
+
+    return link

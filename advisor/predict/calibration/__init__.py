@@ -1,0 +1,1 @@
+"""A recording of one GPU's kernels -> that GPU's constants."""

@@ -1,0 +1,186 @@
+"""A recording of kernels of one GPU -> that GPU's constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from advisor.core.errors import CalibrationError, RecordingError
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
+from advisor.formats.recording_files import Header, Measurement, Recording
+from advisor.operators.families import Family, family_of
+from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORRECTION
+from advisor.predict.calibration.fitting import FittedConstant, fit_offset
+from advisor.predict.constants import constants_for
+from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.learned.model import QUANTILE
+from advisor.predict.learned.shapes import FAMILIES, shape_of
+from advisor.predict.learned.times import learned_times
+from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate, op_time
+
+# Smaller kernels leave a part of the GPU empty, which no constant describes.
+_LEAST_S = 25 * KERNEL_FLOOR_S
+# Which constant is whose: kernels that are bound by another family's roof do not count.
+_KIND = {
+    Family.GEMM: "gemm_fraction",
+    Family.CONV: "conv_fraction",
+    Family.NORM: "reduction_fraction",
+    Family.ELEMENTWISE: "streaming_fraction",
+}
+_WIDE = 0.25
+# Networks aim below the median. A minute of one day tells 60 % of what sets a board apart from those like it:
+# 20 % between boards against 10 % between days and some between kernels (learned/times.py).
+_LEARNED = {"most": MOST_CORRECTION, "quantile": QUANTILE, "trust": 0.6}
+MOST_DRIFT = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Fitted constants of one GPU.
+
+    Attributes:
+        source: date and versions, in words.
+    """
+
+    gpu: str
+    source: str
+    constants: tuple[FittedConstant, ...]
+    warnings: tuple[str, ...]
+
+
+def calibrate(recording: Recording) -> Calibration:
+    """Fit every constant for which the recording holds kernels.
+
+    Raises:
+        RecordingError: it was not made on a GPU of the catalog.
+        CalibrationError: it holds no kernel that is large enough, or a result is no fraction.
+    """
+    gpu = resolve_gpu(calibrated_gpu(recording.header))
+    before = constants_for(gpu)
+
+    def predict_s(op: Op, precision: Precision) -> float:
+        return op_time(op, gpu, before, precision).time_s
+
+    values = _values(before)
+    fitted = tuple(
+        fit_offset(name, values[name], kernels, predict_s, KERNEL_FLOOR_S)
+        for name, kernels in sorted(_by_constant(recording, gpu, before).items())
+    )
+    fitted += learned_offsets(recording.measurements, gpu, shipped())
+    if not fitted:
+        raise CalibrationError(
+            "the recording holds no matrix product, convolution, normalisation or element-wise operator that"
+            " takes 50 microseconds or more: advisor calibrate without --from measures what is needed."
+        )
+    return Calibration(
+        gpu=gpu.name,
+        source=_source(recording.header),
+        constants=fitted,
+        warnings=(*drift_warnings(recording), *_spread_warnings(fitted)),
+    )
+
+
+def learned_offsets(
+    kernels: Sequence[Measurement], gpu: GpuSpec, knowledge: Knowledge
+) -> tuple[FittedConstant, ...]:
+    """For each family of networks, the part of the rate it expects that the GPU reaches.
+
+    Args:
+        kernels: measured ones; those too small, or that no network knows, do not count.
+        gpu: what they were measured on.
+        knowledge: the networks.
+    """
+    asked = replace(knowledge, corrections={gpu.name: dict.fromkeys(FAMILIES, 1.0)})
+    constants = constants_for(gpu, asked)
+
+    def predict_s(op: Op, precision: Precision) -> float:
+        return float(learned_times([op], gpu, constants, precision, asked).time_s[0])
+
+    by_family: dict[str, list[Measurement]] = {}
+    for kernel in kernels:
+        shape = shape_of(kernel.op)
+        is_known = shape is not None and not math.isnan(predict_s(kernel.op, kernel.precision))
+        if shape is not None and is_known and _own_constant(kernel, gpu, constants):
+            by_family.setdefault(shape.family, []).append(kernel)
+    return tuple(
+        fit_offset(f"{CORRECTIONS}.{family}", 1.0, found, predict_s, KERNEL_FLOOR_S, **_LEARNED)
+        for family, found in sorted(by_family.items())
+    )
+
+
+def calibrated_gpu(header: Header) -> str:
+    """The catalog's name of the GPU that a recording is of.
+
+    Raises:
+        RecordingError: it is of no GPU, or of one that the catalog lacks.
+    """
+    if header.backend != "cuda":
+        raise RecordingError(
+            f"the recording is of the backend {header.backend}: only kernels of a GPU (--backend cuda) tell a"
+            " GPU's constants."
+        )
+    if header.gpu is None:
+        raise RecordingError(why_unknown(header.device_name))
+    return header.gpu
+
+
+def why_unknown(device_name: str) -> str:
+    """In words what to do about a GPU that is not in the catalog."""
+    return (
+        f"{device_name!r} is not in the catalog, so there is no data sheet to calibrate against. Add an"
+        " entry with its rates and its source to catalogs/gpus.toml (catalogs/README.md), and repeat;"
+        " advisor measure records its kernels without one."
+    )
+
+
+def drift_warnings(recording: Recording) -> list[str]:
+    """Whether the clocks changed while it was recorded."""
+    if recording.drift <= MOST_DRIFT:
+        return []
+    seen = f"the same product took up to {recording.drift:.0%} longer at times: the clocks changed"
+    return [f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"]
+
+
+def _by_constant(
+    recording: Recording, gpu: GpuSpec, constants: FittedConstants
+) -> Mapping[str, list[Measurement]]:
+    found: dict[str, list[Measurement]] = {}
+    for kernel in recording.measurements:
+        name = _own_constant(kernel, gpu, constants)
+        if name is not None:
+            found.setdefault(name, []).append(kernel)
+    return found
+
+
+def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
+    """The constant that a kernel tells of: it is large, and bound by its own family's roof and rate."""
+    family = family_of(kernel.op)
+    name = op_time(kernel.op, gpu, constants, kernel.precision).constant
+    is_own = name.partition(".")[0] == _KIND.get(family)
+    is_substitute = compute_rate(kernel.op, family, gpu, constants, kernel.precision).is_substitute
+    return name if kernel.time_s >= _LEAST_S and is_own and not is_substitute else None
+
+
+def _values(constants: FittedConstants) -> dict[str, float]:
+    return {
+        "streaming_fraction": constants.streaming_fraction,
+        "reduction_fraction": constants.reduction_fraction,
+        **{f"gemm_fraction.{rate}": value for rate, value in constants.gemm_fraction.items()},
+        **{f"conv_fraction.{rate}": value for rate, value in constants.conv_fraction.items()},
+    }
+
+
+def _source(header: Header) -> str:
+    parts = [f"{name} {header.versions[name]}" for name in ("driver", "torch") if header.versions.get(name)]
+    return ", ".join([header.recorded_on, *parts])
+
+
+def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> list[str]:
+    return [
+        f"{constant.name}: the {constant.num_kernels} kernels differ by {constant.spread:.0%} from each other"
+        " in how far predictions are off; the constant is a compromise"
+        for constant in fitted
+        if constant.spread > _WIDE
+    ]

@@ -1,0 +1,121 @@
+"""Constants that were calibrated here or from a recording: one TOML file a GPU in the user's data folder."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from advisor.core.errors import CalibrationError, CatalogError
+from advisor.core.files import write_atomically
+from advisor.formats.foreign_files import read_plain
+
+# How the source of every calibration begins.
+CALIBRATED = "calibrated"
+HERE, RECORDED = "on this machine", "from a recording"
+# The table of what the GPU reaches of the learned rates, by family of networks.
+CORRECTIONS = "learned"
+# The fingerprint of the networks that they correct.
+NETWORKS = "networks"
+MOST_CORRECTION = 10.0
+_MOST_FRACTION = 2.0
+_MOST_BYTES = 100_000
+_TEXTS = {"source", NETWORKS}
+_TABLES = {CORRECTIONS, "gemm_fraction", "conv_fraction"}
+_NAMES = _TEXTS | _TABLES | {"streaming_fraction", "reduction_fraction"}
+
+
+def calibration_path(gpu: str) -> Path:
+    """Where the calibration of a GPU of the catalog is, or would be."""
+    import platformdirs
+
+    return platformdirs.user_data_path("advisor") / "calibrations" / f"{gpu}.toml"
+
+
+def calibrated_gpus() -> tuple[str, ...]:
+    """Names of the GPUs for which there is a file, whole or not, in order."""
+    folder = calibration_path("").parent
+    return tuple(sorted(path.stem for path in folder.glob("*.toml") if path.is_file()))
+
+
+def read_calibration(gpu: str) -> Mapping[str, Any] | None:
+    """The table of a GPU, with its source; None if there is no calibration.
+
+    Raises:
+        CatalogError: the file is broken, or holds what is no fraction.
+    """
+    path = calibration_path(gpu)
+    if not path.is_file():
+        return None
+    try:
+        table = tomllib.loads(read_plain(path, most_bytes=_MOST_BYTES).decode())
+        _check(table)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CatalogError(
+            f"the calibration {str(path)!r} cannot be used: {error}. Delete it, and run advisor calibrate"
+            " again."
+        ) from error
+    return table
+
+
+def is_of_other_networks(table: Mapping[str, Any], fingerprint: str | None) -> bool:
+    """Whether a calibration corrects networks that are not these, so that its corrections mean nothing here.
+
+    Args:
+        table: of `read_calibration`.
+        fingerprint: of ``Knowledge``.
+    """
+    return CORRECTIONS in table and table.get(NETWORKS) != fingerprint
+
+
+def write_calibration(
+    gpu: str, source: str, constants: Mapping[str, float], *, where: str = HERE, networks: str | None = None
+) -> Path:
+    """Write the file of a GPU, in place of an older one.
+
+    Args:
+        gpu: name in the catalog.
+        source: when and with what it was calibrated, for the estimate's assumptions.
+        constants: by dotted name, such as ``gemm_fraction.bf16``.
+        where: it was measured, ``HERE`` or ``RECORDED``.
+        networks: fingerprint of those that the constants of ``learned`` correct.
+
+    Raises:
+        CalibrationError: the folder cannot be written, or the disk is full.
+    """
+    path = calibration_path(gpu)
+    lines = ["# Written by advisor calibrate; delete it to go back to the catalog's constants."]
+    lines += [f'source = "{_plain(f"{CALIBRATED} {where}, {source}")}"']
+    lines += [] if networks is None else [f'{NETWORKS} = "{networks}"']
+    lines += [f"{name} = {value:.4f}" for name, value in sorted(constants.items())]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, "\n".join([*lines, ""]).encode())
+    except OSError as error:
+        raise CalibrationError(
+            f"cannot write the calibration to {str(path)!r}: {error.strerror}. Make room, or choose another"
+            " folder with the variable XDG_DATA_HOME."
+        ) from error
+    return path
+
+
+def _plain(text: str) -> str:
+    """The text without what would end a string of TOML."""
+    return "".join(letter for letter in text if letter.isprintable() and letter not in '"\\')
+
+
+def _check(table: Mapping[str, Any]) -> None:
+    if not str(table.get("source", "")).startswith(CALIBRATED):
+        raise ValueError(f"its source does not begin with {CALIBRATED!r}")
+    for name in sorted(_TABLES):
+        if not isinstance(table.get(name, {}), Mapping):
+            raise ValueError(f"{name} is no table")
+    for name, value in table.items():
+        if name not in _NAMES:
+            raise ValueError(f"it holds {name!r}, which is no constant")
+        for fraction in value.values() if isinstance(value, Mapping) else [value]:
+            is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+            most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
+            if name not in _TEXTS and not (is_number and 0 < fraction <= most):
+                raise ValueError(f"{name} is {fraction!r}")

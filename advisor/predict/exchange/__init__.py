@@ -1,0 +1,1 @@
+"""What GPUs tell each other, and how long that takes."""

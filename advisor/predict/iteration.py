@@ -1,0 +1,192 @@
+"""``predict(trace, gpu, num_gpus)``: time and memory of one iteration on a GPU of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from advisor.core.arguments import check_counts, check_kind
+from advisor.core.errors import InputError
+from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
+from advisor.operators.families import base_name
+from advisor.predict.autocast import under_autocast
+from advisor.predict.constants import constants_for
+from advisor.predict.distinct import merged
+from advisor.predict.exchange.collectives import (
+    collectives_s,
+    holds_buckets,
+    reduced_bytes,
+    sharded_over,
+)
+from advisor.predict.exchange.data_parallel import exposed_communication_s
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, widened
+from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.loading import (
+    UNCOUNTED,
+    WAITING,
+    cpu_note,
+    input_note,
+    is_uncounted,
+    waiting_s,
+    with_loading,
+)
+from advisor.predict.memory import needed_bytes, what_would_fit
+from advisor.predict.methods import OpTime, op_times
+from advisor.predict.notes import limit_notes, method_notes
+from advisor.predict.roofline import HOST_DISPATCH_S
+from advisor.predict.tf32 import allow_tf32
+
+__all__ = [
+    "HOST_DISPATCH_S",
+    "allow_tf32",
+    "cpu_note",
+    "holds_buckets",
+    "input_note",
+    "predict",
+    "predict_counts",
+    "sharded_over",
+    "under_autocast",
+    "what_would_fit",
+    "widened",
+]
+
+HOST = "waiting for the host"
+
+
+def predict(
+    trace: Trace, gpu: GpuSpec, num_gpus: int = 1, *, knowledge: Knowledge | None = None
+) -> IterationEstimate:
+    """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
+
+    Args:
+        trace: one steady iteration of the script.
+        gpu: the destination.
+        num_gpus: GPUs of one node, by data parallelism if more than one.
+        knowledge: constants and networks, by default what ships.
+
+    Raises:
+        InputError: ``num_gpus`` is below 1, the trace has no operators, or an argument is of another kind.
+        CatalogError: constants or networks are missing or broken.
+    """
+    return predict_counts(trace, gpu, [num_gpus], knowledge=knowledge)[0]
+
+
+def predict_counts(
+    trace: Trace, gpu: GpuSpec, counts: Sequence[int], *, knowledge: Knowledge | None = None
+) -> tuple[IterationEstimate, ...]:
+    """As :func:`predict` for several counts of one GPU; operators are timed once."""
+    check_kind("trace", trace, Trace, "read one by advisor.formats.trace_files.read_trace(path)")
+    check_kind("gpu", gpu, GpuSpec, "take one by advisor.core.gpus.resolve_gpu(name)")
+    check_counts("num_gpus", counts, "such as 1 or 8")
+    check_kind("knowledge", knowledge, Knowledge | None, "read_knowledge(folder) reads one")
+    if not trace.ops:
+        raise InputError("the trace has no operators: there is nothing to predict.")
+    knowledge = knowledge or shipped()
+    trace = replace(trace, ops=merged(trace.ops))
+    constants = constants_for(gpu, knowledge)
+    times = op_times(trace, gpu, constants, knowledge)
+    notes = method_notes(trace, gpu, constants, times)
+    parts = _parts(times)
+    return tuple(_estimate(trace, gpu, int(num_gpus), times, parts, notes) for num_gpus in counts)
+
+
+def _estimate(
+    trace: Trace,
+    gpu: GpuSpec,
+    num_gpus: int,
+    times: Sequence[OpTime],
+    parts: _Parts,
+    notes: Sequence[str],
+) -> IterationEstimate:
+    gpu_s = sum(t.time_s for t in times)
+    measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
+    if measured is not None:
+        trace = replace(trace, data_loading_s=None)  # what was measured has waited for its data already
+    host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
+    backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
+    communication_s = _communication_s(trace, backward_s, gpu, num_gpus)
+    device_s = gpu_s + host_s + communication_s
+    waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
+    variance = (
+        (sigma_of(times) * gpu_s) ** 2
+        + (SIGMA_HOST * host_s) ** 2
+        + (SIGMA_COMMUNICATION * communication_s) ** 2
+        + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
+    )
+    memory_bytes = _memory_bytes(trace, num_gpus)
+    estimate = IterationEstimate(
+        gpu=gpu.name,
+        num_gpus=num_gpus,
+        iteration_s=with_loading(trace, device_s, variance),
+        by_family=_sorted(waits | parts.by_family),
+        by_method=_with_waits(parts.by_method, waits),
+        by_operator=_sorted(waits | parts.by_operator),
+        communication_s=communication_s,
+        loading_s=waits.get(WAITING, 0.0),
+        memory_bytes=memory_bytes,
+        memory_limit_bytes=gpu.memory_bytes,
+        assumptions=(
+            *notes,
+            *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
+            *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
+        ),
+    )
+    note = input_note(trace, estimate, names_gpu_time=False)
+    return estimate if note is None else replace(estimate, assumptions=(note, *estimate.assumptions))
+
+
+def _communication_s(trace: Trace, backward_s: float, gpu: GpuSpec, num_gpus: int) -> float:
+    if sharded_over(trace):
+        return collectives_s(trace, gpu)
+    recorded = reduced_bytes(trace)
+    exchanged = trace.memory.gradient_bytes or 0 if recorded is None else recorded
+    return exposed_communication_s(exchanged, backward_s, gpu, num_gpus)
+
+
+def _memory_bytes(trace: Trace, num_gpus: int) -> int | None:
+    if sharded_over(trace) not in (None, num_gpus):
+        return None
+    return needed_bytes(trace.memory, num_gpus=1 if holds_buckets(trace) else num_gpus)
+
+
+def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
+    return SIGMA_COMMUNICATION if num_gpus > 1 and trace.memory.gradient_bytes is None else 0.0
+
+
+def _host_s(trace: Trace) -> float:
+    return HOST_DISPATCH_S * sum(op.count for op in trace.ops)
+
+
+def _without_zeros(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {name: part_s for name, part_s in seconds.items() if part_s}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """Seconds of the operators by what they are, the same for any number of GPUs."""
+
+    by_family: dict[str, float]
+    by_operator: dict[str, float]
+    by_method: dict[Method, float]
+
+
+def _parts(times: Sequence[OpTime]) -> _Parts:
+    parts = _Parts(by_family={}, by_operator={}, by_method=dict.fromkeys(Method, 0.0))
+    for time in times:
+        operator = f"{base_name(time.op.name)} ({time.method})"
+        for seconds, name in ((parts.by_family, str(time.family)), (parts.by_operator, operator)):
+            seconds[name] = seconds.get(name, 0.0) + time.time_s
+        parts.by_method[time.method] += time.time_s
+    return parts
+
+
+def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:
+    return dict(sorted(seconds.items(), key=lambda item: -item[1]))
+
+
+def _with_waits(by_method: Mapping[Method, float], waits: Mapping[str, float]) -> Mapping[Method, float]:
+    seconds = dict(by_method)
+    seconds[Method.ROOFLINE] += waits.get(HOST, 0.0)
+    # Measured on the profiling machine's CPU, which is what the interval is wide for.
+    seconds[Method.MEASURED] += waits.get(WAITING, 0.0)
+    return {method: s for method, s in seconds.items() if s}

@@ -1,0 +1,1 @@
+"""What several sources know -> one price for each machine."""

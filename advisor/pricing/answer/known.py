@@ -1,0 +1,148 @@
+"""Which sources there are, in order of trust, and what they know without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from advisor.core.errors import AdvisorError, CatalogError, ConfigError
+from advisor.core.redaction import error_in_words
+from advisor.core.registry import load, registered
+from advisor.pricing.answer.merge import Answer, machine_of
+from advisor.pricing.answer.offers import answer_of, providers_of
+from advisor.pricing.catalog.bounds import has_possible_prices, named
+from advisor.pricing.sources.protocol import GROUP, PriceSource
+from advisor.pricing.sources.query import OfferQuery
+
+if TYPE_CHECKING:
+    from advisor.config.settings import PriceSettings
+    from advisor.store.database import Store
+
+# Own rates are meant to be believed; a dated file is what is left when nobody else knows.
+_FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
+# Asked only where the settings name it or give it options: it fetches catalogs from a third party.
+_ON_REQUEST = ("gpuhunt",)
+# An owner knows what own machines cost, however little: the word is kept, with a warning.
+_OWNERS = ("custom",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Sources in order of trust, and why others that are registered cannot be used."""
+
+    sources: tuple[PriceSource, ...]
+    warnings: tuple[str, ...]
+
+
+def sources_of(settings: PriceSettings) -> Sources:
+    """The sources of the settings, or all that are registered; gpuhunt only on request.
+
+    Raises:
+        ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
+    """
+    for name in settings.options:
+        if name not in registered(GROUP):
+            load(GROUP, name)
+    if settings.sources is not None:
+        found = [_source(name, settings.options) for name in settings.sources]
+        return Sources(sources=tuple(found), warnings=())
+    sources, warnings = [], []
+    names = [name for name in registered(GROUP) if name not in _ON_REQUEST or name in settings.options]
+    for name in _in_order_of_trust(names):
+        try:
+            sources.append(_source(name, settings.options))
+        except ConfigError as error:
+            if name in (*_FIRST, *_LAST):
+                raise
+            warnings.append(str(error))
+    return Sources(sources=tuple(sources), warnings=tuple(warnings))
+
+
+def _in_order_of_trust(names: Sequence[str]) -> list[str]:
+    foreign = [name for name in names if name not in (*_FIRST, *_LAST)]
+    return [name for name in (*_FIRST, *foreign, *_LAST) if name in names]
+
+
+def _source(name: str, options: Mapping[str, Mapping[str, Any]]) -> PriceSource:
+    factory = load(GROUP, name)
+    try:
+        source: PriceSource = factory(options.get(name, {}))
+    except AdvisorError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"the price source {name!r} cannot be made: {error_in_words(error)}."
+            f" Check prices.options.{name}, or update the plug-in."
+        ) from error
+    return source
+
+
+def answers_of(sources: Sequence[PriceSource], query: OfferQuery, store: Store | None) -> list[Answer]:
+    """What each source knows now: live ones what the store holds of their last refresh.
+
+    Raises:
+        CatalogError: the data of a source that is not live cannot be read.
+        StoreError: the database cannot be read.
+    """
+    answers = []
+    for source in sources:
+        if not source.capabilities.is_live:
+            answers.append(_possible(_own_answer(source, query)))
+        elif store is not None:
+            answers.append(_possible(_held_answer(source, query, store)))
+    return answers
+
+
+def _possible(answer: Answer) -> Answer:
+    """Without prices that no such machine can have, which count as unknown; own rates stay. Both are told."""
+    wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
+    if not wrong:
+        return answer
+    prices = f"{len(wrong)} {'price' if len(wrong) == 1 else 'prices'} of {answer.source}"
+    if answer.source in _OWNERS:
+        told = f"{prices} far from what such machines cost elsewhere, taken as they are: {named(wrong)}"
+        return replace(answer, warnings=(*answer.warnings, told))
+    told = f"{prices} that no such machine can have left out: {named(wrong)}"
+    return replace(
+        answer,
+        offers=tuple(offer for offer in answer.offers if has_possible_prices(offer)),
+        unpriced=answer.unpriced | set(map(machine_of, wrong)),
+        warnings=(*answer.warnings, told),
+    )
+
+
+def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
+    try:
+        return answer_of(source, query)
+    except AdvisorError:
+        raise
+    except Exception as error:
+        raise CatalogError(
+            f"the price source {source.name!r} failed: {error_in_words(error)}."
+            " Update the plug-in, or leave it out with prices.sources."
+        ) from error
+
+
+def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
+    from advisor.store.prices import covered_places, current_offers, pulls
+
+    able = source.capabilities
+    held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)
+    whole = [(pull.place, pull) for pull in pulls(store, source.name) if pull.place is not None]
+    asked = [(place, pull.succeeded_at) for place, pull in whole if pull.succeeded_at is not None]
+    return Answer(
+        source=source.name,
+        is_live=True,
+        # What it no longer answers for was pulled under other options, and nobody would pull it anew.
+        offers=tuple(
+            offer
+            for offer in held
+            if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
+        ),
+        providers=providers_of(source),
+        covers=covered_places(store, source.name) | {place for place, _ in whole},
+        unpriced=frozenset((place, name) for place, pull in whole for name in pull.unpriced),
+        asked_at=dict(sorted(asked, key=itemgetter(1))),  # of several scopes in a place the newest stays
+    )

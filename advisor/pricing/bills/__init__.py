@@ -1,0 +1,1 @@
+"""What a bill holds besides the list price: contracts, disks, data that leaves."""

@@ -1,0 +1,93 @@
+"""Price points -> series with their figures, and quantiles for offers whose source gives none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.pricing.catalog.spot_quantiles import spot_quantiles
+
+MachineKey = tuple[str, str, str, str | None, Market]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What a source tells of a machine in a place and market: prices in time, each holds until the next."""
+
+    source: str
+    provider: str
+    instance_type: str
+    region: str
+    zone: str | None
+    market: Market
+    points: tuple[PricePoint, ...]
+
+    @property
+    def lowest_usd_per_h(self) -> float:
+        """The least price."""
+        return min(point.usd_per_h for point in self.points)
+
+    @property
+    def highest_usd_per_h(self) -> float:
+        """The greatest price."""
+        return max(point.usd_per_h for point in self.points)
+
+    @property
+    def change(self) -> float:
+        """The last price over the first, less one."""
+        return self.points[-1].usd_per_h / self.points[0].usd_per_h - 1
+
+    def median_usd_per_h(self, until: datetime) -> float:
+        """The price that half of the time until then was not above."""
+        found = spot_quantiles(self.points, start=self.points[0].observed_at, end=until)
+        return self.points[-1].usd_per_h if found is None else found.p50
+
+
+def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
+    """Series by provider, machine and place, those of different sources apart, points in order of time."""
+    found: dict[tuple[MachineKey, str], list[PricePoint]] = {}
+    for point in sorted(points, key=lambda point: point.observed_at):
+        found.setdefault((_key(point), point.source), []).append(point)
+    return tuple(
+        Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
+               market=key[4], points=tuple(found[key, source]))
+        for key, source in sorted(found, key=lambda one: (*one[0][:3], one[0][3] or "", *one[0][4:], one[1]))
+    )  # fmt: skip
+
+
+def seen_from(points: Iterable[PricePoint], moment: datetime) -> tuple[PricePoint, ...]:
+    """Points as a window sees them that begins then: what was in force at its beginning counts from there.
+
+    Args:
+        points: of each series at most one that began before.
+        moment: the beginning, with a time zone.
+    """
+    return tuple(
+        replace(point, observed_at=moment) if point.observed_at < moment else point for point in points
+    )
+
+
+def with_quantiles(
+    offers: Sequence[Offer], points: Iterable[PricePoint], *, start: datetime, end: datetime
+) -> tuple[Offer, ...]:
+    """Spot offers without quantiles of recent prices get those of the window, where there is a history.
+
+    Offers and points are of one source.
+    """
+    by_key: dict[MachineKey, list[PricePoint]] = {}
+    for point in points:
+        by_key.setdefault(_key(point), []).append(point)
+
+    def filled(offer: Offer) -> Offer:
+        own = by_key.get(_key(offer))
+        if offer.market is not Market.SPOT or offer.spot_usd_per_h is not None or not own:
+            return offer
+        return replace(offer, spot_usd_per_h=spot_quantiles(own, start=start, end=end))
+
+    return tuple(map(filled, offers))
+
+
+def _key(thing: PricePoint | Offer) -> MachineKey:
+    return thing.provider, thing.instance_type, thing.region, thing.zone, thing.market

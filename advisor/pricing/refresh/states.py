@@ -1,0 +1,99 @@
+"""What each source holds, how old it is, and what it lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import AdvisorError
+from advisor.core.redaction import error_in_words
+from advisor.pricing.refresh.gap_words import joined
+from advisor.pricing.refresh.pulling import ASKED, LEASE_S
+from advisor.pricing.sources.protocol import (
+    Credentials,
+    Freshness,
+    PriceSource,
+    credentials_of,
+    freshness_of,
+)
+
+if TYPE_CHECKING:
+    from advisor.store.database import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """One source as ``advisor prices sources`` tells of it.
+
+    Attributes:
+        oldest: of the offers held; None without any.
+        gaps: what is missing, a line for each reason, and parts that could not be refreshed.
+    """
+
+    name: str
+    is_live: bool
+    providers: tuple[str, ...]
+    num_offers: int
+    oldest: datetime | None
+    newest: datetime | None
+    gaps: tuple[str, ...]
+    credentials: Credentials
+
+
+def state_of(source: PriceSource, store: Store | None) -> SourceState:
+    """What a source holds: a live one what the store kept of its last refreshes.
+
+    Raises:
+        CatalogError: the data of a source that is not live cannot be read.
+        StoreError: the database cannot be read.
+    """
+    credentials, fault = credentials_of(source)
+    if not source.capabilities.is_live:
+        held, gaps = _own_freshness(source)
+    elif store is None:
+        held, gaps = (), ("never refreshed",)
+    else:
+        from advisor.store.prices import current_offers
+
+        held, gaps = freshness_of(current_offers(store, source.name)), _gaps(source.name, store)
+    return SourceState(
+        name=source.name,
+        is_live=source.capabilities.is_live,
+        providers=source.capabilities.providers or tuple(found.provider for found in held),
+        num_offers=sum(found.num_offers for found in held),
+        oldest=min((found.oldest for found in held), default=None),
+        newest=max((found.newest for found in held), default=None),
+        gaps=gaps if fault is None else (*gaps, fault),
+        credentials=credentials,
+    )
+
+
+def _own_freshness(source: PriceSource) -> tuple[tuple[Freshness, ...], tuple[str, ...]]:
+    """What a source that is not live holds; that a plug-in cannot tell is a gap of it alone."""
+    try:
+        return tuple(source.freshness()), ()
+    except AdvisorError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+        return (), (f"it cannot tell what it holds: {error_in_words(error)}",)
+
+
+def _gaps(name: str, store: Store) -> tuple[str, ...]:
+    from advisor.store.prices import pulls
+
+    every = pulls(store, name)
+    found = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
+    told = [*joined((pull.scope, gap) for pull in found for gap in pull.gaps)]
+    newest = max((pull.succeeded_at for pull in found if pull.succeeded_at is not None), default=None)
+    for pull in found:
+        # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
+        is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
+        if pull.failed_at is not None and not is_over:
+            told.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
+    return tuple(told) if found else ("never refreshed",)
+
+
+def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:
+    """Whether it failed in an earlier refresh than that of the newest success."""
+    return failed_at is None or (newest - failed_at).total_seconds() > LEASE_S

@@ -1,0 +1,1 @@
+"""Where prices come from: each source answers the same protocol."""

@@ -1,0 +1,188 @@
+"""Calls of the Cloud Billing Catalog API; Google's libraries are slow to load and imported inside."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from advisor.pricing.sources.deadlines import LateError, within
+from advisor.pricing.sources.gcp.failures import BrokenReplyError, failure_in_words, passes_by_itself
+from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
+from advisor.pricing.sources.protocol import Credentials
+from advisor.pricing.sources.replies import Allowance
+
+COMPUTE_ENGINE = "services/6F81-5844-456A"
+# For the libraries and credentials; a metadata server that exists answers within a second.
+_LOGIN_WITHIN_S = 30.0
+PAGE_SIZE = 5000  # the most the API gives
+MAX_PAGES = 100  # the list has about ten
+
+# gcloud's own variable, for tests and mirrors; without credentials, as with Google's emulators.
+ENDPOINT_VARIABLE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING"
+_CREDENTIALS_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
+_GCLOUD_FOLDER_VARIABLE = "CLOUDSDK_CONFIG"
+_METADATA_TIMEOUT_S = 1.0
+# What the firmware of Google's machines calls them: one of them has a metadata server that gives credentials.
+PRODUCT_NAME = Path("/sys/class/dmi/id/product_name")
+
+
+class PullError(Exception):
+    """The price list could not be had; the text says why and what to do, without secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait for the API.
+
+    Attributes:
+        call_s: for one reply.
+        first_wait_s: before the first retry; doubles with each.
+        total_s: for one page as a whole, connecting and retries included.
+    """
+
+    call_s: float = 20.0
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 8.0
+    # Who waits for a recommendation would rather have yesterday's prices than stare at a broken cloud.
+    total_s: float = 30.0
+
+
+def endpoint() -> str | None:
+    """The server that stands in for Google's, if one is set."""
+    return os.environ.get(ENDPOINT_VARIABLE, "").rstrip("/") or None
+
+
+def local_credentials() -> Credentials:
+    """Whether application-default credentials lie on this machine, or it is one of Google's; asks nobody."""
+    if endpoint():
+        return Credentials.NOT_NEEDED
+    path = os.environ.get(_CREDENTIALS_VARIABLE)
+    found = Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
+    return Credentials.FOUND if found else Credentials.MISSING
+
+
+def _is_googles_machine() -> bool:
+    try:
+        return PRODUCT_NAME.read_text(encoding="utf-8").startswith("Google")
+    except OSError:
+        return False
+
+
+def _well_known_file() -> Path:
+    """Where ``gcloud auth application-default login`` leaves credentials."""
+    if folder := os.environ.get(_GCLOUD_FOLDER_VARIABLE):
+        return Path(folder) / "application_default_credentials.json"
+    home = Path(os.environ["APPDATA"]) if os.name == "nt" else Path.home() / ".config"
+    return home / "gcloud" / "application_default_credentials.json"
+
+
+def pull_skus(patience: Patience) -> list[Sku]:
+    """All SKUs of Compute Engine that we know, in USD: every page, or none.
+
+    Raises:
+        PullError: some page could not be had.
+    """
+    passing: list[Exception] = []
+    try:
+        skus = [sku for page in _pages(patience, passing.append) for sku in _known(page)]
+    except LateError as error:
+        causes = [failure_in_words(cause) for cause in passing[-1:]]
+        raise PullError(" ".join([*causes, failure_in_words(error)])) from None
+    except Exception as error:  # noqa: BLE001 - a reply of another shape may raise anything
+        raise PullError(failure_in_words(error)) from None
+    if not skus:
+        raise PullError(failure_in_words(BrokenReplyError("no SKU of ours")))
+    return skus
+
+
+def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[Any]:
+    """Raw pages of the list, each with its own retries; errors that are tried again are told."""
+    from google.api_core.retry import Retry
+    from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
+
+    retry = Retry(
+        predicate=passes_by_itself,
+        initial=patience.first_wait_s,
+        maximum=patience.longest_wait_s,
+        timeout=patience.total_s,
+        on_error=on_error,
+    )
+    request = ListSkusRequest(parent=COMPUTE_ENGINE, page_size=PAGE_SIZE, currency_code="USD")
+    with within(_LOGIN_WITHIN_S, lambda: _limited_client(patience)) as client:
+        seen: set[str] = set()
+        ask = partial(client.list_skus, request=request, retry=retry, timeout=patience.call_s)
+        pages = within(patience.total_s, lambda: iter(ask().pages))
+        while (page := within(patience.total_s, lambda: next(pages, None))) is not None:
+            raw = ListSkusResponse.pb(page)
+            if raw.next_page_token in seen or len(seen) >= MAX_PAGES:
+                raise BrokenReplyError("pages without an end")
+            seen.add(raw.next_page_token)
+            yield raw
+
+
+def _limited_client(patience: Patience) -> Any:
+    from advisor.pricing.sources.gcp.transport import limit
+
+    client = _client()
+    # The library lets nobody choose a client's session.
+    limit(client.transport._session, Allowance(), patience.call_s)
+    return client
+
+
+def _client() -> Any:
+    import google.auth
+    import google.auth.transport.requests
+    from google.api_core.client_options import ClientOptions
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud.billing_v1 import CloudCatalogClient
+
+    class Impatient(google.auth.transport.requests.Request):  # type: ignore[misc]
+        """Waits for a metadata server no longer than one that exists needs."""
+
+        def __call__(self, *args: Any, timeout: float = _METADATA_TIMEOUT_S, **kwargs: Any) -> Any:
+            return super().__call__(*args, timeout=min(timeout, _METADATA_TIMEOUT_S), **kwargs)
+
+    if server := endpoint():
+        options = ClientOptions(api_endpoint=server)
+        return CloudCatalogClient(
+            transport="rest", credentials=AnonymousCredentials(), client_options=options
+        )
+    scopes = ["https://www.googleapis.com/auth/cloud-platform"]
+    with warnings.catch_warnings():  # a missing quota project matters only if Google then refuses the call
+        warnings.simplefilter("ignore", UserWarning)
+        credentials, _ = google.auth.default(scopes=scopes, request=Impatient())
+    return CloudCatalogClient(transport="rest", credentials=credentials)
+
+
+def _known(page: Any) -> Iterator[Sku]:
+    """SKUs of a page that price something of ours: a small share of some tens of thousands."""
+    for raw in page.skus:
+        usage_type = raw.category.usage_type
+        if recognise(raw.description, usage_type):
+            yield Sku(
+                sku_id=raw.sku_id,
+                description=raw.description,
+                usage_type=usage_type,
+                regions=tuple(raw.service_regions),
+                pricing=tuple(map(_pricing, raw.pricing_info)),
+            )
+
+
+def _pricing(raw: Any) -> Pricing:
+    expression = raw.pricing_expression
+    dated = raw.HasField("effective_time")
+    effective_at = datetime.fromtimestamp(raw.effective_time.seconds, UTC) if dated else None
+    rates = sorted(expression.tiered_rates, key=lambda rate: rate.start_usage_amount)
+    prices = (rate.unit_price for rate in rates)
+    return Pricing(
+        effective_at=effective_at,
+        usage_unit=expression.usage_unit,
+        base_units=expression.base_unit_conversion_factor,
+        tiers=tuple(Tier(currency=p.currency_code, units=p.units, nanos=p.nanos) for p in prices),
+    )

@@ -1,0 +1,163 @@
+"""What a place that prices come from must be able to do; plug-ins implement ``PriceSource``.
+
+A source is registered under the entry point group ``advisor.price_sources`` as a function that takes its
+own options (``prices.options.NAME`` of the settings) and returns the source. docs/plugins.md has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.redaction import error_in_words
+from advisor.core.values import Market, Offer, PricePoint
+from advisor.pricing.sources.deadlines import within
+from advisor.pricing.sources.query import ANYWHERE, OfferQuery
+
+__all__ = [
+    "ANYWHERE", "GROUP", "Capabilities", "Credentials", "Freshness", "Part", "Place", "PriceSource",
+    "check_options", "credentials_of", "freshness_of",
+]  # fmt: skip
+
+GROUP = "advisor.price_sources"
+# A service of the machine or a program of the user may be asked for them.
+CREDENTIALS_WITHIN_S = 10.0
+Place = tuple[str, str, Market]
+"""Provider, region, market."""
+
+
+class Credentials(StrEnum):
+    """Whether a source found what it needs to be let in; never what it found."""
+
+    NOT_NEEDED = "not needed"
+    FOUND = "found"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a source can answer.
+
+    Attributes:
+        providers: whose machines; empty if that depends on its data.
+        markets: on what terms.
+        is_live: it asks somebody over the network. Only a refresh does, and the store keeps the answers;
+            other sources are read each time.
+    """
+
+    providers: tuple[str, ...]
+    markets: tuple[Market, ...]
+    is_live: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """How old the prices of one provider are."""
+
+    provider: str
+    num_offers: int
+    oldest: datetime
+    newest: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A share of a source's offers that is known or unknown as a whole, such as a region's spot prices.
+
+    Attributes:
+        scope: what it covers, such as ``"us-east-1 spot"``; the same at each refresh, and no two parts of a
+            source share one. A part replaces what its scope held before.
+        offers: all of the scope that match the query.
+        history: earlier prices of it, where the source knows them.
+        gaps: what is missing from it and why, in words.
+        place: provider, region and market that the scope is, whole: what is not named is not for rent there,
+            even where nothing is named. None where a scope is something else; then this holds of the
+            places of its offers.
+        unpriced: instance types that are for rent in the place, but whose price could not be learned; older
+            ones of sources that are not live stand in for them.
+        troubles: those of the gaps that come from trouble, such as a call that failed, and not from what is
+            for rent; who refreshes hears of them at once.
+        failure: why nothing could be learned, in words and with what to do; then there are no offers,
+            and what was known of the scope stays as it was, with its age.
+    """
+
+    scope: str
+    offers: tuple[Offer, ...] = ()
+    history: tuple[PricePoint, ...] = ()
+    gaps: tuple[str, ...] = ()
+    place: Place | None = None
+    unpriced: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+    failure: str | None = None
+
+
+class PriceSource(Protocol):
+    """A place prices come from."""
+
+    @property
+    def name(self) -> str:
+        """What ``advisor prices sources`` calls it: its entry point's name."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can answer."""
+        ...
+
+    def offers(self, query: OfferQuery) -> Iterable[Part]:
+        """Offers that match the query, part by part as they are known.
+
+        A live source raises nothing that one region's or one call's trouble causes: it tells of it in
+        ``Part.failure``, without secrets, and goes on with the rest.
+
+        Raises:
+            CatalogError: the data of a source that is not live cannot be read.
+            ConfigError: the same of files that the user wrote.
+        """
+        ...
+
+    def freshness(self) -> Sequence[Freshness]:
+        """How old what it holds is, by provider; empty for a live source, which holds nothing."""
+        ...
+
+    def credentials(self) -> Credentials:
+        """Whether it would be let in, as far as can be told without asking."""
+        ...
+
+
+def credentials_of(source: PriceSource) -> tuple[Credentials, str | None]:
+    """What a source says of its credentials; where it fails or hangs they are missing, and why is told."""
+    try:
+        return Credentials(within(CREDENTIALS_WITHIN_S, source.credentials)), None
+    except Exception as error:  # noqa: BLE001 - a plug-in may raise anything
+        return Credentials.MISSING, f"its credentials cannot be looked for: {error_in_words(error)}"
+
+
+def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
+    """Oldest and newest price by provider, providers in alphabetical order."""
+    times: dict[str, list[datetime]] = {}
+    for offer in offers:
+        times.setdefault(offer.provider, []).append(offer.retrieved_at)
+    return tuple(
+        Freshness(provider=provider, num_offers=len(found), oldest=min(found), newest=max(found))
+        for provider, found in sorted(times.items())
+    )
+
+
+def check_options(name: str, options: Mapping[str, Any], allowed: Collection[str]) -> None:
+    """Refuse options that a source does not have.
+
+    Raises:
+        ConfigError: names the option, and those there are.
+    """
+    for option in options:
+        if option not in allowed:
+            known = ", ".join(allowed) or "none"
+            raise ConfigError(
+                f"the price source {name!r} has no option {option!r}.{did_you_mean(option, allowed)}"
+                f" prices.options.{name} may hold: {known}."
+            )

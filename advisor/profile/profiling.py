@@ -1,0 +1,166 @@
+"""``profile``: a script, from its path to the Trace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from advisor.core.arguments import check_count, check_each, check_kind, check_number
+from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
+from advisor.core.gpus import resolve_gpu
+from advisor.core.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
+from advisor.core.values import Trace
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
+from advisor.profile.backends import check_backend
+from advisor.profile.environment import redact_arguments
+from advisor.profile.fake_data import FakeField
+from advisor.profile.interpreter import candidates
+from advisor.profile.launch import Progress
+from advisor.profile.recording import trace_of
+from advisor.profile.sandbox import check_sandbox
+
+# Some of them run as Python without an error, and do nothing.
+_NO_SCRIPTS = (
+    ".bin", ".cfg", ".ckpt", ".csv", ".gz", ".h5", ".html", ".ini", ".json", ".jsonl", ".log", ".md", ".npy",
+    ".npz", ".onnx", ".parquet", ".pkl", ".pt", ".pth", ".rst", ".safetensors", ".sh", ".tar", ".toml",
+    ".tsv", ".txt", ".xml", ".yaml", ".yml", ".zip",
+)  # fmt: skip
+
+
+def pretend(name: str) -> PretendedGpu:
+    """The facts of a CUDA GPU of the catalog, as a script asks for them.
+
+    Raises:
+        UnknownGpuError: no such GPU, or a family.
+        InputError: the GPU is no CUDA device.
+
+    >>> pretend("T4").compute_capability
+    '7.5'
+    """
+    spec = resolve_gpu(name)
+    if spec.vendor != "NVIDIA":
+        raise InputError(f"{spec.name} is no CUDA GPU: a script can be told only of those.")
+    return PretendedGpu(
+        name=f"NVIDIA {spec.name}",
+        compute_capability=spec.compute_capability,
+        num_sms=spec.num_sms,
+        memory_bytes=spec.memory_bytes,
+    )
+
+
+def profile(
+    script: str | Path,
+    arguments: Sequence[str] = (),
+    *,
+    python: str | Path | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    backend: str = "fake",
+    gpu: PretendedGpu | None = None,
+    fake_data: Sequence[FakeField] = (),
+    num_samples: int | None = None,
+    world_size: int | None = None,
+    sandbox: bool = False,
+    progress: Progress | None = None,
+) -> Trace:
+    """Run a training script for a few optimizer steps and describe one iteration.
+
+    Args:
+        script: the file that starts the training; it sees ``arguments`` as its own.
+        arguments: the script's command line.
+        python: the interpreter, by default the active virtual environment's, else this one.
+        timeout_s: seconds after which the script is stopped.
+        backend: ``fake`` needs no GPU; ``cuda`` measures on this machine's GPU; ``auto`` is ``cuda``
+            where it can be used and else ``fake``; ``cpu`` runs everything for real on the CPU.
+        gpu: which GPU the script believes it has, for the fake backend.
+        fake_data: what one sample looks like, to feed such samples instead of the script's data.
+        num_samples: how many a missing data set has.
+        world_size: processes, of one GPU each, that the script believes to be rank 0 of, as if torchrun
+            had started it; None: by itself, unless it needs torchrun, then 1. For the fake backend.
+        sandbox: run the script in bubblewrap, where it can write nothing and has no network.
+        progress: gets each line that the run tells; ``advisor.profile.progress.parse_event`` reads it.
+
+    Raises:
+        InputError: no such script, backend or interpreter, not Python, no torch in it, no sandbox, or an
+            argument of another kind.
+        GpuUnusableError: ``cuda`` was asked for and cannot be used.
+        ProfileError: the script failed or made no optimizer step.
+    """
+    check_kind("script", script, str | Path, "the path of the .py file that starts the training")
+    check_each("arguments", arguments, str, "each word by itself, such as ['--batch-size', '64']")
+    check_kind("python", python, str | Path | None, "the path of an interpreter")
+    check_number("timeout_s", timeout_s, above=0, most=MAX_TIMEOUT_S)
+    check_kind("backend", backend, str, "such as 'fake'")
+    _check_pretended(gpu, fake_data)
+    for name, count, most in (
+        ("num_samples", num_samples, MAX_SAMPLES),
+        ("world_size", world_size, MAX_WORLD),
+    ):
+        if count is not None:
+            check_count(name, count, most=most)
+    script, python = Path(script), None if python is None else Path(python)
+    _check_script(script)
+    if sandbox:
+        check_sandbox()
+    job = Job(
+        script=str(script),
+        arguments=tuple(arguments),
+        backend=backend,
+        gpu=gpu or PretendedGpu(),
+        fake_data=_fed(fake_data, num_samples),
+        world_size=world_size,
+    )
+    limits = Limits(timeout_s=timeout_s, sandbox=sandbox)
+    interpreters = candidates(python, os.environ)
+    try:
+        check_backend(backend, os.environ)
+        return _trace(job, interpreters, limits, progress)
+    except GpuUnusableError as error:
+        if backend != "auto":
+            raise
+        trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
+        reason = str(error).partition("\n")[0]
+        return replace(trace, warnings=(f"profiled without the GPU: {reason}", *trace.warnings))
+
+
+def _check_pretended(gpu: PretendedGpu | None, fake_data: Sequence[FakeField]) -> None:
+    check_kind("gpu", gpu, PretendedGpu | None, "pretend('T4') makes one")
+    check_each("fake_data", fake_data, FakeField, "parse_fake_data(text) makes them")
+
+
+def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Progress | None) -> Trace:
+    recording, timeline = record(job, interpreters, limits, progress)
+    arguments = redact_arguments(job.arguments, os.environ)
+    try:
+        return trace_of(recording, job.script, arguments, timeline)
+    except UnknownGpuError as error:
+        raise GpuUnusableError(f"{error} Profile without it: --backend fake.") from error
+
+
+def _fed(fields: Sequence[FakeField], num_samples: int | None) -> Mapping[str, object] | None:
+    if not fields:
+        if num_samples is not None:
+            raise InputError("--samples counts fake samples: give --fake-data as well.")
+        return None
+    return {"fields": [asdict(field) for field in fields], "num_samples": num_samples}
+
+
+def _check_script(script: Path) -> None:
+    if not script.exists():
+        raise InputError(
+            f"no script at {str(script)!r}: give the path of the .py file that starts the training."
+        )
+    if not script.is_file():
+        raise InputError(f"{str(script)!r} is a folder: give the .py file that starts the training.")
+    if script.suffix == ".ipynb":
+        raise InputError(
+            f"{str(script)!r} is a notebook, not a script: convert it first with"
+            " jupyter nbconvert --to script."
+        )
+    if script.suffix.lower() in _NO_SCRIPTS:
+        raise InputError(
+            f"{str(script)!r} is not a Python script by its name: give the .py file that starts the training."
+        )
+    if not os.access(script, os.R_OK):
+        raise InputError(f"cannot read {str(script)!r}: check its permissions.")

@@ -1,0 +1,55 @@
+"""What ``advisor doctor`` finds in the files that the settings name: rates, job logs, policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.core.errors import AdvisorError
+from advisor.report.checks import Check
+
+
+def rates() -> Check:
+    """Own rates, of all files that the patterns name."""
+    from advisor.cli.common import load_settings
+    from advisor.pricing.sources.custom import custom_source
+    from advisor.pricing.sources.query import OfferQuery
+
+    options = load_settings().settings.prices.options.get("custom", {})
+    parts = list(custom_source(options).offers(OfferQuery()))
+    if not parts:
+        return Check(name="rates", state="ok", detail="no rates of your own")
+    counts = ", ".join(f"{len(part.offers)} in {part.scope}" for part in parts)
+    return Check(name="rates", state="ok", detail=counts)
+
+
+def clusters() -> Check:
+    """Clusters, with the job logs that tell their waits."""
+    from advisor.cli.common import load_settings
+    from advisor.service.own_machines import cluster_machine
+
+    found, faults = [], []
+    for cluster in load_settings().settings.clusters:
+        try:
+            machine = cluster_machine(cluster)
+        except AdvisorError as error:
+            faults.append(str(error) if cluster.name in str(error) else f"{cluster.name!r}: {error}")
+            continue
+        told_by = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
+        found.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{told_by}")
+    return _check("clusters", faults, found)
+
+
+def policies() -> Check:
+    """Policy files, each fault with its place."""
+    from advisor.cli.common import load_settings
+    from recommender.policy import check_policies
+
+    files = load_settings().settings.policy.files
+    checked = check_policies(files)
+    return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
+
+
+def _check(name: str, faults: Sequence[str], found: Sequence[str]) -> Check:
+    if faults:
+        return Check(name=name, state="broken", detail="\n".join(faults))
+    return Check(name=name, state="ok", detail="\n".join(found) or "none in the settings")

@@ -1,0 +1,199 @@
+"""What ``advisor doctor`` looks at; each check is a function that answers with one Check."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from advisor.core.errors import AdvisorError, CatalogError
+from advisor.report.checks import Check, State
+
+_TORCH_QUERY = "from importlib.metadata import version; print(version('torch'))"
+TIMEOUT_S = 30.0
+
+
+def run_checks() -> list[Check]:
+    """All checks, in the order of the way through the house."""
+    from advisor.service.file_health import clusters, policies, rates
+
+    checks = (
+        _python, _settings, _native, _catalog, _store, rates, _prices, _rules, clusters, policies, _torch,
+        _gpu, _calibration,
+    )  # fmt: skip
+    return [_guarded(check) for check in checks]
+
+
+def _guarded(check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except AdvisorError as error:
+        return Check(name=check.__name__.strip("_"), state="broken", detail=str(error))
+
+
+def _python() -> Check:
+    return Check(name="python", state="ok", detail=f"{sys.version.split()[0]} at {sys.executable}")
+
+
+def _settings() -> Check:
+    from advisor.cli.common import load_settings, refused_in_words
+    from advisor.config.layers import user_file
+    from advisor.report.settings import exposed_passwords
+
+    config = load_settings()
+    files = [str(path) for path in [user_file()] if path.is_file()]
+    files += [str(config.project.path)] if config.project else []
+    detail = ", ".join(files) or "defaults only; advisor init writes a first file"
+    notes = [*config.warnings, *refused_in_words(config), *exposed_passwords(config)]
+    if notes:
+        return Check(name="settings", state="note", detail="; ".join(notes))
+    return Check(name="settings", state="ok", detail=detail)
+
+
+def _native() -> Check:
+    from advisor.native import COMPILED, WHY_NOT_COMPILED
+
+    if COMPILED:
+        return Check(name="native", state="ok", detail="compiled module loaded")
+    return Check(
+        name="native",
+        state="note",
+        detail=f"Python reference in use, right but slow ({WHY_NOT_COMPILED}): install a C++ compiler, then"
+        " gpu-advisor again",
+    )
+
+
+def _catalog() -> Check:
+    from advisor.core.gpus import load_gpus
+
+    return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
+
+
+def _prices() -> Check:
+    from advisor.cli.common import load_settings
+    from advisor.pricing.answer.offers import load_offers
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.live import current_answers, now
+
+    answers = current_answers(load_settings(), OfferQuery(), may_refresh=False)
+    found = load_offers(OfferQuery(), now=now(), answers=answers)
+    newest = max(offer.retrieved_at for offer in found.offers)
+    detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
+    return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
+
+
+def _rules() -> Check:
+    """Contracts and quotas, which change nothing where they are misspelt."""
+    from advisor.cli.common import load_settings
+    from advisor.service.offers import idle_in_words
+
+    config = load_settings()
+    idle = idle_in_words(config)
+    if idle:
+        return Check(name="rules", state="note", detail="; ".join(idle))
+    counts = f"{len(config.settings.contracts)} contracts and {len(config.settings.quotas)} quotas"
+    return Check(name="rules", state="ok", detail=counts)
+
+
+def _store() -> Check:
+    from advisor.cli.common import load_settings
+    from advisor.store.database import open_store
+
+    store = open_store(load_settings().settings.store.url, must_exist=True)
+    if store is None:
+        return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
+    with store:
+        return Check(name="store", state="ok", detail=f"{store.place} can be read and written")
+
+
+def _torch() -> Check:
+    from advisor.cli.common import load_settings
+    from advisor.profile.interpreter import candidates
+
+    pythons = candidates(load_settings().settings.profile.python, os.environ)
+    for python in pythons:
+        version = _torch_version(python)
+        if version:
+            return Check(name="torch", state="ok", detail=f"{version} in {python}")
+    places = " and ".join(map(str, pythons))
+    advice = "activate the script's environment, or give --python PATH. Saved traces work without."
+    return Check(name="torch", state="note", detail=f"none in {places}: {advice}")
+
+
+def _torch_version(python: Path) -> str | None:
+    command = [str(python), "-c", _TORCH_QUERY]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _gpu() -> Check:
+    from advisor.core.devices import detect_devices
+    from advisor.core.gpus import is_known, resolve_gpu
+
+    devices = detect_devices()
+    if not devices:
+        detail = "none here: scripts are profiled without one, and there is no local option"
+        return Check(name="gpu", state="ok", detail=detail)
+    unknown = [device.name for device in devices if not is_known(device.name)]
+    if unknown:
+        detail = f"not in the catalog, so left out: {', '.join(unknown)}"
+        return Check(name="gpu", state="note", detail=detail)
+    return Check(name="gpu", state="ok", detail=", ".join(resolve_gpu(d.name).name for d in devices))
+
+
+def _calibration() -> Check:
+    """Every stored one counts for predictions, whether its GPU is here or not."""
+    from advisor.predict.calibration.calibration_files import calibrated_gpus
+
+    fine: list[str] = []
+    notes: list[str] = []
+    damaged: list[str] = []
+    for gpu in calibrated_gpus():
+        try:
+            is_fine, text = _stored_calibration(gpu)
+            (fine if is_fine else notes).append(text)
+        except CatalogError as error:
+            damaged.append(str(error))
+    here = _known_gpus()
+    missing = [gpu for gpu in here if gpu not in calibrated_gpus()]
+    if missing:
+        notes.append(f"none for {', '.join(missing)}: advisor calibrate takes about a minute")
+    if not here and not fine:
+        fine.append("no GPU of the catalog here to calibrate")
+    state: State = "broken" if damaged else "note" if notes else "ok"
+    return Check(name="calibration", state=state, detail="; ".join([*damaged, *notes, *fine]))
+
+
+def _stored_calibration(gpu: str) -> tuple[bool, str]:
+    """Whether all of it counts, and what to tell of it.
+
+    Raises:
+        CatalogError: its file is damaged.
+    """
+    from advisor.core.gpus import load_gpus
+    from advisor.predict.calibration.calibration_files import calibration_path, read_calibration
+    from advisor.predict.constants import constants_for
+
+    table = read_calibration(gpu) or {}
+    if gpu not in load_gpus():
+        return False, f"{gpu} is not in the catalog, so {str(calibration_path(gpu))!r} is not used: delete it"
+    text = f"{gpu} {table['source']}"
+    if constants_for(load_gpus()[gpu]).is_share_outdated:
+        return (
+            False,
+            f"{text}, with networks of another version, so not all counts: run advisor calibrate again",
+        )
+    return True, text
+
+
+def _known_gpus() -> list[str]:
+    from advisor.core.devices import detect_devices
+    from advisor.core.gpus import is_known, resolve_gpu
+
+    names = {device.name for device in detect_devices() if is_known(device.name)}
+    return sorted(resolve_gpu(name).name for name in names)

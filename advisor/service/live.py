@@ -1,0 +1,230 @@
+"""Sources and the database behind the commands of prices, and refreshing with progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from advisor.cli.common import note, warn
+from advisor.cli.progress import progress
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.pricing.answer.merge import Answer
+    from advisor.pricing.refresh.pulling import Kept
+    from advisor.pricing.refresh.states import SourceState
+    from advisor.pricing.sources.protocol import PriceSource
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.store.database import Store
+
+
+def now() -> datetime:
+    """This moment, with a time zone."""
+    return datetime.now(UTC)
+
+
+def moment_ago(ago_s: float) -> datetime:
+    """The moment so many seconds ago, 1970 at the earliest: nobody remembers prices from before."""
+    end = now()
+    return end - timedelta(seconds=min(ago_s, end.timestamp()))
+
+
+def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> list[Answer]:
+    """What all sources know, live prices pulled anew where they are due and somebody would let us in.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+        StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
+    """
+    from advisor.core.errors import StoreError
+    from advisor.pricing.answer.known import answers_of, sources_of
+
+    found = sources_of(config.settings.prices)
+    warn(found.warnings)
+    if may_refresh and not config.settings.prices.offline:
+        _refresh_due(config, found.sources)
+    try:
+        return known_answers(config, query, found.sources)
+    except StoreError as error:
+        if not may_refresh:
+            raise
+        # Who wants a recommendation can go on with dated prices, and sees how old they are.
+        warn([f"prices that were pulled cannot be read: {error}"])
+        return answers_of(found.sources, query, None)
+
+
+def known_answers(
+    config: Config, query: OfferQuery, sources: Sequence[PriceSource] | None = None
+) -> list[Answer]:
+    """What sources know, those of the settings if none are given; nothing is pulled and nothing said.
+
+    Raises:
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.answer.known import answers_of, sources_of
+    from advisor.store.database import open_store
+
+    if sources is None:
+        sources = sources_of(config.settings.prices).sources
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return answers_of(sources, query, None)
+    with store:
+        return answers_of(sources, query, store)
+
+
+def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
+    """Pull what is due; trouble is a warning, since there are older prices to go on with."""
+    from advisor.core.errors import StoreError
+    from advisor.pricing.refresh.pulling import due_sources
+
+    live = [source for source in sources if source.capabilities.is_live]
+    if not live or not (_has_database(config) or _would_let_us_in(live)):
+        return
+    try:
+        with opened(config) as store:
+            prices = config.settings.prices
+            after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
+            due = due_sources(live, store, now(), after_s, _regions(config))
+            kept = run_refresh(config, due, store) if due else ()
+    except StoreError as error:
+        warn([f"live prices were not pulled: {error}"])
+        return
+    warn(failures_in_words(kept))
+
+
+def _has_database(config: Config) -> bool:
+    """Whether opening it makes no new file; what cannot be opened is somebody else's to tell."""
+    from advisor.store.database import default_path
+
+    url = config.settings.store.url
+    return url is not None or default_path().exists()
+
+
+def _would_let_us_in(sources: Sequence[PriceSource]) -> bool:
+    from advisor.pricing.sources.protocol import Credentials, credentials_of
+
+    return any(credentials_of(source)[0] is not Credentials.MISSING for source in sources)
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The database of the settings, made if it is not there.
+
+    Raises:
+        StoreError: it cannot be reached, read or written.
+    """
+    from advisor.store.database import open_store
+
+    with open_store(config.settings.store.url) as store:
+        yield store
+
+
+def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) -> tuple[Kept, ...]:
+    """Refresh with a line of progress on a terminal, and forget what is too old.
+
+    Raises:
+        LeaseTakenError: another refresh of the same database is under way.
+        StoreError: the database cannot be written.
+    """
+    from advisor.pricing.refresh.pulling import refresh
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.store.prices import forget_points
+
+    query = OfferQuery(regions=_regions(config))
+    names = ", ".join(source.name for source in sources)
+    with _progress(f"pulling prices of {names}") as told:
+        within_s = config.settings.prices.refresh_within
+        kept = refresh(sources, query, store, now=now, progress=told, within_s=within_s)
+    forget_points(store, moment_ago(config.settings.store.retention))
+    return kept
+
+
+def _regions(config: Config) -> tuple[str, ...]:
+    """Regions to ask for; empty for all."""
+    regions = config.settings.cloud.regions
+    return () if "*" in regions else regions
+
+
+def live_sources(config: Config, names: Sequence[str] | None) -> tuple[PriceSource, ...]:
+    """The sources that a refresh asks: all live ones of the settings, or those named.
+
+    Raises:
+        ConfigError: a name that no source has, or a source that refuses its options.
+        InputError: a name of a source that is not live, or there is no live one.
+    """
+    from advisor.core.errors import InputError
+    from advisor.pricing.answer.known import sources_of
+
+    settings = config.settings.prices
+    if settings.offline:
+        raise InputError("prices.offline is set: without a network there is nothing to refresh.")
+    if names:
+        settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
+    found = sources_of(settings)
+    warn(found.warnings)
+    dated = [source.name for source in found.sources if not source.capabilities.is_live]
+    live = tuple(source for source in found.sources if source.capabilities.is_live)
+    if (names and dated) or not live:
+        raise InputError(
+            f"{', '.join(dated)} cannot be refreshed: its prices are read from files each time."
+            " Live sources are such as aws and gcp: `advisor prices sources` lists them."
+        )
+    return live
+
+
+def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
+    """What each source holds and lacks, and warnings.
+
+    Raises:
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.answer.known import sources_of
+    from advisor.pricing.refresh.states import state_of
+    from advisor.store.database import open_store
+
+    found = sources_of(config.settings.prices)
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return [state_of(source, None) for source in found.sources], found.warnings
+    with store:
+        return [state_of(source, store) for source in found.sources], found.warnings
+
+
+def failures_in_words(kept: Sequence[Kept]) -> list[str]:
+    """One line for each reason: which parts failed, or lack something because of trouble, and why."""
+    failed: dict[tuple[str, str], list[str]] = {}
+    troubled: dict[tuple[str, str], list[str]] = {}
+    for part in kept:
+        if part.failure is not None:
+            failed.setdefault((part.source, part.failure), []).append(part.scope)
+        for trouble in part.troubles:
+            troubled.setdefault((part.source, trouble), []).append(part.scope)
+    lost = "not refreshed, older prices are kept"
+    return [
+        *(f"{source}: {_some(scopes)} {lost}: {why}" for (source, why), scopes in failed.items()),
+        *(f"{source}: {_some(scopes)}: {why}" for (source, why), scopes in troubled.items()),
+    ]
+
+
+def _some(scopes: Sequence[str]) -> str:
+    return ", ".join(scopes) if len(scopes) <= 3 else f"{', '.join(scopes[:2])} and {len(scopes) - 2} more"
+
+
+@contextmanager
+def _progress(message: str) -> Iterator[Callable[[Kept], None]]:
+    if not sys.stderr.isatty():
+        note(message)
+    num_offers = 0
+    with progress(message) as narration:
+
+        def told(kept: Kept) -> None:
+            nonlocal num_offers
+            num_offers += kept.num_offers
+            narration.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")
+
+        yield told

@@ -1,0 +1,174 @@
+"""Settings and flags -> a query of offers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from advisor.cli.common import note
+from advisor.cli.filters import (
+    ANY,
+    Asked,
+    check_counts,
+    check_providers,
+    check_regions,
+    is_wanted,
+    nothing_left,
+)
+from advisor.service.live import now
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.core.values import Offer
+    from advisor.pricing.answer.merge import Answer
+    from advisor.pricing.answer.offers import Offers
+    from advisor.pricing.sources.query import OfferQuery
+
+
+def query_offers(config: Config, asked: Asked, *, may_refresh: bool = False) -> Offers:
+    """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
+
+    Prices are those of the organisation's contracts.
+
+    Args:
+        config: which clouds, regions and markets, and how old prices may be.
+        asked: what the command limits them to.
+        may_refresh: pull live prices first where they are due.
+
+    Raises:
+        UnknownGpuError: a name that no GPU and no family has.
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        NoOfferError: each of them exists, and no offer is within all; says which limit has to give way.
+        StaleCatalogError: prices older than ``prices.max_age``.
+        StoreError: the database of the settings cannot be read.
+    """
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.live import current_answers
+
+    cloud = config.settings.cloud
+    query = OfferQuery(
+        providers=() if ANY in cloud.providers else cloud.providers,
+        regions=cloud.regions,
+        gpus=tuple(asked.wanted),
+        markets=cloud.markets,
+        max_usd_per_h=asked.max_usd_per_h,
+    )
+    answers = current_answers(config, query, may_refresh=may_refresh)
+    if query.providers:
+        check_providers(config, {provider for answer in answers for provider in answer.providers})
+    found = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
+    kept = tuple(
+        offer
+        for offer in found.offers
+        if is_wanted(asked.wanted, offer.gpu, offer.num_gpus)
+        and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
+    )
+    _check_against_all(config, asked, kept)
+    return replace(found, offers=kept, warnings=(*found.warnings, *idle_in_words(config, answers)))
+
+
+def _at_own_prices(
+    config: Config, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
+) -> Offers:
+    """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
+    from advisor.pricing.answer.offers import load_offers
+    from advisor.pricing.bills.contracts import contracted, in_force
+
+    rules, ended = in_force(config.settings.contracts, now().date())
+    answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
+    fresh_s = config.settings.prices.refresh_after
+    found = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
+    return replace(found, warnings=(*found.warnings, *ended))
+
+
+def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer]) -> None:
+    """Refuse what no offer has at all, and tell why none is left; all are read only where one may miss."""
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.live import known_answers
+
+    @cache
+    def everything() -> tuple[Offer, ...]:
+        query = OfferQuery()
+        return _at_own_prices(config, query, known_answers(config, query), max_age_s=None).offers
+
+    check_regions(config, lambda: (o.region for o in everything()), {offer.region for offer in kept})
+    check_counts(asked, everything, kept)
+    if not kept:
+        raise nothing_left(config, asked, everything())
+
+
+def check_names(config: Config, asked: Asked, regions: Collection[str] = ()) -> None:
+    """Refuse what nothing has, for commands that look at other prices than the current ones.
+
+    Args:
+        config: the limits of the settings.
+        asked: those of the command.
+        regions: at hand, which need no other proof.
+
+    Raises:
+        InputError: a provider, a region or a number of GPUs that nothing has.
+        AdvisorError: as ``known_answers``.
+    """
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.live import known_answers
+
+    @cache
+    def answers() -> Sequence[Answer]:
+        return known_answers(config, OfferQuery())
+
+    def offers() -> Iterator[Offer]:
+        return (offer for answer in answers() for offer in answer.offers)
+
+    if ANY not in config.settings.cloud.providers:
+        check_providers(config, {provider for answer in answers() for provider in answer.providers})
+    check_regions(config, lambda: (offer.region for offer in offers()), regions)
+    check_counts(asked, offers)
+
+
+def idle_in_words(config: Config, answers: Sequence[Answer] = ()) -> list[str]:
+    """A line for each contract and quota of the settings that is about nothing that is for rent.
+
+    Args:
+        config: the rules, and which sources there are.
+        answers: what was asked for; what else is known is looked at only for rules that it does not match.
+
+    Raises:
+        ConfigError: a source that the settings name is not there or refuses its options.
+        CatalogError: the data of a source cannot be read.
+    """
+    from advisor.core.errors import StoreError
+    from advisor.pricing.bills.contracts import in_force
+    from advisor.pricing.bills.idle_rules import idle_rules
+    from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.live import known_answers
+
+    settings = config.settings
+    current, _ = in_force(settings.contracts, now().date())
+    rules = {
+        f"contracts, entry {number}": rule
+        for number, rule in enumerate(settings.contracts, start=1)
+        if rule in current
+    } | {f"quotas, entry {number}": rule for number, rule in enumerate(settings.quotas, start=1)}
+
+    def idle(answers: Sequence[Answer]) -> list[str]:
+        return idle_rules(rules, (offer for answer in answers for offer in answer.offers))
+
+    try:
+        return idle(known_answers(config, OfferQuery())) if idle(answers) else []
+    except StoreError:  # told by whoever asked for prices; without them nobody can say
+        return []
+
+
+def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:
+    """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families said aloud."""
+    from advisor.core.gpus import parse_gpu_request
+
+    wanted: dict[str, set[int]] = {}
+    for request in map(parse_gpu_request, texts):
+        if len(request.gpus) > 1:
+            note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
+        for spec in request.gpus:
+            wanted.setdefault(spec.name, set()).update(request.counts)
+    return wanted

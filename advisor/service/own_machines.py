@@ -1,0 +1,159 @@
+"""Settings, and what nvidia-smi and job logs tell -> machines that nobody rents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from advisor.cli.common import note, warn
+from advisor.cli.progress import progress
+from advisor.core.errors import ConfigError, InputError, UnknownGpuError
+from advisor.core.values import GpuSpec, Quantiles, Tier
+
+if TYPE_CHECKING:
+    from advisor.config.settings import ClusterSettings, LocalSettings, Settings
+    from recommender.plans.candidates import LoggedWait, Machine
+    from recommender.queue.fitted import WaitQuantiles
+
+WATTS_PER_KW = 1000.0
+
+
+def own_machines(settings: Settings) -> list[Machine]:
+    """This machine's GPUs and the clusters of the settings.
+
+    Raises:
+        UnknownGpuError: a configured GPU is not in the catalog, or is a family.
+        ConfigError: a cluster names one GPU twice, half a wait, or a log that cannot be used.
+    """
+    clusters = [cluster_machine(cluster) for cluster in settings.clusters]
+    keys = [(machine.name, machine.gpu) for machine in clusters]
+    for name, gpu in keys:
+        if keys.count((name, gpu)) > 1:
+            raise ConfigError(f"cluster {name!r} has {gpu} twice: give each node type its own name.")
+    return [*_local(settings.local), *clusters]
+
+
+# --- This machine -----------------------------------------------------------------------------------
+
+
+def _local(local: LocalSettings) -> list[Machine]:
+    cards = _configured(local) if local.gpu is not None else _detected()
+    if not cards:
+        note("this machine has no GPU, so there is no local option (--local-gpu NAME adds one)")
+    models = {spec.name: spec for spec, _ in cards}
+    return [_local_machine(spec, [use for s, use in cards if s is spec], local) for spec in models.values()]
+
+
+def _configured(local: LocalSettings) -> list[tuple[GpuSpec, str | None]]:
+    from advisor.core.gpus import resolve_gpu
+
+    assert local.gpu is not None, "asked only where it is configured"  # noqa: S101
+    return [(resolve_gpu(local.gpu), None)] * local.num_gpus
+
+
+def _detected() -> list[tuple[GpuSpec, str | None]]:
+    """The cards of this machine that the catalog knows, and who uses them."""
+    from advisor.core.devices import detect_devices, why_in_use
+    from advisor.core.gpus import resolve_gpu
+
+    cards: list[tuple[GpuSpec, str | None]] = []
+    for index, device in enumerate(detect_devices()):
+        try:
+            cards.append((resolve_gpu(device.name), why_in_use(index, device)))
+        except UnknownGpuError:
+            hint = "--local-gpu NAME names one like it"
+            warn([f"the catalog has no {device.name!r}, so this GPU is left out; {hint}"])
+    return cards
+
+
+def _local_machine(spec: GpuSpec, uses: list[str | None], local: LocalSettings) -> Machine:
+    from recommender.plans.candidates import Machine
+
+    usd_per_gpu_h, source = local.usd_per_gpu_h, None
+    if usd_per_gpu_h is None and local.usd_per_kwh is not None:
+        usd_per_gpu_h = local.usd_per_kwh * spec.tdp_w / WATTS_PER_KW
+        source = (
+            f"electricity alone: {spec.tdp_w:g} W a GPU (its TDP) at {local.usd_per_kwh:g} USD/kWh"
+            " (local.usd_per_kwh)"
+        )
+    return Machine(
+        tier=Tier.LOCAL,
+        name="local",
+        gpu=spec.name,
+        num_gpus=len(uses),
+        usd_per_gpu_h=usd_per_gpu_h,
+        cost_source=source,
+        wait_s=Quantiles(p50=0.0, p90=0.0),
+        in_use=tuple(use for use in uses if use is not None),
+    )
+
+
+# --- Clusters ---------------------------------------------------------------------------------------
+
+
+def cluster_machine(cluster: ClusterSettings) -> Machine:
+    """A node type of the settings, with the waits that its log tells.
+
+    Raises:
+        UnknownGpuError: its GPU is not in the catalog, or is a family.
+        ConfigError: half a wait, or a log that cannot be used.
+    """
+    from advisor.core.gpus import resolve_gpu
+    from recommender.plans.candidates import Machine
+
+    _check_wait(cluster)
+    p50, p90 = cluster.wait_p50, cluster.wait_p90
+    return Machine(
+        tier=Tier.CLUSTER,
+        name=cluster.name,
+        gpu=resolve_gpu(cluster.gpu).name,
+        num_gpus=cluster.num_gpus,
+        usd_per_gpu_h=cluster.usd_per_gpu_h,
+        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+        waits=_logged_waits(cluster),
+    )
+
+
+def _check_wait(cluster: ClusterSettings) -> None:
+    p50, p90 = cluster.wait_p50, cluster.wait_p90
+    name = f"cluster {cluster.name!r}"
+    if p50 is not None and p90 is not None and p90 < p50:
+        raise ConfigError(f"{name}: wait_p90 must not be below wait_p50.")
+    if (p50 is None) != (p90 is None):
+        raise ConfigError(f"{name}: give both wait_p50 and wait_p90, or neither.")
+    if cluster.wait_log is not None and p50 is not None:
+        raise ConfigError(f"{name}: give wait_log, or wait_p50 and wait_p90, not all three.")
+    if cluster.wait_log is None and (cluster.queue is not None or cluster.walltime is not None):
+        raise ConfigError(f"{name}: queue and walltime choose jobs of a wait_log, and it has none.")
+
+
+def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:
+    """Waits by number of GPUs; none without a log."""
+    from recommender.plans.candidates import useful_counts
+
+    if cluster.wait_log is None:
+        return {}
+    from recommender.queue.wait_files import load_fit
+
+    path = cluster.wait_log
+    try:
+        with progress(f"reading {path.name}"):
+            found = load_fit(path)
+        return {count: _logged_wait(found, cluster, count) for count in useful_counts(cluster.num_gpus)}
+    except InputError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
+
+
+def _logged_wait(found: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) -> LoggedWait:
+    from advisor.report.queue import basis
+    from recommender.plans.candidates import LoggedWait
+    from recommender.queue.fitted import warnings_of
+
+    # What is planned runs on one node, however many of its GPUs are used.
+    size = 1 if found.size_unit == "nodes" else num_gpus
+    alike = found.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
+    doubts = warnings_of(found, alike, size)
+    return LoggedWait(
+        wait_s=Quantiles(p50=alike.p50_s, p90=alike.p90_s),
+        notes=(f"wait from {basis(alike, found.size_unit)}", *doubts),
+    )

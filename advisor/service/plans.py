@@ -1,0 +1,144 @@
+"""Settings and flags -> plans: this machine, the clusters, and what clouds offer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError, NoOfferError
+
+if TYPE_CHECKING:
+    from advisor.cli.filters import Asked
+    from advisor.config.layers import Config
+    from advisor.config.settings import CloudSettings
+    from advisor.core.values import Plan
+    from recommender.outcome.spot import SpotTerms
+    from recommender.plans.extras import CloudTerms
+    from recommender.policy import Policy
+
+RATE = "spot.preemptions_per_h"
+
+
+def plans_of(
+    config: Config, gpu: list[str] | None, vendors: Collection[str], policy: Policy | None
+) -> tuple[list[Plan], tuple[str, ...]]:
+    """What could be used or rented, and warnings about it.
+
+    Args:
+        config: machines of one's own, clouds, contracts.
+        gpu: texts of ``--gpu``; None for any.
+        vendors: whose GPUs count.
+        policy: keeps a denied place from hiding an allowed dearer one.
+
+    Raises:
+        InputError: a GPU that is asked for runs other software, or a name or number that nothing has.
+        UnknownGpuError: a name that no GPU and no family has.
+        NoOfferError: there is no machine of one's own, and clouds have none within the limits.
+        AdvisorError: prices cannot be had, as ``query_offers``.
+    """
+    from advisor.cli.filters import Asked, known_vendors
+    from advisor.service.offers import wanted_counts
+
+    known = known_vendors(vendors)
+    wanted = wanted_counts(gpu or ())
+    own = _own(config, wanted)
+    _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known)
+    asked = Asked(
+        gpus=gpu or (),
+        wanted=wanted,
+        max_gpus=config.settings.cloud.max_gpus,
+        own={(plan.gpu, plan.num_gpus) for plan in own},
+    )
+    try:
+        rented, warnings = _rented(config, asked, policy)
+    except NoOfferError as error:
+        if not own:
+            raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
+        return own, (str(error),)
+    return [*own, *_of_vendors(rented, known, is_all=not own)], warnings
+
+
+def _own(config: Config, wanted: Mapping[str, set[int]]) -> list[Plan]:
+    """This machine and the clusters, as far as they are asked for."""
+    from advisor.cli.filters import is_wanted
+    from advisor.service.own_machines import own_machines
+    from recommender.plans.candidates import plans_of_machine
+
+    return [
+        plan
+        for machine in own_machines(config.settings)
+        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
+        if is_wanted(wanted, plan.gpu, plan.num_gpus)
+    ]
+
+
+def _refuse_foreign(names: Iterable[str], vendors: Collection[str]) -> None:
+    from advisor.core.gpus import load_gpus
+
+    gpus = load_gpus()
+    foreign = sorted(name for name in names if gpus[name].vendor not in vendors)
+    if foreign:
+        raise InputError(
+            f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
+            " --allow-vendor amd takes it in all the same."
+        )
+
+
+def _of_vendors(plans: Sequence[Plan], vendors: Collection[str], *, is_all: bool) -> list[Plan]:
+    """The plans whose GPUs count; ``is_all`` if there are no others, so that some must be left."""
+    from advisor.core.gpus import load_gpus
+
+    gpus = load_gpus()
+    kept = [plan for plan in plans if gpus[plan.gpu].vendor in vendors]
+    if plans and not kept and is_all:
+        others = ", ".join(sorted({gpus[plan.gpu].vendor.lower() for plan in plans}))
+        raise NoOfferError(f"only GPUs of {others} are left: --allow-vendor takes them in all the same.")
+    return kept
+
+
+def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[str, ...]]:
+    """What clouds offer, live prices pulled anew where they are due."""
+    from advisor.core.gpus import load_gpus
+    from advisor.pricing.bills.storage import load_rates
+    from advisor.service.offers import query_offers
+    from advisor.service.under_policy import cheapest_by_verdict
+    from recommender.plans.candidates import plans_of_offers, with_known_gpu
+
+    cloud = config.settings.cloud
+    found = query_offers(config, asked, may_refresh=True)
+    offers, unknown = with_known_gpu(found.offers, load_gpus())
+    quotas = config.settings.quotas
+    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)
+    return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
+
+
+def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
+    from advisor.core.values import Quantiles
+    from recommender.plans.extras import CloudTerms
+
+    p50, p90 = cloud.wait_p50, cloud.wait_p90
+    return CloudTerms(
+        wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+        startup_s=cloud.startup,
+        boot_disk_gib=cloud.boot_disk_gb,
+        dataset_gib=cloud.dataset_gb,
+        result_gib=cloud.result_gb,
+        download_bits_per_s=cloud.download_gbit_per_s * 1e9,
+    )
+
+
+def spot_terms(config: Config) -> SpotTerms:
+    """What the settings assume of preemptible machines."""
+    from advisor.core.units import HOUR_S
+    from recommender.outcome.spot import SpotTerms
+
+    spot = config.settings.spot
+    interval_s = spot.checkpoint_interval
+    return SpotTerms(
+        preemptions_per_h=spot.preemptions_per_h,
+        checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
+        checkpoint_h=spot.checkpoint / HOUR_S,
+        restart_h=spot.restart / HOUR_S,
+        reacquire_h=spot.reacquire / HOUR_S,
+        rate_source="configured" if RATE in config.origins else "assumed",
+    )

@@ -1,0 +1,69 @@
+"""A trace and plans -> the Recommendation, with the draws, interruptions and history that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from advisor.service.plans import RATE, spot_terms
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.core.values import Job, Plan, Recommendation, Trace
+    from recommender.policy import Policy, Spent
+
+SEED = 0
+
+
+def recommendation_of(
+    trace: Trace,
+    plans: Sequence[Plan],
+    job: Job,
+    config: Config,
+    *,
+    what_if: bool | None,
+    policy: Policy | None,
+    spent: Spent | None,
+) -> Recommendation:
+    """Rank the plans; ``what_if`` asks for options of a changed script: all, the best alone (None), or none.
+
+    Raises:
+        InputError: the length of the job is unknown.
+        NoOfferError: there is no plan.
+        PolicyViolationError: the policy removes every plan.
+    """
+    import numpy as np
+
+    from advisor.core.gpus import load_gpus
+    from advisor.pricing.catalog.interruptions import load_interruptions
+    from advisor.service.shifts import with_later_starts
+    from recommender.engine import recommend as rank
+    from recommender.outcome.estimates import estimates_for
+    from recommender.ranking.what_if import with_what_ifs
+
+    gpus, spot = load_gpus(), spot_terms(config)
+    interruptions = None if RATE in config.origins else load_interruptions()
+    answer = rank(
+        trace,
+        estimates_for(trace, plans, gpus),
+        gpus,
+        plans,
+        job,
+        rng=np.random.default_rng(SEED),
+        spot=spot,
+        interruptions=interruptions,
+        policy=policy,
+        spent=spent,
+    )
+    answer = with_later_starts(answer, config)
+    if what_if is False:
+        return answer
+    return with_what_ifs(
+        answer,
+        trace,
+        gpus,
+        rng=np.random.default_rng(SEED),
+        spot=spot,
+        interruptions=interruptions,
+        best_only=what_if is None,
+    )

@@ -1,0 +1,94 @@
+"""The policy of the settings and flags, and what the ledger says of this month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.core.values import Job, Plan
+    from recommender.outcome.spot import SpotTerms
+    from recommender.policy import Policy, Spent
+
+
+def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
+    """The merged policy of ``policy.files`` and of more files; None without any.
+
+    A flag can add rules and never takes an organisation's away.
+
+    Raises:
+        PolicyError: a file cannot be read or contradicts another; all faults at once.
+    """
+    files = tuple(dict.fromkeys([*config.settings.policy.files, *more]))
+    if not files:
+        return None
+    from advisor.formats.user_files import at_home
+    from recommender.policy import read_policies
+
+    return read_policies([at_home(path) for path in files])
+
+
+def with_objective(job: Job, policy: Policy | None) -> Job:
+    """The job, an hour worth what the policy says if nobody said on the command line."""
+    if policy is None or job.value_of_time_usd_per_h is not None:
+        return job
+    return replace(job, value_of_time_usd_per_h=policy.value_of_time_usd_per_h)
+
+
+def spent_of(config: Config, policy: Policy | None, project: str) -> Spent | None:
+    """What the ledger holds since the first of the month; None if no rule asks.
+
+    Raises:
+        InputError: a project's month is limited, and nobody says which project this is.
+        StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
+    """
+    from advisor.core.errors import InputError
+    from recommender.policy.plan_rules import LimitRule
+
+    monthly = [] if policy is None else [r for r in policy.rules if isinstance(r, LimitRule) and r.is_monthly]
+    if not monthly:
+        return None
+    if not project and any(rule.is_of_project for rule in monthly):
+        raise InputError(
+            "the policy limits what a project spends in a month: name it with --project, as its runs were"
+            " recorded."
+        )
+    from advisor.service.live import now
+    from advisor.store.database import open_store
+    from recommender.policy import Spent, start_of_month
+
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return Spent(all_usd=0.0, project_usd=0.0)
+    from advisor.store.ledger import spent_usd
+
+    since = start_of_month(now())
+    with store:
+        return Spent(
+            all_usd=spent_usd(store, since=since),
+            project_usd=spent_usd(store, since=since, project=project),
+        )
+
+
+def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:
+    """The cheapest places of each machine, those that policy and quotas allow apart from the others.
+
+    Otherwise a denied cheapest region would hide an allowed dearer one.
+    """
+    from recommender.plans.candidates import cheapest_plans
+
+    def is_removed(plan: Plan) -> bool:
+        if plan.blocked is not None or policy is None:
+            return plan.blocked is not None
+        from recommender.policy import judge_plan
+
+        return bool(judge_plan(plan, policy, spot))
+
+    allowed: list[Plan] = []
+    removed: list[Plan] = []
+    for plan in plans:
+        (removed if is_removed(plan) else allowed).append(plan)
+    return [*cheapest_plans(allowed), *cheapest_plans(removed)]

@@ -1,1 +1,0 @@
-"""The values of ``advisor.types``, which is where to import them from."""

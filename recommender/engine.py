@@ -1,0 +1,191 @@
+"""``recommend(...)``: options for a job, ranked on a Pareto frontier of time and cost; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.core.arguments import check_count, check_each, check_kind, check_number
+from advisor.core.errors import InputError, NoOfferError
+from advisor.core.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
+from advisor.core.values import (
+    GpuSpec,
+    IterationEstimate,
+    Job,
+    Option,
+    Plan,
+    Recommendation,
+    Tier,
+    Trace,
+)
+from advisor.pricing.catalog.interruptions import Interruptions
+from recommender.outcome.draws import make_draws
+from recommender.outcome.estimates import check_gpus
+from recommender.outcome.evaluate import EstimateKey, Judged, evaluate_all
+from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.ranking.choose import Nearest, nearest
+from recommender.ranking.rank import rank
+
+if TYPE_CHECKING:
+    from recommender.policy import Policy, Spent
+
+__all__ = ["Nearest", "check_job", "nearest", "recommend"]
+
+
+def recommend(
+    trace: Trace,
+    estimates: Mapping[EstimateKey, IterationEstimate],
+    gpus: Mapping[str, GpuSpec],
+    plans: Sequence[Plan],
+    job: Job,
+    *,
+    rng: np.random.Generator,
+    spot: SpotTerms | None = None,
+    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
+    policy: Policy | None = None,
+    spent: Spent | None = None,
+) -> Recommendation:
+    """Evaluate every plan and rank the feasible ones.
+
+    Args:
+        trace: the script.
+        estimates: by (GPU name, number of GPUs); one for each that occurs in ``plans``.
+        gpus: the catalog entries of those GPUs.
+        plans: what could be rented or used.
+        job: what to do and under which limits.
+        rng: draws are reproducible from its seed.
+        spot: how spot machines behave; assumptions of ours if None.
+        interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
+            rate is configured.
+        policy: rules of the organisation; what they remove stays among the options, with the rule.
+        spent: this month's spending, for monthly limits; None where no rule asks.
+
+    Raises:
+        InputError: the job is not well formed or its length unknown; an argument is of another kind, or
+            lacks what the plans need.
+        NoOfferError: there is no plan at all.
+        PolicyViolationError: the policy removes every plan.
+    """
+    check_job(job)
+    _check_arguments(trace, estimates, gpus, plans, rng)
+    check_kind("spot", spot, SpotTerms | None, "such as SpotTerms(preemptions_per_h=0.1)")
+    check_kind("interruptions", interruptions, Mapping | None, "None will do")
+    if not plans:
+        raise NoOfferError(
+            "there is nothing to choose from: no local GPU, no cluster and no offer matches."
+            " Widen --gpu, --provider, --region or --market, or give --local-gpu NAME."
+        )
+    terms = spot or SpotTerms()
+    judged = list(
+        evaluate_all(
+            plans, estimates, gpus, trace, job, make_draws(rng), lambda p: terms_at(p, terms, interruptions)
+        )
+    )
+    if policy is not None:
+        judged = _under(policy, judged, spent, terms)
+    ranking = rank([item for item in judged if item.option.feasible], job, policy.pick if policy else None)
+    told = {option.plan.id: option for option in ranking.options}
+    options = tuple(told.get(item.option.plan.id, item.option) for item in judged)
+    return Recommendation(
+        job=job,
+        options=options,
+        frontier=ranking.frontier,
+        recommended=ranking.recommended,
+        rule=ranking.rule,
+        warnings=_warnings(trace, options),
+        picks=ranking.picks,
+    )
+
+
+def _check_arguments(
+    trace: Trace,
+    estimates: Mapping[EstimateKey, IterationEstimate],
+    gpus: Mapping[str, GpuSpec],
+    plans: Sequence[Plan],
+    rng: np.random.Generator,
+) -> None:
+    check_kind("trace", trace, Trace, "profile() makes one, trace_io.read_trace() reads one")
+    check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
+    check_gpus(plans, gpus)
+    check_kind("estimates", estimates, Mapping, "estimates_for(trace, plans, gpus) makes them")
+    missing = {
+        (plan.gpu, plan.num_gpus): None for plan in plans if (plan.gpu, plan.num_gpus) not in estimates
+    }
+    if missing:
+        raise InputError(
+            f"estimates lacks {', '.join(f'{count} x {gpu}' for gpu, count in missing)}:"
+            " estimates_for(trace, plans, gpus) makes all that the plans need."
+        )
+    if len({plan.id for plan in plans}) < len(plans):
+        raise InputError("two plans have one id, and options are told apart by it: leave one out.")
+    check_kind("rng", rng, np.random.Generator, "numpy.random.default_rng(0) makes one")
+
+
+def _under(policy: Policy, judged: Sequence[Judged], spent: Spent | None, terms: SpotTerms) -> list[Judged]:
+    from recommender.policy import Policy as Rules
+    from recommender.policy import Spent as Known
+    from recommender.policy.apply import under_policy
+
+    check_kind("policy", policy, Rules, "read_policies([path]) reads one")
+    check_kind("spent", spent, Known | None, "such as Spent(all_usd=0, project_usd=0)")
+    known = spent or Known(all_usd=0.0, project_usd=0.0)
+    options = under_policy([item.option for item in judged], policy, known, terms)
+    return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
+
+
+def check_job(job: Job) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        InputError: says which number is wrong and what is allowed.
+    """
+    check_kind("job", job, Job, "such as Job(epochs=90)")
+    if job.epochs is not None and job.iterations is not None:
+        raise InputError("both --epochs and --iterations were given: give one.")
+    if job.epochs is None and job.iterations is None:
+        raise InputError("how long does the job train? Give --epochs N or --iterations N.")
+    counts = {"--iterations": job.iterations, "--iterations-per-epoch": job.iterations_per_epoch}
+    for name, count in counts.items():
+        if count is not None:
+            check_count(name, count, most=MAX_ITERATIONS)
+    limits = {
+        "--epochs": (job.epochs, MAX_EPOCHS),
+        "--budget": (job.budget_usd, MAX_USD),
+        "--deadline": (job.deadline_s, MAX_PLANNED_S),
+        "--value-of-time": (job.value_of_time_usd_per_h, MAX_USD_PER_H),
+    }
+    for name, (value, most) in limits.items():
+        if value is not None:
+            check_number(name, value, above=0, most=most)
+    check_number("--confidence", job.confidence, above=0)
+    if not 0 < job.confidence < 1:
+        raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")
+
+
+def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
+    warnings = list(trace.warnings)
+    free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
+    if free:
+        warnings.append(
+            f"no hourly cost is configured for {', '.join(free)}: counted as $0, which flatters it"
+        )
+    if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
+        warnings.append("the wait for cloud capacity is unknown and counts as 0")
+    uncounted = [o for o in options if None in (o.plan.storage_usd_per_h, o.plan.egress_usd)]
+    if uncounted:
+        warnings.append(
+            f"disks or data transfer are not counted for {len(uncounted)} of {len(options)} options, whose"
+            " regions have no known rate (see their notes), which flatters them"
+        )
+    own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
+    if any(plan.tier is Tier.LOCAL for plan in own):
+        warnings.append("GPUs of this machine are in use: the wait until they are free counts as 0")
+    queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
+    if queued:
+        warnings.append(
+            f"no wait is configured for {', '.join(queued)} (wait_p50, wait_p90 or wait_log): counted as 0"
+        )
+    return tuple(warnings)

@@ -1,0 +1,1 @@
+"""Plans -> options: time, cost, odds and risk of a job."""

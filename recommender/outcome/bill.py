@@ -1,0 +1,76 @@
+"""The bill of one plan: rent for the time that is billed, disks for the time they are kept, data that leaves.
+
+cost = usd_per_h x billed time + storage_usd_per_h x time from start to end + egress
+billed time = max(billing minimum, running time rounded up to the billing step)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.units import HOUR_S
+from advisor.core.values import Plan
+from recommender.outcome.spot import is_spot
+
+Array = NDArray[np.float64]
+
+# Money and time are compared to a millionth, so that rounding of floats never decides, nor bills a step.
+TOLERANCE = 1e-6
+
+
+def billed_time_s(run_s: Array, *, minimum_s: float, step_s: float) -> Array:
+    """Seconds billed for seconds run, elementwise; a step of 0 bills the exact time.
+
+    >>> float(billed_time_s(np.array([61.2]), minimum_s=60.0, step_s=1.0)[0])
+    62.0
+    """
+    stepped = np.ceil(run_s / step_s - TOLERANCE) * step_s if step_s else run_s
+    return np.maximum(stepped, minimum_s)
+
+
+def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_today: Array | float = 1.0) -> Array:
+    """Dollars, elementwise; what has no known rate counts as 0.
+
+    Args:
+        plan: with its rates.
+        run_s: seconds the machine runs, start-up included.
+        kept_s: seconds from its start to the end of the job, in which the disks are kept.
+        over_today: what an hour of the machine costs, over its price today.
+    """
+    billed_s = billed_time_s(run_s, minimum_s=plan.minimum_billed_s, step_s=plan.billed_step_s)
+    usd = np.full_like(run_s, plan.egress_usd or 0.0)
+    for usd_per_h, seconds in ((plan.usd_per_h, billed_s * over_today), (plan.storage_usd_per_h, kept_s)):
+        if usd_per_h:  # what is free stays so for a run that never ends
+            usd += usd_per_h * seconds / HOUR_S
+    return usd
+
+
+def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: float = 0.0) -> dict[str, float]:
+    """Dollars by cause; they add up to the median cost.
+
+    Args:
+        plan: with its rates.
+        cost_p50_usd: the median cost.
+        train_s: seconds of training without preemptions: their cost, disks included, is a line of its own.
+        rise_usd: what the median cost lacked if rent stayed at today's price.
+    """
+    run_h = (plan.startup_s + train_s) / HOUR_S
+    usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
+    parts = {"training": usd_per_s * train_s, "start-up": usd_per_s * plan.startup_s}
+    extras = {"storage": (plan.storage_usd_per_h or 0.0) * run_h, "data transfer": plan.egress_usd or 0.0}
+    parts |= {name: usd for name, usd in extras.items() if usd}
+    if rise_usd > TOLERANCE * cost_p50_usd:
+        parts["price rise"] = rise_usd
+    rest = cost_p50_usd - sum(parts.values())
+    if not math.isfinite(rest) or abs(rest) > TOLERANCE * cost_p50_usd:
+        parts[_name_of_rest(plan, run_h * HOUR_S)] = rest
+    return parts
+
+
+def _name_of_rest(plan: Plan, run_s: float) -> str:
+    if is_spot(plan):
+        return "preemptions"
+    return "billing minimum" if run_s < plan.minimum_billed_s else "billing step"

@@ -1,0 +1,120 @@
+"""Draws that every option shares, so that luck never decides between two of them.
+
+What is wrong in a prediction is shared in part only: one GPU's time may be too long where another's is too
+short. Stratified: the i-th of n sorted uniforms is i / (n + 1). With n = 999 and Weibull's plotting positions
+the median and the 90 % quantile of anything monotone in one draw are exact.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.values import Interval, Quantiles
+
+NUM_DRAWS = 999
+Z90 = NormalDist().inv_cdf(0.9)
+Z_HIGHEST = NormalDist().inv_cdf(NUM_DRAWS / (NUM_DRAWS + 1))
+# Correlation of the errors in log time of one network on two GPUs. Of the rows of docs/accuracy/README.md
+# that differ in the GPU alone, the 48 pairs have -0.06 and the 14 with clean labels 0.32: little is shared.
+SHARED_ERROR = 0.2
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """Standard normal draws, one array [n] for each thing that is uncertain on its own.
+
+    Attributes:
+        prediction: what all predictions have in common.
+        seed: of what each GPU has of its own.
+    """
+
+    prediction: Array
+    wait: Array
+    preemption_rate: Array
+    reacquire: Array
+    preemption: Array
+    price: Array
+    seed: int = 0
+
+    def prediction_of(self, gpu: str) -> Array:
+        """Draws [n] for the predictions of one GPU, the same whichever other GPUs are asked for."""
+        own = np.random.default_rng([self.seed, zlib.crc32(gpu.encode())]).permutation(self.prediction)
+        mixed = math.sqrt(SHARED_ERROR) * self.prediction + math.sqrt(1 - SHARED_ERROR) * own
+        # Their order, on the strata: quantiles stay exact.
+        return np.asarray(np.sort(self.prediction)[np.argsort(np.argsort(mixed))], dtype=np.float64)
+
+
+def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:
+    """Shuffled strata of the normal distribution, from a generator the caller seeds."""
+    normal = NormalDist()
+    strata = np.array([normal.inv_cdf(i / (num_draws + 1)) for i in range(1, num_draws + 1)])
+    return Draws(
+        prediction=strata,
+        wait=rng.permutation(strata),
+        preemption_rate=rng.permutation(strata),
+        reacquire=rng.permutation(strata),
+        preemption=rng.permutation(strata),
+        seed=int(rng.integers(2**32)),
+        price=rng.permutation(strata),  # last: what was drawn before it stays what it was
+    )
+
+
+def log_normal(interval: Interval, z: Array) -> Array:
+    """Values of a two-piece log-normal that has these three quantiles; p10 and p50 above 0."""
+    below = np.log(interval.p50 / interval.p10) / Z90
+    above = np.log(interval.p90 / interval.p50) / Z90
+    spread = np.exp(np.where(z < 0, below, above) * z)
+    return np.asarray(interval.p50 * spread, dtype=np.float64)
+
+
+def waits(quantiles: Quantiles, z: Array) -> Array:
+    """Seconds of waiting: log-normal, or half normal where the median wait is below a second."""
+    if quantiles.p50 >= 1:
+        upper = quantiles.p90 / quantiles.p50
+        interval = Interval(p10=quantiles.p50 / upper, p50=quantiles.p50, p90=quantiles.p90)
+        return log_normal(interval, z)
+    return np.asarray(np.maximum(z, 0) / Z90 * quantiles.p90, dtype=np.float64)
+
+
+def quantiles_of(values: Array) -> Quantiles:
+    """Median and 90 % quantile by Weibull's positions; infinite where the draws there are."""
+    return quantiles_of_rows(values[np.newaxis])[0]
+
+
+def quantiles_of_rows(values: Array) -> list[Quantiles]:
+    """``quantiles_of`` each row of an array [rows, n]."""
+    n = values.shape[1]
+    positions = [_position(probability, n) for probability in (0.5, 0.9)]
+    wanted = sorted({i for below, above, _ in positions for i in (below, above)})
+    ordered = np.partition(values, wanted, axis=1)
+    found = [_between(ordered[:, below], ordered[:, above], share) for below, above, share in positions]
+    return [Quantiles(p50=p50, p90=p90) for p50, p90 in zip(*(f.tolist() for f in found), strict=True)]
+
+
+def _position(probability: float, n: int) -> tuple[int, int, float]:
+    """The draws below and above a quantile, and how far it lies from the one to the other."""
+    position = probability * (n + 1) - 1
+    below = min(max(math.floor(position + 1e-9), 0), n - 1)
+    share = max(position - below, 0.0)
+    return below, min(below + 1, n - 1) if share > 1e-9 else below, share
+
+
+def _between(low: Array, high: Array, share: float) -> Array:
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        return np.where(low == high, low, low + share * (high - low))
+
+
+def chance_below(values: Sequence[Array], than: Array) -> Array:
+    """How often each of ``values`` ([k] arrays [n]) lies below ``than`` [n]; equal draws count half."""
+    rows = np.asarray(values)
+    found: Array = np.mean((rows < than) + 0.5 * (rows == than), axis=1)
+    return found

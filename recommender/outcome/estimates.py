@@ -1,0 +1,49 @@
+"""The IterationEstimates that a list of plans needs, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.core.arguments import check_each, check_kind
+from advisor.core.errors import InputError, did_you_mean
+from advisor.core.values import GpuSpec, IterationEstimate, Plan, Trace
+from advisor.predict.iteration import predict_counts
+
+
+def estimates_for(
+    trace: Trace, plans: Iterable[Plan], gpus: Mapping[str, GpuSpec]
+) -> dict[tuple[str, int], IterationEstimate]:
+    """By (GPU name, number of GPUs).
+
+    Raises:
+        InputError: an argument of another kind, or a plan with a GPU that the catalog lacks.
+        CatalogError: constants or networks of the predictor are missing or broken.
+    """
+    check_kind("trace", trace, Trace, "profile() makes one, trace_io.read_trace() reads one")
+    plans = list(plans) if isinstance(plans, Iterator) else plans
+    check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
+    check_gpus(plans, gpus)
+    counts: dict[str, set[int]] = {}
+    for plan in plans:
+        counts.setdefault(plan.gpu, set()).add(plan.num_gpus)
+    return {
+        (name, estimate.num_gpus): estimate
+        for name, wanted in counts.items()
+        for estimate in predict_counts(trace, gpus[name], sorted(wanted))
+    }
+
+
+def check_gpus(plans: Iterable[Plan], gpus: Mapping[str, GpuSpec]) -> None:
+    """Refuse plans with GPUs of which nothing is known.
+
+    Raises:
+        InputError: names them, and near ones.
+    """
+    check_kind("gpus", gpus, Mapping, "load_gpus() returns all")
+    unknown = dict.fromkeys(plan.gpu for plan in plans if plan.gpu not in gpus)
+    if unknown:
+        hint = did_you_mean(next(iter(unknown)), gpus)
+        raise InputError(
+            f"gpus has no {', '.join(unknown)}, of which there are plans.{hint} with_known_gpu() leaves such"
+            " offers out."
+        )

@@ -1,0 +1,80 @@
+"""Spot plans that preemptions make hopeless, refused with the figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from advisor.core.units import HOUR_S, format_duration, format_usd
+from advisor.core.values import Plan
+from recommender.outcome.bill import cost_usd
+from recommender.outcome.spot import (
+    SpotTerms,
+    best_checkpoint_interval_h,
+    is_spot,
+    makespan_and_billed_h,
+)
+
+# A plan whose expected makespan is more than this many times the undisturbed one is no plan.
+HOPELESS_TIMES = 5.0
+
+
+def refusal(
+    plan: Plan,
+    work_s: float,
+    terms: SpotTerms,
+    *,
+    median_time_s: float,
+    deadline_s: float | None,
+    p_within_deadline: float | None,
+) -> str | None:
+    """Why preemptions make the plan hopeless, in words; None where they do not.
+
+    It is if the expected makespan exceeds five times the time on demand, or half of the draws never end;
+    without checkpoints, also if no draw meets a deadline that the same machine would meet on demand.
+    """
+    if not is_spot(plan):
+        return None
+    makespan_h, usd = _expected(plan, work_s, terms)
+    work_h = work_s / HOUR_S
+    saves = terms.checkpoint_interval_h is not None
+    in_time = deadline_s is not None and plan.startup_s + work_s <= deadline_s
+    too_late = not saves and in_time and p_within_deadline == 0
+    ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
+    if ends and not too_late:
+        return None
+    every = format_duration((terms.checkpoint_interval_h or 0) * HOUR_S)
+    how = f"with a checkpoint every {every}" if saves else "without checkpoints"
+    expected = f"{_hours(makespan_h)} of training and {format_usd(usd)} are expected {how}"
+    return (
+        f"refused: {expected}, against {_hours(work_h)} on demand{_better(plan, work_s, terms, makespan_h)}"
+    )
+
+
+def _better(plan: Plan, work_s: float, terms: SpotTerms, makespan_h: float) -> str:
+    """What the best checkpoint interval would make of it, if it helps."""
+    interval_h = best_checkpoint_interval_h(terms)
+    if not 0 < interval_h < work_s / HOUR_S:
+        return ""
+    best_h, usd = _expected(plan, work_s, replace(terms, checkpoint_interval_h=interval_h))
+    if best_h >= makespan_h:
+        return ""
+    return f"; with one every {format_duration(interval_h * HOUR_S)}: {_hours(best_h)} and {format_usd(usd)}"
+
+
+def _expected(plan: Plan, work_s: float, terms: SpotTerms) -> tuple[float, float]:
+    """Hours of training and dollars at the median rate."""
+    makespan_h, billed_h = makespan_and_billed_h(
+        np.array([work_s / HOUR_S]),
+        terms,
+        rate_per_h=terms.preemptions_per_h,
+        reacquire_h=terms.reacquire_h,
+    )
+    run_s, kept_s = (plan.startup_s + hours * HOUR_S for hours in (billed_h, makespan_h))
+    return float(makespan_h[0]), float(cost_usd(plan, run_s=run_s, kept_s=kept_s)[0])
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.1f} h" if math.isfinite(hours) else "more than a century"

@@ -1,0 +1,256 @@
+"""Tiers and offers -> Plans: what could be rented or used for a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from operator import le
+from typing import TYPE_CHECKING
+
+from advisor.core.arguments import check_count, check_each, check_kind, check_number
+from advisor.core.errors import InputError
+from advisor.core.values import Offer, Plan, Quantiles, Tier
+from advisor.pricing.bills.storage import Rate
+from recommender.outcome.spot_price import dearest_factor
+from recommender.plans.extras import CloudTerms, Extras, extras_at
+from recommender.plans.quotas import over_quota
+
+if TYPE_CHECKING:
+    from advisor.config.settings import QuotaSettings
+
+# As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
+_AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedWait:
+    """A wait that a job log tells, and in words what it rests on."""
+
+    wait_s: Quantiles
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """GPUs the user has: this machine, or a node type of the organisation's cluster.
+
+    Attributes:
+        usd_per_gpu_h: internal cost; None if nobody configured one.
+        cost_source: in words, what that cost was made of; None if somebody configured it.
+        wait_s: None if nobody configured or measured it.
+        waits: by number of GPUs, where a log tells it; goes before ``wait_s``.
+        in_use: in words, one for each GPU that others work on.
+
+    Raises:
+        InputError: fewer than one GPU, a cost below 0, or a wait that is no `Quantiles`.
+    """
+
+    tier: Tier
+    name: str
+    gpu: str
+    num_gpus: int
+    usd_per_gpu_h: float | None
+    wait_s: Quantiles | None
+    cost_source: str | None = None
+    waits: Mapping[int, LoggedWait] = field(default_factory=dict)
+    in_use: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
+        check_count("num_gpus", self.num_gpus)
+        check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
+        if self.usd_per_gpu_h is not None:
+            check_number("usd_per_gpu_h", self.usd_per_gpu_h, least=0)
+
+    @property
+    def num_free(self) -> int:
+        """GPUs that nobody works on."""
+        return self.num_gpus - len(self.in_use)
+
+
+def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[Plan]:
+    """One plan for each useful count of free GPUs: powers of two, and all.
+
+    Where none is free there is nothing to prefer: any may be waited for.
+
+    Args:
+        machine: with the GPUs that others work on.
+        asked: counts the user named: those of all its GPUs are planned though some are in use.
+
+    Raises:
+        InputError: something else than a machine.
+    """
+    check_kind("machine", machine, Machine, "such as Machine(tier=Tier.LOCAL, gpu='L4', ...)")
+    counts = set(useful_counts(machine.num_free or machine.num_gpus))
+    counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
+    return [_machine_plan(machine, count) for count in sorted(counts)]
+
+
+def useful_counts(num_gpus: int) -> list[int]:
+    """Powers of two up to ``num_gpus``, and ``num_gpus`` itself.
+
+    >>> useful_counts(6)
+    [1, 2, 4, 6]
+    """
+    most = int(num_gpus)  # numpy's integers, too
+    return sorted({*(2**i for i in range(most.bit_length())), most})
+
+
+def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
+    local = machine.tier is Tier.LOCAL
+    place = "local" if local else f"cluster/{machine.name}"
+    rate = machine.usd_per_gpu_h
+    logged = machine.waits.get(num_gpus)
+    # Nobody knows when the others will be done.
+    is_free = num_gpus <= machine.num_free
+    wait_s = machine.wait_s if logged is None else logged.wait_s
+    no_wait = Quantiles(p50=0.0, p90=0.0) if is_free else None
+    return Plan(
+        id=f"{place}/{num_gpus}x{machine.gpu}",
+        tier=machine.tier,
+        provider="local" if local else machine.name,
+        gpu=machine.gpu,
+        num_gpus=num_gpus,
+        num_nodes=1,
+        offer=None,
+        usd_per_h=None if rate is None else rate * num_gpus,
+        wait_s=no_wait if local else wait_s,
+        startup_s=0.0,
+        minimum_billed_s=0.0,
+        rates={} if machine.cost_source is None else {"training": machine.cost_source},
+        notes=(*machine.in_use, *(logged.notes if logged is not None else ())),
+    )
+
+
+def plans_of_offers(
+    offers: Iterable[Offer],
+    *,
+    terms: CloudTerms,
+    catalog: Sequence[Rate] = (),
+    quotas: Sequence[QuotaSettings] = (),
+) -> list[Plan]:
+    """One plan an offer: the whole machine, with every GPU in it.
+
+    Args:
+        offers: what is for rent.
+        terms: what the job needs of any machine.
+        catalog: rates of storage and egress; what it lacks is unknown in the plan.
+        quotas: what the account may start at once.
+
+    Raises:
+        InputError: an argument of another kind.
+    """
+    offers = list(offers) if isinstance(offers, Iterator) else offers
+    check_each("offers", offers, Offer, "load_offers() returns them in .offers")
+    check_kind("terms", terms, CloudTerms, "such as CloudTerms(startup_s=300)")
+    check_each("catalog", catalog, Rate, "load_rates() returns them")
+    _check_quotas(quotas)
+
+    @cache
+    def extras(provider: str, region: str) -> Extras:
+        return extras_at(provider, region, terms, catalog)
+
+    return [
+        _cloud_plan(offer, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
+        for offer in offers
+    ]
+
+
+def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
+    from advisor.config.settings import QuotaSettings as Quota
+
+    check_each("quotas", quotas, Quota, "advisor.config.settings.QuotaSettings makes one")
+
+
+def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: str | None) -> Plan:
+    return Plan(
+        id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
+        tier=Tier.CLOUD,
+        provider=offer.provider,
+        gpu=offer.gpu,
+        num_gpus=offer.num_gpus,
+        num_nodes=1,
+        offer=offer,
+        usd_per_h=offer.usd_per_h,
+        wait_s=terms.wait_s,
+        startup_s=terms.startup_s + terms.download_s,
+        minimum_billed_s=offer.minimum_billed_s,
+        billed_step_s=offer.billed_step_s,
+        download_s=terms.download_s,
+        storage_usd_per_h=extras.storage_usd_per_h,
+        egress_usd=extras.egress_usd,
+        rates=extras.rates,
+        blocked=blocked,
+    )
+
+
+def place_in_id(offer: Offer) -> str:
+    """The zone, with its region where it does not tell it: two regions may both have a zone ``"b"``."""
+    if offer.zone is None:
+        return offer.region
+    tells = offer.zone.startswith(offer.region) or _AWS_ZONE_ID.fullmatch(offer.zone)
+    return offer.zone if tells else f"{offer.region}:{offer.zone}"
+
+
+def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[str, ...]]:
+    """Offers whose GPU can be predicted, and one warning that names the GPUs of the others."""
+    kept, unknown = [], set()
+    for offer in offers:
+        if offer.gpu in known:
+            kept.append(offer)
+        else:
+            unknown.add(offer.gpu)
+    if not unknown:
+        return kept, ()
+    return kept, (f"the catalog does not know {', '.join(sorted(unknown))}: offers with it are left out",)
+
+
+def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
+    """Rented plans, machine by machine, without the places that are never the cheapest for it.
+
+    A job runs equally long everywhere, so a place is left out where another costs no more by the hour (rent
+    and disks) nor at the end (egress). On spot this must hold of today's rent and of the dearest that is
+    drawn; the cents of disks that are kept while the machine is away are not compared. An unknown rate counts
+    here as the dearest known one of the machine's other places, so that ignorance never wins.
+
+    Raises:
+        InputError: something else than plans, or plans of one's own machines, which have no place to choose.
+    """
+    check_each("plans", plans, Plan, "plans_of_offers() makes them")
+    groups: dict[tuple[str, str, str, float, float], list[Plan]] = {}
+    for plan in plans:
+        offer = _offer_of(plan)
+        bill = (plan.minimum_billed_s, plan.billed_step_s)
+        key = (offer.provider, offer.instance_type, offer.market, *bill)
+        groups.setdefault(key, []).append(plan)
+    return [plan for group in groups.values() for plan in _undominated(group)]
+
+
+def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
+    dearest_storage = max(plan.storage_usd_per_h or 0.0 for plan in group)
+    dearest_egress = max(plan.egress_usd or 0.0 for plan in group)
+
+    def rates(plan: Plan) -> tuple[float, float, float]:
+        rent = _offer_of(plan).usd_per_h
+        storage = dearest_storage if plan.storage_usd_per_h is None else plan.storage_usd_per_h
+        egress = dearest_egress if plan.egress_usd is None else plan.egress_usd
+        return rent + storage, rent * dearest_factor(plan) + storage, egress
+
+    def order(plan: Plan) -> tuple[tuple[float, float, float], str, str]:
+        offer = _offer_of(plan)
+        return rates(plan), offer.region, offer.zone or ""
+
+    kept: list[tuple[float, float, float]] = []
+    for plan in sorted(group, key=order):
+        found = rates(plan)
+        if not any(all(map(le, other, found)) for other in kept):
+            kept.append(found)
+            yield plan
+
+
+def _offer_of(plan: Plan) -> Offer:
+    if plan.offer is None:
+        raise InputError(f"{plan.id} is not rented, so there is no cheapest place of it: leave it out here.")
+    return plan.offer

@@ -1,0 +1,45 @@
+"""Whether PyTorch still runs on a GPU, by compute capability; what the host asks of the packages.
+
+Sources: CUDA 12.0 release notes (Kepler removed), CUDA 13.0 release notes (Maxwell, Pascal and Volta
+removed). PyTorch's wheels follow the CUDA version they are built with.
+"""
+
+from __future__ import annotations
+
+from advisor.core.values import GpuSpec, Plan
+
+CUDA_12_LEAST = (5, 0)
+CUDA_13_LEAST = (7, 5)
+ARM_HOST = "(Arm)"
+
+
+def capability(gpu: GpuSpec) -> tuple[int, int] | None:
+    """``(7, 5)`` for "7.5"; None for what is no CUDA device."""
+    major, dot, minor = gpu.compute_capability.partition(".")
+    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None
+
+
+def is_unsupported(gpu: GpuSpec) -> bool:
+    """True where no PyTorch 2 build with CUDA 12 or later has code for the GPU (Kepler: K80)."""
+    found = capability(gpu)
+    return found is not None and found < CUDA_12_LEAST
+
+
+def why_unsupported(gpu: GpuSpec) -> str | None:
+    """In words why PyTorch no longer runs on the GPU; None where it does."""
+    if not is_unsupported(gpu):
+        return None
+    return f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
+
+
+def changes(plan: Plan, gpu: GpuSpec) -> list[str]:
+    """What the user's environment needs to run there, in words."""
+    needed = []
+    found = capability(gpu)
+    if found is not None and CUDA_12_LEAST <= found < CUDA_13_LEAST:
+        needed.append(f"install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {gpu.architecture}")
+    if found is None:
+        needed.append(f"install a PyTorch build for {gpu.vendor}: CUDA extensions will not run")
+    if plan.offer is not None and any(ARM_HOST in text for text in plan.offer.includes):
+        needed.append("the host is Arm: every package needs an aarch64 build")
+    return needed

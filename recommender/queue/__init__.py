@@ -1,0 +1,1 @@
+"""Job logs -> how long a job will wait."""

@@ -1,0 +1,1 @@
+"""Options -> frontier, picks, and the one to take."""

@@ -1,0 +1,122 @@
+"""Whether a job gets cheaper if it starts some hours later, from what the same hours cost on past days."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from advisor.core.units import HOUR_S, format_usd
+from advisor.core.values import Option, PricePoint, Recommendation
+from recommender.outcome.draws import Array
+
+DAY_H = 24
+LEAST_DAYS = 14
+# A saving below this share is not worth waiting for.
+LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """The cheapest start within 24 h.
+
+    Attributes:
+        start_at: when, full hours after the moment that was asked for.
+        saving_usd: what the job costs less then, the mean of past days.
+        spread_usd: standard deviation of that saving from day to day.
+        usd: what it costs at once, the mean of past days.
+        num_days: past days compared.
+    """
+
+    delay_h: int
+    start_at: datetime
+    saving_usd: float
+    spread_usd: float
+    usd: float
+    num_days: int
+
+
+def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime) -> Shift | None:
+    """When to start a run of ``run_s`` seconds, if the prices of past days say so clearly.
+
+    A start at this hour of the day is compared with later ones on each past day on which all of them could
+    have run to their end. The start of least mean price is told if its mean saving exceeds the standard
+    deviation of the saving from day to day, and a hundredth of the price.
+
+    Args:
+        points: prices of one machine in one place and market, in any order; each holds until the next
+            one, the last until now.
+        run_s: how long the machine runs, above 0.
+        now: with a time zone.
+
+    Returns:
+        None without points of 14 days and as many days to compare, or where now is as good a time as any.
+    """
+    if run_s <= 0:
+        raise ValueError(f"a run takes more than 0 s, got {run_s:g}")
+    known = sorted((point for point in points if point.observed_at <= now), key=lambda p: p.observed_at)
+    if not known or known[-1].observed_at - known[0].observed_at < timedelta(days=LEAST_DAYS):
+        return None
+    usd = _past_runs_usd(known, run_s / HOUR_S, now)
+    if len(usd) < LEAST_DAYS:
+        return None
+    savings = usd[:, :1] - usd
+    delay_h = int(np.argmax(savings.mean(axis=0)))
+    saving_usd = float(savings[:, delay_h].mean())
+    spread_usd = float(savings[:, delay_h].std(ddof=1))
+    at_once_usd = float(usd[:, 0].mean())
+    if saving_usd <= max(spread_usd, LEAST_SHARE * at_once_usd):
+        return None
+    return Shift(
+        delay_h=delay_h,
+        start_at=now + timedelta(hours=delay_h),
+        saving_usd=saving_usd,
+        spread_usd=spread_usd,
+        usd=at_once_usd,
+        num_days=len(usd),
+    )
+
+
+def _past_runs_usd(points: Sequence[PricePoint], run_h: float, now: datetime) -> Array:
+    """Dollars of a run by day and by hours of delay: [days, 24]."""
+    first = points[0].observed_at
+    times_h = np.array([(point.observed_at - first).total_seconds() for point in points]) / HOUR_S
+    now_h = (now - first).total_seconds() / HOUR_S
+    ends_h = np.append(times_h, now_h)
+    paid_usd = np.append(0.0, np.cumsum(np.diff(ends_h) * [point.usd_per_h for point in points]))
+    least_days_ago = math.ceil((DAY_H - 1 + run_h) / DAY_H)
+    days_ago = np.arange(least_days_ago, math.floor(now_h / DAY_H) + 1)
+    starts_h = now_h - DAY_H * days_ago[:, np.newaxis] + np.arange(DAY_H)
+    runs: Array = np.interp(starts_h + run_h, ends_h, paid_usd) - np.interp(starts_h, ends_h, paid_usd)
+    return runs
+
+
+def with_shifts(
+    recommendation: Recommendation, history: Mapping[str, Sequence[PricePoint]], now: datetime
+) -> Recommendation:
+    """Options told when to start instead of at once, where that pays; ``history`` is by plan id."""
+    told = tuple(_told(option, history.get(option.plan.id, ()), now) for option in recommendation.options)
+    return replace(recommendation, options=told)
+
+
+def _told(option: Option, points: Sequence[PricePoint], now: datetime) -> Option:
+    run_s = option.plan.startup_s + option.train_s.p50
+    if not points or not math.isfinite(run_s):
+        return option
+    shift = cheapest_start(points, run_s=run_s, now=now)
+    if shift is None:
+        return option
+    return replace(option, reasons=(*option.reasons, in_words(shift)))
+
+
+def in_words(shift: Shift) -> str:
+    """One line; prices of the past promise nothing."""
+    saving, spread, usd = (format_usd(x) for x in (shift.saving_usd, shift.spread_usd, shift.usd))
+    at = f"{shift.start_at:%H:%M} {shift.start_at.tzname()}"
+    return (
+        f"a start {shift.delay_h} h later ({at}) was cheaper over the last {shift.num_days} days:"
+        f" {saving} less than {usd} on average, give or take {spread} from day to day"
+    )

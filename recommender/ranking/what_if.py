@@ -1,0 +1,192 @@
+"""What if the script were changed: the same plans, timed for the script as the change would make it.
+
+A what-if never touches the options of the script as it is, their frontier or the choice among them. It is an
+option of its own, whose id ends in the change's name. Another kind of change is one more ``Change``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import compress
+
+import numpy as np
+
+from advisor.core.units import HOUR_S
+from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
+from advisor.predict.autocast import under_autocast
+from advisor.predict.interval import widened
+from advisor.predict.tf32 import allow_tf32
+from advisor.pricing.catalog.interruptions import Interruptions
+from recommender.outcome.draws import make_draws
+from recommender.outcome.estimates import estimates_for
+from recommender.outcome.evaluate import EstimateKey, evaluate_all, num_iterations
+from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.plans.software import capability
+from recommender.ranking.choose import NEGLIGIBLE_SAVING
+
+# A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
+# are off by 8 % at most (docs/methods/recommendation.md).
+SIGMA_CHANGED = 0.1
+TF32_LEAST = (8, 0)
+_CHECK_LOSS = "check that the loss still falls as before"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change to the script.
+
+    Attributes:
+        name: ends the ids of its options.
+        trace: the script's as the change would make it.
+        suits: whether a GPU gains from it at all.
+        steps: what to change in the script, in words.
+        assumption: what its estimates rest on besides.
+    """
+
+    name: str
+    trace: Trace
+    suits: Callable[[GpuSpec], bool]
+    steps: tuple[str, ...]
+    assumption: str
+
+
+def with_what_ifs(
+    answer: Recommendation,
+    trace: Trace,
+    gpus: Mapping[str, GpuSpec],
+    *,
+    rng: np.random.Generator,
+    spot: SpotTerms | None = None,
+    interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
+    best_only: bool = False,
+) -> Recommendation:
+    """The answer with options of a changed script beside it.
+
+    Only those that are feasible and save 5 % of the time.
+
+    Args:
+        answer: for the script as it is.
+        trace: of the script as it is.
+        gpus: the catalog entries of the answer's GPUs.
+        rng: seeded as it was for the answer, so that luck never decides between the two.
+        spot: as for the answer.
+        interruptions: as for the answer.
+        best_only: leave out what ``best_what_if`` cannot be, which is most and takes time.
+    """
+    chosen = _chosen(answer) if best_only else None
+    draws, terms = make_draws(rng), spot or SpotTerms()
+
+    def changed(change: Change) -> Iterator[Option]:
+        # What a policy removes stays removed: a rule about places or prices asks for no precision.
+        kept = (option for option in answer.options if "policy" not in (option.removed_by or ""))
+        old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
+        plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
+        estimates = estimates_for(change.trace, plans, gpus)
+        unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
+        if chosen is not None:
+            hopeful = [_may_match(plan, unsure, change.trace, answer.job, chosen) for plan in plans]
+            old, plans = list(compress(old, hopeful)), list(compress(plans, hopeful))
+        judged = evaluate_all(
+            plans, unsure, gpus, change.trace, answer.job, draws, lambda p: terms_at(p, terms, interruptions)
+        )
+        for before, after in zip(old, judged, strict=True):
+            steps = (*change.steps, *after.option.script_changes)
+            found = replace(after.option, what_if=change.name, script_changes=steps)
+            if found.feasible and _saves_time(found, before):
+                yield found
+
+    found = tuple(option for change in changes(trace) for option in changed(change))
+    return replace(answer, what_ifs=found)
+
+
+def best_what_if(answer: Recommendation) -> Option | None:
+    """The what-if of least time x cost among those that are no slower and no dearer than what is recommended.
+
+    Among all of them where nothing is recommended; None where there is none.
+    """
+    chosen = _chosen(answer)
+    better = [o for o in answer.what_ifs if chosen is None or _is_no_worse(o, chosen)]
+    return min(better, key=lambda o: (o.time_s.p50 * o.cost_usd.p50, o.time_s.p50), default=None)
+
+
+def _chosen(answer: Recommendation) -> Option | None:
+    return next((o for o in answer.options if o.plan.id == answer.recommended), None)
+
+
+def _may_match(
+    plan: Plan, estimates: Mapping[EstimateKey, IterationEstimate], trace: Trace, job: Job, chosen: Option
+) -> bool:
+    """False where training alone takes longer or costs more than all of the chosen option does."""
+    steps = num_iterations(trace, job, plan.num_gpus)
+    work_s = steps * estimates[plan.gpu, plan.num_gpus].iteration_s.p50
+    rent_usd = (plan.usd_per_h or 0.0) * work_s / HOUR_S
+    return work_s <= chosen.time_s.p50 and rent_usd <= chosen.cost_usd.p50
+
+
+def changes(trace: Trace) -> Iterator[Change]:
+    """Changes of precision that the script leaves open."""
+    yield from _tf32(trace)
+    yield from _autocast(trace, "bf16", "bfloat16", suits=_has_bf16)
+    yield from _autocast(trace, "fp16", "float16", suits=_has_fp16_only)
+
+
+def _tf32(trace: Trace) -> Iterator[Change]:
+    changed = allow_tf32(trace)
+    if changed is not None:
+        yield Change(
+            name="tf32",
+            trace=changed,
+            suits=_has_tf32,
+            steps=(f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',),
+            assumption="what if: products in TF32 instead of FP32; not profiled so",
+        )
+
+
+def _has_tf32(gpu: GpuSpec) -> bool:
+    return "tf32" in gpu.tensor_flops_per_s and (capability(gpu) or (0, 0)) >= TF32_LEAST
+
+
+def _has_bf16(gpu: GpuSpec) -> bool:
+    return "bf16" in gpu.tensor_flops_per_s
+
+
+def _has_fp16_only(gpu: GpuSpec) -> bool:
+    """Where there is bfloat16, it is as fast and needs no scaler."""
+    return "fp16" in gpu.tensor_flops_per_s and not _has_bf16(gpu)
+
+
+def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec], bool]) -> Iterator[Change]:
+    changed = under_autocast(trace, dtype)
+    if changed is None:
+        return
+    context = f'torch.autocast("cuda", dtype=torch.{dtype})'
+    steps = [f"run the forward pass and the loss under {context}, and {_CHECK_LOSS}"]
+    if dtype == "float16":
+        steps.append('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")')
+    yield Change(
+        name=name,
+        trace=changed,
+        suits=suits,
+        steps=tuple(steps),
+        assumption=f"what if: the forward pass and the loss under autocast to {dtype}; casts estimated from"
+        " the order of operators, activations still counted in FP32 (an upper bound); not profiled so",
+    )
+
+
+def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
+    return replace(
+        estimate,
+        iteration_s=widened(estimate.iteration_s, SIGMA_CHANGED),
+        assumptions=(change.assumption, *estimate.assumptions),
+    )
+
+
+def _saves_time(changed: Option, option: Option) -> bool:
+    limit_s = (1 - NEGLIGIBLE_SAVING) * option.time_s.p50
+    return math.isfinite(changed.time_s.p50) and changed.time_s.p50 <= limit_s
+
+
+def _is_no_worse(option: Option, chosen: Option) -> bool:
+    return option.time_s.p50 <= chosen.time_s.p50 and option.cost_usd.p50 <= chosen.cost_usd.p50

@@ -1,0 +1,180 @@
+"""Defaults in seconds, and the edges of what a setting takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from advisor.config.settings import Settings, setting_names
+from advisor.core.values import Market
+from recommender.outcome.spot import SpotTerms
+
+LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}
+
+
+def valid(section: str, **values: Any) -> Any:
+    return getattr(Settings.model_validate({section: values}), section)
+
+
+def test_durations_are_seconds_inside() -> None:
+    found = Settings()
+    assert (found.profile.timeout, found.cloud.startup) == (300, 300)
+    spot = found.spot
+    assert (spot.checkpoint_interval, spot.checkpoint, spot.restart, spot.reacquire) == (1800, 60, 360, 1800)
+    assert found.prices.max_age is None
+
+
+def test_the_spot_defaults_are_those_of_the_recommender() -> None:
+    spot, terms = Settings().spot, SpotTerms()
+    assert spot.preemptions_per_h == terms.preemptions_per_h
+    assert terms.checkpoint_interval_h is not None
+    pairs = [
+        (spot.checkpoint_interval, terms.checkpoint_interval_h),
+        (spot.checkpoint, terms.checkpoint_h),
+        (spot.restart, terms.restart_h),
+        (spot.reacquire, terms.reacquire_h),
+    ]
+    for seconds, hours in pairs:
+        assert seconds == pytest.approx(hours * 3600)
+
+
+def test_what_counts_by_default() -> None:
+    cloud = Settings().cloud
+    assert cloud.providers == ("*",)
+    assert cloud.regions == ("*",)
+    assert cloud.markets == (Market.ON_DEMAND, Market.SPOT)
+    assert (cloud.max_gpus, Settings().local.num_gpus, Settings().clusters) == (8, 1, ())
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value", "expected"),
+    [
+        ("local", "num_gpus", 1, 1),
+        ("local", "num_gpus", 4096, 4096),
+        ("local", "usd_per_gpu_h", 0, 0),
+        ("local", "usd_per_gpu_h", None, None),
+        ("spot", "preemptions_per_h", 0, 0),
+        ("spot", "preemptions_per_h", 60, 60),
+        ("spot", "checkpoint_interval", None, None),
+        ("spot", "checkpoint", "0s", 0),
+        ("cloud", "startup", "0s", 0),
+        ("cloud", "providers", [], ()),
+        ("prices", "max_age", "0d", 0),
+        ("cloud", "boot_disk_gb", 0, 0),
+        ("cloud", "result_gb", 0.5, 0.5),
+        ("cloud", "download_gbit_per_s", 100, 100),
+    ],
+)
+def test_values_at_the_edge_are_taken(section: str, name: str, value: Any, expected: Any) -> None:
+    found = getattr(valid(section, **{name: value}), name)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("local", "num_gpus", 0),
+        ("local", "num_gpus", 4097),
+        ("local", "num_gpus", 1.5),
+        ("local", "usd_per_gpu_h", -0.01),
+        ("local", "usd_per_gpu_h", float("inf")),
+        ("local", "usd_per_gpu_h", float("nan")),
+        ("cloud", "max_gpus", 0),
+        ("cloud", "markets", ["free"]),
+        ("cloud", "startup", 300),
+        ("cloud", "startup", "300"),
+        ("cloud", "startup", "-5m"),
+        ("spot", "preemptions_per_h", -1),
+        ("spot", "preemptions_per_h", 60.1),
+        ("spot", "checkpoint_interval", "0s"),
+        ("profile", "timeout", "0s"),
+        ("profile", "timeout", None),
+        ("cloud", "boot_disk_gb", -1),
+        ("cloud", "dataset_gb", float("inf")),
+        ("cloud", "result_gb", float("nan")),
+        ("cloud", "download_gbit_per_s", 0),
+        ("nonsense", "name", 1),
+        ("cloud", "nonsense", 1),
+    ],
+)
+def test_values_beyond_the_edge_are_refused(section: str, name: str, value: Any) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({section: {name: value}})
+
+
+def test_a_duration_without_a_unit_says_how_to_write_one() -> None:
+    with pytest.raises(ValidationError, match="90m"):
+        valid("cloud", startup=300)
+
+
+@pytest.mark.parametrize("change", [{"name": ""}, {"gpu": ""}, {"num_gpus": 0}, {"name": "local"}])
+def test_a_cluster_needs_a_name_a_gpu_and_a_count(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"clusters": [LAB | change]})
+
+
+@pytest.mark.parametrize("missing", LAB)
+def test_a_cluster_has_no_defaults_for_what_it_is(missing: str) -> None:
+    values = {key: value for key, value in LAB.items() if key != missing}
+    with pytest.raises(ValidationError, match=missing):
+        Settings.model_validate({"clusters": [values]})
+
+
+def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
+    found = Settings.model_validate({"clusters": [LAB, LAB | {"gpu": "A100"}, LAB | {"name": "other"}]})
+    assert len(found.clusters) == 3
+    with pytest.raises(ValidationError, match="lab"):
+        Settings.model_validate({"clusters": [LAB, LAB | {"num_gpus": 4}]})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("provider", ""),
+        ("discount", 1),
+        ("discount", -0.1),
+        ("discount", float("nan")),
+        ("commitment_discount", 1),
+        ("coverage", 1.1),
+        ("coverage", -0.1),
+        ("markets", ["free"]),
+        ("until", "next year"),
+        ("percent", 10),
+    ],
+)
+def test_a_contract_within_reason(name: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=name):
+        Settings.model_validate({"contracts": [{"provider": "aws", name: value}]})
+
+
+def test_a_contract_without_figures_changes_nothing_and_names_no_spot() -> None:
+    (rule,) = Settings.model_validate({"contracts": [{"provider": "aws"}]}).contracts
+    assert (rule.discount, rule.commitment_discount, rule.coverage, rule.until) == (0, 0, 1, None)
+    assert rule.markets == (Market.ON_DEMAND,)
+    assert (rule.instance_types, rule.regions) == (("*",), ("*",))
+
+
+def test_settings_do_not_change_once_made() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().cloud.max_gpus = 2
+
+
+def test_settings_survive_a_round_trip_through_text() -> None:
+    values = {
+        "cloud": {"startup": "90s", "markets": ["spot"]},
+        "spot": {"checkpoint_interval": None},
+        "clusters": [LAB | {"wait_p50": "3h", "wait_p90": "1d6h"}],
+        "contracts": [{"provider": "gcp", "discount": 0.2, "until": "2027-01-31"}],
+    }
+    found = Settings.model_validate(values)
+    assert Settings.model_validate(found.model_dump(mode="json")) == found
+
+
+def test_names_are_dotted_and_clusters_are_one() -> None:
+    names = setting_names()
+    assert len(set(names)) == len(names)
+    assert {"clusters", "cloud.max_gpus", "spot.reacquire", "prices.max_age"} <= set(names)
+    assert "contracts" in names
+    assert not any(name.startswith(("clusters.", "contracts.")) for name in names)

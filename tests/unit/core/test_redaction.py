@@ -1,0 +1,85 @@
+"""Messages of others keep their words and lose their secrets."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from advisor.core.redaction import error_in_words, redact, redact_message, without_passwords
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "GET https://u:S3cr@et@acme.test/prices failed",
+        "GET https://u:S3cr/et@acme.test/prices failed",
+        "GET https://S3cret@acme.test/prices failed",
+        "GET https://acme.test/prices?sig=S3cret failed",
+        "GET /prices?x=S3cret&y=et failed",
+        "Authorization: Bearer S3cret refused",
+        "{'Authorization': 'Basic S3cret'} refused",
+        "bearer S3cret refused",
+        "password=S3cret refused",
+        "password='S3cr et' refused",
+        'key = "S3cret" refused',
+        "api_key=x,S3cret, refused",
+        "X-Api-Key: S3cret",
+        '{"token": "S3cret"}',
+        "signature=S3cret",
+    ],
+)
+def test_secrets_do_not_survive(message: str) -> None:
+    shown = redact_message(message)
+    assert "S3cr" not in shown
+    assert "et@" not in shown.replace("***", "")
+    assert "***" in shown
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no offers in us-east-1: HTTP 503",
+        "see https://acme.test:8080/a for the key to the columns",
+        "the region eu-west-1 is not enabled: ask aws-account@acme.test?",
+        "KeyError: 'price'",
+    ],
+)
+def test_ordinary_messages_stay(message: str) -> None:
+    assert redact_message(message) == message
+
+
+def test_a_script_may_print_a_key_function() -> None:
+    line = "  rows = sorted(rows, key=len)"
+    assert redact(line) == line
+
+
+def test_an_error_that_cannot_be_told_still_has_a_kind() -> None:
+    class BrokenError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert error_in_words(BrokenError()) == "BrokenError"
+    assert error_in_words(OSError("")) == "OSError"
+
+
+def test_an_error_is_one_line_cut_after_its_secrets_are_hidden() -> None:
+    text = error_in_words(ValueError("a\n" * 20 + "https://u:" + "p" * 400 + "@host " + "b" * 900), most=80)
+    assert "\n" not in text
+    assert "pp" not in text
+    assert len(text) == len("ValueError: ") + 80
+
+
+def test_who_logs_in_stays_in_a_setting() -> None:
+    assert without_passwords("postgresql://me:a@b@db/x") == "postgresql://me:***@db/x"
+    assert without_passwords("postgresql://me:pw hunter2@db/x") == "postgresql://me:***@db/x"
+    assert without_passwords("postgresql://me:1/2#3@db/x") == "postgresql://me:***@db/x"
+
+
+@pytest.mark.parametrize(
+    "line", ["a://b:c" * 9000, "key" * 20000, "?a" * 30000, "key=" * 15000, "auth " * 9000]
+)
+def test_a_long_line_is_searched_in_no_time(line: str) -> None:
+    begin = time.perf_counter()
+    redact_message(line)
+    assert time.perf_counter() - begin < 5

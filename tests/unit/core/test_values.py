@@ -1,0 +1,58 @@
+"""The face of the values: whole, and the one place to import them from."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from advisor import values
+from advisor.core import values as types
+
+ROOT = Path(__file__).resolve().parents[3]
+MODULES = [
+    importlib.import_module(f"advisor.values.{found.name}") for found in pkgutil.iter_modules(values.__path__)
+]
+
+
+def made_in(module: ModuleType) -> list[type]:
+    return [
+        one for _, one in inspect.getmembers(module, inspect.isclass) if one.__module__ == module.__name__
+    ]
+
+
+def test_the_face_shows_every_value() -> None:
+    shown = {name for name in types.__all__ if name != "AttributeValue"}
+    assert shown == {one.__name__ for module in MODULES for one in made_in(module)}
+    assert types.__all__ == sorted(types.__all__)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_values_are_frozen_slotted_and_keyword_only(module: ModuleType) -> None:
+    for one in made_in(module):
+        if issubclass(one, StrEnum):
+            continue
+        assert dataclasses.is_dataclass(one), one
+        options = one.__dataclass_params__
+        assert options.frozen, one
+        assert "__slots__" in vars(one), one
+        assert all(field.kw_only for field in dataclasses.fields(one)), one
+
+
+def test_everybody_imports_from_the_face() -> None:
+    paths = [
+        path for folder in ("advisor", "recommender", "benchmarks") for path in (ROOT / folder).rglob("*.py")
+    ]
+    inner = [path for path in paths if re.search(r"\badvisor\.values\b", path.read_text())]
+    assert {path.relative_to(ROOT).as_posix().rpartition("/")[0] for path in inner} <= {
+        "advisor",
+        "advisor/core/values",
+    }
+    assert {path.name for path in inner if path.parent.name == "advisor"} == {"types.py"}

@@ -1,0 +1,268 @@
+"""Traces survive a round trip; anything else says what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.errors import TraceError
+from advisor.core.values import Collective, Kernel, Op, Phase, TensorSpec
+from advisor.formats.trace_files import SCHEMA_VERSION, is_trace, read_trace, write_trace
+from tests.builders import make_op, make_trace
+
+KERNEL = Kernel(
+    name="k",
+    grid=(1, 2, 3),
+    block=(4, 5, 6),
+    registers_per_thread=32,
+    shared_bytes=None,
+    duration_s=1e-6,
+)
+SHAPES = st.lists(st.integers(0, 1000), max_size=4).map(tuple)
+ATTRIBUTES = st.dictionaries(
+    st.text(max_size=8),
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=5)
+        | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner, max_size=3).map(tuple),
+        max_leaves=5,
+    ),
+    max_size=4,
+)
+TENSORS = st.builds(
+    TensorSpec, shape=SHAPES, dtype=st.sampled_from(["float32", "int64"]), stride=st.none() | SHAPES
+)
+OPS = st.builds(
+    Op,
+    name=st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20),
+    phase=st.sampled_from(Phase),
+    inputs=st.lists(TENSORS, max_size=3).map(tuple),
+    outputs=st.lists(TENSORS, max_size=2).map(tuple),
+    attributes=ATTRIBUTES,
+    flops=st.integers(0, 10**15),
+    bytes=st.integers(0, 10**12),
+    count=st.integers(1, 1000),
+    measured_s=st.none() | st.floats(0, 1),
+    kernels=st.just(()) | st.just((KERNEL,)),
+)
+
+
+@given(st.lists(OPS, min_size=1, max_size=5))
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> None:
+    collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
+    collectives = (collective,)
+    trace = make_trace(
+        ops=tuple(ops), collectives=collectives, warnings=("a",), world_size=8, is_sharded=True
+    )
+    path = tmp_path_factory.mktemp("traces") / "t.json.gz"
+    write_trace(trace, path)
+    assert read_trace(path) == trace
+
+
+def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
+    write_trace(make_trace(), tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text())
+    del document["world_size"], document["is_sharded"]
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    assert read_trace(tmp_path / "t.json") == make_trace()
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_plain_and_zipped(tmp_path: Path, name: str) -> None:
+    write_trace(make_trace(), tmp_path / name)
+    assert read_trace(tmp_path / name) == make_trace()
+    assert (tmp_path / name).read_bytes()[:1] == (b"\x1f" if name.endswith("gz") else b"{")
+
+
+def test_equal_traces_are_equal_files(tmp_path: Path) -> None:
+    for name in ("a.json.gz", "b.json.gz"):
+        write_trace(make_trace(), tmp_path / name)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def test_writing_leaves_nothing_else_behind(tmp_path: Path) -> None:
+    write_trace(make_trace(), tmp_path / "t.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="--out"):
+        write_trace(make_trace(), tmp_path / "missing" / "t.json")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "t.json.gz"
+    write_trace(make_trace(ops=tuple(make_op(f"aten::op{i}") for i in range(50))), path)
+    return path
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated(written: Path, keep: float) -> None:
+    raw = written.read_bytes()
+    written.write_bytes(raw[: int(len(raw) * keep)])
+    with pytest.raises(TraceError, match=r"truncated|not a trace"):
+        read_trace(written)
+
+
+def test_a_flipped_byte(written: Path) -> None:
+    raw = bytearray(written.read_bytes())
+    raw[len(raw) // 2] ^= 0xFF
+    written.write_bytes(bytes(raw))
+    with pytest.raises(TraceError):
+        read_trace(written)
+
+
+def test_missing(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="advisor profile"):
+        read_trace(tmp_path / "no.json")
+
+
+def test_somebody_elses_json(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": []}')
+    with pytest.raises(TraceError, match="not a trace of advisor profile"):
+        read_trace(path)
+
+
+def test_newer_schema(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text()) | {"schema_version": SCHEMA_VERSION + 1}
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match="upgrade gpu-advisor"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize("field", ["ops", "memory", "batch_size", "precision"])
+def test_a_missing_field(tmp_path: Path, field: str) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text())
+    del document[field]
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+def test_binary_noise(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+def test_gzip_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(b"hello"))
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("flops", -1),
+        ("flops", "many"),
+        ("bytes", 1.5),
+        ("count", True),
+        ("measured_s", "slow"),
+        ("measured_s", -1.0),
+    ],
+)
+def test_numbers_that_cannot_be(tmp_path: Path, field: str, value: object) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text())
+    document["ops"][0][field] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match=field):
+        read_trace(path)
+
+
+def test_a_kernel_without_threads(tmp_path: Path) -> None:
+    empty = replace(KERNEL, grid=(0, 1, 1))
+    path = tmp_path / "t.json"
+    write_trace(make_trace(ops=(replace(make_op(), kernels=(empty,)),)), path)
+    with pytest.raises(TraceError, match="grid"):
+        read_trace(path)
+
+
+def test_no_operators(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(ops=()), path)
+    with pytest.raises(TraceError, match="no operators"):
+        read_trace(path)
+
+
+def test_nested_beyond_reason(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_text('{"format": "advisor-trace", "x": ' + "[" * 100_000)
+    with pytest.raises(TraceError, match="damaged"):
+        read_trace(path)
+
+
+def test_what_is_a_trace(tmp_path: Path) -> None:
+    for name in ("a.json", "a.json.gz"):
+        write_trace(make_trace(), tmp_path / name)
+        assert is_trace(tmp_path / name)
+    (tmp_path / "b.json").write_text('{"traceEvents": []}')
+    assert not is_trace(tmp_path / "b.json")
+    assert not is_trace(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("shape", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
+        ("stride", [1] * 65, "a tensor of aten::mm has 65 dimensions"),
+        ("attribute", [[[[[[[[[[1]]]]]]]]]], "'a of aten::mm' is nested too deeply"),
+        ("attribute", [[[1, 2]]], None),
+    ],
+)
+def test_no_tensor_has_more_dimensions_than_pytorch_allows(
+    tmp_path: Path, place: str, value: list[Any], words: str | None
+) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    document = json.loads(path.read_text())
+    op = document["ops"][0]
+    (op["attributes"] if place == "attribute" else op["inputs"][0])[
+        "a" if place == "attribute" else place
+    ] = value
+    path.write_text(json.dumps(document))
+    if words is None:
+        assert read_trace(path)
+    else:
+        with pytest.raises(TraceError, match=words):
+            read_trace(path)
+
+
+def test_the_operators_may_stand_anywhere(tmp_path: Path) -> None:
+    """Tools such as jq sort the names."""
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    whole = read_trace(path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(sorted(document.items()))))
+    assert read_trace(path) == whole
+    path.write_text(json.dumps(dict(sorted(document.items(), reverse=True)), indent=4))
+    assert read_trace(path) == whole
+
+
+def test_more_after_the_end_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    write_trace(make_trace(), path)
+    path.write_text(path.read_text() + "}")
+    with pytest.raises(TraceError, match="there is more after its end"):
+        read_trace(path)

@@ -1,0 +1,125 @@
+"""Files that people write: size, encoding, strict YAML, and faults in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from advisor.core.errors import ConfigError
+from advisor.formats.user_files import (
+    MAX_FILE_BYTES,
+    at_home,
+    fault_in_words,
+    read_document,
+    read_text,
+    read_yaml,
+)
+
+
+def yaml_of(path: Path, text: str) -> Any:
+    path.write_text(text, encoding="utf-8")
+    return read_yaml(path, kind="list of rates", advice="Ask somebody.")
+
+
+def test_a_tilde_is_the_home_folder_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert at_home("~/a.yaml") == at_home(Path("~/a.yaml")) == tmp_path / "a.yaml"
+    assert at_home("~nobody-here/a.yaml") == Path("~nobody-here/a.yaml")
+    assert at_home("b/~/a.yaml") == Path("b/~/a.yaml")
+
+
+def test_plain_yaml(tmp_path: Path) -> None:
+    assert yaml_of(tmp_path / "x.yaml", "a: [1, 2.5]\nb: null\n") == {"a": [1, 2.5], "b": None}
+    assert yaml_of(tmp_path / "x.yaml", "# nothing\n") is None
+
+
+def test_the_mark_that_editors_put_first_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"\xef\xbb\xbfprovider")
+    assert read_text(tmp_path / "x.csv", kind="table") == "provider"
+    assert yaml_of(tmp_path / "x.yaml", "\ufeffa: 1") == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2", "the key 'a' stands twice"),
+        ("- a: 1\n- {b: 1, b: 2}", "the key 'b' stands twice"),
+        ("a: &a [1]\nb: *a", "aliases are not allowed"),
+        ("a: [", "line 1"),
+        ("a: 2026-13-01", "month must be in 1..12"),
+        ("!!python/object/apply:os.system [echo]", "could not determine a constructor"),
+        ("? [1, 2]\n: 3", "unhashable key"),
+    ],
+)
+def test_malformed_yaml_is_refused_with_advice(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "x.yaml"
+    with pytest.raises(ConfigError, match="is not valid YAML: ") as caught:
+        yaml_of(path, text)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert str(caught.value).endswith("Ask somebody.")
+
+
+def test_nesting_has_a_limit(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nested too deeply for a list of rates"):
+        yaml_of(tmp_path / "x.yaml", "a: " + "[" * 5000)
+
+
+def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    for bad in (path, tmp_path / "absent", tmp_path):
+        with pytest.raises(ConfigError, match="cannot read") as caught:
+            read_text(bad, kind="settings file")
+        assert str(bad) in str(caught.value)
+
+
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    with pytest.raises(ConfigError, match="larger than 1 MB: that is no list of rates"):
+        yaml_of(path, "a: " + "x" * MAX_FILE_BYTES)
+    assert len(yaml_of(path, "a: " + "x" * (MAX_FILE_BYTES - 3))["a"]) == MAX_FILE_BYTES - 3
+
+
+class Row(BaseModel):
+    model_config = ConfigDict(strict=True)
+    price: float = 1.0
+    names: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"price": "3.5"}, "Input should be a valid number (a number is written without quotes); got '3.5'."),
+        ({"price": None}, "Input should be a valid number; got None."),
+        ({"names": 5}, "Input should be a list, such as [a, b]; got 5."),
+    ],
+)
+def test_faults_name_what_was_given(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Row.model_validate(values)
+    (item,) = caught.value.errors()
+    assert fault_in_words(item) == words
+
+
+def test_each_key_and_entry_knows_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("# first\na:\n  b: 1\n  c:\n    - x\n    - {d: 2}\n3: y\n")
+    document = read_document(path, kind="settings file", advice="")
+    assert document.value == {"a": {"b": 1, "c": ["x", {"d": 2}]}, 3: "y"}
+    assert document.lines == {
+        ("a",): 2, ("a", "b"): 3, ("a", "c"): 4, ("a", "c", 0): 5, ("a", "c", 1): 6, ("a", "c", 1, "d"): 6,
+        ("3",): 7,
+    }  # fmt: skip
+    assert document.line(("a", "c", 7)) == 4
+    assert document.line(("nothing",)) == 1
+
+
+def test_an_endless_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="it is a pipe or a device"):
+        read_text(Path("/dev/zero"), kind="settings file")

@@ -1,0 +1,75 @@
+"""Builds and calls the quick grid on a pretended A100, and prints what went wrong as JSON."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT))
+GPU = {"name": "NVIDIA A100", "compute_capability": "8.0", "num_sms": 108, "memory_bytes": 8 * 10**10}
+
+
+def load_child():
+    spec = importlib.util.spec_from_file_location("child", ROOT / "advisor" / "profile" / "child.py")
+    child = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(child)
+    return child
+
+
+def forget_flattening(building):
+    """Moves weights into one buffer, which tensors without memory cannot do."""
+    original = building.operator_of
+
+    def operator_of(name):
+        if name == "aten::_cudnn_rnn_flatten_weight.default":
+            return lambda weights, *_: weights[0].new_empty(0)
+        return original(name)
+
+    building.operator_of = operator_of
+
+
+def main():
+    from advisor.measure import Extent, calibration_kernels, grid
+    from advisor.profile.recording import operators_of
+
+    warnings.simplefilter("ignore")
+    child = load_child()
+    backend, building, cases = (
+        child.load_payload(name) for name in ("backend", "measuring.building", "measuring.cases")
+    )
+    forget_flattening(building)
+    session = backend.start_session({"backend": "fake", "gpu": GPU, "world_size": None})
+    report = {"refused": {}, "num_cases": 0}
+    report |= {name: [] for name in ("different", "without_cost", "operators", "wrong_phases")}
+    with session.mode:
+        for case in (*grid(Extent.QUICK), *calibration_kernels()):
+            report["num_cases"] += 1
+            described = json.loads(json.dumps({"key": case.key, **asdict(case)}))
+            name = case.call.operator
+            try:
+                build = building.Build(described, "cuda")
+                entry = cases.described(build, described, "cuda")
+                session.recorder.start_span()
+                build.run()
+            except Exception as error:  # noqa: BLE001 - all are told
+                report["refused"][name] = repr(error)[:500]
+                continue
+            seen = [{**operator, "phase": entry["phase"]} for operator in session.recorder.operators()]
+            if seen != [entry]:
+                report["different"].append([name, seen, entry])
+            if entry["phase"] != case.phase:
+                report["wrong_phases"].append(name)
+            (op,), unknown = operators_of([{**json.loads(json.dumps(entry)), "measured_s": 1e-3}])
+            if unknown or not op.bytes:
+                report["without_cost"].append(name)
+            report["operators"].append(op.name)
+    print(json.dumps(report))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""CUDA's clock on a made-up GPU: a stream of limited depth, a host that takes time to launch."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+from advisor.payload.measuring import clocks  # noqa: E402
+from advisor.payload.measuring.clocks import CpuClock, CudaClock, HostTooSlowError  # noqa: E402
+
+CLOCK_HZ = 1e9
+
+
+class Gpu:
+    """Launches take host time; kernels run one after the other; the host waits while the stream is full."""
+
+    def __init__(self, *, launch_s: float, kernel_s: float, kernels: int = 1, depth: int = 1000) -> None:
+        self.now_s = 0.0
+        self.free_at_s = 0.0
+        self.pending: deque[float] = deque()
+        self.launch_s, self.kernel_s, self.kernels, self.depth = launch_s, kernel_s, kernels, depth
+
+    def submit(self, duration_s: float) -> float:
+        if len(self.pending) >= self.depth:
+            self.now_s = max(self.now_s, self.pending[0])
+        while self.pending and self.pending[0] <= self.now_s:
+            self.pending.popleft()
+        self.free_at_s = max(self.free_at_s, self.now_s) + duration_s
+        self.pending.append(self.free_at_s)
+        return self.free_at_s
+
+    def launch(self, number: int) -> None:  # noqa: ARG002
+        for _ in range(self.kernels):
+            self.now_s += self.launch_s
+            self.submit(self.kernel_s)
+
+    def synchronize(self) -> None:
+        self.now_s = max(self.now_s, self.free_at_s)
+
+    def sleep(self, cycles: int) -> None:
+        self.submit(cycles / CLOCK_HZ)
+
+    def event(self, *, enable_timing: bool) -> SimpleNamespace:
+        assert enable_timing
+        event = SimpleNamespace()
+        event.record = lambda: setattr(event, "at_s", self.submit(0.0))
+        event.query = lambda: event.at_s <= self.now_s
+        event.synchronize = self.synchronize
+        event.elapsed_time = lambda end: (end.at_s - event.at_s) * 1e3
+        return event
+
+
+@pytest.fixture
+def on(monkeypatch):
+    def install(gpu: Gpu) -> CudaClock:
+        cuda = SimpleNamespace(
+            Event=gpu.event,
+            synchronize=gpu.synchronize,
+            _sleep=gpu.sleep,
+            get_device_properties=lambda _: SimpleNamespace(L2_cache_size=4 * 2**20, clock_rate=1e6),
+        )
+        monkeypatch.setattr(clocks, "torch", SimpleNamespace(cuda=cuda))
+        monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: gpu.now_s))
+        return CudaClock()
+
+    return install
+
+
+def test_small_kernels_are_timed_without_the_host(on) -> None:
+    gpu = Gpu(launch_s=8e-6, kernel_s=2e-6)
+    assert on(gpu).time_s(gpu.launch, 200) == pytest.approx(2e-6)
+
+
+def test_large_kernels_need_no_head_start(on) -> None:
+    gpu = Gpu(launch_s=8e-6, kernel_s=5e-3)
+    assert on(gpu).time_s(gpu.launch, 3) == pytest.approx(5e-3)
+
+
+def test_calls_that_fill_the_stream_are_timed_fewer_at_once(on) -> None:
+    gpu = Gpu(launch_s=8e-6, kernel_s=2e-6, kernels=300)
+    assert on(gpu).time_s(gpu.launch, 200) == pytest.approx(300 * 2e-6)
+
+
+def test_a_call_that_no_head_start_covers_is_told(on) -> None:
+    gpu = Gpu(launch_s=8e-6, kernel_s=2e-6, kernels=5000)
+    with pytest.raises(HostTooSlowError):
+        on(gpu).time_s(gpu.launch, 1)
+
+
+def test_the_head_start_follows_the_case(on) -> None:
+    gpu = Gpu(launch_s=8e-6, kernel_s=2e-6)
+    clock = on(gpu)
+    clock.time_s(gpu.launch, 200)
+    assert clock._head_start_s == pytest.approx(2 * 200 * 8e-6)
+    clock.time_s(gpu.launch, 1)
+    assert clock._head_start_s == clocks._SHORTEST_HEAD_START_S
+
+
+def test_what_the_gpu_tells_of_itself(on) -> None:
+    clock = on(Gpu(launch_s=1e-6, kernel_s=1e-6))
+    assert (clock.cache_bytes, clock._clock_hz) == (4 * 2**20, CLOCK_HZ)
+
+
+def test_a_gpu_that_tells_nothing(monkeypatch) -> None:
+    cuda = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace())
+    monkeypatch.setattr(clocks, "torch", SimpleNamespace(cuda=cuda))
+    clock = CudaClock()
+    assert clock.cache_bytes > 0
+    assert clock._clock_hz > 1e9
+
+
+def test_the_cpu_counts_all_calls() -> None:
+    threads = torch.get_num_threads()
+    try:
+        clock = CpuClock()
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(threads)
+    numbers: list[int] = []
+    begin_s = time.perf_counter()
+    call_s = clock.time_s(numbers.append, 50)
+    assert 0 < 50 * call_s <= time.perf_counter() - begin_s
+    assert numbers == list(range(50))

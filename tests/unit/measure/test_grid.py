@@ -1,0 +1,138 @@
+"""The grid: complete, the same each time, each smaller one the beginning of a larger one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import asdict
+
+import pytest
+
+from advisor.cli import measure as command
+from advisor.core.errors import InputError
+from advisor.core.values import Phase
+from advisor.measure import FAMILIES, Extent, calibration_kernels, grid
+from advisor.measure.case import call, channels_last, tensor, tensor_bytes, transposed
+from advisor.measure.grid import _CAPS
+
+QUICK, DEFAULT = grid(Extent.QUICK), grid(Extent.DEFAULT)
+
+
+def test_about_as_many_as_the_help_says() -> None:
+    assert 150 <= len(QUICK) <= 200
+    assert 1600 <= len(DEFAULT) <= 1800
+
+
+def test_keys_are_distinct_and_stay() -> None:
+    keys = [case.key for case in DEFAULT]
+    assert len(set(keys)) == len(keys)
+    assert [case.key for case in grid(Extent.DEFAULT)] == keys
+    assert all(re.fullmatch("[0-9a-f]{16}", key) for key in keys)
+
+
+def test_a_smaller_grid_is_the_beginning_of_a_larger_one() -> None:
+    assert tuple(case.key for case in QUICK) == tuple(case.key for case in DEFAULT[: len(QUICK)])
+
+
+@pytest.mark.parametrize("cases", [QUICK, DEFAULT, calibration_kernels()], ids=["quick", "default", "few"])
+def test_cases_are_json(cases) -> None:
+    for case in cases:
+        assert json.loads(json.dumps(asdict(case)))["call"]["operator"] == case.call.operator
+
+
+def test_every_family_is_in_every_grid() -> None:
+    assert {case.family for case in QUICK} == set(FAMILIES)
+
+
+def test_every_rate_of_products_and_convolutions_is_there() -> None:
+    for family in ("gemm", "bmm", "conv"):
+        rates = {(case.dtype, case.tf32) for case in QUICK if case.family == family}
+        assert rates == {("float32", False), ("float32", True), ("float16", False), ("bfloat16", False)}
+
+
+def test_forward_backward_and_optimizer_are_there() -> None:
+    phases = Counter(case.phase for case in DEFAULT)
+    assert min(phases[phase] for phase in Phase) >= 100
+
+
+def test_backward_operators_prepare_what_they_need() -> None:
+    for case in DEFAULT:
+        named = {name for prepared in case.prepare for name in prepared.results}
+        wanted = set(re.findall(r'{"result": "([^"]+)"}', json.dumps(asdict(case)["call"])))
+        assert wanted <= named, case.call.operator
+
+
+def test_convolutions_of_every_kind() -> None:
+    found = [case.call.arguments for case in DEFAULT if case.call.operator == "aten::convolution.default"]
+    assert {arguments[6] for arguments in found} == {False, True}  # transposed
+    assert any(arguments[8] > 1 for arguments in found)  # groups
+    assert {tuple(arguments[1]["tensor"]["shape"][2:]) for arguments in found} >= {(1, 1), (3, 3), (7, 7)}
+    layouts = {"stride" in arguments[0]["tensor"] for arguments in found}
+    assert layouts == {False, True}
+
+
+def test_attention_with_and_without_a_causal_mask() -> None:
+    name = "aten::_scaled_dot_product_flash_attention.default"
+    assert {case.call.arguments[4] for case in DEFAULT if case.call.operator == name} == {False, True}
+
+
+@pytest.mark.parametrize("backend", ["cuda", "cpu"])
+def test_no_call_takes_more_memory_than_allowed(backend: str) -> None:
+    for case in grid(Extent.DEFAULT, backend=backend):
+        assert tensor_bytes(case.call.arguments) <= 1.5 * _CAPS[backend].num_bytes + 2**16, case
+
+
+def test_the_cpu_gets_smaller_calls_of_the_same_operators() -> None:
+    small = grid(Extent.QUICK, backend="cpu")
+    assert Counter(case.call.operator for case in small) == Counter(case.call.operator for case in QUICK)
+    assert sum(tensor_bytes(case.call.arguments) for case in small) < 2**27
+
+
+def test_families_can_be_chosen() -> None:
+    chosen = grid(Extent.QUICK, only=["gemm", "conv"])
+    assert {case.family for case in chosen} == {"gemm", "conv"}
+    assert {case.key for case in chosen} <= {case.key for case in QUICK}
+
+
+def test_a_family_that_is_none() -> None:
+    with pytest.raises(InputError, match=r"no family 'convs': choose from gemm.*Did you mean 'conv'"):
+        grid(Extent.QUICK, only=["convs"])
+
+
+def test_the_help_names_all_families() -> None:
+    (_, option) = command.OnlyOption.__args__[0], command.OnlyOption.__metadata__[0]
+    assert all(family in option.help for family in FAMILIES)
+
+
+def test_calibration_has_kernels_for_each_constant() -> None:
+    kernels = calibration_kernels()
+    assert 20 <= len(kernels) <= 40
+    rates = Counter((case.family, case.dtype, case.tf32) for case in kernels)
+    for rate in (("float32", False), ("float32", True), ("float16", False), ("bfloat16", False)):
+        assert rates["gemm", *rate] + rates["bmm", *rate] >= 3
+        assert rates["conv", *rate] >= 2
+    assert sum(case.family == "elementwise" for case in kernels) >= 3
+    assert sum(case.family in ("norm", "softmax") for case in kernels) >= 3
+
+
+def test_keys_tell_cases_apart() -> None:
+    first = QUICK[0]
+    assert first.key == type(first)(**{name: getattr(first, name) for name in first.__slots__}).key
+    assert len({case.key for case in calibration_kernels()}) == len(calibration_kernels())
+
+
+def test_calls_are_written_as_python_writes_them() -> None:
+    made = call("add.Tensor", tensor((2, 3), "float32"), 1, alpha=2)
+    assert (made.operator, made.keywords) == ("aten::add.Tensor", {"alpha": 2})
+    assert call("mm").operator == "aten::mm.default"
+
+
+def test_bytes_of_nested_tensors() -> None:
+    one = tensor((2, 3), "float16")
+    assert tensor_bytes((one, [one, one], 3, None, {"result": "x"})) == 36
+
+
+def test_strides() -> None:
+    assert channels_last((2, 3, 4, 5)) == (60, 1, 15, 3)
+    assert transposed(4, 7) == (1, 4)

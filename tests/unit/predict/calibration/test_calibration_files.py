@@ -1,0 +1,134 @@
+"""The files of calibrations: read back, replaced, refused when broken, and first among the constants."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.errors import CalibrationError, CatalogError
+from advisor.core.gpus import resolve_gpu
+from advisor.predict.calibration.calibration_files import (
+    CALIBRATED,
+    RECORDED,
+    calibrated_gpus,
+    calibration_path,
+    read_calibration,
+    write_calibration,
+)
+from advisor.predict.constants import constants_for, described
+
+VALUES = {"streaming_fraction": 0.91, "gemm_fraction.fp16": 0.5, "gemm_fraction.bf16": 0.55}
+L4 = resolve_gpu("L4")
+
+
+@pytest.fixture(autouse=True)
+def data_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_file_is_one_a_gpu_in_the_users_folder(data_home: Path) -> None:
+    path = write_calibration("L4", "2026-11-21, driver 580", VALUES)
+    assert path == calibration_path("L4") == data_home / "advisor" / "calibrations" / "L4.toml"
+    assert tomllib.loads(path.read_text()) == {
+        "source": "calibrated on this machine, 2026-11-21, driver 580",
+        "streaming_fraction": 0.91,
+        "gemm_fraction": {"fp16": 0.5, "bf16": 0.55},
+    }
+
+
+def test_one_of_a_recording_says_so_and_counts_as_measured_too() -> None:
+    write_calibration("L4", "2026-11-21", VALUES, where=RECORDED)
+    found = constants_for(L4)
+    assert (
+        described(found.origin)[0] == "calibrated from a recording, 2026-11-21: gemm (bf16, fp16), streaming"
+    )
+    assert found.measured >= set(VALUES)
+
+
+def test_those_that_are_there_are_listed(data_home: Path) -> None:
+    assert calibrated_gpus() == ()
+    for gpu in ("T4", "L4"):
+        write_calibration(gpu, "today", VALUES)
+    (data_home / "advisor" / "calibrations" / "folder.toml").mkdir()
+    (data_home / "advisor" / "calibrations" / "notes.txt").write_text("")
+    assert calibrated_gpus() == ("L4", "T4")
+
+
+def test_none_is_none() -> None:
+    assert read_calibration("L4") is None
+
+
+def test_a_newer_one_takes_the_place_of_an_older_one() -> None:
+    write_calibration("L4", "first", VALUES)
+    write_calibration("L4", "second", {"streaming_fraction": 0.8})
+    assert read_calibration("L4") == {
+        "source": "calibrated on this machine, second",
+        "streaming_fraction": 0.8,
+    }
+
+
+def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
+    before = constants_for(L4)
+    assert "gemm_fraction.fp16" not in before.measured
+    write_calibration("L4", "today", VALUES)
+    after = constants_for(L4)
+    assert (after.streaming_fraction, after.gemm_fraction["fp16"]) == (0.91, 0.5)
+    assert after.measured >= set(VALUES)
+    assert after.conv_fraction == before.conv_fraction
+    assert described(after.origin)[0] == "calibrated on this machine, today: gemm (bf16, fp16), streaming"
+
+
+def test_other_gpus_are_not_touched() -> None:
+    before = constants_for(resolve_gpu("T4"))
+    write_calibration("L4", "today", VALUES)
+    assert constants_for(resolve_gpu("T4")) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "source = ",
+        'source = "by hand"\nstreaming_fraction = 0.9',
+        "streaming_fraction = 0.9",
+        f'source = "{CALIBRATED}"\nstreaming_fraction = 0',
+        f'source = "{CALIBRATED}"\nstreaming_fraction = -0.5',
+        f'source = "{CALIBRATED}"\nstreaming_fraction = nan',
+        f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = 3',
+        f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = "fast"',
+        f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = true',
+    ],
+)
+def test_a_broken_one_is_refused_with_its_path(text: str) -> None:
+    path = calibration_path("L4")
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(CatalogError, match=r"L4\.toml' cannot be used.*Delete it"):
+        constants_for(L4)
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    path = calibration_path("L4")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(CatalogError, match="cannot be used"):
+        read_calibration("L4")
+
+
+def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, data_home: Path) -> None:
+    (data_home / "file").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(data_home / "file"))
+    with pytest.raises(CalibrationError, match="XDG_DATA_HOME"):
+        write_calibration("L4", "today", VALUES)
+
+
+@given(source=st.text(max_size=40), value=st.floats(0.001, 2.0))
+def test_whatever_a_driver_is_called_the_file_can_be_read(source: str, value: float) -> None:
+    write_calibration("T4", source, {"streaming_fraction": value})
+    table = read_calibration("T4")
+    assert table is not None
+    assert table["streaming_fraction"] == pytest.approx(value, abs=1e-4)

@@ -1,0 +1,117 @@
+"""What a contract does to an offer, in figures by hand: who is meant, in which order, until when."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from advisor.config.settings import ContractSettings
+from advisor.core.values import Market, Offer
+from advisor.pricing.bills.contracts import contracted, in_force
+from tests.builders import make_offer
+
+
+def rule(**changes: Any) -> ContractSettings:
+    return ContractSettings(**({"provider": "aws", "discount": 0.1} | changes))
+
+
+def priced(offer: Offer, *rules: ContractSettings) -> tuple[float | None, float | None, float]:
+    """Contracted, effective and paid price."""
+    (found,) = contracted([offer], rules)
+    assert found.list_usd_per_h == offer.list_usd_per_h
+    return found.contracted_usd_per_h, found.effective_usd_per_h, found.usd_per_h
+
+
+def test_a_negotiated_discount_is_off_the_list_price() -> None:
+    assert priced(make_offer(usd_per_h=40.0), rule(discount=0.1)) == (
+        pytest.approx(36),
+        None,
+        pytest.approx(36),
+    )
+
+
+def test_a_commitment_is_off_the_contracted_price_for_the_share_it_covers() -> None:
+    # 40 x 0.9 = 36; 36 x (1 - 0.5 x 0.3) = 30.60
+    found = priced(make_offer(usd_per_h=40.0), rule(discount=0.1, commitment_discount=0.3, coverage=0.5))
+    assert found == (pytest.approx(36), pytest.approx(30.6), pytest.approx(30.6))
+
+
+def test_a_commitment_alone_leaves_the_contracted_price_unknown() -> None:
+    found = priced(make_offer(usd_per_h=40.0), rule(discount=0, commitment_discount=0.25))
+    assert found == (None, pytest.approx(30), pytest.approx(30))
+
+
+@pytest.mark.parametrize("changes", [{"coverage": 0, "commitment_discount": 0.5}, {}])
+def test_a_rule_without_a_discount_changes_no_price(changes: dict[str, Any]) -> None:
+    offer = make_offer(usd_per_h=40.0)
+    assert contracted([offer], [rule(discount=0, **changes)]) == (offer,)
+
+
+def test_no_rule_changes_nothing() -> None:
+    offers = (make_offer(), make_offer("Y", 2.0, market=Market.SPOT))
+    assert contracted(offers, ()) == offers
+    assert contracted((), [rule()]) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "matches"),
+    [
+        ({}, True),
+        ({"provider": "gcp"}, False),
+        ({"instance_types": ("p5*",)}, True),
+        ({"instance_types": ("P5.*",)}, True),
+        ({"instance_types": ("p5",)}, False),
+        ({"instance_types": ("g5*", "p5.48xlarge")}, True),
+        ({"instance_types": ()}, False),
+        ({"regions": ("us-*",)}, True),
+        ({"regions": ("eu-*",)}, False),
+        ({"markets": (Market.SPOT,)}, False),
+        ({"markets": (Market.SPOT, Market.ON_DEMAND)}, True),
+    ],
+)
+def test_whom_a_rule_means(changes: dict[str, Any], matches: bool) -> None:
+    offer = make_offer(instance_type="p5.48xlarge", region="us-east-1")
+    assert (priced(offer, rule(**changes))[0] is not None) == matches
+
+
+@pytest.mark.parametrize("market", [market for market in Market if market is not Market.ON_DEMAND])
+def test_only_on_demand_is_discounted_unless_the_market_is_named(market: Market) -> None:
+    offer = make_offer(usd_per_h=10.0, market=market)
+    assert priced(offer, rule(commitment_discount=0.5)) == (None, None, 10.0)
+    assert priced(offer, rule(markets=(market,)))[0] == pytest.approx(9)
+
+
+def test_the_first_rule_that_matches_counts() -> None:
+    offer = make_offer(usd_per_h=10.0, instance_type="p5.48xlarge")
+    special, general = rule(instance_types=("p5*",), discount=0.5), rule(discount=0.1)
+    assert priced(offer, special, general)[0] == pytest.approx(5)
+    assert priced(offer, general, special)[0] == pytest.approx(9)
+    assert priced(make_offer(usd_per_h=10.0), special, general)[0] == pytest.approx(9)
+
+
+@pytest.mark.parametrize("told", [{"contracted_usd_per_h": 7.0}, {"effective_usd_per_h": 7.0}])
+def test_a_price_that_the_source_tells_is_kept(told: dict[str, float]) -> None:
+    offer = make_offer(usd_per_h=10.0, **told)
+    assert contracted([offer], [rule()]) == (offer,)
+
+
+def test_a_contract_holds_through_its_last_day() -> None:
+    rules = (rule(until=date(2026, 11, 21)), rule(provider="gcp"))
+    assert in_force(rules, date(2026, 11, 21)) == (rules, ())
+    kept, warnings = in_force(rules, date(2026, 11, 22))
+    assert kept == rules[1:]
+    assert len(warnings) == 1
+    assert "aws (until 2026-11-21)" in warnings[0]
+
+
+def test_all_contracts_that_have_ended_are_told_in_one_warning() -> None:
+    rules = [rule(until=date(2025, 1, 1)), rule(provider="gcp", until=date(2025, 2, 1))]
+    kept, (warning,) = in_force(rules, date(2026, 1, 1))
+    assert kept == ()
+    assert "aws (until 2025-01-01), gcp (until 2025-02-01)" in warning
+
+
+def test_without_contracts_there_is_nothing_to_warn_of() -> None:
+    assert in_force((), date(2026, 1, 1)) == ((), ())

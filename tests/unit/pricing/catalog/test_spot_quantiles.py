@@ -1,0 +1,105 @@
+"""Quantiles of a spot price over time: laws, and a slow count minute by minute."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import Interval, Market, PricePoint
+from advisor.pricing.catalog.spot_quantiles import spot_quantiles
+
+START = datetime(2026, 8, 1, tzinfo=UTC)
+WINDOW_MIN = 300
+END = START + timedelta(minutes=WINDOW_MIN)
+
+# Minutes from the start, some before it and some after the end; cents, so that prices repeat.
+changes = st.dictionaries(
+    st.integers(-100, WINDOW_MIN + 50), st.integers(1, 30).map(lambda cents: cents / 100), max_size=12
+)
+
+
+def points_of(prices: dict[int, float]) -> list[PricePoint]:
+    return [
+        PricePoint(
+            provider="aws",
+            instance_type="g6.xlarge",
+            region="us-east-1",
+            zone="use1-az1",
+            market=Market.SPOT,
+            usd_per_h=usd_per_h,
+            observed_at=START + timedelta(minutes=minute),
+        )
+        for minute, usd_per_h in prices.items()
+    ]
+
+
+def quantiles(prices: dict[int, float]) -> Interval | None:
+    return spot_quantiles(points_of(prices), start=START, end=END)
+
+
+def counted(prices: dict[int, float]) -> Interval | None:
+    """The definition taken literally: the price of each minute, sorted."""
+    held = []
+    for minute in range(WINDOW_MIN):
+        before = [moment for moment in prices if moment <= minute]
+        if before:
+            held.append(prices[max(before)])
+    if not held:
+        return None
+    held.sort()
+    # The k-th of n minutes is the lowest price at or below which k/n of the time was spent.
+    p10, p50, p90 = (held[-(-percent * len(held) // 100) - 1] for percent in (10, 50, 90))
+    return Interval(p10=p10, p50=p50, p90=p90)
+
+
+@given(changes)
+def test_it_is_what_counting_minutes_gives(prices: dict[int, float]) -> None:
+    assert quantiles(prices) == counted(prices)
+
+
+@given(changes, st.randoms())
+def test_the_order_of_the_points_does_not_matter(prices: dict[int, float], random: object) -> None:
+    points = points_of(prices)
+    random.shuffle(points)  # type: ignore[attr-defined]
+    assert spot_quantiles(points, start=START, end=END) == quantiles(prices)
+
+
+@given(changes, st.integers(-10, WINDOW_MIN + 5))
+def test_saying_a_price_again_changes_nothing(prices: dict[int, float], minute: int) -> None:
+    before = [moment for moment in prices if moment <= minute]
+    again = {minute: prices[max(before)]} if before else {}
+    assert quantiles(again | prices) == quantiles(prices)
+
+
+@given(changes, st.sampled_from((2.0, 0.5, 1024.0)))
+def test_prices_in_another_unit_give_quantiles_in_that_unit(prices: dict[int, float], factor: float) -> None:
+    found = quantiles(prices)
+    scaled = quantiles({minute: usd * factor for minute, usd in prices.items()})
+    if found is None:
+        assert scaled is None
+    else:
+        assert scaled == Interval(p10=found.p10 * factor, p50=found.p50 * factor, p90=found.p90 * factor)
+
+
+@given(changes)
+def test_quantiles_are_prices_that_were_asked(prices: dict[int, float]) -> None:
+    found = quantiles(prices)
+    if found is not None:
+        assert {found.p10, found.p50, found.p90} <= set(prices.values())
+
+
+def test_a_long_price_weighs_more_than_many_short_ones() -> None:
+    """Five dear quotes within ten minutes, then four hours at the low price."""
+    prices = {0: 5.0, 2: 6.0, 4: 7.0, 6: 8.0, 8: 9.0, 10: 1.0}
+    assert quantiles(prices) == Interval(p10=1.0, p50=1.0, p90=1.0)
+
+
+def test_the_price_at_the_start_is_the_last_one_before_it() -> None:
+    assert quantiles({-90: 9.0, -30: 1.0, 150: 2.0}) == Interval(p10=1.0, p50=1.0, p90=2.0)
+
+
+def test_without_any_time_there_are_no_quantiles() -> None:
+    assert quantiles({}) is None
+    assert quantiles({WINDOW_MIN: 1.0, WINDOW_MIN + 7: 2.0}) is None

@@ -1,0 +1,127 @@
+"""Capacity blocks, placement scores and quotas."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from advisor.core.errors import CloudError
+from advisor.core.values import Market
+from advisor.pricing.sources.aws.capacity import PlacementScore, VcpuQuota, placement_scores, vcpu_quotas
+from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.query import OfferQuery
+from tests.clouds.aws_asking import ask, the_offer, usd_per_h
+from tests.clouds.aws_server import DENIED, DENIED_JSON, SECRET, FakeAws, Fault
+from tests.clouds.aws_world import NOW, Block, World, small_world
+from tests.unit.pricing.sources.aws.conftest import Start
+
+BLOCKS = "us-east-1 capacity-block"
+ONCE = AwsOptions(max_attempts=1)
+
+
+def selling(*blocks: Block) -> World:
+    return dataclasses.replace(small_world(), blocks=blocks)
+
+
+def block(fee_usd: str, zone: str = "us-east-1a", **changes: object) -> Block:
+    facts = {
+        "region": "us-east-1", "zone_name": zone, "instance_type": "p5.48xlarge", "fee_usd": fee_usd,
+    }  # fmt: skip
+    return Block(**(facts | changes))  # type: ignore[arg-type]
+
+
+def test_blocks_are_asked_for_on_request_only(start: Start) -> None:
+    aws = start(selling(block("755.14")))
+    assert BLOCKS not in ask()
+    assert "DescribeCapacityBlockOfferings" not in {name for name, _ in aws.calls}
+    assert BLOCKS in ask(capacity_blocks=True)
+    assert BLOCKS not in ask(OfferQuery(markets=(Market.SPOT,)), capacity_blocks=True)
+
+
+def test_the_price_per_hour_is_the_fee_over_the_hours(start: Start) -> None:
+    start(selling(block("755.136"), block("2000.00", hours=48, zone="us-east-1b")))
+    part = ask(capacity_blocks=True)[BLOCKS]
+    assert usd_per_h(part) == {
+        ("p5.48xlarge", "use1-az2"): pytest.approx(31.464),
+        ("p5.48xlarge", "use1-az1"): pytest.approx(2000 / 48),
+    }
+    first = next(offer for offer in part.offers if offer.zone == "use1-az2")
+    assert first.market is Market.CAPACITY_BLOCK
+    assert first.minimum_billed_s == first.billed_step_s == 24 * 3600
+    assert f"{NOW + timedelta(days=3):%Y-%m-%d}" in first.source
+
+
+def test_of_several_blocks_the_cheapest_counts(start: Start) -> None:
+    start(selling(block("800"), block("700"), block("900")))
+    offer = the_offer(ask(capacity_blocks=True)[BLOCKS], "p5.48xlarge")
+    assert offer.usd_per_h == pytest.approx(700 / 24)
+
+
+@pytest.mark.parametrize(
+    "odd", [block("0"), block("-5"), block("700", currency="CNY"), block("700", zone="us-east-1-chi-1a")]
+)
+def test_a_block_without_a_fee_or_a_zone_is_told(start: Start, odd: Block) -> None:
+    start(selling(odd))
+    part = ask(capacity_blocks=True)[BLOCKS]
+    assert part.offers == ()
+    assert "blocks without a known zone or a fee above 0 in US dollars: p5.48xlarge" in part.gaps
+
+
+def test_blocks_that_may_not_be_seen_fail_alone(start: Start) -> None:
+    start(selling(block("700"))).fail("DescribeCapacityBlockOfferings", DENIED)
+    parts = ask(capacity_blocks=True)
+    assert "ec2:DescribeCapacityBlockOfferings" in (parts[BLOCKS].failure or "")
+    assert parts["us-east-1 on-demand"].offers
+
+
+# --- Scores and quotas -------------------------------------------------------------------------------
+
+
+def test_scores_come_best_first(start: Start) -> None:
+    scores = (("us-east-1", "use1-az1", 3), ("eu-west-1", "euw1-az3", 9), ("us-east-1", "use1-az2", 9))
+    start(dataclasses.replace(small_world(), scores=scores))
+    found = placement_scores(["p5.48xlarge"], num_instances=2, regions=["us-east-1"], options=ONCE)
+    assert found[0] == PlacementScore(region="eu-west-1", zone="euw1-az3", score=9)
+    assert [score.score for score in found] == [9, 9, 3]
+
+
+def test_quotas_are_vcpus_by_family_and_market(start: Start) -> None:
+    quotas = {"L-DB2E81BA": 64.0, "L-417A185B": 0.0, "L-3819A6DF": 96.0}
+    start(dataclasses.replace(small_world(), quotas=quotas))
+    found = vcpu_quotas("us-east-1", options=ONCE)
+    assert found == (
+        VcpuQuota(
+            region="us-east-1", market=Market.ON_DEMAND, families=("g", "vt"), code="L-DB2E81BA", num_vcpus=64
+        ),
+        VcpuQuota(
+            region="us-east-1", market=Market.ON_DEMAND, families=("p",), code="L-417A185B", num_vcpus=0
+        ),
+        VcpuQuota(
+            region="us-east-1", market=Market.SPOT, families=("g", "vt"), code="L-3819A6DF", num_vcpus=96
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [(DENIED_JSON, "allow the IAM action"), (Fault(status=500, code="X"), "on its side")]
+)
+def test_both_refuse_politely(aws: FakeAws, fault: Fault, words: str) -> None:
+    aws.fail("GetSpotPlacementScores", fault)
+    aws.fail("GetServiceQuota", fault)
+    with pytest.raises(CloudError, match=words) as scores:
+        placement_scores(["g6.xlarge"], num_instances=1, regions=["us-east-1"], options=ONCE)
+    with pytest.raises(CloudError, match=words) as quotas:
+        vcpu_quotas("us-east-1", options=ONCE)
+    assert "ec2:GetSpotPlacementScores" in str(scores.value)
+    assert "servicequotas:GetServiceQuota" in str(quotas.value)
+    assert SECRET not in str(scores.value) + str(quotas.value)
+
+
+def test_without_credentials_both_say_so(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    with pytest.raises(CloudError, match="no AWS credentials"):
+        placement_scores(["g6.xlarge"], num_instances=1, regions=["us-east-1"], options=ONCE)
+    with pytest.raises(CloudError, match="no AWS credentials"):
+        vcpu_quotas("us-east-1", options=ONCE)

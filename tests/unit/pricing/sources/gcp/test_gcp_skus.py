@@ -1,0 +1,244 @@
+"""What a SKU of Compute Engine prices, on what terms, for how much."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import Market
+from advisor.pricing.sources.gcp.skus import (
+    COMPONENTS,
+    Kind,
+    Pricing,
+    Sku,
+    Tier,
+    kind_of,
+    recognise,
+    usd_per_h,
+)
+from tests.clouds.gcp_skus import rows
+from tests.shared import needs_shared
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+GIB_HOURS = 2**30 * 3600
+NAMES = {"H100-80GB-MEGA": "H100-80GB-Mega", "H100-80GB-PLUS": "H100-80GB-Mega"}
+MARKETS = {
+    "on_demand": ("OnDemand", Market.ON_DEMAND),
+    "spot": ("Preemptible", Market.SPOT),
+    "dws_flex_start": ("OnDemand", Market.FLEX_START),
+    "calendar_mode": ("OnDemand", Market.CALENDAR),
+    "reserved": ("OnDemand", Market.RESERVED),
+    "commit_1y": ("Commit1Yr", Market.COMMIT_1Y),
+    "commit_3y": ("Commit3Yr", Market.COMMIT_3Y),
+}
+
+
+def tier(units: int = 0, nanos: int = 0, currency: str = "USD") -> Tier:
+    return Tier(currency=currency, units=units, nanos=nanos)
+
+
+def pricing(
+    *tiers: Tier, effective_at: datetime | None = NOW, unit: str = "h", base_units: float = 3600
+) -> Pricing:
+    return Pricing(effective_at=effective_at, usage_unit=unit, base_units=base_units, tiers=tiers)
+
+
+def sku(*prices: Pricing) -> Sku:
+    return Sku(sku_id="S", description="", usage_type="OnDemand", regions=("us-central1",), pricing=prices)
+
+
+# --- What and on what terms -----------------------------------------------------------------------
+
+
+TEXTS = {
+    (Market.ON_DEMAND, "OnDemand"): {
+        "A2 Instance Core running in Americas": "A2 core",
+        "A2 Instance Ram running in Americas": "A2 RAM",
+        "A3 Instance Core running in Sydney": "A3 core",
+        "A3Plus Instance Core running in Sydney": "A3-Mega core",
+        "A3Ultra Instance Ram running in Sydney": "A3-Ultra RAM",
+        "G2 Instance Core running in Zurich": "G2 core",
+        "G4 Instance Ram running in Zurich": "G4 RAM",
+        "RTX 6000 96GB running in Zurich": "RTX-PRO-6000 GPU",
+        "N1 Predefined Instance Core running in Paris": "N1 core",
+        "Nvidia Tesla A100 GPU running in Americas": "A100-40GB GPU",
+        "Nvidia Tesla A100 80GB GPU running in Iowa": "A100-80GB GPU",
+        "Nvidia H100 80GB GPU running in Iowa": "H100-80GB GPU",
+        "Nvidia H100 80GB Mega GPU running in Iowa": "H100-80GB-Mega GPU",
+        "SSD backed Local Storage": "local SSD",
+        "SSD backed Local Storage in Iowa": "local SSD",
+    },
+    (Market.SPOT, "Preemptible"): {
+        "Spot Preemptible A2 Instance Core running in Iowa": "A2 core",
+        "Preemptible A2 Instance Ram running in Iowa": "A2 RAM",
+        "Spot Preemptible N1 Predefined Instance Ram running in Paris": "N1 RAM",
+        "Nvidia L4  GPU attached to Spot Preemptible VMs running in Hong Kong": "L4 GPU",
+        "Spot Preemptible A4 Nvidia B200 (1 gpu slice) in Iowa": "B200 slice",
+        "SSD backed Local Storage attached to Spot Preemptible VMs in Iowa": "local SSD",
+    },
+    (Market.FLEX_START, "OnDemand"): {
+        "H200 141GB GPU attached to DWS Defined Duration VMs running in Iowa": "H200-141GB GPU",
+        "A3 Instance Core attached to DWS Defined Duration VMs running in Iowa": "A3 core",
+    },
+    (Market.CALENDAR, "OnDemand"): {
+        "Reserved Nvidia H100 80GB GPU in Iowa in Calendar Mode": "H100-80GB GPU",
+        "DWS Calendar Mode A4 Nvidia B200 (1 gpu slice) running in Iowa": "B200 slice",
+    },
+    (Market.RESERVED, "OnDemand"): {
+        "Reserved Nvidia Tesla A100 GPU in APAC": "A100-40GB GPU",
+    },
+    (Market.COMMIT_1Y, "Commit1Yr"): {
+        "Commitment v1: A2 Cpu in APAC for 1 Year": "A2 core",
+    },
+    (Market.COMMIT_3Y, "Commit3Yr"): {
+        "Commitment v1: Ram in APAC for 3 Years": "N1 RAM",
+        "Commitment v1: Nvidia Tesla T4 GPU running in Iowa for 3 Year": "T4 GPU",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "component", "market", "usage_type"),
+    [(text, name, *terms) for terms, names in TEXTS.items() for text, name in names.items()],
+)
+def test_texts_of_components(text: str, component: str, market: Market, usage_type: str) -> None:
+    assert recognise(text, usage_type) == (component, market)
+
+
+@pytest.mark.parametrize(
+    ("description", "usage_type"),
+    [
+        ("", "OnDemand"),
+        ("E2 Instance Core running in Americas", "OnDemand"),
+        ("A2 Sole Tenancy Instance Core running in Americas", "OnDemand"),
+        ("A2 Instance Core running in Americas Sole Tenancy", "OnDemand"),
+        ("Nvidia L4 GPU attached to Spot Preemptible VMs running in Americas Sole Tenancy", "Preemptible"),
+        ("N1 Custom Instance Core running in Americas", "OnDemand"),
+        ("Custom Extended Instance Ram running in Americas", "OnDemand"),
+        ("A2 Instance Core Premium running in Americas", "OnDemand"),
+        ("Licensing Fee for Deep Learning Image (CPU cost)", "OnDemand"),
+        ("Nvidia Tesla T4 vWS GPU running in Americas", "OnDemand"),
+        ("Nvidia L40S GPU running in Americas", "OnDemand"),
+        ("Nvidia L4 GPU suspended running in Americas", "OnDemand"),
+        ("Calendar Mode Nvidia L4 GPU running in Americas", "OnDemand"),
+        ("Nvidia L4 GPU running in DWS", "OnDemand"),
+        # text and usage type contradict each other
+        ("A2 Instance Core running in Americas", "Preemptible"),
+        ("A2 Instance Core running in Americas", "Commit1Yr"),
+        ("Spot Preemptible A2 Instance Core running in Americas", "OnDemand"),
+        ("Commitment v1: A2 Cpu in APAC for 1 Year", "Commit3Yr"),
+    ],
+)
+def test_other_texts_count_for_nothing(description: str, usage_type: str) -> None:
+    assert recognise(description, usage_type) is None
+
+
+@pytest.mark.shared
+@needs_shared
+def test_every_real_gpu_sku_is_what_its_collector_says_it_is() -> None:
+    for row in rows("gcp_gpu_skus.csv"):
+        usage_type, market = MARKETS[row["usage"]]
+        component = f"{NAMES.get(row['gpu'], row['gpu'])} GPU"
+        assert recognise(row["description"], usage_type) == (component, market), row
+
+
+def test_no_text_is_two_components() -> None:
+    """The first pattern wins, so none may hide another."""
+    for name, own in COMPONENTS.items():
+        for text in (name.replace("-", " "), f"nvidia {name}", f"{name.removesuffix(' core')} instance core"):
+            matching = [other for other, pattern in COMPONENTS.items() if pattern.fullmatch(text.lower())]
+            assert len(matching) <= 1, (name, own, matching)
+
+
+def test_kinds_are_the_last_words() -> None:
+    assert {kind_of(name) for name in COMPONENTS} == set(Kind)
+    with pytest.raises(ValueError, match="'A9 core' is no component: there are A2 core"):
+        kind_of("A9 core")
+
+
+# --- For how much ---------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**9 - 1))
+def test_a_price_is_units_and_nanos(units: int, nanos: int) -> None:
+    item = sku(pricing(tier(units, nanos)))
+    if (units, nanos) == (0, 0):
+        with pytest.raises(ValueError, match="price 0, which means unknown"):
+            usd_per_h(item, "A2 core", NOW)
+    else:
+        assert usd_per_h(item, "A2 core", NOW) == Decimal(units * 10**9 + nanos) / 10**9
+
+
+def test_memory_is_priced_by_gib_hours_and_disks_by_months_of_730_hours() -> None:
+    memory = sku(pricing(tier(0, 4_237_000), unit="GiBy.h", base_units=GIB_HOURS))
+    assert usd_per_h(memory, "A2 RAM", NOW) == Decimal("0.004237")
+    disk = sku(pricing(tier(0, 80_000_000), unit="GiBy.mo", base_units=GIB_HOURS * 744))
+    assert usd_per_h(disk, "local SSD", NOW) == Decimal("0.08") / 730
+
+
+@pytest.mark.parametrize(
+    ("component", "unit", "base_units", "message"),
+    [
+        ("A2 core", "mo", 0, "is priced per 'mo', not per h"),
+        ("A2 core", "h", 60, "counts 60 base units per h"),
+        ("A2 RAM", "h", 3600, "is priced per 'h', not per GiBy.h"),
+        ("A2 RAM", "GiBy.h", 3600, "counts 3600 base units per GiBy.h"),
+        ("A2 RAM", "GBy.h", 0, "is priced per 'GBy.h'"),
+        ("local SSD", "GiBy.h", GIB_HOURS, "is priced per 'GiBy.h', not per GiBy.mo"),
+    ],
+)
+def test_a_price_per_another_unit_is_none(component: str, unit: str, base_units: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        usd_per_h(sku(pricing(tier(1), unit=unit, base_units=base_units)), component, NOW)
+
+
+def test_base_units_may_be_left_out() -> None:
+    assert usd_per_h(sku(pricing(tier(1), base_units=0)), "A2 core", NOW) == 1
+
+
+def test_the_first_tier_that_is_not_free_counts() -> None:
+    assert usd_per_h(sku(pricing(tier(), tier(2), tier(3))), "A2 core", NOW) == 2
+
+
+@pytest.mark.parametrize(
+    ("tiers", "message"),
+    [
+        ([], "price 0, which means unknown"),
+        ([tier()], "price 0, which means unknown"),
+        ([tier(-1)], "has the price -1"),
+        ([tier(0, -5)], "has the price -5E-9"),
+        ([tier(), tier(-1), tier(3)], "has the price -1"),
+        ([tier(68, currency="IDR")], "is priced in IDR, not in USD"),
+        ([tier(68, currency="")], "is priced in no currency"),
+    ],
+)
+def test_prices_that_cannot_be_used(tiers: list[Tier], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        usd_per_h(sku(pricing(*tiers)), "A2 core", NOW)
+
+
+def test_the_newest_price_in_effect_counts() -> None:
+    old = pricing(tier(1), effective_at=NOW - timedelta(days=400))
+    new = pricing(tier(2), effective_at=NOW - timedelta(days=1))
+    ahead = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
+    undated = pricing(tier(4), effective_at=None)
+    assert usd_per_h(sku(ahead, new, undated, old), "A2 core", NOW) == 2
+    assert usd_per_h(sku(undated), "A2 core", NOW) == 4
+    assert usd_per_h(sku(undated, ahead), "A2 core", NOW) == 4
+
+
+def test_without_a_price_in_effect_there_is_none() -> None:
+    ahead = pricing(tier(3), effective_at=NOW + timedelta(seconds=1))
+    for item in (sku(), sku(ahead)):
+        with pytest.raises(ValueError, match="has no price yet"):
+            usd_per_h(item, "A2 core", NOW)
+
+
+def test_two_prices_from_the_same_moment_on_must_agree() -> None:
+    assert usd_per_h(sku(pricing(tier(2)), pricing(tier(2))), "A2 core", NOW) == 2
+    with pytest.raises(ValueError, match="several prices from the same moment"):
+        usd_per_h(sku(pricing(tier(2)), pricing(tier(3))), "A2 core", NOW)

@@ -1,0 +1,82 @@
+"""What every source shares: ages by provider, options that it has or has not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from advisor.core.errors import ConfigError
+from advisor.core.registry import load, registered
+from advisor.pricing.sources.protocol import (
+    GROUP,
+    Credentials,
+    Freshness,
+    Part,
+    PriceSource,
+    check_options,
+    freshness_of,
+)
+from tests.builders import make_offer
+
+
+def at(day: int) -> datetime:
+    return datetime(2026, 11, day, tzinfo=UTC)
+
+
+def test_ages_are_told_by_provider_in_alphabetical_order() -> None:
+    days = [("gcp", 5), ("aws", 9), ("aws", 3), ("aws", 7)]
+    offers = [make_offer(provider=provider, retrieved_at=at(day)) for provider, day in days]
+    assert freshness_of(offers) == (
+        Freshness(provider="aws", num_offers=3, oldest=at(3), newest=at(9)),
+        Freshness(provider="gcp", num_offers=1, oldest=at(5), newest=at(5)),
+    )
+
+
+def test_nothing_has_no_age() -> None:
+    assert freshness_of([]) == ()
+
+
+def test_a_part_that_failed_has_no_offers() -> None:
+    failed = Part(scope="us-east-1 spot", failure="no credentials")
+    assert (failed.offers, failed.history, failed.gaps) == ((), (), ())
+
+
+def test_options_that_exist_pass() -> None:
+    check_options("acme", {}, ())
+    check_options("acme", {"url": "x"}, ("url", "token"))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "message"),
+    [
+        (
+            ("url", "token"),
+            r"'acme' has no option 'ulr'\. Did you mean 'url'\? .*acme may hold: url, token\.",
+        ),
+        ((), r"has no option 'ulr'\. prices\.options\.acme may hold: none\."),
+    ],
+)
+def test_another_option_is_refused_with_a_near_one(allowed: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_options("acme", {"ulr": "x"}, allowed)
+
+
+def test_credentials_are_told_in_words() -> None:
+    assert [str(state) for state in Credentials] == ["not needed", "found", "missing"]
+
+
+@pytest.mark.parametrize("name", ["snapshot", "custom", "gpuhunt"])
+def test_a_source_has_the_name_of_its_entry_point_and_keeps_the_protocol(name: str) -> None:
+    source: PriceSource = load(GROUP, name)({})
+    assert source.name == name
+    assert name in registered(GROUP, foreign=False)
+    assert source.credentials() in set(Credentials)
+    assert isinstance(source.capabilities.is_live, bool)
+    assert not source.capabilities.is_live or source.freshness() == ()
+
+
+@pytest.mark.parametrize("name", ["snapshot", "custom", "gpuhunt"])
+def test_every_source_refuses_an_option_that_it_lacks(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"the price source '{name}' has no option 'no_such_option'"):
+        load(GROUP, name)({"no_such_option": 1})

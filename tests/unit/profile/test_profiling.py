@@ -1,0 +1,278 @@
+"""``profile`` with interpreters that are small shell scripts: what they are told, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.core.errors import InputError, ProfileError, UnknownGpuError
+from advisor.core.gpus import resolve_gpu
+from advisor.profile import attempt
+from advisor.profile import profiling as session
+from advisor.profile.profiling import PretendedGpu, pretend, profile
+from tests.unit.profile.test_recording import recording
+
+SECRET = "hunter22-hunter22"
+# What tells an interpreter from another program.
+ANSWERS = '[ "$1" = -I ] && echo Python speaks && exit'
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text("raise SystemExit('never run here')\n")
+    return path
+
+
+def interpreter(folder: Path, name: str, **result: Any) -> Path:
+    """Keeps its command line and job file, prints a line, leaves a result, and ends."""
+    home = folder / name
+    home.mkdir()
+    if result:
+        (home / "result.json").write_text(json.dumps(recording(**result)))
+    program = home / "python"
+    program.write_text(
+        f"""#!/bin/sh
+{ANSWERS}
+printf '%s\\n' "$@" > '{home}/argv'
+cp "$2" '{home}/job.json'
+env > '{home}/environ'
+folder=$(dirname "$2")
+echo "printed with password={SECRET}"
+echo "step 1 of 3" > "$folder/progress.txt"
+[ -f '{home}/result.json' ] && cp '{home}/result.json' "$folder/result.json"
+exit 3
+"""
+    )
+    program.chmod(0o755)
+    return program
+
+
+def told(program: Path) -> dict[str, Any]:
+    return json.loads((program.parent / "job.json").read_text())
+
+
+def with_interpreters(monkeypatch: pytest.MonkeyPatch, *programs: Path) -> None:
+    monkeypatch.setattr(session, "candidates", lambda *_: list(programs))
+
+
+def test_the_child_is_told_the_script_its_arguments_and_the_gpu(script, tmp_path):
+    python = interpreter(tmp_path, "good", status="ok")
+    trace = profile(script, ["--lr", "0.1"], python=python, gpu=pretend("T4"))
+    job = told(python)
+    assert (job["script"], job["arguments"]) == (str(script), ["--lr", "0.1"])
+    assert job["skip_patches"] == []
+    assert job["gpu"] == {
+        "name": "NVIDIA T4",
+        "compute_capability": "7.5",
+        "num_sms": 40,
+        "memory_bytes": resolve_gpu("T4").memory_bytes,
+    }
+    assert (trace.script, trace.arguments, trace.batch_size) == (str(script), ("--lr", "0.1"), 64)
+
+
+def test_the_child_is_the_child_program_and_its_files_lie_apart(script, tmp_path):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python)
+    child, job_path = (python.parent / "argv").read_text().splitlines()
+    assert Path(child).name == "child.py"
+    assert Path(child).is_file()
+    job = told(python)
+    parents = {Path(path).parent for path in (job_path, job["result"], job["progress"])}
+    assert len(parents) == 1
+    assert not parents.pop().exists()
+
+
+def test_without_a_wish_the_gpu_is_one_that_can_do_all_precisions(script, tmp_path):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python)
+    gpu = PretendedGpu(**told(python)["gpu"])
+    assert gpu == PretendedGpu()
+    spec = resolve_gpu("A100-SXM-80GB")
+    assert (gpu.compute_capability, gpu.num_sms) == (spec.compute_capability, spec.num_sms)
+    # A little less than the 80 GiB on the label, as the driver says.
+    assert 0.98 < gpu.memory_bytes / spec.memory_bytes <= 1
+
+
+def test_secrets_reach_neither_the_child_nor_the_trace(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", SECRET)
+    monkeypatch.setenv("HARMLESS", "kept")
+    python = interpreter(tmp_path, "good", status="ok")
+    trace = profile(script, ["--name", SECRET, "--api-key", "abc"], python=python)
+    environment = (python.parent / "environ").read_text()
+    assert "HARMLESS=kept" in environment
+    assert SECRET not in environment
+    assert trace.arguments == ("--name", "***", "--api-key", "***")
+    # The script itself needs what it was given.
+    assert told(python)["arguments"] == ["--name", SECRET, "--api-key", "abc"]
+
+
+@pytest.mark.parametrize("key", ["message", "traceback"])
+def test_secrets_do_not_reach_the_error(key, script, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", SECRET)
+    found = {"message": "x", "traceback": "y"} | {key: f"before {SECRET} after"}
+    python = interpreter(tmp_path, "bad", status="crashed", **found)
+    with pytest.raises(ProfileError, match=r"before \*\*\* after") as caught:
+        profile(script, python=python)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_message_that_is_no_text_is_left_alone(script, tmp_path):
+    python = interpreter(tmp_path, "bad", status="crashed", message="x", traceback=None)
+    with pytest.raises(ProfileError, match="raised x"):
+        profile(script, python=python)
+
+
+def test_the_end_of_the_output_is_told_without_secrets(script, tmp_path):
+    python = interpreter(tmp_path, "silent")
+    with pytest.raises(ProfileError, match=r"password=\*\*\*") as caught:
+        profile(script, python=python)
+    assert "exit code 3" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_an_interpreter_without_torch_is_passed_over(script, tmp_path, monkeypatch):
+    first = interpreter(tmp_path, "first", status="no_torch")
+    second = interpreter(tmp_path, "second", status="ok")
+    third = interpreter(tmp_path, "third", status="ok")
+    with_interpreters(monkeypatch, first, second, third)
+    said: list[str] = []
+    profile(script, progress=said.append)
+    assert (first.parent / "argv").exists()
+    assert (second.parent / "argv").exists()
+    assert not (third.parent / "argv").exists()
+    tried = [line for line in said if line.startswith("profiling")]
+    assert [str(first) in tried[0], str(second) in tried[1], len(tried)] == [True, True, 2]
+    assert said.count("step 1 of 3") == 2
+
+
+def test_if_none_has_torch_the_last_one_is_named(script, tmp_path, monkeypatch):
+    first = interpreter(tmp_path, "first", status="no_torch")
+    second = interpreter(tmp_path, "second", status="no_torch")
+    with_interpreters(monkeypatch, first, second)
+    with pytest.raises(InputError, match="no torch") as caught:
+        profile(script)
+    assert str(second) in str(caught.value)
+    assert str(first) not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", ["old_torch", "broken_torch", "crashed", "missing_module"])
+def test_any_other_failure_ends_the_search(status, script, tmp_path, monkeypatch):
+    first = interpreter(tmp_path, "first", status=status, message="why")
+    second = interpreter(tmp_path, "second", status="ok")
+    with_interpreters(monkeypatch, first, second)
+    with pytest.raises((InputError, ProfileError), match="why"):
+        profile(script)
+    assert not (second.parent / "argv").exists()
+
+
+def test_no_interpreter_at_all(script, monkeypatch):
+    with_interpreters(monkeypatch)
+    with pytest.raises(InputError, match="--python"):
+        profile(script)
+
+
+def test_the_timeout_is_told(script, tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{ANSWERS}\nexec sleep 60\n")
+    python.chmod(0o755)
+    with pytest.raises(ProfileError, match=r"within 0\.05 s"):
+        profile(script, python=python, timeout_s=0.05)
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, -1.0, float("nan")])
+def test_a_timeout_is_more_than_nothing(timeout_s, script):
+    with pytest.raises(InputError, match="timeout"):
+        profile(script, timeout_s=timeout_s)
+
+
+def test_an_unknown_backend_is_refused(script):
+    with pytest.raises(InputError, match=r"'tpu'.*auto, cuda, fake, cpu"):
+        profile(script, backend="tpu")
+
+
+def test_scripts_that_are_none(tmp_path):
+    notebook = tmp_path / "train.ipynb"
+    notebook.write_text("{}")
+    for path, words in ((tmp_path / "no.py", "no script"), (tmp_path, "folder"), (notebook, "nbconvert")):
+        with pytest.raises(InputError, match=words):
+            profile(path)
+
+
+def test_a_script_that_may_not_be_read(script, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path) == script and mode == os.R_OK))
+    with pytest.raises(InputError, match="permissions"):
+        profile(script)
+
+
+def test_only_cuda_gpus_can_be_pretended():
+    with pytest.raises(InputError, match="MI300X"):
+        pretend("MI300X")
+    with pytest.raises(UnknownGpuError):
+        pretend("no such GPU")
+
+
+def test_a_script_that_needs_torchrun_gets_a_world_of_one(script, tmp_path):
+    python = interpreter(tmp_path, "torchrun", status="needs_torchrun", message="KeyError: 'RANK'")
+    home = python.parent
+    # The second time it has what it needs.
+    program = python.read_text().replace("exit 3", f"cp '{home}/second.json' '{home}/result.json'; exit 3")
+    (home / "second.json").write_text(json.dumps(recording(status="ok")))
+    python.write_text(program)
+    assert profile(script, python=python).batch_size == 64
+    assert told(python)["world_size"] == 1
+
+
+@pytest.mark.parametrize("world_size", [None, 8])
+def test_the_child_is_told_the_world(script, tmp_path, world_size):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python, world_size=world_size)
+    assert told(python)["world_size"] == world_size
+
+
+@pytest.mark.parametrize("world_size", [0, -1])
+def test_a_world_has_a_process(script, world_size):
+    with pytest.raises(InputError, match=f"world_size must be a whole number .* got {world_size}"):
+        profile(script, world_size=world_size)
+
+
+def test_a_disk_without_room_for_the_result_is_told(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "silent")
+    monkeypatch.setattr(attempt, "_ROOM_BYTES", 2**62)
+    with pytest.raises(InputError, match=r"temporary folder: .*No space left.*TMPDIR"):
+        profile(script, python=python)
+
+
+def test_without_any_temporary_folder_the_error_says_so(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "good", status="ok")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(InputError, match=r"cannot use the temporary folder.*TMPDIR"):
+        profile(script, python=python)
+
+
+def test_other_faults_are_not_blamed_on_the_folder(script, tmp_path):
+    def broken_pipe(_: str) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        profile(script, python=interpreter(tmp_path, "good", status="ok"), progress=broken_pipe)
+
+
+def test_a_sandbox_is_checked_before_anything_runs(script, tmp_path, monkeypatch):
+    python = interpreter(tmp_path, "good", status="ok")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="bubblewrap"):
+        profile(script, python=python, sandbox=True)
+    assert not (python.parent / "argv").exists()
+
+
+def test_temporary_files_of_the_script_lie_with_the_job(script, tmp_path):
+    python = interpreter(tmp_path, "good", status="ok")
+    profile(script, python=python)
+    environ = dict(line.split("=", 1) for line in (python.parent / "environ").read_text().splitlines())
+    job = (python.parent / "argv").read_text().splitlines()[1]
+    assert environ["TMPDIR"] == environ["TMP"] == str(Path(job).parent / "tmp")

@@ -1,0 +1,109 @@
+"""Draws: exact quantiles, shared luck, and what infinity does to them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from advisor.core.values import Interval, Quantiles
+from recommender.outcome.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, quantiles_of, waits
+
+FIELDS = ("prediction", "wait", "preemption_rate", "reacquire", "preemption", "price")
+
+
+@pytest.fixture(scope="module")
+def draws() -> Draws:
+    return make_draws(np.random.default_rng(0))
+
+
+def test_every_field_holds_the_same_strata(draws: Draws) -> None:
+    expected = [NormalDist().inv_cdf(i / 1000) for i in range(1, 1000)]
+    for name in FIELDS:
+        assert np.sort(getattr(draws, name)) == pytest.approx(expected)
+
+
+def test_no_two_fields_share_their_luck(draws: Draws) -> None:
+    for one, other in itertools.combinations(FIELDS, 2):
+        correlation = np.corrcoef(getattr(draws, one), getattr(draws, other))[0, 1]
+        assert abs(correlation) < 0.15, (one, other)
+
+
+def test_the_same_seed_gives_the_same_draws(draws: Draws) -> None:
+    again, other = make_draws(np.random.default_rng(0)), make_draws(np.random.default_rng(1))
+    for name in FIELDS:
+        assert np.array_equal(getattr(draws, name), getattr(again, name))
+    assert not np.array_equal(draws.wait, other.wait)
+
+
+def test_a_log_normal_keeps_all_three_quantiles(draws: Draws) -> None:
+    ordered = np.sort(log_normal(Interval(p10=1.0, p50=2.0, p90=10.0), draws.prediction))
+    # Weibull: the quantile p of n = 999 draws is the one at 1000 p - 1.
+    assert (ordered[99], ordered[499], ordered[899]) == pytest.approx((1.0, 2.0, 10.0))
+
+
+def test_a_log_normal_without_spread_is_a_number(draws: Draws) -> None:
+    assert np.unique(log_normal(Interval(p10=3.0, p50=3.0, p90=3.0), draws.wait)) == pytest.approx([3.0])
+
+
+def test_a_log_normal_at_two_sigma() -> None:
+    # Above the median: sigma = ln(4) / 1.2816, so z = 2 x 1.2816 gives 4 squared.
+    values = log_normal(Interval(p10=0.5, p50=1.0, p90=4.0), np.array([-2 * Z90, 0.0, 2 * Z90]))
+    assert values == pytest.approx([0.25, 1.0, 16.0])
+
+
+def test_waits_of_a_second_are_log_normal_on_both_sides() -> None:
+    z = np.array([-Z90, 0.0, Z90])
+    assert waits(Quantiles(p50=1.0, p90=3.0), z) == pytest.approx([1 / 3, 1.0, 3.0])
+    assert waits(Quantiles(p50=600.0, p90=1200.0), z) == pytest.approx([300.0, 600.0, 1200.0])
+
+
+def test_waits_below_a_second_are_none_for_half_of_the_runs() -> None:
+    z = np.array([-3.0, -Z90, 0.0, Z90, 2 * Z90])
+    assert waits(Quantiles(p50=0.0, p90=60.0), z) == pytest.approx([0, 0, 0, 60.0, 120.0])
+
+
+def test_no_wait_is_no_wait(draws: Draws) -> None:
+    assert not waits(Quantiles(p50=0.0, p90=0.0), draws.wait).any()
+
+
+def test_quantiles_are_weibulls() -> None:
+    # Nine values: the median is the fifth, p90 the ninth; the order does not matter.
+    found = quantiles_of(np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5]))
+    assert found == Quantiles(p50=5.0, p90=9.0)
+
+
+def test_quantiles_between_two_draws_are_interpolated() -> None:
+    # Four values: the median lies at 1.5, halfway between the second and the third.
+    found = quantiles_of(np.array([10.0, 20.0, 40.0, 80.0]))
+    assert found.p50 == pytest.approx(30.0)
+    assert found.p90 == 80.0
+
+
+def test_quantiles_of_one_value_are_that_value() -> None:
+    assert quantiles_of(np.array([7.0])) == Quantiles(p50=7.0, p90=7.0)
+
+
+@pytest.mark.parametrize(
+    ("num_infinite", "finite"),
+    [
+        (0, (True, True)),
+        (99, (True, True)),
+        (100, (True, False)),
+        (499, (True, False)),
+        (500, (False, False)),
+    ],
+)
+def test_a_quantile_is_infinite_where_its_draw_is(num_infinite: int, finite: tuple[bool, bool]) -> None:
+    values = np.ones(NUM_DRAWS)
+    values[:num_infinite] = math.inf
+    found = quantiles_of(values)
+    assert (math.isfinite(found.p50), math.isfinite(found.p90)) == finite
+    assert not math.isnan(found.p90)
+
+
+def test_quantiles_of_nothing_but_infinity_are_infinite() -> None:
+    assert quantiles_of(np.full(4, math.inf)) == Quantiles(p50=math.inf, p90=math.inf)

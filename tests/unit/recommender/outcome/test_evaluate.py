@@ -1,0 +1,467 @@
+"""One plan for one job, in figures worked out by hand: iterations, time, money, odds, words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.core.units import GIB
+from advisor.core.values import (
+    Collective,
+    Interval,
+    IterationEstimate,
+    Job,
+    Market,
+    Option,
+    Plan,
+    Quantiles,
+    Tier,
+    Trace,
+)
+from recommender.outcome.draws import make_draws
+from recommender.outcome.evaluate import evaluate, num_iterations
+from recommender.outcome.spot import SpotTerms, is_spot
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+
+WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
+CALM = SpotTerms(preemptions_per_h=0.0)
+
+
+def option_of(
+    plan: Plan,
+    *,
+    iteration: float | Interval = 0.1,
+    job: Job | None = None,
+    trace: Trace | None = None,
+    estimate: IterationEstimate | None = None,
+    terms: SpotTerms | None = None,
+    gpu: Any = None,
+) -> Option:
+    return evaluate(
+        plan,
+        estimate or make_estimate(plan.gpu, iteration, num_gpus=plan.num_gpus),
+        gpu or make_gpu(plan.gpu, compute_capability="8.0"),
+        trace or make_trace(),
+        job or make_job(),
+        make_draws(np.random.default_rng(0)),
+        terms or SpotTerms(),
+    )
+
+
+def words(texts: tuple[str, ...]) -> str:
+    return "\n".join(texts)
+
+
+# --- how many iterations ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("num_gpus", "steps"), [(1, 10), (2, 5), (3, 4), (4, 3), (10, 1), (16, 1)])
+def test_iterations_are_shared_and_rounded_up(num_gpus: int, steps: int) -> None:
+    assert num_iterations(make_trace(), make_job(iterations=10), num_gpus) == steps
+
+
+@pytest.mark.parametrize(
+    ("epochs", "num_gpus", "steps"),
+    [
+        (1, 1, 10),
+        (1, 4, 3),  # ceil(10 / 4)
+        (5, 4, 15),  # every epoch ends with a short step: 5 x 3, not ceil(12.5)
+        (0.5, 4, 2),  # ceil(1.5)
+        (0.01, 1, 1),
+    ],
+)
+def test_an_epoch_has_whole_steps(epochs: float, num_gpus: int, steps: int) -> None:
+    trace = make_trace(iterations_per_epoch=10)
+    assert num_iterations(trace, make_job(epochs=epochs), num_gpus) == steps
+
+
+def test_the_job_knows_the_length_of_an_epoch_better_than_the_trace() -> None:
+    job = make_job(epochs=2, iterations_per_epoch=7)
+    assert num_iterations(make_trace(iterations_per_epoch=10), job, 1) == 14
+    assert num_iterations(make_trace(iterations_per_epoch=None), job, 1) == 14
+
+
+def test_epochs_of_data_without_length_are_refused() -> None:
+    trace = make_trace(iterations_per_epoch=None, script="stream.py")
+    with pytest.raises(InputError, match=r"stream\.py.*--iterations-per-epoch"):
+        num_iterations(trace, make_job(epochs=1), 1)
+
+
+# --- time and money --------------------------------------------------------------------------------
+
+
+def test_wait_counts_as_time_and_start_up_as_both() -> None:
+    # 36,000 x 0.1 s = 1 h of training, 15 min of start-up, 2 h of waiting, 4 dollars an hour.
+    plan = make_plan("X", 4.0, startup_s=900.0, wait_s=Quantiles(p50=7200.0, p90=7200.0))
+    option = option_of(plan, job=make_job(iterations=36_000))
+    assert option.train_s.p50 == pytest.approx(3600)
+    assert option.time_s.p50 == pytest.approx(7200 + 900 + 3600)
+    assert option.cost_usd.p50 == pytest.approx(4.0 * 1.25)
+    assert option.cost_breakdown_usd == {"training": pytest.approx(4.0), "start-up": pytest.approx(1.0)}
+    assert option.wait_s == plan.wait_s
+
+
+def test_the_billing_minimum_includes_the_start_up() -> None:
+    # 10 s of training + 20 s of start-up = 30 s, billed as 60 s at 36 dollars an hour: 60 cents.
+    plan = make_plan("X", 36.0, startup_s=20.0, minimum_billed_s=60.0)
+    option = option_of(plan, job=make_job(iterations=100))
+    assert option.time_s.p50 == pytest.approx(30)
+    assert option.cost_usd.p50 == pytest.approx(0.60)
+    assert option.cost_breakdown_usd == {
+        "training": pytest.approx(0.10),
+        "start-up": pytest.approx(0.20),
+        "billing minimum": pytest.approx(0.30),
+    }
+
+
+def test_quantiles_of_time_and_cost_follow_the_iteration_time() -> None:
+    option = option_of(make_plan("X", 3.6), iteration=WIDE, job=make_job(iterations=1000))
+    assert (option.time_s.p50, option.time_s.p90) == (pytest.approx(100), pytest.approx(200))
+    assert (option.cost_usd.p50, option.cost_usd.p90) == (pytest.approx(0.1), pytest.approx(0.2))
+
+
+def test_disks_and_egress_are_on_the_bill() -> None:
+    # 1 h of training and 15 min of start-up at 4 dollars, disks at 8 cents an hour, 3 dollars of egress.
+    plan = make_plan("X", 4.0, startup_s=900.0, storage_usd_per_h=0.08, egress_usd=3.0)
+    option = option_of(plan, job=make_job(iterations=36_000))
+    assert option.cost_usd.p50 == pytest.approx(5.0 + 0.1 + 3.0)
+    assert option.cost_breakdown_usd["storage"] == pytest.approx(0.1)
+    assert option.cost_breakdown_usd["data transfer"] == 3.0
+
+
+def test_a_budget_counts_disks_and_egress() -> None:
+    job = make_job(iterations=36_000, budget_usd=4.5)
+    assert option_of(make_plan("X", 4.0), job=job).feasible
+    assert not option_of(make_plan("X", 4.0, storage_usd_per_h=0.6), job=job).feasible
+    assert not option_of(make_plan("X", 4.0, egress_usd=0.6), job=job).feasible
+
+
+def test_time_is_billed_in_whole_steps() -> None:
+    # 1 h 6 s are two hours where an hour is the step; 1 h is one.
+    plan = make_plan("X", 4.0, billed_step_s=3600.0)
+    assert option_of(plan, job=make_job(iterations=36_000)).cost_usd.p50 == pytest.approx(4.0)
+    longer = option_of(plan, job=make_job(iterations=36_060))
+    assert longer.cost_usd.p50 == pytest.approx(8.0)
+    assert longer.cost_breakdown_usd["billing step"] == pytest.approx(8.0 - 4.0 * 3606 / 3600)
+    assert longer.time_s.p50 == pytest.approx(3606)
+
+
+def test_disks_are_kept_while_a_spot_machine_is_away() -> None:
+    plan = make_plan("X", 0.0, market=Market.SPOT, storage_usd_per_h=1.0)
+    option = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=10.0))
+    assert option.cost_usd.p50 == pytest.approx(option.time_s.p50 / HOUR_S, rel=1e-6)
+    assert option.cost_breakdown_usd["storage"] == pytest.approx(100_000 * 0.1 / HOUR_S)
+    assert option.cost_breakdown_usd["preemptions"] > option.cost_breakdown_usd["storage"]
+
+
+def test_what_has_no_rate_is_told_and_counts_as_nothing() -> None:
+    plan = make_plan(offer=make_offer(region="ap-southeast-3"), storage_usd_per_h=None, egress_usd=None)
+    option = option_of(plan)
+    assert "storage not counted: no rate for ap-southeast-3" in option.reasons
+    assert "data transfer not counted: no rate for ap-southeast-3" in option.reasons
+    assert set(option.cost_breakdown_usd) == {"training", "start-up"}
+    assert "not counted" not in words(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
+
+
+def test_notes_on_the_place_are_among_the_reasons() -> None:
+    assert "GPU 1 is in use" in option_of(make_plan(notes=("GPU 1 is in use",))).reasons
+
+
+def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
+    # 1 h of work in two halves with a minute's checkpoint after each.
+    plan = make_plan("X", 6.0, market=Market.SPOT)
+    option = option_of(plan, job=make_job(iterations=36_000), terms=CALM)
+    assert option.train_s.p50 == pytest.approx(HOUR_S + 2 * 60, rel=1e-5)
+    assert option.cost_usd.p50 == pytest.approx(6.0 * 62 / 60, rel=1e-5)
+    assert option.cost_breakdown_usd["preemptions"] == pytest.approx(0.2, rel=1e-3)
+    assert "billing minimum" not in option.cost_breakdown_usd
+
+
+def test_dearer_hours_are_a_line_of_their_own_beside_preemptions() -> None:
+    past = Interval(p10=1.0, p50=2.0, p90=18.0)
+    offer = make_offer(usd_per_h=6.0, market=Market.SPOT, spot_usd_per_h=past)
+    job = make_job(iterations=36_000)
+    steady = option_of(make_plan("X", 6.0, market=Market.SPOT), iteration=WIDE, job=job, terms=CALM)
+    option = option_of(make_plan("X", 6.0, offer=offer), iteration=WIDE, job=job, terms=CALM)
+    parts = option.cost_breakdown_usd
+    assert "price rise" not in steady.cost_breakdown_usd
+    assert parts["price rise"] == pytest.approx(option.cost_usd.p50 - steady.cost_usd.p50)
+    assert parts["price rise"] > 1.0
+    assert parts["preemptions"] == pytest.approx(steady.cost_breakdown_usd["preemptions"])
+    assert sum(parts.values()) == pytest.approx(option.cost_usd.p50)
+
+
+def test_a_preempted_machine_is_not_billed_while_it_is_away() -> None:
+    plan = make_plan("X", 1.0, market=Market.SPOT)
+    soon = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=0.1))
+    late = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=10.0))
+    assert late.time_s.p50 > 2 * soon.time_s.p50
+    assert late.cost_usd == soon.cost_usd
+
+
+def test_how_often_a_machine_goes_is_uncertain_and_so_is_the_bill() -> None:
+    # A long job without luck of its own: what spreads is the rate (log-normal, sigma 0.6).
+    option = option_of(make_plan("X", 1.0, market=Market.SPOT), job=make_job(iterations=10**8))
+    billed_h, work_h = option.cost_usd, 10**8 * 0.1 / HOUR_S
+    assert (billed_h.p90 - work_h) / (billed_h.p50 - work_h) > 1.3
+
+
+def test_how_long_a_machine_stays_away_is_uncertain() -> None:
+    plan, job = make_plan("X", 1.0, market=Market.SPOT), make_job(iterations=10**8)
+    option = option_of(plan, job=job, terms=SpotTerms(reacquire_h=20.0))
+    away = option.time_s.p90 / option.time_s.p50
+    assert away > 2.0  # sigma 0.6 and 0.8 together: exp(1.28 x 1.0) = 3.6 of the time away
+
+
+def test_a_hopeless_spot_run_never_ends_and_has_no_price() -> None:
+    terms = SpotTerms(preemptions_per_h=10, checkpoint_interval_h=None)
+    option = option_of(make_plan("X", 1.0, market=Market.SPOT), terms=terms)
+    assert option.time_s.p50 == option.cost_usd.p50 == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("market", "spot"),
+    [(Market.SPOT, True), (Market.ON_DEMAND, False), (Market.FLEX_START, False), (Market.COMMIT_1Y, False)],
+)
+def test_only_spot_is_preempted(market: Market, spot: bool) -> None:
+    assert is_spot(make_plan(market=market)) == spot
+
+
+def test_an_own_machine_is_never_preempted() -> None:
+    assert not is_spot(make_plan(tier=Tier.CLUSTER))
+
+
+# --- odds and limits -------------------------------------------------------------------------------
+
+
+def test_odds_without_limits_are_unknown() -> None:
+    option = option_of(make_plan())
+    assert (option.p_within_budget, option.p_within_deadline, option.removed_by) == (None, None, None)
+    assert option.feasible
+
+
+def test_the_median_is_met_by_half_of_the_draws_and_p90_by_nine_tenths() -> None:
+    job = make_job(iterations=36_000, deadline_s=3600.0, budget_usd=2.0, confidence=0.5)
+    option = option_of(make_plan("X", 1.0), iteration=WIDE, job=job)
+    assert option.p_within_deadline == pytest.approx(0.5, abs=1e-3)
+    assert option.p_within_budget == pytest.approx(0.9, abs=1e-3)
+
+
+def test_a_limit_met_exactly_is_met() -> None:
+    job = make_job(iterations=36_000, deadline_s=3600.0, budget_usd=1.0)
+    option = option_of(make_plan("X", 1.0), job=job)
+    assert (option.p_within_budget, option.p_within_deadline) == (1, 1)
+    assert option.feasible
+
+
+@pytest.mark.parametrize(("confidence", "feasible"), [(0.4, True), (0.6, False)])
+def test_the_confidence_decides(confidence: float, feasible: bool) -> None:
+    job = make_job(iterations=36_000, budget_usd=1.0, confidence=confidence)
+    option = option_of(make_plan("X", 1.0), iteration=WIDE, job=job)
+    assert option.feasible == feasible
+    assert option.removed_by == (None if feasible else "budget")
+
+
+def test_odds_equal_to_the_confidence_are_enough() -> None:
+    job = make_job(iterations=36_000, budget_usd=1.0)
+    plan = make_plan("X", 1.0)
+    odds = option_of(plan, iteration=WIDE, job=job).p_within_budget
+    assert odds is not None
+    assert option_of(plan, iteration=WIDE, job=replace(job, confidence=odds)).feasible
+
+
+def test_the_deadline_counts_wait_and_start_up() -> None:
+    # 1 h of training after 20 min of waiting and 10 min of start-up.
+    plan = make_plan("X", 1.0, startup_s=600.0, wait_s=Quantiles(p50=1200.0, p90=1200.0))
+    for deadline_s, odds in ((5399.0, 0), (5400.0, 1)):
+        job = make_job(iterations=36_000, deadline_s=deadline_s)
+        assert option_of(plan, job=job).p_within_deadline == odds
+
+
+def test_a_long_wait_and_a_slow_iteration_do_not_come_together() -> None:
+    # Both have a p90 of twice the median; were they one draw, so would their sum.
+    plan = make_plan("X", 1.0, wait_s=Quantiles(p50=3600.0, p90=7200.0))
+    time_s = option_of(plan, iteration=WIDE, job=make_job(iterations=36_000)).time_s
+    assert time_s.p90 < 1.9 * time_s.p50
+
+
+def test_what_does_not_fit_is_told_with_need_and_limit() -> None:
+    estimate = make_estimate("X", 0.1, memory_bytes=20 * GIB, memory_limit_bytes=16 * GIB)
+    text = words(option_of(make_plan(), estimate=estimate).reasons)
+    assert "20 GiB" in text
+    assert "16 GiB" in text
+    assert "fit" not in words(option_of(make_plan()).reasons)
+
+
+def test_every_limit_missed_is_named_in_order() -> None:
+    estimate = make_estimate("X", 0.1, memory_bytes=20 * GIB)
+    job = make_job(budget_usd=0.01, deadline_s=1.0)
+    kepler = make_gpu("X", compute_capability="3.7")
+    option = option_of(make_plan(), estimate=estimate, job=job, gpu=kepler)
+    assert option.removed_by == "memory, software, budget, deadline"
+    assert not option.feasible
+
+
+def test_what_is_missed_is_said_with_the_medians() -> None:
+    # 1 h at 2 dollars expected; p90 would be 2 h and 4 dollars.
+    job = make_job(iterations=36_000, budget_usd=1.5, deadline_s=1800.0)
+    text = words(option_of(make_plan("X", 2.0), iteration=WIDE, job=job).reasons)
+    assert "$2.00" in text
+    assert "$1.50" in text
+    assert "1 h" in text
+    assert "30 min" in text
+    assert "$4.00" not in text
+
+
+def test_unknown_memory_removes_nothing_and_is_said() -> None:
+    option = option_of(make_plan(), estimate=make_estimate(memory_bytes=None))
+    assert option.feasible
+    assert "memory unknown" in words(option.reasons)
+    assert "memory unknown" not in words(option_of(make_plan()).reasons)
+
+
+# --- what the user must know or change -------------------------------------------------------------
+
+
+def test_the_input_pipeline_must_feed_every_gpu() -> None:
+    # 64 samples on each of 4 GPUs in a median of 0.1 s.
+    option = option_of(make_plan("X", 1.0, num_gpus=4), iteration=WIDE)
+    assert "2,560 samples/s" in words(option.reasons)
+
+
+def test_without_a_batch_size_nothing_is_said_of_samples() -> None:
+    option = option_of(make_plan("X", 1.0, num_gpus=4), trace=make_trace(batch_size=None))
+    assert "samples" not in words((*option.reasons, *option.script_changes))
+
+
+def test_one_gpu_changes_nothing_in_the_script() -> None:
+    assert option_of(make_plan()).script_changes == ()
+
+
+def test_several_gpus_need_data_parallelism_and_a_new_learning_rate() -> None:
+    text = words(option_of(make_plan("X", 1.0, num_gpus=4)).script_changes)
+    assert "DistributedDataParallel" in text
+    assert "256" in text
+    assert "64" in text
+    assert "no_sync" not in text
+
+
+def test_a_script_that_already_communicates_is_not_wrapped_again() -> None:
+    collective = Collective(kind="all_reduce", num_bytes=None, world_size=None, count=1)
+    trace = make_trace(collectives=(collective,), accumulation=4)
+    text = words(option_of(make_plan("X", 1.0, num_gpus=4), trace=trace).script_changes)
+    assert "DistributedDataParallel" not in text
+    assert "no_sync" not in text
+
+
+@pytest.mark.parametrize(("num_gpus", "removed_by"), [(8, None), (4, "sharding"), (1, "sharding")])
+def test_a_share_of_a_model_says_nothing_about_another_number_of_ranks(
+    num_gpus: int, removed_by: str | None
+) -> None:
+    layers = Collective(kind="reduce_scatter", num_bytes=10**8, world_size=8, count=2)
+    plan = make_plan("X", 1.0, num_gpus=num_gpus)
+    option = option_of(plan, trace=make_trace(collectives=(layers,), world_size=8))
+    assert option.removed_by == removed_by
+    assert (f"--world {num_gpus}" in words(option.reasons)) == (removed_by is not None)
+    assert "memory unknown" not in words(option.reasons)
+
+
+def test_accumulation_under_data_parallelism_needs_no_sync() -> None:
+    trace = make_trace(accumulation=4)
+    assert "no_sync" in words(option_of(make_plan("X", 1.0, num_gpus=2), trace=trace).script_changes)
+    assert "no_sync" not in words(option_of(make_plan(), trace=trace).script_changes)
+
+
+def test_checkpoints_are_asked_for_where_a_run_can_be_preempted() -> None:
+    # Young: sqrt(2 x 0.02 h / 0.04 per h) = 1 h.
+    terms = SpotTerms(preemptions_per_h=0.04, checkpoint_interval_h=0.5, checkpoint_h=0.02)
+    spot = option_of(make_plan(market=Market.SPOT), terms=terms)
+    assert "every 30 min" in words(spot.script_changes)
+    assert "at 1 h" in words(spot.script_changes)
+    assert "checkpoint" not in words(option_of(make_plan(), terms=terms).script_changes)
+
+
+def test_a_run_within_the_interval_and_one_that_saves_none_need_no_checkpoint() -> None:
+    plan = make_plan(market=Market.SPOT)
+    short = option_of(plan, job=make_job(iterations=18_000))  # 30 min, the interval itself
+    assert "checkpoint" not in words(short.script_changes)
+    longer = option_of(plan, job=make_job(iterations=18_001))
+    assert "checkpoint" in words(longer.script_changes)
+    never = option_of(plan, terms=SpotTerms(checkpoint_interval_h=None))
+    assert "checkpoint" not in words(never.script_changes)
+
+
+def test_each_tier_has_its_risk() -> None:
+    risks = {tier: option_of(make_plan(tier=tier)).risk for tier in Tier}
+    assert len(set(risks.values())) == 3
+    assert risks[Tier.CLUSTER] == "wait"
+    spot = option_of(make_plan(market=Market.SPOT), terms=SpotTerms(preemptions_per_h=0.25))
+    assert "preemption" in spot.risk
+    assert "0.25" in spot.risk
+
+
+def test_unknown_wait_and_cost_are_said() -> None:
+    unknown = words(option_of(make_plan("X", None, tier=Tier.CLUSTER, wait_s=None)).reasons)
+    assert "wait unknown" in unknown
+    assert "cost unknown" in unknown
+    known = words(option_of(make_plan()).reasons)
+    assert "unknown" not in known
+
+
+def test_an_unknown_wait_counts_as_none() -> None:
+    option = option_of(make_plan(wait_s=None))
+    assert option.wait_s is None
+    assert option.time_s == option.train_s
+
+
+@pytest.mark.parametrize(("source", "said"), [("derived from x", True), ("list price", False)])
+def test_a_price_nobody_quoted_is_said(source: str, said: bool) -> None:
+    plan = make_plan(offer=make_offer(source=source))
+    assert ("derived from x" in words(option_of(plan).reasons)) == said
+
+
+# --- data ------------------------------------------------------------------------------------------
+
+
+def test_an_input_bound_option_says_so_with_both_figures() -> None:
+    trace = make_trace(data_loading_s=4.0, num_workers=8)
+    waits = make_estimate("X", 0.5, loading_s=0.3)
+    text = words(option_of(make_plan(), trace=trace, estimate=waits).reasons)
+    assert "input-bound: loading takes 500 ms per iteration with 8 workers" in text
+    assert "the GPU 200 ms" in text
+    assert "samples/s" not in text
+    assert "input-bound" not in words(option_of(make_plan(), trace=trace, iteration=5.0).reasons)
+
+
+def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
+    trace = make_trace(data_loading_s=4.0, num_workers=8)
+
+    def text(num_vcpus: int | None) -> str:
+        plan = make_plan(offer=make_offer(num_vcpus=num_vcpus))
+        return words(option_of(plan, trace=trace, iteration=0.5).reasons)
+
+    assert "8 loading workers share 4 vCPUs: loading takes 1 s" in text(4)
+    assert "vCPUs" not in text(8) + text(None)
+    assert "vCPUs" not in words(option_of(make_plan("X", None, tier=Tier.CLUSTER), trace=trace).reasons)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"backend": "kineto"}, "a profile does not tell"),
+        ({"backend": "cuda", "num_workers": None}, "it uses no torch DataLoader"),
+        ({"backend": "cpu", "num_workers": 0}, "its data has no length"),
+        ({"num_workers": None}, "no torch DataLoader"),
+        ({}, "its data has no length"),
+    ],
+)
+def test_an_epoch_of_unknown_length_names_the_reason_and_the_flag(
+    changes: dict[str, Any], reason: str
+) -> None:
+    trace = make_trace(iterations_per_epoch=None, **changes)
+    with pytest.raises(InputError, match=rf"{reason}.*--iterations-per-epoch"):
+        num_iterations(trace, make_job(epochs=1.0), 1)

@@ -1,0 +1,331 @@
+"""What could be rented or used: counts, rates, ids and the cheapest place of each machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import pytest
+
+from advisor.core.values import Interval, Market, Plan, Quantiles, Tier
+from advisor.pricing.answer.places import cheapest_places
+from advisor.pricing.bills.storage import Rate, RateKind
+from recommender.plans.candidates import (
+    LoggedWait,
+    Machine,
+    cheapest_plans,
+    plans_of_machine,
+    plans_of_offers,
+    useful_counts,
+    with_known_gpu,
+)
+from recommender.plans.extras import CloudTerms
+from tests.builders import make_offer, make_plan
+
+WAIT = Quantiles(p50=3600.0, p90=7200.0)
+NOTHING = CloudTerms(startup_s=0.0)
+DISK = Rate(
+    provider="aws",
+    region="us-*",
+    kind=RateKind.BLOCK_STORAGE,
+    up_to_gib=float("inf"),
+    usd=0.073,
+    source="a test",
+    as_of=date(2025, 1, 1),
+)
+EGRESS = replace(DISK, kind=RateKind.EGRESS_INTERNET, usd=0.09)
+
+
+def make_machine(**changes: Any) -> Machine:
+    facts: dict[str, Any] = {
+        "tier": Tier.CLUSTER,
+        "name": "lab",
+        "gpu": "X",
+        "num_gpus": 4,
+        "usd_per_gpu_h": 0.5,
+        "wait_s": WAIT,
+    }
+    return Machine(**(facts | changes))
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "counts"),
+    [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (7, [1, 2, 4, 7]), (8, [1, 2, 4, 8])],
+)
+def test_useful_counts_are_powers_of_two_and_all(num_gpus: int, counts: list[int]) -> None:
+    assert useful_counts(num_gpus) == counts
+
+
+def test_a_cluster_charges_for_each_gpu_used() -> None:
+    plans = plans_of_machine(make_machine())
+    assert [plan.num_gpus for plan in plans] == [1, 2, 4]
+    assert [plan.usd_per_h for plan in plans] == [0.5, 1.0, 2.0]
+
+
+def test_a_cluster_keeps_its_name_and_wait() -> None:
+    plan = plans_of_machine(make_machine())[-1]
+    assert plan.id == "cluster/lab/4xX"
+    assert (plan.tier, plan.provider, plan.wait_s) == (Tier.CLUSTER, "lab", WAIT)
+    assert plan.offer is None
+    assert (plan.startup_s, plan.minimum_billed_s) == (0, 0)
+
+
+def test_an_unknown_rate_and_wait_stay_unknown() -> None:
+    for plan in plans_of_machine(make_machine(usd_per_gpu_h=None, wait_s=None)):
+        assert plan.usd_per_h is None
+        assert plan.wait_s is None
+
+
+def test_a_machine_that_costs_nothing_is_not_one_of_unknown_cost() -> None:
+    assert [plan.usd_per_h for plan in plans_of_machine(make_machine(usd_per_gpu_h=0.0))] == [0, 0, 0]
+
+
+def test_this_machine_never_waits() -> None:
+    plan = plans_of_machine(make_machine(tier=Tier.LOCAL, name="desk", wait_s=None, num_gpus=1))[0]
+    assert plan.wait_s == Quantiles(p50=0.0, p90=0.0)
+    assert (plan.id, plan.provider) == ("local/1xX", "local")
+
+
+@pytest.mark.parametrize(
+    ("num_gpus", "num_busy", "counts"),
+    [
+        (1, 0, [1]), (1, 1, [1]), (2, 1, [1]), (2, 2, [1, 2]), (4, 1, [1, 2, 3]), (8, 1, [1, 2, 4, 7]),
+        (8, 6, [1, 2]), (4, 4, [1, 2, 4]),
+    ],
+)  # fmt: skip
+def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[int]) -> None:
+    busy = tuple(f"GPU {i} is in use" for i in range(num_busy))
+    plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
+    assert [plan.num_gpus for plan in plans] == counts
+    none = Quantiles(p50=0.0, p90=0.0)
+    for plan in plans:
+        assert plan.notes == busy
+        assert plan.wait_s == (none if plan.num_gpus <= num_gpus - num_busy else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
+)
+def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked: set[int], counts: list[int]) -> None:
+    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=("GPU 1 is in use",))
+    assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
+
+
+def test_a_logged_wait_goes_before_a_configured_one() -> None:
+    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=("wait from a log",))
+    one, two, _ = plans_of_machine(make_machine(waits={2: logged}))
+    assert (one.wait_s, one.notes) == (WAIT, ())
+    assert (two.wait_s, two.notes) == (logged.wait_s, logged.notes)
+
+
+def test_what_a_cost_was_made_of_is_told() -> None:
+    (plan,) = plans_of_machine(make_machine(num_gpus=1, cost_source="electricity"))
+    assert plan.rates == {"training": "electricity"}
+    assert plans_of_machine(make_machine())[0].rates == {}
+
+
+def test_two_clusters_with_the_same_gpu_have_distinct_ids() -> None:
+    plans = [*plans_of_machine(make_machine()), *plans_of_machine(make_machine(name="other"))]
+    assert len({plan.id for plan in plans}) == len(plans) == 6
+
+
+def test_an_offer_becomes_the_whole_machine() -> None:
+    offer = make_offer(num_gpus=8, usd_per_h=32.0, minimum_billed_s=60.0)
+    plan = plans_of_offers([offer], terms=CloudTerms(startup_s=300.0))[0]
+    assert (plan.num_gpus, plan.num_nodes, plan.usd_per_h) == (8, 1, 32.0)
+    assert (plan.startup_s, plan.minimum_billed_s) == (300.0, 60.0)
+    assert plan.offer is offer
+    assert plan.wait_s is None
+
+
+def test_an_offer_is_paid_at_the_contracted_price() -> None:
+    offer = make_offer(usd_per_h=32.0, contracted_usd_per_h=20.0)
+    assert plans_of_offers([offer], terms=NOTHING)[0].usd_per_h == 20.0
+
+
+def test_an_offer_is_billed_by_its_own_step() -> None:
+    offer = make_offer(billed_step_s=3600.0)
+    assert plans_of_offers([offer], terms=NOTHING)[0].billed_step_s == 3600.0
+
+
+def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
+    terms = CloudTerms(startup_s=300.0, boot_disk_gib=20.0, dataset_gib=80.0, result_gib=5.0)
+    offers = [make_offer(), make_offer(region="eu-west-1")]
+    known, unknown = plans_of_offers(offers, terms=terms, catalog=(DISK, EGRESS))
+    assert known.storage_usd_per_h == pytest.approx(100 * 0.073 / 730)
+    assert known.egress_usd == pytest.approx(5 * 0.09)
+    assert set(known.rates) == {"storage", "data transfer"}
+    assert (unknown.storage_usd_per_h, unknown.egress_usd, unknown.rates) == (None, None, {})
+    for plan in (known, unknown):
+        assert plan.download_s == terms.download_s > 0
+        assert plan.startup_s == 300.0 + terms.download_s
+
+
+def test_an_own_machine_pays_no_cloud() -> None:
+    for plan in plans_of_machine(make_machine()):
+        assert (plan.storage_usd_per_h, plan.egress_usd, plan.download_s, plan.billed_step_s) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("region", "zone", "place"),
+    [
+        ("us-east-1", None, "us-east-1"),
+        ("us-east-1", "use1-az4", "use1-az4"),
+        ("us-west-2", "usw2-lax1-az1", "usw2-lax1-az1"),
+        ("ap-southeast-2", "apse2-az1", "apse2-az1"),
+        ("us-east-1", "use1-wl1-bos-wlz1", "use1-wl1-bos-wlz1"),
+        ("us-central1", "us-central1-a", "us-central1-a"),
+        ("berlin", "b", "berlin:b"),
+        ("paris", "b", "paris:b"),
+    ],
+)
+def test_the_id_of_an_offer_tells_its_region(region: str, zone: str | None, place: str) -> None:
+    (plan,) = plans_of_offers([make_offer(region=region, zone=zone)], terms=NOTHING)
+    assert plan.id.split("/")[2] == place
+
+
+def test_the_id_of_an_offer_tells_zone_and_market_apart() -> None:
+    offers = [
+        make_offer(),
+        make_offer(market=Market.SPOT),
+        make_offer(market=Market.SPOT, zone="use1-az1"),
+        make_offer(market=Market.SPOT, zone="use1-az2"),
+        make_offer(provider="gcp"),
+    ]
+    ids = [plan.id for plan in plans_of_offers(offers, terms=NOTHING)]
+    assert ids[0] == "aws/x.xlarge/us-east-1/on-demand"
+    assert ids[2] == "aws/x.xlarge/use1-az1/spot"
+    assert len(set(ids)) == 5
+
+
+def test_only_the_cheapest_place_of_a_machine_stays() -> None:
+    dear, cheap = make_offer(usd_per_h=3.0), make_offer(usd_per_h=2.0, region="eu-north-1")
+    assert cheapest_places([dear, cheap]) == [cheap]
+    assert cheapest_places([cheap, dear]) == [cheap]
+
+
+def test_markets_types_and_providers_do_not_compete_for_a_place() -> None:
+    offers = [
+        make_offer(usd_per_h=3.0),
+        make_offer(usd_per_h=1.0, market=Market.SPOT),
+        make_offer(usd_per_h=2.0, provider="gcp"),
+        make_offer(usd_per_h=4.0, instance_type="x.2xlarge"),
+    ]
+    assert cheapest_places(offers) == offers
+
+
+def test_the_contracted_price_decides_which_place_is_cheapest() -> None:
+    listed = make_offer(usd_per_h=2.0)
+    contracted = make_offer(usd_per_h=3.0, contracted_usd_per_h=1.0, region="eu-north-1")
+    assert cheapest_places([listed, contracted]) == [contracted]
+
+
+def test_equal_prices_are_decided_by_the_name_of_the_place() -> None:
+    places = [
+        make_offer(region="us-east-1", zone="use1-az2"),
+        make_offer(region="us-east-1", zone="use1-az1"),
+        make_offer(region="ap-south-1", zone="zzz"),
+    ]
+    assert cheapest_places(places) == cheapest_places(places[::-1]) == [places[2]]
+    assert cheapest_places(places[:2]) == cheapest_places(places[1::-1]) == [places[1]]
+
+
+def test_nothing_offered_is_nothing_to_rent() -> None:
+    assert cheapest_places([]) == plans_of_offers([], terms=NOTHING) == cheapest_plans([]) == []
+
+
+# --- places, disks and egress counted ---------------------------------------------------------------
+
+
+def place(region: str, usd_per_h: float, **changes: Any) -> Plan:
+    offer = make_offer(usd_per_h=usd_per_h, region=region)
+    return make_plan(offer=offer, usd_per_h=usd_per_h, id=region, **changes)
+
+
+def test_without_extras_the_cheapest_plan_is_the_cheapest_place() -> None:
+    plans = [place("c", 3.0), place("b", 2.0), place("a", 2.0)]
+    assert cheapest_plans(plans) == cheapest_plans(plans[::-1]) == [plans[2]]
+
+
+def test_dear_disks_can_make_a_cheap_machine_the_dearer_one() -> None:
+    cheap, dear = place("a", 2.0, storage_usd_per_h=1.5), place("b", 3.0, storage_usd_per_h=0.1)
+    assert cheapest_plans([cheap, dear]) == [dear]
+
+
+def test_a_place_with_cheaper_egress_stays_beside_one_with_cheaper_rent() -> None:
+    rent, egress = place("a", 2.0, egress_usd=10.0), place("b", 3.0, egress_usd=1.0)
+    beaten = place("c", 3.5, egress_usd=5.0)
+    assert cheapest_plans([beaten, egress, rent]) == [rent, egress]
+
+
+def test_an_unknown_rate_is_no_advantage() -> None:
+    known = place("a", 2.0, storage_usd_per_h=0.5, egress_usd=3.0)
+    unknown = place("b", 2.1, storage_usd_per_h=None, egress_usd=None)
+    assert cheapest_plans([known, unknown]) == [known]
+    cheaper = place("c", 1.9, storage_usd_per_h=None, egress_usd=None)
+    assert cheapest_plans([known, cheaper]) == [cheaper]
+
+
+def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either() -> None:
+    offers = [make_offer(), make_offer(market=Market.SPOT), make_offer(instance_type="y")]
+    plans = plans_of_offers(offers, terms=NOTHING)
+    assert cheapest_plans(plans) == plans
+
+
+# --- spot, whose price may rise ----------------------------------------------------------------------
+
+
+def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> Plan:
+    past = None if p90 is None else Interval(p10=p90 / 2, p50=p90 / 2, p90=p90)
+    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=Market.SPOT, spot_usd_per_h=past)
+    return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
+
+
+def test_a_steady_price_stays_beside_a_lower_one_that_rises() -> None:
+    rises, steady = zone("az1", 20.0, p90=60.0), zone("az2", 20.01, p90=20.01)
+    beaten = zone("az3", 20.02, p90=20.02)
+    assert cheapest_plans([beaten, steady, rises]) == [rises, steady]
+
+
+def test_a_steeper_rise_counts_beyond_its_p90() -> None:
+    steep, flat = zone("az1", 1.0, p90=10.0), zone("az2", 9.0, p90=10.8)
+    assert cheapest_plans([flat, steep]) == [steep, flat]
+
+
+def test_a_price_that_only_fell_is_todays() -> None:
+    fell, fell_more = zone("az1", 2.0, p90=1.0), zone("az2", 2.1, p90=0.5)
+    assert cheapest_plans([fell_more, fell]) == [fell]
+
+
+def test_a_price_without_a_history_is_todays() -> None:
+    unknown, steady = zone("az1", 2.0), zone("az2", 2.1, p90=2.1)
+    assert cheapest_plans([steady, unknown]) == [unknown]
+
+
+def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing() -> None:
+    cheap, dear = zone("az1", 2.0, storage_usd_per_h=0.02), zone("az2", 5.0, storage_usd_per_h=0.01)
+    assert cheapest_plans([dear, cheap]) == [cheap]
+
+
+def test_rises_of_what_is_not_spot_do_not_count() -> None:
+    past = Interval(p10=1.0, p50=1.0, p90=9.0)
+    listed = make_offer(usd_per_h=2.0, spot_usd_per_h=past)
+    plans = plans_of_offers([listed, make_offer(usd_per_h=3.0, region="b")], terms=NOTHING)
+    assert cheapest_plans(plans) == plans[:1]
+
+
+# --- GPUs nobody can predict ------------------------------------------------------------------------
+
+
+def test_offers_of_unknown_gpus_are_left_out_with_one_warning() -> None:
+    offers = [make_offer("T4"), make_offer("aws B400"), make_offer("gcp X1"), make_offer("aws B400")]
+    kept, warnings = with_known_gpu(offers, {"T4", "L4"})
+    assert kept == offers[:1]
+    assert len(warnings) == 1
+    assert "aws B400, gcp X1" in warnings[0]
+
+
+def test_known_gpus_need_no_warning() -> None:
+    offers = [make_offer("T4"), make_offer("L4")]
+    assert with_known_gpu(offers, {"T4", "L4"}) == (offers, ())

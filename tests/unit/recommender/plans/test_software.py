@@ -1,0 +1,47 @@
+"""Where the lines between CUDA builds run."""
+
+from __future__ import annotations
+
+import pytest
+
+from recommender.plans.software import capability, changes, is_unsupported
+from tests.builders import make_gpu, make_offer, make_plan
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("7.5", (7, 5)), ("10.0", (10, 0)), ("12.1", (12, 1)), ("", None), ("gfx942", None), ("9", None)],
+)
+def test_a_capability_is_two_numbers_or_none(text: str, found: tuple[int, int] | None) -> None:
+    assert capability(make_gpu(compute_capability=text)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "unsupported"),
+    [("3.7", True), ("4.9", True), ("5.0", False), ("5.2", False), ("10.0", False), ("gfx942", False)],
+)
+def test_cuda_12_starts_at_5_0(text: str, unsupported: bool) -> None:
+    assert is_unsupported(make_gpu(compute_capability=text)) == unsupported
+
+
+@pytest.mark.parametrize(
+    ("text", "old_build"),
+    [("3.7", False), ("5.0", True), ("7.0", True), ("7.4", True), ("7.5", False), ("12.0", False)],
+)
+def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text: str, old_build: bool) -> None:
+    gpu = make_gpu(compute_capability=text, architecture="Oldtimer")
+    needed = changes(make_plan(), gpu)
+    assert bool(needed) == old_build
+    assert all("Oldtimer" in line and "CUDA 12" in line for line in needed)
+
+
+def test_an_own_machine_has_no_offer_to_read() -> None:
+    assert changes(make_plan(offer=None), make_gpu(compute_capability="9.0")) == []
+
+
+def test_two_reasons_are_two_lines() -> None:
+    gpu = make_gpu(compute_capability="gfx942", vendor="AMD")
+    needed = changes(make_plan(offer=make_offer(includes=("4 vCPU (Arm)",))), gpu)
+    assert len(needed) == 2
+    assert "AMD" in needed[0]
+    assert "aarch64" in needed[1]

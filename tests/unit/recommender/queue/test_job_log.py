@@ -1,0 +1,251 @@
+"""Job logs in three forms: read alike, faults told by line, what cannot have happened counted."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import InputError
+from recommender.queue.job_log import QueuedJob, read_job_log
+from recommender.queue.job_log_fields import parse_walltime_s
+from recommender.queue.wait_files import load_fit
+from tests.jobs import SACCT_COLUMNS, csv_of, make_job, sacct_of, swf_of
+from tests.shared import SHARED, needs_shared
+
+JOBS = tuple(
+    sorted(
+        make_job(i, size=size, wait_s=30.0 * i, walltime_s=walltime_s, queue=queue)
+        for i, (size, walltime_s, queue) in enumerate(
+            [(1, 3600, "1"), (8, 90000, "2"), (4, -1, "1"), (1, 129600, "1"), (2, 1800, "2")]
+        )
+    )
+)
+
+
+def write(tmp_path: Path, text: str, name: str = "log") -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("form", "unit"), [(csv_of, "gpus"), (sacct_of, "gpus"), (swf_of, "cores")], ids=["csv", "sacct", "swf"]
+)
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_the_forms_tell_the_same(tmp_path, form, unit, is_packed):
+    payload = form(JOBS).encode()
+    path = tmp_path / "log"
+    path.write_bytes(gzip.compress(payload) if is_packed else payload)
+    log = read_job_log(path)
+    assert (log.jobs, log.size_unit, log.left_out) == (JOBS, unit, {})
+
+
+def test_rows_of_nothing_are_left_behind_by_spreadsheets(tmp_path):
+    assert read_job_log(write(tmp_path, csv_of(JOBS) + ",,,,\n\n")).jobs == JOBS
+
+
+def test_order_in_the_file_does_not_matter(tmp_path):
+    assert read_job_log(write(tmp_path, csv_of(JOBS[::-1]))).jobs == JOBS
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", "\n", " \n\n"])
+def test_what_spreadsheets_put_before_the_header(tmp_path, mark):
+    assert read_job_log(write(tmp_path, mark + csv_of(JOBS))).jobs == JOBS
+
+
+def sacct(tmp_path: Path, *rows: str) -> Path:
+    return write(tmp_path, "\n".join([SACCT_COLUMNS, *rows, ""]))
+
+
+GOOD = (
+    "1|2026-03-01T00:00:00|2026-03-01T01:00:00|2026-03-01T02:00:00|01:00:00|1-00:00:00"
+    "|gres/gpu=2|8|1|a|COMPLETED"
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("2|2026-03-01T00:00:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|PENDING", "never started"),
+        (
+            "2|2026-03-01T00:00:00|None|2026-03-01T00:09:00|0|1:00|gres/gpu=1||1|a|CANCELLED by 7",
+            "never started",
+        ),
+        (
+            "2|2026-03-01T00:00:00|2026-03-01T03:00:00|2026-03-01T03:00:00|0|1:00|gres/gpu=1||1|a|CANCELLED",
+            "cancelled before the start",
+        ),
+        (
+            "2|2026-03-01T02:30:00|2026-03-01T01:31:00|2026-03-01T03:00:00|0|1:00|gres/gpu=1||1|a|COMPLETED",
+            "started before the submission",
+        ),
+        ("2|1970-01-01T00:00:00|2026-03-01T01:31:00|Unknown|0|1:00|gres/gpu=1||1|a|RUNNING", "clock jumped"),
+        (
+            "2|2026-03-01T00:00:00|2026-03-01T01:31:00|2026-03-01T01:00:00|0|1:00|gres/gpu=1||1|a|COMPLETED",
+            "clock jumped",
+        ),
+    ],
+)
+def test_what_tells_no_wait_is_counted(tmp_path, row, reason):
+    log = read_job_log(sacct(tmp_path, GOOD, row))
+    assert len(log.jobs) == 1
+    assert log.left_out == {reason: 1}
+
+
+def test_a_run_time_tells_the_end_too(tmp_path):
+    header = "JobID|Submit|Start|Elapsed|NNodes|State"
+    rows = ("1|0|60|00:00:00|1|CANCELLED", "2|0|60|00:10:00|1|CANCELLED", "3|0|60||1|RUNNING")
+    log = read_job_log(write(tmp_path, "\n".join([header, *rows, ""])))
+    assert (len(log.jobs), log.left_out) == (2, {"cancelled before the start": 1})
+
+
+@pytest.mark.parametrize("tres", ["cpu=8,mem=1G", ""])
+def test_jobs_without_a_gpu_wait_for_something_else(tmp_path, tres):
+    log = read_job_log(sacct(tmp_path, GOOD, GOOD.replace("gres/gpu=2", tres)))
+    assert (len(log.jobs), log.left_out) == (1, {"asked for no GPU": 1})
+
+
+@pytest.mark.parametrize("end", ["2026-03-01T02:00:00", "Unknown"])
+def test_cancelled_while_it_ran_or_still_running_did_wait(tmp_path, end):
+    row = f"2|2026-03-01T00:00:00|2026-03-01T01:00:00|{end}|1:00|1:00|gres/gpu=1|8|1|a|CANCELLED by 7"
+    (job,) = read_job_log(sacct(tmp_path, row)).jobs
+    assert job.wait_s == 3600
+
+
+def test_a_held_job_waits_from_when_it_may_run(tmp_path):
+    text = "submit,eligible,start,gpus\n0,500,800,1\n0,,800,1\n"
+    waits = {job.wait_s for job in read_job_log(write(tmp_path, text)).jobs}
+    assert waits == {300, 800}
+
+
+@pytest.mark.parametrize(
+    ("tres", "size"),
+    [
+        ("billing=8,cpu=8,gres/gpu=4,mem=64G,node=1", 4),
+        ("cpu=8,gres/gpu:a100=3,gres/gpu=3", 3),
+        ("gres/gpu:a100=3,gres/gpu:t4=1", 4),
+    ],
+)
+def test_gpus_of_slurm(tmp_path, tres, size):
+    first = GOOD.replace("gres/gpu=2", "gres/gpu=16")
+    log = read_job_log(sacct(tmp_path, first, GOOD.replace("gres/gpu=2", tres)))
+    assert log.size_unit == "gpus"
+    assert [job.size for job in log.jobs] == [size, 16]
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "unit", "size"),
+    [
+        ("gpus,slots", "0,56", "cores", 56),
+        ("gpus,slots", "2,56", "gpus", 2),
+        ("nodes,cores", "3,96", "nodes", 3),
+        ("size", "5", "gpus", 5),
+        ("gpus", "0.5", "gpus", 0.5),
+    ],
+)
+def test_the_most_telling_size_counts(tmp_path, columns, values, unit, size):
+    log = read_job_log(write(tmp_path, f"submit,start,{columns}\n0,60,{values}\n"))
+    assert (log.size_unit, log.jobs[0].size) == (unit, size)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("0,soon,1,60,a", "line 3: start 'soon' is no time"),
+        ("?,60,1,60,a", "line 3: submit '?' is no time"),
+        (",60,1,60,a", "line 3: the submission time is missing"),
+        ("0,60,many,60,a", "line 3: gpus 'many' is no count"),
+        ("0,60,-3,60,a", "line 3: gpus '-3' is no count"),
+        ("0,60,1,long,a", "line 3: 'long' is not a duration"),
+        ("0,60,1", "line 3: 3 fields under 5 columns"),
+        ("0,nan,1,60,a", "line 3: start 'nan' is no time"),
+    ],
+)
+def test_a_line_that_makes_no_sense_is_named(tmp_path, row, words):
+    text = f"submit,start,gpus,walltime,queue\n0,60,1,3600,a\n{row}\n"
+    with pytest.raises(InputError) as raised:
+        read_job_log(write(tmp_path, text))
+    assert words in str(raised.value)
+
+
+def test_many_faults_are_told_at_once_but_not_all(tmp_path):
+    text = "submit,start,gpus\n" + "0,x,1\n" * 9
+    with pytest.raises(InputError) as raised:
+        read_job_log(write(tmp_path, text))
+    lines = str(raised.value).splitlines()
+    assert [line.split(":")[0].strip() for line in lines[1:6]] == [f"line {n}" for n in range(2, 7)]
+    assert lines[6].strip() == "and 4 more lines"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("hello world\n", "no column of the submission time"),
+        ("submit,gpus\n0,1\n", "no column of the start time"),
+        ("submit,start\n0,60\n", "how large its jobs are"),
+        ("submit,start,gpus\n", "no job that started, of 0"),
+        ("submit,start,gpus\n0,,1\n", "no job that started, of 1"),
+        ("; a comment\n1 0 5\n", "line 2: 3 fields, where SWF has 18"),
+        ('submit,start,gpus\n0,60,"1\n', "line 2: no valid CSV"),
+    ],
+)
+def test_what_is_no_job_log_is_refused(tmp_path, text, words):
+    with pytest.raises(InputError, match=words):
+        read_job_log(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "payload", [b"\x1f\x8bnot gzip", gzip.compress(b"submit,start\n" * 99)[:30], b"\xff\xfe\0"]
+)
+def test_damaged_files_are_refused(tmp_path, payload):
+    path = tmp_path / "log"
+    path.write_bytes(payload)
+    with pytest.raises(InputError, match="cannot read"):
+        read_job_log(path)
+
+
+@pytest.mark.parametrize("read", [read_job_log, load_fit])
+def test_a_pipe_is_not_waited_for(tmp_path, read):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is no file"):
+        read(tmp_path / "pipe")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot read"):
+        read_job_log(tmp_path / "none")
+    with pytest.raises(InputError, match="cannot read"):
+        read_job_log(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1-12:30:00", 131400), ("12:00:00", 43200), ("30:00", 1800), ("43200", 43200), ("12h", 43200),
+        ("UNLIMITED", None), ("Partition_Limit", None), ("", None), ("-1", None),
+    ],
+)  # fmt: skip
+def test_requested_run_times(text, seconds):
+    assert parse_walltime_s(text) == seconds
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "num_jobs", "unit"),
+    [
+        ("kth_sp2_1996", 28_489, "cores"),
+        ("cea_curie_sample", 29_998, "cores"),
+        ("metacentrum_wagap_2013", 17_900, "cores"),
+        ("mit_supercloud_gpu_2021_sample", 2_368, "gpus"),
+        ("alibaba_openb_gpu_2023", 6_203, "gpus"),
+    ],
+)
+def test_real_logs_are_read_whole(name, num_jobs, unit):
+    log = read_job_log(SHARED / "traces" / f"{name}.csv.gz")
+    assert (len(log.jobs), log.size_unit, log.left_out) == (num_jobs, unit, {})
+    assert all(isinstance(job, QueuedJob) and job.wait_s >= 0 for job in log.jobs)

@@ -1,0 +1,247 @@
+"""Named picks, risk as a third axis, and what an hour is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.core.values import (
+    Interval,
+    Job,
+    Market,
+    Option,
+    Pick,
+    PickName,
+    Plan,
+    Quantiles,
+    Recommendation,
+    Tier,
+)
+from recommender.engine import recommend
+from recommender.outcome.draws import make_draws
+from recommender.outcome.evaluate import Judged
+from recommender.ranking.safety import risk_key, safest
+from recommender.ranking.value import Valued, break_even_wait_s, expected, least_total
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+
+
+def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Recommendation:
+    """Plans with the iteration time of each; a job of 1,000 iterations unless said otherwise."""
+    return recommend(
+        make_trace(),
+        {(p.gpu, p.num_gpus): make_estimate(p.gpu, t, num_gpus=p.num_gpus) for p, t in given},
+        {plan.gpu: make_gpu(plan.gpu, compute_capability="8.0") for plan, _ in given},
+        [plan for plan, _ in given],
+        job or make_job(iterations=1000),
+        rng=np.random.default_rng(0),
+    )
+
+
+def picks(recommendation: Recommendation) -> dict[PickName, Pick]:
+    return {pick.name: pick for pick in recommendation.picks}
+
+
+def wide(seconds: float, factor: float = 1.5) -> Interval:
+    return Interval(p10=seconds / factor, p50=seconds, p90=seconds * factor)
+
+
+# --- Picks ------------------------------------------------------------------------------------------
+
+FAST = (make_plan("FAST", 40.0), 3.6)  # 1 h, 40 dollars
+VALUE = (make_plan("VALUE", 5.0), 7.2)  # 2 h, 10 dollars
+CHEAP = (make_plan("CHEAP", 0.09), wide(360.0))  # 100 h, 9 dollars
+
+
+def test_each_pick_has_its_plan_and_its_reason() -> None:
+    found = picks(answer(FAST, VALUE, CHEAP))
+    assert {name: pick.plan_id for name, pick in found.items()} == {
+        "cheapest": "CHEAP",
+        "fastest": "FAST",
+        "best_value": "VALUE",
+        "safest": "VALUE",
+    }
+    assert found[PickName.CHEAPEST].reason == "the least median cost"
+    assert found[PickName.FASTEST].reason == "the least median time"
+    assert "best value" in found[PickName.BEST_VALUE].reason
+    assert "is not preempted, p90 is 1.0 times the median" in found[PickName.SAFEST].reason
+
+
+def test_the_recommended_is_the_best_value() -> None:
+    found = answer(FAST, VALUE, CHEAP)
+    assert found.recommended == picks(found)[PickName.BEST_VALUE].plan_id
+    assert found.rule == picks(found)[PickName.BEST_VALUE].reason
+
+
+def test_an_unknown_cost_is_said_where_it_is_picked() -> None:
+    found = answer((make_plan("FREE", None, tier=Tier.CLUSTER), 3.6))
+    assert "unknown" in picks(found)[PickName.CHEAPEST].reason
+    assert found.rule is not None
+    assert "unknown" in found.rule
+
+
+def test_nothing_feasible_has_no_picks() -> None:
+    assert answer(FAST, job=make_job(iterations=1000, budget_usd=1.0)).picks == ()
+
+
+# --- Safety -----------------------------------------------------------------------------------------
+
+
+def option_like(**changes: object) -> Option:
+    option = answer(FAST).options[0]
+    facts: dict[str, object] = {
+        "time_s": Quantiles(p50=10.0, p90=12.0), "cost_usd": Quantiles(p50=10.0, p90=12.0),
+        "p_within_budget": 1.0, "p_within_deadline": 1.0,
+    }  # fmt: skip
+    return replace(option, **(facts | changes))  # type: ignore[arg-type]
+
+
+def spot(option: Option) -> Option:
+    return replace(option, plan=make_plan("FAST", 40.0, market=Market.SPOT))
+
+
+@pytest.mark.parametrize(
+    ("safer", "riskier"),
+    [
+        # The worse of both odds counts before anything else.
+        (option_like(p_within_budget=0.95), option_like(p_within_deadline=0.92)),
+        (spot(option_like(time_s=Quantiles(p50=10, p90=30))), option_like(p_within_budget=0.9)),
+        # Then preemption.
+        (option_like(), spot(option_like())),
+        (option_like(cost_usd=Quantiles(p50=10, p90=13)), spot(option_like())),
+        # Then the wider of both spreads.
+        (option_like(), option_like(time_s=Quantiles(p50=10, p90=13))),
+        (spot(option_like()), spot(option_like(cost_usd=Quantiles(p50=10, p90=13)))),
+    ],
+)
+def test_what_is_safer(safer: Option, riskier: Option) -> None:
+    assert risk_key(safer) < risk_key(riskier)
+    assert safest([riskier, safer]) is safer
+
+
+def test_of_equally_safe_ones_the_cheaper_at_p90() -> None:
+    dear = option_like(cost_usd=Quantiles(p50=20, p90=24))
+    assert safest([dear, option_like()]).cost_usd.p90 == 12.0
+
+
+def test_less_than_a_hundredth_is_luck_of_the_draws() -> None:
+    one, other = option_like(p_within_budget=0.999), option_like(p_within_budget=1.0)
+    assert risk_key(one) == risk_key(other)
+
+
+def test_odds_that_nobody_asked_for_are_no_risk() -> None:
+    assert risk_key(option_like(p_within_budget=None, p_within_deadline=None))[0] == 0
+    assert risk_key(option_like(p_within_budget=None, p_within_deadline=0.93))[0] == 0.07
+
+
+SURE = (make_plan("SURE", 6.0), 7.3)  # a little slower and dearer than UNSURE, but certain
+UNSURE = (make_plan("UNSURE", 5.0), wide(7.2))
+
+
+def test_risk_keeps_what_is_dominated_but_safer() -> None:
+    assert answer(UNSURE, SURE).frontier == ("UNSURE",)
+    found = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
+    assert found.frontier == ("UNSURE", "SURE")
+    assert found.recommended == "UNSURE"
+    assert picks(found)[PickName.SAFEST].plan_id == "SURE"
+    assert picks(found)[PickName.CHEAPEST].plan_id == "UNSURE"
+
+
+def test_what_risk_keeps_is_still_called_what_it_is() -> None:
+    """A tie of the frontier of time and cost, and no rival of what is slower and dearer."""
+    found = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
+    assert next(o for o in found.options if o.plan.id == "UNSURE").tie_with is None
+    far = (make_plan("FAR", 5.0), 8.5)
+    wider = answer(UNSURE, far, job=make_job(iterations=1000, risk_counts=True))
+    assert wider.frontier == ("UNSURE", "FAR")
+    assert "near tie in time with UNSURE, which costs no more: slower with p" in reasons(wider, "FAR")
+    assert "near tie" not in reasons(wider, "UNSURE")
+
+
+def test_of_equal_points_risk_removes_the_riskier_and_nothing_else() -> None:
+    strict = answer(FAST, VALUE, CHEAP, UNSURE, SURE)
+    assert set(strict.frontier) == {"FAST", "VALUE", "UNSURE", "CHEAP"}
+    wider = answer(FAST, VALUE, CHEAP, UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
+    assert set(wider.frontier) == {"FAST", "VALUE", "CHEAP"}
+    assert wider.recommended == "VALUE"
+
+
+# --- The value of an hour ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("usd_per_h", "recommended"), [(0.001, "CHEAP"), (1.0, "VALUE"), (100.0, "FAST")])
+def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h: float, recommended: str) -> None:
+    job = make_job(iterations=1000, value_of_time_usd_per_h=usd_per_h)
+    found = answer(FAST, VALUE, (make_plan("CHEAP", 0.09), 360.0), job=job)
+    assert found.recommended == recommended
+    assert found.rule is not None
+    assert "means of the draws" in found.rule
+    assert f"${usd_per_h:g}/h" in found.rule
+
+
+def test_means_count_the_tail() -> None:
+    """Equal medians; the one with the longer tail has the greater mean."""
+    job = make_job(iterations=1000, value_of_time_usd_per_h=10.0)
+    tail = (make_plan("TAIL", 1.0), Interval(p10=7.2, p50=7.2, p90=40.0))
+    assert answer(tail, (make_plan("EVEN", 1.0), 7.2), job=job).recommended == "EVEN"
+
+
+@pytest.mark.parametrize("usd_per_h", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_hour_must_be_worth_something(usd_per_h: float) -> None:
+    with pytest.raises(InputError, match="--value-of-time must be a finite number above 0"):
+        answer(FAST, job=make_job(value_of_time_usd_per_h=usd_per_h))
+
+
+def valued_as(time_h: float, usd: float, *, wait_h: float = 0.0) -> Valued:
+    n = len(make_draws(np.random.default_rng(0)).wait)
+    option = replace(
+        answer(FAST).options[0],
+        plan=make_plan(f"{time_h}-{usd}", tier=Tier.CLUSTER if wait_h else Tier.CLOUD),
+    )
+    return expected(
+        Judged(
+            option=option,
+            train_s=np.full(n, (time_h - wait_h) * HOUR_S),
+            time_s=np.full(n, time_h * HOUR_S),
+            cost_usd=np.full(n, usd),
+        )
+    )
+
+
+def test_at_the_break_even_wait_both_cost_the_same() -> None:
+    rented, own = valued_as(2.0, 9.0), valued_as(8.0, 2.0, wait_h=5.0)
+    wait_s = break_even_wait_s(own, rented, 2.0)
+    assert wait_s / HOUR_S == pytest.approx((9.0 - 2.0) / 2.0 + 2.0 - 3.0)
+    then = valued_as(3.0 + wait_s / HOUR_S, 2.0, wait_h=wait_s / HOUR_S)
+    assert then.total_usd(2.0) == pytest.approx(rented.total_usd(2.0))
+    assert least_total([own, rented], 2.0) is rented
+    assert least_total([own, rented], 1.0) is own
+
+
+QUEUED = make_plan("LAB", 0.5, tier=Tier.CLUSTER, wait_s=Quantiles(p50=HOUR_S, p90=4 * HOUR_S))
+
+
+def reasons(found: Recommendation, plan_id: str) -> str:
+    return "\n".join(next(o for o in found.options if o.plan.id == plan_id).reasons)
+
+
+def test_only_the_best_rented_plan_and_the_clusters_are_told_of_the_wait() -> None:
+    job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
+    found = answer(FAST, VALUE, (QUEUED, 7.2), job=job)
+    assert "once the wait exceeds" in reasons(found, "VALUE")
+    assert "once the wait exceeds" in reasons(found, "LAB")
+    assert "wait exceeds" not in reasons(found, "FAST")
+    assert "wait exceeds" not in reasons(answer(FAST, (QUEUED, 7.2)), "LAB")
+
+
+def test_renting_may_pay_without_any_wait() -> None:
+    job = make_job(iterations=1000, value_of_time_usd_per_h=100.0)
+    assert "pays even without a wait at $100/h" in reasons(answer(FAST, (QUEUED, 36.0), job=job), "LAB")
+
+
+def test_an_unknown_wait_is_compared_all_the_same() -> None:
+    job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
+    found = answer(VALUE, (replace(QUEUED, wait_s=None), 7.2), job=job)
+    assert "the wait is unknown" in reasons(found, "LAB")

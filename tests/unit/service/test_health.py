@@ -1,0 +1,324 @@
+"""Findings of ``advisor doctor``, each on a made-up house."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import advisor.config.layers
+import advisor.native
+import advisor.profile.interpreter
+from advisor.config.layers import Config, Project
+from advisor.config.settings import Settings
+from advisor.core import devices
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import load_gpus
+from advisor.predict.calibration.calibration_files import RECORDED, write_calibration
+from advisor.predict.knowledge import shipped
+from advisor.pricing.answer import offers as pricing
+from advisor.pricing.answer.offers import Offers
+from advisor.service import health as checks
+from advisor.store.database import default_path, open_store
+from tests.builders import make_offer
+
+
+@pytest.fixture
+def house(monkeypatch, tmp_path) -> dict[str, Any]:
+    """A user file that may be there, no project file, settings without warnings."""
+    facts: dict[str, Any] = {"user": tmp_path / "config.yaml", "project": None, "warnings": ()}
+    monkeypatch.setattr(advisor.config.layers, "user_file", lambda: facts["user"])
+    monkeypatch.setattr(
+        advisor.config.layers,
+        "load_config",
+        lambda *_, **__: Config(
+            settings=Settings(), origins={}, warnings=facts["warnings"], project=facts["project"]
+        ),
+    )
+    return facts
+
+
+def with_cards(monkeypatch, *names: str) -> None:
+    cards = tuple(
+        devices.Device(name=name, memory_bytes=None, used_bytes=None, utilization=None) for name in names
+    )
+    monkeypatch.setattr(devices, "detect_devices", lambda: cards)
+
+
+def test_python_names_version_and_place():
+    found = checks._python()
+    assert found.state == "ok"
+    assert found.detail.startswith(".".join(map(str, sys.version_info[:3])))
+    assert sys.executable in found.detail
+
+
+def test_without_files_the_defaults_hold(house):
+    found = checks._settings()
+    assert found.state == "ok"
+    assert "advisor init" in found.detail
+
+
+def test_files_of_settings_are_named_in_order(house, tmp_path):
+    house["user"].write_text("")
+    assert checks._settings().detail == str(house["user"])
+    path = tmp_path / ".advisor.yaml"
+    house["project"] = Project(path=path, sha256="", is_trusted=False)
+    assert checks._settings().detail == f"{house['user']}, {path}"
+
+
+def test_warnings_of_the_settings_are_a_note(house):
+    house["warnings"] = ("first", "second")
+    found = checks._settings()
+    assert (found.state, found.detail) == ("note", "first; second")
+
+
+def test_the_compiled_module_is_ok(monkeypatch):
+    monkeypatch.setattr(advisor.native, "COMPILED", True)
+    assert checks._native().state == "ok"
+
+
+def test_the_reference_is_a_note_that_says_why(monkeypatch):
+    monkeypatch.setattr(advisor.native, "COMPILED", False)
+    monkeypatch.setattr(advisor.native, "WHY_NOT_COMPILED", "no such module")
+    found = checks._native()
+    assert found.state == "note"
+    assert "no such module" in found.detail
+    assert "compiler" in found.detail
+
+
+def test_the_catalog_is_counted():
+    found = checks._catalog()
+    assert (found.state, found.detail.split()[0]) == ("ok", str(len(load_gpus())))
+
+
+@pytest.mark.parametrize(("warnings", "state"), [((), "ok"), (("old",), "note")])
+def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
+    offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
+    monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
+    found = checks._prices()
+    assert found.state == state
+    assert found.detail.startswith("3 ")
+    assert "2026-09-01" in found.detail
+
+
+# --- torch ------------------------------------------------------------------------------------------
+
+
+def with_pythons(monkeypatch, **versions: str | None) -> None:
+    monkeypatch.setattr(advisor.profile.interpreter, "candidates", lambda *_: [Path(n) for n in versions])
+    monkeypatch.setattr(checks, "_torch_version", lambda python: versions[str(python)])
+
+
+def test_the_first_interpreter_with_torch_is_named(house, monkeypatch):
+    with_pythons(monkeypatch, first=None, second="2.9", third="2.8")
+    found = checks._torch()
+    assert (found.state, found.detail) == ("ok", "2.9 in second")
+
+
+def test_without_torch_all_interpreters_are_named(house, monkeypatch):
+    with_pythons(monkeypatch, first=None, second=None)
+    found = checks._torch()
+    assert found.state == "note"
+    assert "first and second" in found.detail
+    assert "--python" in found.detail
+
+
+def test_the_interpreter_is_asked_without_importing_torch(monkeypatch):
+    asked: list[tuple[list[str], dict[str, Any]]] = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        asked.append((command, options))
+        return SimpleNamespace(returncode=0, stdout="2.9.1+cpu\n")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert checks._torch_version(Path("/p/python")) == "2.9.1+cpu"
+    ((command, options),) = asked
+    assert command[:2] == ["/p/python", "-c"]
+    assert "import torch" not in command[2]
+    assert options["timeout"] == checks.TIMEOUT_S
+
+
+@pytest.mark.parametrize("returncode", [1, -9])
+def test_an_interpreter_that_fails_has_no_torch(returncode, monkeypatch):
+    answer = SimpleNamespace(returncode=returncode, stdout="2.9\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
+    assert checks._torch_version(Path("python")) is None
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), subprocess.TimeoutExpired("python", 30)])
+def test_an_interpreter_that_cannot_be_asked_has_no_torch(error, monkeypatch):
+    def run(command: list[str], **options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert checks._torch_version(Path("python")) is None
+
+
+# --- GPUs -------------------------------------------------------------------------------------------
+
+
+def test_no_gpu_is_fine(monkeypatch):
+    with_cards(monkeypatch)
+    found = checks._gpu()
+    assert found.state == "ok"
+    assert "none" in found.detail
+
+
+def test_gpus_have_the_names_of_the_catalog(monkeypatch):
+    with_cards(monkeypatch, "Tesla T4", "NVIDIA A100-SXM4-80GB")
+    found = checks._gpu()
+    assert (found.state, found.detail) == ("ok", "T4, A100-SXM-80GB")
+
+
+def test_gpus_that_the_catalog_lacks_are_a_note(monkeypatch):
+    with_cards(monkeypatch, "Tesla T4", "Voodoo 5", "Voodoo 6")
+    found = checks._gpu()
+    assert found.state == "note"
+    assert "Voodoo 5, Voodoo 6" in found.detail
+    assert "T4" not in found.detail
+
+
+# --- Calibration -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def test_without_a_known_gpu_there_is_nothing_to_calibrate(data_home, monkeypatch):
+    for cards in ((), ("Voodoo 5",)):
+        with_cards(monkeypatch, *cards)
+        assert (checks._calibration().state, "no GPU" in checks._calibration().detail) == ("ok", True)
+
+
+def test_gpus_without_a_calibration_are_a_note(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4", "NVIDIA L4", "NVIDIA L4")
+    write_calibration("T4", "today", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert found.state == "note"
+    assert found.detail.startswith("none for L4: advisor calibrate")
+
+
+def test_a_calibration_is_told_with_its_source(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4")
+    write_calibration("T4", "2026-11-21", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert (found.state, found.detail) == ("ok", "T4 calibrated on this machine, 2026-11-21")
+
+
+def test_calibrations_of_gpus_elsewhere_are_told_too(data_home, monkeypatch):
+    with_cards(monkeypatch)
+    write_calibration("T4", "2026-11-20", {"streaming_fraction": 0.8})
+    write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8}, where=RECORDED)
+    found = checks._calibration()
+    assert found.state == "ok"
+    assert (
+        found.detail
+        == "L4 calibrated from a recording, 2026-11-21; T4 calibrated on this machine, 2026-11-20"
+    )
+
+
+def test_all_damaged_calibrations_are_told_first_with_what_to_do(data_home, monkeypatch):
+    with_cards(monkeypatch, "Tesla T4", "NVIDIA A10G")
+    write_calibration("T4", "today", {"streaming_fraction": 7.0})
+    write_calibration("H100-SXM-80GB", "today", {"streaming_fraction": 0.0})
+    write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert found.state == "broken"
+    first, second, *others = found.detail.split("; ")
+    for text, name in ((first, "H100-SXM-80GB.toml"), (second, "T4.toml")):
+        assert name in text
+        assert "Delete it, and run advisor calibrate again." in text
+    assert others == [
+        "none for A10G: advisor calibrate takes about a minute", "L4 calibrated on this machine, 2026-11-21"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("networks", [None, "0123456789abcdef"])
+def test_a_calibration_with_other_networks_is_a_note(data_home, monkeypatch, networks):
+    with_cards(monkeypatch)
+    write_calibration("T4", "2026-11-20", {"learned.gemm": 0.8}, networks=networks)
+    write_calibration("L4", "2026-11-21", {"learned.gemm": 0.8}, networks=shipped().fingerprint)
+    found = checks._calibration()
+    assert found.state == "note"
+    assert found.detail == (
+        "T4 calibrated on this machine, 2026-11-20, with networks of another version, so not all"
+        " counts: run advisor calibrate again; L4 calibrated on this machine, 2026-11-21"
+    )
+
+
+def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monkeypatch):
+    with_cards(monkeypatch)
+    path = write_calibration("Voodoo-5", "today", {"streaming_fraction": 0.8})
+    found = checks._calibration()
+    assert found.state == "note"
+    assert f"{str(path)!r} is not used: delete it" in found.detail
+
+
+# --- Store -----------------------------------------------------------------------------------------
+
+
+def test_a_database_that_is_not_there_yet_is_fine(house, data_home):
+    found = checks._store()
+    assert (found.state, found.detail) == ("ok", "no database yet: advisor prices refresh makes it")
+
+
+def test_a_database_is_named(house, data_home):
+    with open_store(None):
+        pass
+    found = checks._store()
+    assert found.state == "ok"
+    assert found.detail == f"{default_path()} can be read and written"
+
+
+def test_a_damaged_database_breaks_the_check_alone(house, data_home):
+    default_path().parent.mkdir(parents=True, exist_ok=True)
+    default_path().write_bytes(b"no database" * 1000)
+    found = checks._guarded(checks._store)
+    assert found.state == "broken"
+    assert "advisor.db" in found.detail
+
+
+# --- All --------------------------------------------------------------------------------------------
+
+
+def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
+    def broken(query: Any, **_: Any) -> Any:
+        raise CatalogError("the file is damaged")
+
+    monkeypatch.setattr(pricing, "load_offers", broken)
+    with_pythons(monkeypatch, ours="2.9")
+    with_cards(monkeypatch)
+    found = {check.name: check for check in checks.run_checks()}
+    names = [
+        "python",
+        "settings",
+        "native",
+        "catalog",
+        "store",
+        "rates",
+        "prices",
+        "rules",
+        "clusters",
+        "policies",
+        "torch",
+        "gpu",
+        "calibration",
+    ]
+    assert list(found) == names
+    assert (found["prices"].state, found["prices"].detail) == ("broken", "the file is damaged")
+    assert [name for name, check in found.items() if check.state == "broken"] == ["prices"]
+
+
+def test_our_own_bugs_are_not_hidden(monkeypatch):
+    def broken() -> Any:
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError):
+        checks._guarded(broken)

@@ -1,0 +1,270 @@
+"""What a person tells of a run, and what of it reaches the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.config.layers import Config, load_config
+from advisor.core.errors import InputError, StoreError
+from advisor.core.values import Market, Quantiles
+from advisor.service import ledger
+from advisor.service.ledger import (
+    EARLIEST,
+    Told,
+    keep_recommendation,
+    keep_run,
+    parse_time,
+    recorded_runs,
+)
+from advisor.store.database import open_store
+from advisor.store.ledger import find_recommendation, find_run, new_id, recommendation_ids
+from tests.builders import make_trace
+from tests.recommendations import many_options
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Settings with a database of their own and one cluster; the clock stands still."""
+    monkeypatch.setattr(ledger, "now", lambda: NOW)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return load_config({"store.url": f"sqlite:///{tmp_path}/ledger.db", "clusters": [CLUSTER]})
+
+
+def told(**changes: Any) -> Told:
+    facts: dict[str, Any] = {
+        "start": "2026-11-01T09:30",
+        "duration": "7h30m",
+        "cost_usd": 12.5,
+        "recommendation": None,
+        "plan": None,
+        "provider": "aws",
+        "gpu": "L4:8",
+        "market": Market.SPOT,
+        "script": "train.py",
+        "project": "vision",
+        "note": "a note",
+        "run_id": None,
+    }
+    return Told(**(facts | changes))
+
+
+OWN = {"provider": None, "gpu": None, "market": None}
+
+
+def stored(config: Config, run_id: str) -> Any:
+    with open_store(config.settings.store.url) as store:
+        return find_run(store, run_id)
+
+
+def test_a_run_is_kept_as_it_was_told(config: Config) -> None:
+    run, is_new = keep_run(config, told())
+    assert is_new
+    assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "L4", 8, Market.SPOT)
+    assert (run.script, run.project, run.note) == ("train.py", "vision", "a note")
+    assert run.started_at == datetime(2026, 11, 1, 9, 30, tzinfo=UTC)
+    assert (run.duration_s, run.cost_usd) == (27_000.0, 12.5)
+    assert run.recommendation_id is None
+    assert stored(config, run.id) == run
+
+
+@pytest.mark.parametrize(
+    ("plan", "place"),
+    [
+        ("aws/g5.xlarge/us-east-1/on-demand", ("aws", "A10G", 1, Market.ON_DEMAND)),
+        ("gcp/a2-highgpu-8g/us-central1/on-demand", ("gcp", "A100-SXM-40GB", 8, Market.ON_DEMAND)),
+        ("local/2xRTX-3090", ("local", "RTX-3090", 2, None)),
+        ("cluster/lab/4xV100-PCIE-32GB", ("lab", "V100-PCIE-32GB", 4, None)),
+    ],
+)
+def test_the_id_of_a_plan_tells_where(plan: str, place: tuple[Any, ...], config: Config) -> None:
+    run, _ = keep_run(config, told(plan=plan, **OWN))
+    assert (run.provider, run.gpu, run.num_gpus, run.market) == place
+
+
+def test_what_is_told_beside_a_plan_wins(config: Config) -> None:
+    run, _ = keep_run(config, told(plan="aws/g5.xlarge/x/spot", **(OWN | {"gpu": "L4:2"})))
+    assert (run.gpu, run.num_gpus, run.market) == ("L4", 2, Market.SPOT)
+    on_demand = told(plan="aws/never.heard/x/spot", **(OWN | {"gpu": "L4", "market": Market.ON_DEMAND}))
+    run, _ = keep_run(config, on_demand)
+    assert (run.gpu, run.num_gpus, run.market) == ("L4", 1, Market.ON_DEMAND)
+
+
+def recommended(config: Config) -> str:
+    entry_id = new_id()
+    keep_recommendation(config, many_options(20), make_trace(), entry_id=entry_id, project="team")
+    return entry_id
+
+
+def test_a_recommendation_tells_where_script_and_project(config: Config) -> None:
+    entry_id = recommended(config)
+    run, _ = keep_run(config, told(recommendation=entry_id, script=None, project=None, **OWN))
+    assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "V100-PCIE-32GB", 8, Market.ON_DEMAND)
+    assert (run.recommendation_id, run.script, run.project) == (entry_id, "train.py", "team")
+
+
+def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config: Config) -> None:
+    entry_id = recommended(config)
+    moved = told(recommendation=entry_id, **(OWN | {"provider": "lab"}), project="")
+    run, _ = keep_run(config, moved)
+    assert (run.provider, run.market, run.project) == ("lab", None, "")
+
+
+def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
+    entry_id = recommended(config)
+    recommendation = many_options(20)
+    chosen = next(o for o in recommendation.options if o.plan.id == recommendation.recommended)
+    with open_store(config.settings.store.url) as store:
+        assert recommendation_ids(store) == (entry_id,)
+        entry = find_recommendation(store, entry_id)
+    assert entry is not None
+    assert (entry.plan_id, entry.provider, entry.gpu) == (chosen.plan.id, "aws", chosen.plan.gpu)
+    assert (entry.time_s, entry.cost_usd) == (chosen.time_s, chosen.cost_usd)
+    assert (entry.at, entry.project, entry.script) == (NOW, "team", "train.py")
+
+
+def test_what_may_never_end_is_not_kept(config: Config) -> None:
+    recommendation = many_options(8)
+    endless = [
+        replace(option, cost_usd=Quantiles(p50=1.0, p90=float("inf"))) for option in recommendation.options
+    ]
+    with pytest.raises(StoreError, match="inf"):
+        keep_recommendation(
+            config, replace(recommendation, options=tuple(endless)), make_trace(), entry_id="x", project=""
+        )
+
+
+def test_an_unknown_recommendation_is_refused_with_what_is_near(config: Config) -> None:
+    entry_id = recommended(config)
+    with pytest.raises(InputError, match=f"Did you mean '{entry_id}'"):
+        keep_run(config, told(recommendation=entry_id[:-2] + "zz"))
+    with pytest.raises(InputError, match=r"none with the id 'foo' is recorded.*--record"):
+        keep_run(config, told(recommendation="foo"))
+    assert recorded_runs(config, None, None) == ()
+
+
+def test_the_same_id_twice_is_not_doubled(config: Config) -> None:
+    assert keep_run(config, told(run_id="mine"))[1]
+    assert not keep_run(config, told(run_id="mine"))[1]
+    assert len(recorded_runs(config, None, None)) == 1
+
+
+def test_the_same_moment_in_another_zone_is_the_same_run(config: Config) -> None:
+    keep_run(config, told(run_id="mine"))
+    assert not keep_run(config, told(run_id="mine", start="2026-11-01T10:30+01:00"))[1]
+
+
+@pytest.mark.parametrize("change", [{"cost_usd": 13.0}, {"duration": "7h"}, {"note": ""}, {"gpu": "L4:4"}])
+def test_an_id_of_another_run_is_refused_and_nothing_changes(change: dict[str, Any], config: Config) -> None:
+    first, _ = keep_run(config, told(run_id="mine"))
+    with pytest.raises(InputError, match=r"'mine' is the id of another run.*12\.5 USD"):
+        keep_run(config, told(run_id="mine", **change))
+    assert recorded_runs(config, None, None) == (first,)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"start": "yesterday"}, "'yesterday' is no time: write 2026-11-01"),
+        ({"start": "2026-11-31"}, "is no time"),
+        ({"start": "0001-01-01T00:00+14:00"}, "lies before 2006"),
+        ({"start": "2026-11-20T12:00:01"}, "lies in the future"),
+        ({"start": "9999-12-31T23:59-14:00"}, "lies in the future"),
+        ({"start": "2026-11-20T11:00"}, "would end in the future"),
+        ({"duration": "0s"}, "--duration must be above 0"),
+        ({"duration": "-3h"}, "--duration: .* not a duration"),
+        ({"duration": "12"}, "--duration: .* with a unit"),
+        ({"duration": "9" * 400 + "h"}, "--duration: a duration of more than 300 digits"),
+        ({"duration": "9" * 20 + "w"}, "end in the future"),
+        ({"cost_usd": 0.0}, "--cost must be above 0"),
+        ({"cost_usd": -1.0}, "--cost must be above 0 US dollars, got -1"),
+        ({"cost_usd": float("nan")}, "--cost must be above 0"),
+        ({"cost_usd": float("inf")}, "--cost must be above 0"),
+        ({"gpu": "L4:1..8"}, "several numbers of GPUs"),
+        ({"gpu": "L44"}, "L44.*Did you mean"),
+        ({"gpu": "A100:8"}, "A100-SXM-40GB"),
+        ({"gpu": None}, "--gpu missing"),
+        ({"provider": None, "gpu": None}, "--provider and --gpu missing"),
+        ({"market": None}, "how was 'aws' rented.*on-demand"),
+        ({"provider": "lab"}, "'lab' is a machine of your own: leave --market out"),
+        ({"plan": "g5.xlarge"}, "not the id of a plan"),
+        ({"plan": "local/0xL4"}, "not the id of a plan"),
+        ({"plan": "aws//x/spot"}, "not the id of a plan"),
+        ({"plan": "aws/g5.xlarge/x/spott"}, "no market. Did you mean 'spot'"),
+        ({"plan": "aws/g5.xlarg/x/spot", "gpu": None}, "--gpu missing"),
+        ({"run_id": "  "}, "--id is empty"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_kept(
+    change: dict[str, Any], words: str, config: Config
+) -> None:
+    with pytest.raises(InputError, match=words):
+        keep_run(config, told(**change))
+    assert recorded_runs(config, None, None) == ()
+
+
+def test_a_machine_of_ones_own_may_cost_nothing(config: Config) -> None:
+    run, _ = keep_run(config, told(plan="local/1xL4", cost_usd=0.0, **OWN))
+    assert run.cost_usd == 0.0
+    with pytest.raises(InputError, match="--cost"):
+        keep_run(config, told(plan="local/1xL4", cost_usd=-0.5, **OWN))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    st.integers(-30 * 365 * 1440, 10 * 365 * 1440).map(lambda minutes: NOW + timedelta(minutes=minutes)),
+    st.integers(-5, 10**6),
+    st.floats(-10, 1e5) | st.sampled_from([0.0, float("nan"), float("inf")]),
+)
+def test_what_is_kept_has_ended_and_cost_something(config: Config, start, minutes, cost_usd) -> None:
+    before = len(recorded_runs(config, None, None))
+    fact = told(start=start.isoformat(), duration=f"{minutes}m", cost_usd=cost_usd)
+    is_right = (
+        EARLIEST <= start <= NOW - timedelta(minutes=max(minutes, 0))
+        and minutes > 0
+        and 0 < cost_usd < float("inf")
+    )
+    if not is_right:
+        with pytest.raises(InputError):
+            keep_run(config, fact)
+    else:
+        run, is_new = keep_run(config, fact)
+        assert is_new
+        assert stored(config, run.id) == run
+    assert len(recorded_runs(config, None, None)) == before + is_right
+
+
+def test_runs_since_a_time_of_a_project(config: Config) -> None:
+    for day, project in ((1, "vision"), (10, "speech"), (19, "vision")):
+        keep_run(config, told(start=f"2026-11-{day:02}", project=project, run_id=f"{project}{day}"))
+
+    def ids(since: str | None = None, project: str | None = None) -> list[str]:
+        return [run.id for run in recorded_runs(config, since, project)]
+
+    assert ids() == ["vision1", "speech10", "vision19"]
+    assert ids("2026-11-10") == ids("12d") == ["speech10", "vision19"]
+    assert ids("1000000w") == ids()
+    assert ids("2026-11-02", "vision") == ["vision19"]
+    assert ids(None, "nobody's") == []
+    with pytest.raises(InputError, match="--since: 'soon' is no time"):
+        ids("soon")
+
+
+def test_without_a_database_there_are_no_runs_and_none_is_made(config: Config, tmp_path: Path) -> None:
+    assert recorded_runs(config, None, None) == ()
+    assert not (tmp_path / "ledger.db").exists()
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    assert parse_time("--start", " 2026-11-01 ") == datetime(2026, 11, 1, tzinfo=UTC)
+    assert parse_time("--start", "2026-11-01T01:00+01:00") == datetime(2026, 11, 1, tzinfo=UTC)

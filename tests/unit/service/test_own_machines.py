@@ -1,0 +1,250 @@
+"""Settings, cards and job logs to machines: how many GPUs are free, what they cost, how long one waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.config.settings import ClusterSettings, Settings
+from advisor.core import devices
+from advisor.core.devices import MIB, Device
+from advisor.core.errors import ConfigError, UnknownGpuError
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Quantiles, Tier
+from advisor.service.own_machines import own_machines
+from recommender.plans.candidates import plans_of_machine
+from recommender.queue.fitted import fit
+from recommender.queue.wait_files import write_fit
+from tests.jobs import csv_of, job_log, make_job
+
+HOUR_S = 3600.0
+
+
+def card(name: str) -> Device:
+    return Device(name=name, memory_bytes=None, used_bytes=None, utilization=None)
+
+
+@pytest.fixture
+def cards(monkeypatch) -> list[Device]:
+    """What nvidia-smi says; empty unless filled."""
+    found: list[Device] = []
+    monkeypatch.setattr(devices, "detect_devices", lambda: tuple(found))
+    return found
+
+
+def test_without_a_gpu_there_is_no_local_option(cards, capsys):
+    assert own_machines(Settings()) == []
+    assert "--local-gpu" in capsys.readouterr().err
+
+
+def test_equal_cards_are_one_machine_and_others_another(cards, capsys):
+    cards += [card("Tesla T4"), card("NVIDIA L4"), card("Tesla T4")]
+    machines = own_machines(Settings(local={"usd_per_gpu_h": 0.25}))
+    assert [(machine.gpu, machine.num_gpus) for machine in machines] == [("T4", 2), ("L4", 1)]
+    for machine in machines:
+        assert (machine.tier, machine.name, machine.usd_per_gpu_h) == (Tier.LOCAL, "local", 0.25)
+        assert machine.wait_s == Quantiles(p50=0.0, p90=0.0)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_card_that_nobody_knows_is_left_out_and_told(cards, capsys):
+    cards += [card("Voodoo 5"), card("Tesla T4")]
+    assert [machine.gpu for machine in own_machines(Settings())] == ["T4"]
+    said = capsys.readouterr().err
+    assert "warning" in said
+    assert "'Voodoo 5'" in said
+
+
+def test_the_named_gpu_wins_over_the_cards(cards):
+    cards += [card("Tesla T4")]
+    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}))
+    assert (machine.gpu, machine.num_gpus, machine.usd_per_gpu_h) == ("L4", 3, None)
+
+
+def test_a_named_gpu_that_nobody_knows_is_refused(cards):
+    with pytest.raises(UnknownGpuError, match="Voodoo"):
+        own_machines(Settings(local={"gpu": "Voodoo 5"}))
+
+
+def cluster(**changes: Any) -> ClusterSettings:
+    return ClusterSettings(**({"name": "lab", "gpu": "Tesla T4", "num_gpus": 4} | changes))
+
+
+def test_clusters_come_after_this_machine(cards):
+    cards += [card("NVIDIA L4")]
+    settings = Settings(clusters=(cluster(usd_per_gpu_h=0.5, wait_p50="1h", wait_p90="2h"),))
+    local, lab = own_machines(settings)
+    assert (local.tier, lab.tier) == (Tier.LOCAL, Tier.CLUSTER)
+    assert (lab.name, lab.gpu, lab.num_gpus, lab.usd_per_gpu_h) == ("lab", "T4", 4, 0.5)
+    assert lab.wait_s == Quantiles(p50=3600.0, p90=7200.0)
+
+
+@pytest.mark.parametrize(
+    ("waits", "expected"),
+    [
+        ({}, None),
+        ({"wait_p50": "0s", "wait_p90": "0s"}, Quantiles(p50=0.0, p90=0.0)),
+        ({"wait_p50": "1h", "wait_p90": "1h"}, Quantiles(p50=3600.0, p90=3600.0)),
+    ],
+)
+def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
+    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)))
+    assert machine.wait_s == expected
+    assert machine.usd_per_gpu_h is None
+
+
+@pytest.mark.parametrize(
+    ("waits", "words"),
+    [
+        ({"wait_p50": "2h", "wait_p90": "1h"}, "below"),
+        ({"wait_p50": "2h"}, "both"),
+        ({"wait_p90": "2h"}, "both"),
+        ({"wait_p50": "0s"}, "both"),
+    ],
+)
+def test_waits_that_make_no_sense_are_refused(cards, waits, words):
+    with pytest.raises(ConfigError, match=f"'lab'.*{words}"):
+        own_machines(Settings(clusters=(cluster(**waits),)))
+
+
+# --- Busy GPUs ---------------------------------------------------------------------------------------
+
+
+def busy(name: str = "Tesla T4", utilization: float = 0.92) -> Device:
+    return Device(name=name, memory_bytes=16 * 1024 * MIB, used_bytes=0, utilization=utilization)
+
+
+def test_busy_cards_are_told_by_their_index(cards):
+    cards += [card("Tesla T4"), busy(), card("NVIDIA L4")]
+    t4, l4 = own_machines(Settings())
+    assert (t4.num_gpus, t4.in_use) == (2, ("GPU 1 is in use: 92 % busy",))
+    assert l4.in_use == ()
+
+
+def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
+    cards += [card("Tesla T4"), busy(), card("Tesla T4"), card("Tesla T4")]
+    (machine,) = own_machines(Settings())
+    assert [plan.num_gpus for plan in plans_of_machine(machine)] == [1, 2, 3]
+    assert {plan.notes for plan in plans_of_machine(machine)} == {("GPU 1 is in use: 92 % busy",)}
+    *free, every = plans_of_machine(machine, asked={4})
+    assert (every.num_gpus, every.wait_s) == (4, None)
+    assert {plan.wait_s for plan in free} == {Quantiles(p50=0.0, p90=0.0)}
+
+
+def test_where_all_are_busy_each_plan_says_so(cards):
+    cards += [busy(), busy(utilization=0.5)]
+    (machine,) = own_machines(Settings())
+    notes = {plan.num_gpus: plan.notes for plan in plans_of_machine(machine)}
+    both = ("GPU 0 is in use: 92 % busy", "GPU 1 is in use: 50 % busy")
+    assert notes == {1: both, 2: both}
+
+
+def test_a_configured_gpu_is_nobody_elses(cards):
+    cards += [busy()]
+    (machine,) = own_machines(Settings(local={"gpu": "T4"}))
+    assert machine.in_use == ()
+
+
+# --- Electricity -------------------------------------------------------------------------------------
+
+
+def test_electricity_costs_the_tdp(cards):
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "num_gpus": 2, "usd_per_kwh": 0.3}))
+    assert resolve_gpu("T4").tdp_w == 70
+    assert machine.usd_per_gpu_h == pytest.approx(0.021)
+    one, two = plans_of_machine(machine)
+    assert (one.usd_per_h, two.usd_per_h) == (pytest.approx(0.021), pytest.approx(0.042))
+    assert one.rates == {
+        "training": "electricity alone: 70 W a GPU (its TDP) at 0.3 USD/kWh (local.usd_per_kwh)"
+    }
+
+
+def test_a_configured_cost_goes_before_electricity(cards):
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_gpu_h": 0.5, "usd_per_kwh": 0.3}))
+    assert (machine.usd_per_gpu_h, machine.cost_source) == (0.5, None)
+    assert plans_of_machine(machine)[0].rates == {}
+
+
+def test_free_electricity_is_known_to_be_free(cards):
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_kwh": 0}))
+    assert machine.usd_per_gpu_h == 0
+
+
+# --- Waits from a log --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    """One GPU waits a minute, four wait three hours; in queue slow they wait twice as long."""
+    jobs = [
+        make_job(10 * i, size=size, wait_s=wait_s * factor, queue=queue)
+        for i in range(400)
+        for size, wait_s in ((1, 60.0), (4, 3 * HOUR_S))
+        for queue, factor in (("fast", 1), ("slow", 2))
+    ]
+    path = tmp_path / "jobs.csv"
+    path.write_text(csv_of(jobs))
+    return path
+
+
+def waits_of(**changes: Any) -> dict[int, Quantiles | None]:
+    (machine,) = own_machines(Settings(clusters=(cluster(**changes),)))
+    return {plan.num_gpus: plan.wait_s for plan in plans_of_machine(machine)}
+
+
+def test_each_number_of_gpus_has_its_own_wait(cards, log):
+    waits = waits_of(wait_log=log, queue="fast")
+    assert waits[1].p90 < 600 < HOUR_S < waits[4].p50
+
+
+def test_the_queue_narrows_the_wait(cards, log):
+    assert waits_of(wait_log=log, queue="fast")[4].p50 < waits_of(wait_log=log, queue="slow")[4].p50
+
+
+def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
+    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=log, queue="fast", walltime="1h"),)))
+    one, two, four = plans_of_machine(machine)
+    assert one.notes == ("wait from 400 jobs of 1 gpus, walltime <=1h, queue 'fast'",)
+    assert four.notes == ("wait from 400 jobs of 4..7 gpus, walltime <=1h, queue 'fast'",)
+    assert "fewer than 40 jobs of this size" in two.notes[1]
+
+
+def test_a_fit_tells_the_same_as_its_log(cards, log, tmp_path):
+    from recommender.queue.job_log import read_job_log
+
+    write_fit(tmp_path / "fit.json", fit(read_job_log(log)))
+    assert waits_of(wait_log=tmp_path / "fit.json") == waits_of(wait_log=log)
+
+
+def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
+    from recommender.queue.job_log import JobLog
+
+    jobs = job_log([make_job(i, size=1, wait_s=60.0) for i in range(50)]).jobs
+    write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
+    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)))
+    for plan in plans_of_machine(machine):
+        assert plan.notes[0] == "wait from 50 jobs of 1 nodes"
+        assert "counts nodes, not GPUs" in plan.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"wait_p50": "1h", "wait_p90": "2h"}, "not all three"),
+        ({"queue": "fats"}, "no queue 'fats'.*'fast'"),
+        ({"wait_log": "none.csv"}, "cannot read 'none.csv'"),
+        ({"wait_log": None, "queue": "fast"}, "queue and walltime choose jobs of a wait_log"),
+        ({"wait_log": None, "walltime": "1h"}, "queue and walltime choose jobs of a wait_log"),
+    ],
+)
+def test_logs_that_cannot_be_used_are_refused(cards, log, changes, words):
+    with pytest.raises(ConfigError, match=f"'lab'.*{words}"):
+        waits_of(**{"wait_log": log, **changes})
+
+
+@pytest.mark.parametrize("key", ["num_nodes", "interconnect"])
+def test_what_is_not_used_yet_is_refused(key):
+    with pytest.raises(ValueError, match=key):
+        cluster(**{key: 2})

@@ -1,0 +1,40 @@
+"""What was trained, on what: the facts of the model card that a training knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from advisor.predict.learned.network import Network
+from training.fit import MEMBERS
+from training.samples import Samples
+
+_NEUSIGHT = "NeuSight kernel measurements (ASPLOS'25, MIT licence, commit 6945927)"
+
+
+def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: int) -> str:
+    """JSON: fold, seed, rows by GPU, kind and split, parameters by family, versions."""
+    groups = np.char.add(np.char.add(samples.gpus, " "), np.char.add(samples.kinds, " "))
+    names, counts = np.unique(np.char.add(groups, samples.splits), return_counts=True)
+    facts = {
+        "fold": fold,
+        "seed": seed,
+        "members": MEMBERS,
+        "source": _source(samples),
+        "rows": dict(zip(names.tolist(), counts.tolist(), strict=True)),
+        "parameters": {family: _parameters(network) for family, network in sorted(networks.items())},
+        "torch": torch.__version__,
+    }
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def _source(samples: Samples) -> str:
+    recorded = sorted(set(samples.gpus[samples.is_recorded].tolist()))
+    return " and ".join([_NEUSIGHT, *([f"recordings of {', '.join(recorded)}"] if recorded else [])])
+
+
+def _parameters(network: Network) -> int:
+    return sum(array.size for array in (*network.weights, *network.biases))
