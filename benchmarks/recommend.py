@@ -70,7 +70,7 @@ def _rows(num_offers: int) -> Iterator[tuple[list[object], list[object]]]:
     regions = ("us-east-1", "eu-west-1", "ap-southeast-1")
     for i in range(num_offers):
         provider, kind, count = ("aws", "gcp")[i % 2], f"m{i}.large", 2 ** (i // len(names) % 4)
-        usd_per_h = f"{draw.uniform(0.2, 12) * count:.4f}"
+        usd_per_h = f"{draw.uniform(2, 12) * count:.4f}"
         source = "made up"
         yield (
             [provider, kind, names[i % len(names)], count, 8 * count, 2**36, "16 GiB", "", 0, "x86_64", 60,

@@ -21,7 +21,7 @@ _RUNS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 # A minus that begins a number, or stands for nothing, runs nothing.
 _NEGATIVE = re.compile(r"-(?:[\d.,]+(?:e[+-]?\d+)?(?: ?%)?|inf)?")
 # A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
-_MARKDOWN = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<!\w)_|_(?!\w)")
+_MARKDOWN = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
 _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 

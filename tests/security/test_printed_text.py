@@ -226,6 +226,7 @@ def test_numbers_stay_numbers(cell: str) -> None:
 
 @example("<script>alert(1)</script>|`x`[a](javascript:b)\\|**c**<!--&lt;")
 @example("a\\")
+@example("__0__")
 @given(st.one_of(texts, st.text("|\\`[]()<>!&;#xalt*_~ \n", max_size=20)))
 def test_a_cell_of_markdown_is_its_text(text: str) -> None:
     """Before: a line break ended the row, and HTML, links and backslashes did what they do."""

@@ -13,12 +13,13 @@ from types import ModuleType
 
 import pytest
 
-from advisor import values
+from advisor.core import values
 from advisor.core import values as types
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = [
-    importlib.import_module(f"advisor.values.{found.name}") for found in pkgutil.iter_modules(values.__path__)
+    importlib.import_module(f"advisor.core.values.{found.name}")
+    for found in pkgutil.iter_modules(values.__path__)
 ]
 
 
@@ -50,9 +51,5 @@ def test_everybody_imports_from_the_face() -> None:
     paths = [
         path for folder in ("advisor", "recommender", "benchmarks") for path in (ROOT / folder).rglob("*.py")
     ]
-    inner = [path for path in paths if re.search(r"\badvisor\.values\b", path.read_text())]
-    assert {path.relative_to(ROOT).as_posix().rpartition("/")[0] for path in inner} <= {
-        "advisor",
-        "advisor/core/values",
-    }
-    assert {path.name for path in inner if path.parent.name == "advisor"} == {"types.py"}
+    inner = {path for path in paths if re.search(r"\badvisor\.core\.values\.\w", path.read_text())}
+    assert {path.parent.relative_to(ROOT).as_posix() for path in inner} == {"advisor/core/values"}

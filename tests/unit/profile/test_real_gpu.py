@@ -91,8 +91,9 @@ def test_every_recorded_call_has_its_operator_in_the_timeline(even, uneven):
 def pretended_launches(events):
     """As if each operator's event were the launch of a kernel of its name."""
     spans = [event for event in events if event.get("ph") == "X"]
-    operators = list(_host(spans, {"cpu_op"}))
-    marks = sorted((m for m in _host(spans, {"user_annotation"})), key=lambda mark: mark.begin_s)
+    operators = [_host(event) for event in spans if event["cat"] == "cpu_op"]
+    marks = [_host(event) for event in spans if event["cat"] == "user_annotation"]
+    marks.sort(key=lambda mark: mark.begin_s)
     return Recording(
         operators=(),
         marks=tuple(marks),
