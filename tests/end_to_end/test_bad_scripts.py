@@ -71,7 +71,9 @@ class World:
         path = self.shell.folder / f"{name.replace(' ', '_')}.py"
         path.write_bytes(code if isinstance(code, bytes) else code.encode())
         begin = time.perf_counter()
-        self.answers[name] = self.shell.run("profile", path.name, "--timeout", TIMEOUT.get(name, "60s"))
+        self.answers[name] = self.shell.run_process(
+            "profile", path.name, "--timeout", TIMEOUT.get(name, "60s")
+        )
         self.seconds[name] = time.perf_counter() - begin
 
 
@@ -189,7 +191,7 @@ def test_a_torch_that_lacks_a_name_is_refused_by_name(shell):
         "    del torch.amp.GradScaler._maybe_opt_step\n",
     )
     shell.write("train.py", LOOP + TRAIN)
-    answer = shell.run("profile", "train.py", PYTHONPATH=str(shell.folder / "site"))
+    answer = shell.run_process("profile", "train.py", PYTHONPATH=str(shell.folder / "site"))
     assert_plain_error(
         answer, 2, "lacks torch.amp.GradScaler._maybe_opt_step", "'scaler'", "2.13", "docs/torch-versions.md"
     )
