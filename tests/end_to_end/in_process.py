@@ -1,8 +1,8 @@
 """A command run inside this process: the same bytes and the same exit code, without a second's start-up.
 
 What a process would have to itself is lent for the call and given back after it: arguments, folder,
-environment, the three standard files and the handlers of signals. What stays is what Python has imported and what
-the catalogs' caches hold, both of which are the same for every command.
+environment, the three standard files and the handlers of signals. What stays is what Python has imported
+and what the catalogs' caches hold, both of which are the same for every command.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def _standard_files(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
         for number, source in enumerate((null, out.fileno(), err.fileno())):
             os.dup2(source, number)
         with (
-            open(0, closefd=False) as sys.stdin,  # noqa: PTH123
-            open(1, "w", closefd=False) as sys.stdout,  # noqa: PTH123
-            open(2, "w", closefd=False, errors="backslashreplace", buffering=1) as sys.stderr,  # noqa: PTH123
+            open(0, closefd=False) as sys.stdin,
+            open(1, "w", closefd=False) as sys.stdout,
+            open(2, "w", closefd=False, errors="backslashreplace", buffering=1) as sys.stderr,
         ):
             yield
     finally:

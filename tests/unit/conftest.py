@@ -15,7 +15,7 @@ SERVER = Path(__file__).with_name("profile") / "probe_server.py"
 
 
 class Probes:
-    """Replies by the probe's name; all probes of a shard run in one child, when the first of them is asked for."""
+    """Replies by the probe's name. The first that is asked for has its whole shard run, in one child."""
 
     def __init__(self, folder):
         self._folder = folder

@@ -157,7 +157,7 @@ def card_of(**changes) -> list[str]:
 def test_the_card_says_which_knowledge_was_evaluated():
     summary = summarise([row()])
     assert card_of() == ["as shipped, all", "as shipped, clean"]
-    two = card_of(evaluated="trained on five GPUs", shipped=summary)
+    two = card_of(evaluated="trained on five GPUs", shipped={"summary": summary})
     assert two == [
         "trained on five GPUs, all", "trained on five GPUs, clean", "as shipped, all", "as shipped, clean"
     ]  # fmt: skip
