@@ -91,9 +91,9 @@ def check_hashes(folder: Path) -> None:
         )
     if wrong := [name for name, digest in listed.items() if _sha256(folder / name) != digest]:
         raise InputError(
-            f"{str(folder / HASHES)!r} names other files than these: {', '.join(wrong)}. Remove them and train"
-            f" again ({_REBUILD}); another torch or processor may round otherwise: then write hashes and"
-            " results anew."
+            f"{str(folder / HASHES)!r} names other files than these: {', '.join(wrong)}. Remove them and"
+            f" train again ({_REBUILD}); another torch or processor may round otherwise: then write hashes"
+            " and results anew."
         )
 
 
