@@ -183,7 +183,7 @@ def _sound(files: set[Path], folder: Path) -> set[Path]:
         "--tb=no",
         "-p",
         "no:cacheprovider",
-        *sorted(files),
+        *map(str, sorted(files)),
     ]
     out = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
     failed = set(re.findall(r"^(?:FAILED|ERROR) ([^:\s]+)", out, flags=re.MULTILINE))

@@ -65,7 +65,16 @@ def rebuild(train: Callable[[Training], None], *, folds: Path = FOLDS, jobs: int
 
 
 def _run(each: Training, kernels: Path) -> None:
-    options = ["--kernels", kernels, "--fold", each.fold, "--seed", str(each.seed), "--out", each.out]
+    options = [
+        "--kernels",
+        str(kernels),
+        "--fold",
+        each.fold,
+        "--seed",
+        str(each.seed),
+        "--out",
+        str(each.out),
+    ]
     subprocess.run([sys.executable, "-m", "training", *options], check=True)
 
 

@@ -24,6 +24,10 @@ from advisor import __main__ as entry
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class StillRunningError(BaseException):
+    """No Exception, so that the command cannot take it for one of its own."""
+
+
 def call(
     arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout_s: float
 ) -> tuple[int, str, str]:
@@ -33,7 +37,7 @@ def call(
         arguments: behind the command's name.
         cwd: the folder to stand in.
         environ: the whole environment.
-        timeout_s: after which TimeoutError is raised from wherever the command is.
+        timeout_s: after which StillRunningError is raised from wherever the command is.
     """
     with ExitStack() as lent:
         out, err = (lent.enter_context(tempfile.TemporaryFile()) for _ in range(2))
@@ -55,7 +59,7 @@ def _exit_code() -> int:
             return end.code or 0
         print(end.code, file=sys.stderr)  # noqa: T201
         return 1
-    except TimeoutError:
+    except StillRunningError:
         raise
     except BaseException:  # noqa: BLE001 - a crash of ours is an answer that a test judges
         traceback.print_exc()
@@ -131,7 +135,7 @@ def _handlers() -> Iterator[None]:
 @contextmanager
 def _alarm(timeout_s: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"the command did not end within {timeout_s} s")
+        raise StillRunningError(f"the command did not end within {timeout_s} s")
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, timeout_s)

@@ -12,6 +12,7 @@ import pytest
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell
+from tests.end_to_end.in_process import StillRunningError
 
 
 @pytest.fixture
@@ -79,6 +80,6 @@ def test_a_crash_is_an_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_does_not_end_is_stopped(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("advisor.__main__.main", signal.pause)
-    with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
+    with pytest.raises(StillRunningError, match=r"within 0\.05 s"):
         shell.run(timeout_s=0.05)
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
