@@ -3,8 +3,8 @@
     python -m tools.mutants --number 200 --seed 0
 
 A mutant is a module with one operator or constant changed. It lives in the memory of one process, which runs
-the test files that mirror or import the module; no file is changed. Printed are the survivors and the part
-that was killed. Test files that fail without any fault count for nothing.
+the test files that mirror or import the module; no file is changed. Printed are how each ends and the
+part that was killed. Test files that fail without any fault count for nothing.
 """
 
 from __future__ import annotations
@@ -208,8 +208,7 @@ def main() -> None:
     for each, tests in chosen:
         end = _ends(each, [path for path in tests if path in sound], folder)
         ends[end] += 1
-        if end != "killed":
-            print(f"{end}: {each.path}:{each.line}: {each.words}", flush=True)
+        print(f"{end}: {each.path}:{each.line}: {each.words}", flush=True)
     part = ends["killed"] / len(chosen)
     print(f"{ends['killed']} of {len(chosen)} killed ({part:.0%}), {ends['no tests']} without tests")
 
