@@ -4,6 +4,10 @@ PYTHON ?= python3
 PIP_OPTIONS ?=
 # On a terminal pip shows its progress; elsewhere it prints only what goes wrong.
 QUIET := $(shell test -t 2 || echo --quiet)
+# make test WORKERS=0 runs all tests in one process.
+WORKERS ?= logical
+# Tests of one file share what the file sets up; slow folders come first, as they are named.
+PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -34,7 +38,7 @@ demo: $(STAMP)
 	$(BIN)/advisor recommend examples/train_resnet50.py --epochs 90 --budget 200
 
 test: $(FRAMEWORKS)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

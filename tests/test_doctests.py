@@ -6,10 +6,9 @@ import doctest
 import importlib
 import pkgutil
 
-import pytest
-
 import advisor
 import recommender
+from tests.every import of_every
 
 NEEDS_TORCH = "advisor.payload"
 MODULES = sorted(
@@ -21,7 +20,7 @@ MODULES = sorted(
 )
 
 
-@pytest.mark.parametrize("name", MODULES)
+@of_every(MODULES, name=str)
 def test_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from advisor.core.errors import InputError
@@ -16,6 +16,7 @@ AS_SHIPPED = "as shipped"
 # How the folds of training are called in tables.
 _FOLDS = {"all": "all kernels", "five": "training-split kernels of five GPUs"}
 _WITHOUT = "without:"
+_REBUILD = "python -m benchmarks.accuracy.rebuild --kernels DIR"
 
 
 def group(folder: Path) -> list[Path]:
@@ -83,21 +84,40 @@ def check_hashes(folder: Path) -> None:
     Raises:
         InputError: a file is missing or another one.
     """
-    listed = folder / HASHES
-    if not listed.is_file():
-        return
-    entries = [line.split(maxsplit=1) for line in listed.read_text(encoding="utf-8").splitlines() if line]
-    wrong = [name for digest, name in _pairs(entries, listed) if not _is_that(folder / name, digest)]
-    if wrong:
+    listed = _listed(folder)
+    if missing := [name for name in listed if not (folder / name).is_file()]:
         raise InputError(
-            f"{str(listed)!r} names other files than these: {', '.join(wrong)}. Restore them, or train"
-            " again and write the hashes anew."
+            f"{str(folder)!r} lacks {', '.join(missing)}. Weights are not committed; train them: {_REBUILD}."
+        )
+    if wrong := [name for name, digest in listed.items() if _sha256(folder / name) != digest]:
+        raise InputError(
+            f"{str(folder / HASHES)!r} names other files than these: {', '.join(wrong)}. Remove them and"
+            f" train again ({_REBUILD}); another torch or processor may round otherwise: then write hashes"
+            " and results anew."
         )
 
 
-def _pairs(entries: Iterable[list[str]], path: Path) -> list[tuple[str, str]]:
+def folders_of(group: Path) -> list[str]:
+    """Names of the folders whose files ``SHA256SUMS`` lists."""
+    return list(dict.fromkeys(name.partition("/")[0] for name in _listed(group)))
+
+
+def is_complete(folder: Path) -> bool:
+    """Whether all files that the ``SHA256SUMS`` above lists of a folder are there and right."""
+    listed = {
+        name: digest for name, digest in _listed(folder.parent).items() if name.startswith(f"{folder.name}/")
+    }
+    return all(_is_that(folder.parent / name, digest) for name, digest in listed.items())
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Name -> hash; empty without a list."""
+    path = folder / HASHES
+    if not path.is_file():
+        return {}
+    entries = [line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines() if line]
     try:
-        return [(digest, name.lstrip("*")) for digest, name in entries]
+        return {name.lstrip("*"): digest for digest, name in entries}
     except ValueError as error:
         raise InputError(f"{str(path)!r} is not what sha256sum writes: HASH NAME in each line.") from error
 

@@ -71,7 +71,10 @@ def model_card(results: Results, folder: Path) -> str:
 
 
 def _errors(results: Results) -> list[list[str]]:
-    evaluations = [(results.evaluated, results.end_to_end["summary"]), (AS_SHIPPED, results.shipped)]
+    evaluations = [
+        (results.evaluated, results.end_to_end["summary"]),
+        (AS_SHIPPED, results.shipped.get("summary", {})),
+    ]
     return [
         _line(f"{name}, {group}", found[group]["advisor"])
         for name, found in evaluations

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
@@ -22,7 +25,7 @@ name of an operator is a tensor with a number."""
 
 
 def write_report(results: Results, folder: Path) -> None:
-    """Write ``README.md``, its charts and ``model-card.md``; the folder is made.
+    """Write ``README.md``, its charts, ``model-card.md`` and ``results.json``; the folder is made.
 
     Raises:
         InputError: matplotlib is not installed.
@@ -39,7 +42,18 @@ def write_report(results: Results, folder: Path) -> None:
     sections = [f"## {title}\n\n{text}" for title, text in all_tables(results)]
     page = "\n\n".join([_head(results), sections[0], images, *sections[1:]])
     write_atomically(folder / "README.md", f"{page}\n".encode())
+    document = json.dumps(_rounded(results.to_publish()), indent=0, allow_nan=False)
+    write_atomically(folder / "results.json", f"{document}\n".encode())
     write_atomically(folder / "model-card.md", model_card(results, catalog_path(CARD).parent).encode())
+
+
+def _rounded(value: Any) -> Any:
+    """Five digits of every number; more are noise."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _head(results: Results) -> str:

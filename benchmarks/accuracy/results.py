@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.accuracy.kernels import KernelErrors
 from benchmarks.accuracy.scaling import Scaled, errors_by_weight
+from benchmarks.accuracy.summary import OURS, coverage, error_of
 from benchmarks.published import Score
 from benchmarks.speedups import SpeedUp
 
@@ -24,7 +25,7 @@ class Results:
         hashes: file -> SHA-256, by knowledge.
         evaluated: what ``end_to_end`` is of, in words.
         end_to_end: ``rows``, ``by_knowledge`` and ``summary``.
-        shipped: the summary of what ships, where something else was evaluated.
+        shipped: the same of what ships, where something else was evaluated.
         kernels: of single operators, the mean over seeds.
         unseen_dims: of operators whose shapes were held out of the training.
         scaled: iterations of one GPU made from operators of another, of all seeds.
@@ -54,7 +55,7 @@ class Results:
             "date": self.date,
             "knowledge": self.hashes,
             **self.end_to_end,
-            "shipped": self.shipped,
+            "shipped": self.shipped.get("summary", {}),
             "kernels": [asdict(errors) for errors in self.kernels],
             "unseen_dims": [asdict(errors) for errors in self.unseen_dims],
             "scaling": {
@@ -66,6 +67,26 @@ class Results:
             "throughput": [_figures(score) for score in self.throughput],
             "speed_ups": [asdict(pair) | {"error": pair.error} for pair in self.speed_ups],
         }
+
+    def to_publish(self) -> dict[str, Any]:
+        """The document without what others measured: of rows only how far our predictions are off."""
+        document = self.to_json() | {"evaluated": self.evaluated}
+        document["rows"] = [_errors(row) for row in self.end_to_end["rows"]]
+        document["shipped_rows"] = [_errors(row) for row in self.shipped.get("rows", ())]
+        document["left_out"] = {
+            gpu: {
+                state: found | {"rows": [_errors(row) for row in found["rows"]]}
+                for state, found in states.items()
+            }
+            for gpu, states in self.left_out.items()
+        }
+        return document
+
+
+def _errors(row: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("knowledge", "gpu", "model", "mode", "seq_len", "batch_size", "label")
+    ours = {"error": error_of(row, OURS), "covered": coverage([row]) == 1}
+    return {key: row[key] for key in keys if key in row} | ours
 
 
 def _figures(score: Score) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         hashes=_hashes({**folders, **unseen_dims}, without),
         evaluated=described(folders) if inputs.knowledge else AS_SHIPPED,
         end_to_end=end_to_end,
-        shipped=evaluate(rows, traces, {SHIPPED: shipped()}, noise)["summary"] if inputs.knowledge else {},
+        shipped=evaluate(rows, traces, {SHIPPED: shipped()}, noise) if inputs.knowledge else {},
         kernels=errors_of_seeds(kernels.samples, members.values(), kernels.floors_s) if kernels else [],
         unseen_dims=_unseen_errors(kernels, fewer_dims),
         scaled=scaled,

@@ -34,7 +34,7 @@ def all_tables(results: Results) -> Iterator[tuple[str, str]]:
     if len(found["by_knowledge"]) > 1:
         yield "Iterations by seed", seed_table(found["by_knowledge"])
     if results.shipped:
-        yield "Iterations with what ships", f"{_SHIPPED}\n\n{table(results.shipped)}"
+        yield "Iterations with what ships", f"{_SHIPPED}\n\n{table(results.shipped['summary'])}"
     yield "Rows", row_table(found["rows"])
     if results.kernels:
         for split in dict.fromkeys(errors.split for errors in results.kernels):

@@ -14,7 +14,7 @@ from tests.clouds.aws_world import NOW
 
 def ask(query: OfferQuery | None = None, **options: Any) -> dict[str, Part]:
     """Parts by scope; a call is made twice at most and waits little, unless the options say otherwise."""
-    settings = read_options({"max_attempts": 1, "timeout_s": 5.0} | options)
+    settings = read_options({"max_attempts": 1, "timeout_s": 60.0} | options)
     parts = list(AwsSource(settings, clock=lambda: NOW).offers(query or OfferQuery()))
     by_scope = {part.scope: part for part in parts}
     assert len(by_scope) == len(parts)

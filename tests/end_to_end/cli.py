@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.end_to_end.in_process import call
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -32,23 +34,34 @@ class Shell:
     folder: Path
 
     def run(self, *arguments: str, timeout_s: float = 120, **environ: str) -> Answer:
-        """``advisor ARGUMENTS`` with these variables on top."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("ADVISOR_", "COLUMNS"))}
-        home = {
-            "HOME": str(self.folder),
-            "XDG_CONFIG_HOME": str(self.folder / ".config"),
-            "XDG_DATA_HOME": str(self.folder / ".local/share"),
-        }
+        """``advisor ARGUMENTS`` inside this process, with these variables on top."""
+        code, out, err = call(
+            arguments, cwd=self.folder, environ=self.environ(**environ), timeout_s=timeout_s
+        )
+        return Answer(code=code, out=out, err=err)
+
+    def run_process(self, *arguments: str, timeout_s: float = 120, **environ: str) -> Answer:
+        """The same as a process of its own, where that is the point: its start, imports, paths or end."""
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *arguments],
             cwd=self.folder,
-            env=kept | home | environ,
+            env=self.environ(**environ),
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
             timeout=timeout_s,
         )
         return Answer(code=done.returncode, out=done.stdout, err=done.stderr)
+
+    def environ(self, **added: str) -> dict[str, str]:
+        """Ours without settings of the machine, with a home in the folder and these variables on top."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("ADVISOR_", "COLUMNS"))}
+        home = {
+            "HOME": str(self.folder),
+            "XDG_CONFIG_HOME": str(self.folder / ".config"),
+            "XDG_DATA_HOME": str(self.folder / ".local/share"),
+        }
+        return kept | home | added
 
     def write(self, name: str, text: str) -> Path:
         """A file in the folder."""

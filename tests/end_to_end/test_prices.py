@@ -430,11 +430,11 @@ def test_a_strangers_source_is_seen_once_it_is_installed(tmp_path: Path) -> None
             "PYTHONPATH": str(site),
             "ADVISOR_PRICES__OPTIONS": f"{{acme: {{url: {url}, regions: [north]}}}}",
         }
-        done = shell.run("prices", "refresh", "--source", "acme", **environ)
+        done = shell.run_process("prices", "refresh", "--source", "acme", **environ)
         assert done.code == 0, done.err
-    answer = shell.run("prices", "--provider", "acme", "--json", **environ)
+    answer = shell.run_process("prices", "--provider", "acme", "--json", **environ)
     assert offers(answer) == {("a8", "north", "on-demand"): 9.6, ("a8", "north", "spot"): 4.1}
-    assert sources(shell.run("prices", "sources", "--json", **environ))["acme"]["offers"] == 2
+    assert sources(shell.run_process("prices", "sources", "--json", **environ))["acme"]["offers"] == 2
 
 
 @needs_shared

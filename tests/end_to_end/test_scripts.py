@@ -71,7 +71,7 @@ def test_profile_then_predict_and_recommend_the_trace(shell: Shell) -> None:
 def test_nothing_needs_a_network(shell: Shell) -> None:
     shell.write("quiet/sitecustomize.py", NO_NETWORK)
     quiet = str(shell.folder / "quiet")
-    answer = shell.run("recommend", "train.py", "--epochs", "1", PYTHONPATH=quiet)
+    answer = shell.run_process("recommend", "train.py", "--epochs", "1", PYTHONPATH=quiet)
     assert answer.code == 0, answer
     assert "Recommended: " in answer.out
 

@@ -15,10 +15,11 @@ from advisor.pricing.sources.gcp.machines import MACHINE_FILE, Machine, load_mac
 from advisor.pricing.sources.gcp.skus import COMPONENTS, Kind, kind_of
 from advisor.pricing.sources.snapshot import read_instances, read_offers
 from tests.clouds.gcp_skus import rows
+from tests.every import of_every
 from tests.shared import needs_shared
 
 MACHINES = {machine.instance.instance_type: machine for machine in load_machines()}
-BY_MACHINE = pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+BY_MACHINE = of_every([*MACHINES.values()], name=lambda machine: machine.instance.instance_type)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 INSTANCES = read_instances(catalog_path("instances.csv"))
 SPOT_ONLY = {f"a3-highgpu-{n}g" for n in (1, 2, 4)}

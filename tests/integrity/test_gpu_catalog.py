@@ -20,11 +20,12 @@ from advisor.core.gpus import (
 )
 from advisor.core.units import GIB, KIB, TB
 from advisor.core.values import GpuSpec
+from tests.every import of_every
 
 GPUS = tuple(load_gpus().values())
 NVIDIA = tuple(gpu for gpu in GPUS if gpu.vendor == "NVIDIA")
-BY_GPU = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
-BY_NVIDIA_GPU = pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)
+BY_GPU = of_every(GPUS, name=lambda gpu: gpu.name)
+BY_NVIDIA_GPU = of_every(NVIDIA, name=lambda gpu: gpu.name)
 SHARED_SPECS = Path(__file__).resolve().parents[3] / "shared" / "gpus" / "specs.csv"
 
 # CUDA programming guide, "Throughput of native arithmetic instructions": FP32 results per clock and SM.

@@ -6,6 +6,8 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,13 @@ def _needs_a_sandbox() -> None:
         check_sandbox()
     except InputError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Not in pytest's folder: that is closed, and late in a whole run has more entries than are passed on."""
+    with tempfile.TemporaryDirectory(prefix="advisor-sandbox-") as folder:
+        yield Path(folder).resolve()
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from advisor.core.redaction import error_in_words, redact, redact_message, without_passwords
+from tests.cpu_time import at_most
 
 
 @pytest.mark.parametrize(
@@ -80,6 +79,5 @@ def test_who_logs_in_stays_in_a_setting() -> None:
     "line", ["a://b:c" * 9000, "key" * 20000, "?a" * 30000, "key=" * 15000, "auth " * 9000]
 )
 def test_a_long_line_is_searched_in_no_time(line: str) -> None:
-    begin = time.perf_counter()
-    redact_message(line)
-    assert time.perf_counter() - begin < 5
+    with at_most(cpu_s=5):
+        redact_message(line)

@@ -453,13 +453,24 @@ result = [light < 5, type(torch._dynamo).__name__, "torch._dynamo.eval_frame" in
 }
 
 
-def all_groups():
-    """What probe_server.py is to run."""
-    whole = OTHER_PROBES | COLLECTIVE_PROBES | SEMANTICS_PROBES
-    whole |= {"with " + name: code for name, (code, _) in PATCH_PROBES.items()}
-    for name, (model, data) in FLOP_MODELS.items():
-        whole["flops of " + name] = _COUNTED.format(model=model, data=data)
+def shards():
+    """What probe_server.py is to run, by what asks for it together: each is one process."""
+    patched = {"with " + name: code for name, (code, _) in PATCH_PROBES.items()}
     without = [
         {"skip": [name], "probes": {"without " + name: code}} for name, (code, _) in PATCH_PROBES.items()
     ]
-    return [{"skip": [], "probes": whole}, *without]
+    flops = {
+        "flops of " + name: _COUNTED.format(model=model, data=data)
+        for name, (model, data) in FLOP_MODELS.items()
+    }
+    return {
+        "patches": [_with_all_patches(patched), *without],
+        "flops": [_with_all_patches(flops)],
+        "collectives": [_with_all_patches(COLLECTIVE_PROBES)],
+        "semantics": [_with_all_patches(SEMANTICS_PROBES)],
+        "others": [_with_all_patches(OTHER_PROBES)],
+    }
+
+
+def _with_all_patches(probes):
+    return {"skip": [], "probes": probes}

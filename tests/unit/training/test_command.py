@@ -209,7 +209,9 @@ def test_a_file_in_place_of_the_folder_is_refused_before_the_training(
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", gzip.compress(b"gpu,split\nT4,train\n"), b"\x1f\x8bno"], ids=["empty", "columns", "gzip"]
+    "payload",
+    [b"", gzip.compress(b"gpu,split\nT4,train\n", mtime=0), b"\x1f\x8bno"],
+    ids=["empty", "columns", "gzip"],
 )
 def test_broken_kernels_are_one_line(
     kernels: Path, tmp_path: Path, payload: bytes, refused: Callable[..., str]

@@ -175,6 +175,7 @@ def test_tables_are_printed_and_written(answered):
     assert "python -m benchmarks.accuracy --end-to-end" in page
     assert sorted(path.name for path in report.iterdir()) == [
         "README.md", "coverage.svg", "error-by-gpu.svg", "model-card.md", "predicted-measured.svg",
+        "results.json",
     ]  # fmt: skip
 
 
@@ -208,3 +209,16 @@ def test_models_are_built_profiled_and_predicted(published):
         assert sum(row["by_method"].values()) * 1e3 == pytest.approx(row["predicted_ms"], rel=0.01)
     assert document["summary"]["all"]["advisor"]["rows"] == 3
     assert "| V100-PCIE-32GB | 3 |" in printed
+
+
+@needs_shared
+@pytest.mark.torch
+@pytest.mark.slow
+def test_the_documented_errors_are_todays(published):
+    """Whoever changes predictions writes docs/accuracy anew: its README.md names the command."""
+    keys = ("gpu", "model", "mode", "seq_len", "batch_size")
+    rows = json.loads((ROOT / "docs" / "accuracy" / "results.json").read_text())["shipped_rows"]
+    documented = {tuple(row[key] for key in keys): row["error"] for row in rows}
+    for row in published[1]["rows"]:
+        error = row["predicted_ms"] / float(row["measured_ms"]) - 1
+        assert error == pytest.approx(documented[tuple(row[key] for key in keys)], abs=1e-3)

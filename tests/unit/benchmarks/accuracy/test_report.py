@@ -26,7 +26,6 @@ from benchmarks.speedups import SpeedUp
 from tests.unit.benchmarks.accuracy.builders import line, make_measured
 
 MEASURED_MS = "1234.5678"
-FOLDS = Path(__file__).parents[4] / "benchmarks" / "accuracy" / "folds"
 
 
 def row(gpu="T4", predicted=1500.0, label="clean", noise=None, **changes):
@@ -157,19 +156,31 @@ def card_of(**changes) -> list[str]:
 def test_the_card_says_which_knowledge_was_evaluated():
     summary = summarise([row()])
     assert card_of() == ["as shipped, all", "as shipped, clean"]
-    two = card_of(evaluated="trained on five GPUs", shipped=summary)
+    two = card_of(evaluated="trained on five GPUs", shipped={"summary": summary})
     assert two == [
         "trained on five GPUs, all", "trained on five GPUs, clean", "as shipped, all", "as shipped, clean"
     ]  # fmt: skip
 
 
-def test_the_documented_card_names_its_fold():
-    folders = {path.name: path for path in FOLDS.glob("five/seed-*")}
-    assert len(folders) == 3
-    label = described(folders)
+def test_the_documented_card_names_its_fold(tmp_path):
+    (tmp_path / CARD).write_text('{"fold": "five"}')
+    label = described({"seed-0": tmp_path})
     assert label == "trained on training-split kernels of five GPUs"
-    page = (FOLDS.parents[2] / "docs" / "accuracy" / "model-card.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "accuracy" / "model-card.md").read_text()
     assert f"| {label}, all |" in page
+
+
+def test_published_results_have_our_errors_and_no_measured_time(tmp_path):
+    rows = [row(), row("P4", 900.0, "unknown")]
+    evaluated = {"rows": rows, "by_knowledge": {}, "summary": summarise(rows)}
+    states = {"unseen": evaluated | {"kernels": []}}
+    write_report(results(shipped=evaluated, left_out={"T4": states}), tmp_path)
+    document = json.loads((tmp_path / "results.json").read_text())
+    first = document["rows"][0]
+    assert (first["gpu"], first["label"], first["knowledge"], first["covered"]) == ("T4", "clean", "s1", True)
+    assert first["error"] == pytest.approx(1500 / float(MEASURED_MS) - 1, rel=1e-4)
+    assert document["shipped_rows"] == document["left_out"]["T4"]["unseen"]["rows"] == document["rows"]
+    assert document["evaluated"] == "as shipped"
 
 
 def test_knowledge_is_described_by_its_card_or_by_its_name(tmp_path):

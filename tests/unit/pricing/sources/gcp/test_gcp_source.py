@@ -23,8 +23,9 @@ from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import sku
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
-QUICK = Patience(call_s=5, first_wait_s=0.001, longest_wait_s=0.002, total_s=5)
-HURRIED = Patience(call_s=0.2, first_wait_s=0.001, longest_wait_s=0.05, total_s=0.3)
+PATIENT = Patience()
+# Against who never answers.
+HURRIED = Patience(call_s=1.0, first_wait_s=0.001, longest_wait_s=0.05, total_s=1.5)
 WHERE = ("us-central1", "us-east1", "us-west1")
 A2 = (
     sku("CORE", "A2 Instance Core running in Americas", WHERE, 0.031611),
@@ -34,6 +35,28 @@ A2 = (
 OTHERS = tuple(sku(f"E2-{n}", f"E2 Instance Core number {n}", WHERE, 0.02) for n in range(7))
 QUERY = OfferQuery(regions=("us-central1",), markets=(Market.ON_DEMAND,))
 PASSING = ("429", "500", "503", "garbled", "wrong shape", "not text", "cut off")
+
+
+class Clock:
+    """Time that passes by sleeping alone: retries cost none, and a busy machine none of the patience."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, wait_s: float) -> None:
+        self.now_s += wait_s
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Of the waits between retries."""
+    clock = Clock()
+    for module in ("retry_base", "retry_unary"):
+        monkeypatch.setattr(f"google.api_core.retry.{module}.time", clock)
+    return clock
 
 
 @pytest.fixture
@@ -46,11 +69,11 @@ def behaviour(monkeypatch: pytest.MonkeyPatch) -> Iterator[Behaviour]:
         yield behaviour
 
 
-def pull(query: OfferQuery = QUERY, *, patience: Patience = QUICK) -> list[Part]:
+def pull(query: OfferQuery = QUERY, *, patience: Patience = PATIENT) -> list[Part]:
     return list(GcpSource(patience, clock=lambda: NOW).offers(query))
 
 
-def failure(*, patience: Patience = HURRIED) -> str:
+def failure(*, patience: Patience = PATIENT) -> str:
     """The one part that tells what went wrong, with nothing else in it."""
     (part,) = pull(OfferQuery(), patience=patience)
     assert part == Part(scope="compute engine", failure=part.failure)
@@ -160,7 +183,7 @@ def test_a_fault_that_passes_is_tried_again(behaviour: Behaviour, fault: str, ca
 def test_if_a_page_in_the_middle_fails_nothing_counts(behaviour: Behaviour, fault: str) -> None:
     """Half a list would look like machines that cannot be priced."""
     behaviour.faults = dict.fromkeys(range(2, 1000), fault)
-    failure()
+    failure(patience=HURRIED if fault == "slow" else PATIENT)
     assert len(behaviour.calls) > 2
 
 
@@ -184,15 +207,24 @@ def test_if_a_page_in_the_middle_fails_nothing_counts(behaviour: Behaviour, faul
 )
 def test_each_fault_says_what_to_do(behaviour: Behaviour, fault: str, words: list[str]) -> None:
     behaviour.always = fault
-    said = failure()
+    said = failure(patience=HURRIED if fault == "slow" else PATIENT)
     assert not [word for word in words if word not in said], said
 
 
 @pytest.mark.parametrize("fault", ["401", "403", "403 disabled"])
 def test_what_does_not_pass_is_not_tried_again(behaviour: Behaviour, fault: str) -> None:
     behaviour.always = fault
-    failure(patience=QUICK)
+    failure()
     assert len(behaviour.calls) == 1
+
+
+def test_what_may_pass_is_tried_again_for_as_long_as_patience_lasts(
+    behaviour: Behaviour, clock: Clock
+) -> None:
+    behaviour.always = "503"
+    failure(patience=Patience(first_wait_s=1.0, longest_wait_s=8.0, total_s=30.0))
+    assert 22.0 <= clock.now_s <= 30.0, "the wait that would have gone beyond is left out"
+    assert len(behaviour.calls) > 3
 
 
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,63 @@
+"""Pieces of code under the fake GPU, whose answers tests of several rooms judge."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.profile.probes import shards
+
+SERVER = Path(__file__).with_name("profile") / "probe_server.py"
+
+
+class Probes:
+    """Replies by the probe's name. The first that is asked for has its whole shard run, in one child."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._shards = shards()
+        self._shard_of = {
+            name: shard
+            for shard, groups in self._shards.items()
+            for group in groups
+            for name in group["probes"]
+        }
+        self._replies = {}
+
+    def __getitem__(self, name):
+        shard = self._shard_of[name]
+        if shard not in self._replies:
+            self._replies[shard] = self._run(shard)
+        return self._replies[shard][name]
+
+    def _run(self, shard):
+        asked, answered = (self._folder / f"{shard}-{part}.json" for part in ("groups", "results"))
+        asked.write_text(json.dumps(self._shards[shard]))
+        command = [sys.executable, SERVER, asked, answered]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+                              env=os.environ | {"TMPDIR": str(self._folder)})  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(answered.read_text())
+
+
+@pytest.fixture(scope="session")
+def probe_results(tmp_path_factory):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs torch")
+    return Probes(tmp_path_factory.mktemp("probes"))
+
+
+@pytest.fixture
+def probe(probe_results):
+    """The result of a probe that must succeed."""
+
+    def get(name):
+        reply = probe_results[name]
+        assert "error" not in reply, reply["error"]
+        return reply["result"]
+
+    return get
