@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from advisor.config.settings import Planned
 from advisor.core.errors import did_you_mean
 from advisor.core.limits import MAX_MACHINES, MAX_USD
-from advisor.core.values import Tier
+from advisor.core.values import PickName, Tier
 from recommender.policy.names import checked_glob, checked_gpu, checked_market
 
 VERSION = 1
@@ -29,15 +29,6 @@ class Layer(StrEnum):
     def rank(self) -> int:
         """0 for the uppermost."""
         return list(Layer).index(self)
-
-
-class Pick(StrEnum):
-    """Which option of the frontier to take."""
-
-    CHEAPEST = "cheapest"
-    FASTEST = "fastest"
-    BEST_VALUE = "best-value"
-    SAFEST = "safest"
 
 
 def _version(value: Any) -> Any:
@@ -174,7 +165,7 @@ class Approval(Section):
 class Objective(Section):
     """What the recommended option is chosen by."""
 
-    pick: Pick | None = Field(None, description="which option of the frontier to take")
+    pick: PickName | None = Field(None, description="which option of the frontier to take")
     value_of_time_usd_per_h: PositiveUsd | None = Field(
         None, description="what an hour until the result costs"
     )
