@@ -13,6 +13,7 @@ from typing import Any
 from advisor.core.gpus import load_gpus, normal_form
 from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market, Offer
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.protocol import ANYWHERE
 
 _FORMS = ("PCIE", "SXM", "NVL")
@@ -43,7 +44,14 @@ def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, 
         name = item.instance_name
         instance_type = name if len(counts[name]) == 1 else f"{item.gpu_count}x {name}"
         try:
-            offer = _offer(item, instance_type, _gpu(item, gaps), retrieval)
+            machine = _machine(item, instance_type, _gpu(item, gaps), retrieval)
+            offer = machine.offer(
+                region=item.location or ANYWHERE,
+                market=Market.SPOT if item.spot else Market.ON_DEMAND,
+                usd_per_h=item.price,
+                retrieved_at=retrieval.at,
+                source=retrieval.source,
+            )
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
         except Exception:  # noqa: BLE001 - a row fails alone, whatever is in it
             gaps["cannot be read"] += 1
@@ -72,21 +80,17 @@ def _counts_by_name(items: Sequence[Any]) -> Mapping[str, set[int]]:
     return counts
 
 
-def _offer(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> Offer:
+def _machine(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> InstanceType:
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
-    return Offer(
+    return InstanceType(
         provider=item.provider,
         instance_type=instance_type,
-        region=item.location or ANYWHERE,
-        zone=None,
         gpu=gpu,
         num_gpus=item.gpu_count,
-        market=Market.SPOT if item.spot else Market.ON_DEMAND,
-        list_usd_per_h=item.price,
+        vcpus=item.cpu or None,
         includes=tuple(f"{amount:g} {what}" for amount, what in included if amount),
-        num_vcpus=item.cpu or None,
-        retrieved_at=retrieval.at,
         source=retrieval.source,
+        as_of=retrieval.at.date(),
     )
 
 

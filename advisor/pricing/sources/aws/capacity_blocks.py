@@ -10,7 +10,7 @@ from typing import Any
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.survey import Region, Survey, offer_of
+from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import listed
 from advisor.pricing.sources.aws.zones import zone_ids
 from advisor.pricing.sources.protocol import Part
@@ -73,9 +73,8 @@ def _offer(row: Mapping[str, Any], region: Region, survey: Survey, zones: Mappin
     zone = zones.get(row["AvailabilityZone"])
     if not 0 < fee_usd < math.inf or hours < 1 or row["CurrencyCode"] != "USD" or zone is None:
         return None
-    offer = offer_of(
-        survey.rentable[row["InstanceType"]],
-        region.name,
+    offer = survey.rentable[row["InstanceType"]].offer(
+        region=region.name,
         market=Market.CAPACITY_BLOCK,
         usd_per_h=fee_usd / hours,
         retrieved_at=region.clock(),

@@ -8,12 +8,12 @@ from datetime import date
 from typing import Any
 
 from advisor.core.errors import UnknownGpuError
-from advisor.core.gpus import catalog_path, load_gpus, provider_gpu
+from advisor.core.gpus import load_gpus, provider_gpu
 from advisor.core.units import GB, MIB
 from advisor.pricing.catalog.includes import price_includes
+from advisor.pricing.catalog.instance_types import InstanceType, load_instances
 from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.wording import listed
-from advisor.pricing.sources.snapshot import InstanceType, read_instances
 
 ACTION = "ec2:DescribeInstanceTypes"
 MINIMUM_BILLED_S = 60.0
@@ -35,14 +35,13 @@ class Described:
     gaps: tuple[str, ...]
 
 
-def catalog_machines() -> dict[str, InstanceType]:
+def catalog_machines() -> Mapping[str, InstanceType]:
     """AWS's instance types of the shipped catalog by name.
 
     Raises:
         CatalogError: the catalog is missing or broken.
     """
-    known = read_instances(catalog_path("instances.csv"))
-    return {name: machine for (provider, name), machine in known.items() if provider == "aws"}
+    return {name: machine for (provider, name), machine in load_instances().items() if provider == "aws"}
 
 
 def described_machines(client: Any, instance_types: Collection[str], *, today: date) -> Described:
@@ -87,7 +86,6 @@ def _machine(reply: Mapping[str, Any], gpu: Mapping[str, Any], today: date) -> I
         gpu=gpu_name,
         num_gpus=int(gpu["Count"]),
         gpu_memory=memory,
-        network_bits_per_s=None,
         architecture=architecture,
         minimum_billed_s=MINIMUM_BILLED_S,
         includes=price_includes(architecture=architecture, **host),

@@ -11,10 +11,10 @@ from typing import Any
 
 from advisor.core.errors import CloudError
 from advisor.pricing.catalog.bounds import is_possible
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.faults import GARBLED
 from advisor.pricing.sources.aws.wording import counted, listed
-from advisor.pricing.sources.snapshot import InstanceType
 
 ACTION = "pricing:GetProducts"
 

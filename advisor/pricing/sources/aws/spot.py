@@ -10,13 +10,13 @@ from typing import Any
 
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.catalog.bounds import is_possible
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.catalog.spot_quantiles import spot_quantiles
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.survey import Region, Survey, offer_of
+from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import counted, listed
 from advisor.pricing.sources.aws.zones import zone_ids
 from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.snapshot import InstanceType
 
 ACTION = "ec2:DescribeSpotPriceHistory"
 SOURCE = "AWS spot price history"
@@ -137,9 +137,8 @@ def _moment(point: PricePoint) -> tuple[datetime, float]:
 def _offer(machine: InstanceType, points: Sequence[PricePoint], *, start: datetime, now: datetime) -> Offer:
     """The newest of the points of one zone, and how the price moved since the start."""
     newest = points[-1]
-    return offer_of(
-        machine,
-        newest.region,
+    return machine.offer(
+        region=newest.region,
         market=Market.SPOT,
         usd_per_h=newest.usd_per_h,
         retrieved_at=now,
