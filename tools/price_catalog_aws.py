@@ -17,7 +17,7 @@ from price_catalog_rows import (
 )
 
 from advisor.core.errors import UnknownGpuError
-from advisor.pricing.answer.offers import DERIVED
+from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.instance_types import InstanceType
 
 ADVISOR_DATE = "2025-06-28"  # the newest snapshot of the Spot Advisor

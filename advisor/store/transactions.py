@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 
 from advisor.store.database import Store
-from advisor.store.failures import explained
+from advisor.store.driver_errors import explained
 
 WAIT_S = 60
 """How long a writer waits for another one."""

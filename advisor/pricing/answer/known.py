@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.redaction import error_in_words
 from advisor.core.registry import load, registered
+from advisor.pricing.answer.answering import answer_of, providers_of
 from advisor.pricing.answer.merge import Answer, machine_of
-from advisor.pricing.answer.offers import answer_of, providers_of
 from advisor.pricing.catalog.bounds import has_possible_prices, named
 from advisor.pricing.sources.protocol import GROUP, PriceSource
 from advisor.pricing.sources.query import OfferQuery
@@ -126,7 +126,7 @@ def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
 
 
 def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
-    from advisor.store.prices import covered_places, current_offers, pulls
+    from advisor.store.pulls import covered_places, current_offers, pulls
 
     able = source.capabilities
     held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Offer, PricePoint
+from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 from advisor.pricing.catalog.instance_types import InstanceType, load_instances
-from advisor.pricing.catalog.rows import parse_date, positive, read_rows
 
 BOUNDS_FILE = "price_bounds.csv"
 BOUNDS_COLUMNS = ("gpu", "lowest_usd_per_gpu_h", "highest_usd_per_gpu_h", "source", "as_of")

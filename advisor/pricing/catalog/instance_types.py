@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Interval, Market, Offer
-from advisor.pricing.catalog.rows import parse_date, positive, read_rows
+from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 
 INSTANCE_FILE = "instances.csv"
 INSTANCE_COLUMNS = (

@@ -16,8 +16,8 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import at_home
+from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 from advisor.pricing.catalog.instance_types import INSTANCE_FILE, InstanceKey, InstanceType, read_instances
-from advisor.pricing.catalog.rows import parse_date, positive, read_rows
 from advisor.pricing.sources.protocol import (
     Capabilities,
     Credentials,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.pricing.sources.deadlines import LateError, within
-from advisor.pricing.sources.gcp.failures import BrokenReplyError, failure_in_words, passes_by_itself
+from advisor.pricing.sources.gcp.faults import BrokenReplyError, failure_in_words, passes_by_itself
 from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
 from advisor.pricing.sources.protocol import Credentials
 from advisor.pricing.sources.replies import Allowance

@@ -13,8 +13,8 @@ from pathlib import Path
 from advisor.core.gpus import catalog_path
 from advisor.core.units import GIB
 from advisor.core.values import Market
+from advisor.pricing.catalog.csv_files import parse_date, read_rows
 from advisor.pricing.catalog.instance_types import INSTANCE_FILE, InstanceKey, InstanceType, load_instances
-from advisor.pricing.catalog.rows import parse_date, read_rows
 from advisor.pricing.sources.gcp.skus import Kind, kind_of
 
 PROVIDER = "gcp"

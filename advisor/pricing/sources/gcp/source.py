@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from advisor.core.values import Market
@@ -11,7 +11,7 @@ from advisor.pricing.sources.gcp.client import Patience, PullError, local_creden
 from advisor.pricing.sources.gcp.component_rates import rates_of
 from advisor.pricing.sources.gcp.machines import PROVIDER, load_machines
 from advisor.pricing.sources.gcp.quotes import part_of
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part
+from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part, check_options
 from advisor.pricing.sources.query import OfferQuery
 
 MARKETS = tuple(market for market in Market if market is not Market.CAPACITY_BLOCK)
@@ -67,3 +67,13 @@ class GcpSource:
     def credentials(self) -> Credentials:
         """Whether application-default credentials are at hand, as far as can be told without the network."""
         return local_credentials()
+
+
+def gcp_source(options: Mapping[str, object]) -> GcpSource:
+    """The entry point; it has no options: credentials are Google's application-default ones.
+
+    Raises:
+        ConfigError: an option is given.
+    """
+    check_options("gcp", options, ())
+    return GcpSource()

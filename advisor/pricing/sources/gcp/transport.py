@@ -11,7 +11,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from advisor.pricing.sources.deadlines import LateError, left_s
-from advisor.pricing.sources.gcp.failures import BrokenReplyError
+from advisor.pricing.sources.gcp.faults import BrokenReplyError
 from advisor.pricing.sources.replies import Allowance, read_whole
 
 _LOGIN_RETRIES = 3  # google.auth's own number
