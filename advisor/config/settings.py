@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -37,13 +37,13 @@ from advisor.core.values import Market
 from advisor.formats.user_files import at_home
 
 
-def _duration(value: Any) -> Any:
+def _duration(value: object) -> object:
     if isinstance(value, str):
         return parse_duration_s(value)
     raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
 
 
-def _lower(value: Any) -> Any:
+def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
@@ -278,7 +278,7 @@ class PriceSettings(_Section):
         None,
         description="sources in order of trust; null: own rates, clouds, plug-ins, gpuhunt, snapshot",
     )
-    options: Annotated[Mapping[str, Mapping[str, Any]], ProjectMay.NOTHING] = Field(
+    options: Annotated[Mapping[str, Mapping[str, object]], ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"
     )
 

@@ -31,26 +31,26 @@ class Layer(StrEnum):
         return list(Layer).index(self)
 
 
-def _version(value: Any) -> Any:
+def _version(value: object) -> object:
     if value is True or value != VERSION:
         raise ValueError(f"this program reads version {VERSION}: write that, or use a newer advisor")
     return value
 
 
-def _currency(value: Any) -> Any:
+def _currency(value: object) -> object:
     if value != "USD":
         raise ValueError("amounts are US dollars: convert them and write currency: USD")
     return value
 
 
-def _layer(value: Any) -> Any:
+def _layer(value: object) -> object:
     names = [layer.value for layer in Layer]
     if value not in names:
         raise ValueError(f"write one of {', '.join(names)}.{did_you_mean(str(value), names)}")
     return value
 
 
-def _usd(value: Any) -> Any:
+def _usd(value: object) -> object:
     if isinstance(value, str):
         found = _AMOUNT.fullmatch(value.strip())
         if found:
@@ -59,7 +59,7 @@ def _usd(value: Any) -> Any:
     return _number(value)
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("write a number without quotes or unit, such as 20")
     return value

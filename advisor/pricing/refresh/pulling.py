@@ -183,10 +183,10 @@ def _age_s(moment: datetime, now: datetime) -> float:
     return (now - moment).total_seconds()
 
 
-def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
+def _keep(store: Store, source: str, said: object, at: datetime) -> Kept:
     from advisor.store.pulls import save_failure, save_part
 
-    part = checked(part)
+    part = checked(said)
     if part.failure is None:
         try:
             offers = _with_quantiles(store, source, part, at)

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.gpus import load_gpus, normal_form
 from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market, Offer
 from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.protocol import ANYWHERE
+
+if TYPE_CHECKING:
+    from gpuhunt import CatalogItem
+
 
 _FORMS = ("PCIE", "SXM", "NVL")
 # What a process may use is a little less than what is sold; 80 and 94 GB must stay apart.
@@ -29,7 +33,9 @@ class Retrieval:
     source: str
 
 
-def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+def offers_of(
+    items: Sequence[CatalogItem], retrieval: Retrieval
+) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
     """Offers of one provider, the cheapest of each machine, place and market, and gaps in words.
 
     Args:
@@ -59,7 +65,7 @@ def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, 
     return tuple(offers.values()), told
 
 
-def _is_rentable(item: Any, gaps: Counter[str]) -> bool:
+def _is_rentable(item: CatalogItem, gaps: Counter[str]) -> bool:
     name, data = item.instance_name, item.provider_data
     if not isinstance(item.price, int | float) or not 0 < item.price < inf:
         gaps["no price"] += 1
@@ -72,7 +78,7 @@ def _is_rentable(item: Any, gaps: Counter[str]) -> bool:
     return False
 
 
-def _counts_by_name(items: Sequence[Any]) -> Mapping[str, set[int]]:
+def _counts_by_name(items: Sequence[CatalogItem]) -> Mapping[str, set[int]]:
     """Numbers of GPUs that go by one name: some providers name the GPU, not the machine."""
     counts: dict[str, set[int]] = {}
     for item in items:
@@ -80,7 +86,7 @@ def _counts_by_name(items: Sequence[Any]) -> Mapping[str, set[int]]:
     return counts
 
 
-def _machine(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> InstanceType:
+def _machine(item: CatalogItem, instance_type: str, gpu: str, retrieval: Retrieval) -> InstanceType:
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
     return InstanceType(
         provider=item.provider,
@@ -94,7 +100,7 @@ def _machine(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> I
     )
 
 
-def _gpu(item: Any, gaps: Counter[str]) -> str:
+def _gpu(item: CatalogItem, gaps: Counter[str]) -> str:
     members = matching_gpus(item.gpu_name or "", item.gpu_memory, item.instance_name)
     if len(members) == 1:
         return members[0].name

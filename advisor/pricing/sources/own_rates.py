@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +27,9 @@ from advisor.formats.user_files import fault_in_words, shown
 from advisor.pricing.catalog.instance_types import InstanceType, load_instances
 from advisor.pricing.sources.protocol import ANYWHERE
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 
 def _gpu(name: str) -> str:
     try:
@@ -35,14 +38,14 @@ def _gpu(name: str) -> str:
         raise ValueError(str(error).removesuffix(".")) from error
 
 
-def _day(value: Any) -> Any:
+def _day(value: object) -> object:
     try:
         return date.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:
         raise ValueError("a day is written 2026-11-21") from error
 
 
-def _words(value: Any) -> Any:
+def _words(value: object) -> object:
     return tuple(word.strip() for word in value.split(",")) if isinstance(value, str) else value
 
 
@@ -129,7 +132,7 @@ class Rate(BaseModel):
 COLUMNS = (*Rate.model_fields, "retrieved_at")
 
 
-def rate_of(row: Mapping[str, Any], form: Literal["yaml", "csv"]) -> Rate | list[str]:
+def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> Rate | list[str]:
     """A rate, or all that is wrong with its row, in words.
 
     Args:
@@ -142,7 +145,7 @@ def rate_of(row: Mapping[str, Any], form: Literal["yaml", "csv"]) -> Rate | list
         return [_fault(item) for item in error.errors()]
 
 
-def _fault(item: Any) -> str:
+def _fault(item: ErrorDetails) -> str:
     name = ".".join(map(str, item["loc"]))
     if item["type"] == "extra_forbidden":
         return unknown_column(name)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
@@ -80,7 +79,7 @@ class SnapshotSource:
         return _read_all(instances, prices, tuple(map(_changed_at, (instances, *prices))))
 
 
-def snapshot_source(options: Mapping[str, Any]) -> SnapshotSource:
+def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
     """The entry point: option ``folder`` names another snapshot than the shipped one.
 
     Raises:

@@ -15,6 +15,7 @@ from advisor.pricing.sources.aws.hints import may_have_credentials
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.on_demand import on_demand_part
 from advisor.pricing.sources.aws.options import AwsOptions, read_options
+from advisor.pricing.sources.aws.shapes import RegionRow
 from advisor.pricing.sources.aws.spot import spot_part
 from advisor.pricing.sources.aws.survey import Region, Survey, survey
 from advisor.pricing.sources.deadlines import completed
@@ -96,7 +97,7 @@ class AwsSource:
         """
         clients = Clients(self._options)
         home = clients.client("ec2", HOME_REGION)
-        rows = items_of(home, "ec2:DescribeRegions", "Regions")
+        rows: list[RegionRow] = items_of(home, "ec2:DescribeRegions", "Regions")
         pricing = clients.client("pricing", HOME_REGION)
         catalog = catalog_machines()
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.pricing.catalog.instance_types import InstanceType
@@ -13,8 +13,13 @@ from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.machines import described_machines
 from advisor.pricing.sources.aws.options import AwsOptions
 from advisor.pricing.sources.aws.price_list import ListPrices, list_prices, possible_prices
+from advisor.pricing.sources.aws.shapes import TypeOffering
 from advisor.pricing.sources.aws.wording import listed
 from advisor.pricing.sources.query import OfferQuery
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 
 _NO_NEW_TYPES = "types newer than the catalog are left out: the price list was not to be had"
 
@@ -31,8 +36,8 @@ class Region:
     """
 
     name: str
-    ec2: Any
-    pricing: Any
+    ec2: BaseClient
+    pricing: BaseClient
     query: OfferQuery
     options: AwsOptions
     catalog: Mapping[str, InstanceType]
@@ -113,7 +118,7 @@ def _offered(
     """What can be started here; or None, and why nobody knows."""
     filters = [{"Name": "instance-type", "Values": sorted(machines)}]
     try:
-        rows = items_of(
+        rows: list[TypeOffering] = items_of(
             region.ec2,
             "ec2:DescribeInstanceTypeOfferings",
             "InstanceTypeOfferings",
