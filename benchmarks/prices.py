@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from advisor.core.values import Market, Offer, PricePoint
-from advisor.pricing.answer.offers import load_offers
+from advisor.pricing.answer.answering import load_offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.store.database import open_store
-from advisor.store.prices import save_part
+from advisor.store.pulls import save_part
 from benchmarks.timing import ratio
 
 NUM_POINTS = 200_000

@@ -18,7 +18,8 @@ from random import Random
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Market
 from advisor.formats.trace_files import write_trace
-from advisor.pricing.sources.snapshot import INSTANCE_COLUMNS, PRICE_COLUMNS
+from advisor.pricing.catalog.instance_types import INSTANCE_COLUMNS
+from advisor.pricing.sources.snapshot import PRICE_COLUMNS
 from benchmarks.prediction import operators
 from benchmarks.timing import ratio
 

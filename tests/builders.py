@@ -26,6 +26,7 @@ from advisor.core.values import (
     Trace,
 )
 from advisor.formats.trace_files import SCHEMA_VERSION
+from recommender.outcome.draws import Array, quantiles_of_rows
 
 HOUR_S = 3600.0
 VOLTA_LIMITS = OccupancyLimits(
@@ -40,6 +41,11 @@ VOLTA_LIMITS = OccupancyLimits(
     shared_unit_bytes=256,
     warp_allocation_unit=4,
 )
+
+
+def quantiles_of(values: Array) -> Quantiles:
+    """Of one row of draws."""
+    return quantiles_of_rows(values[None])[0]
 
 
 def make_gpu(name: str = "TEST-1", **changes: Any) -> GpuSpec:

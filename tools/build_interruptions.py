@@ -17,13 +17,12 @@ from pathlib import Path
 from price_catalog_rows import read_csv
 
 from advisor.core.files import write_atomically
-from advisor.core.gpus import catalog_path
+from advisor.pricing.catalog.instance_types import load_instances
 from advisor.pricing.catalog.interruptions import (
     INTERRUPTION_COLUMNS,
     INTERRUPTION_FILE,
     read_interruptions,
 )
-from advisor.pricing.sources.snapshot import read_instances
 
 SOURCE = "AWS Spot Advisor by alexei-led/spotinfo"
 
@@ -32,7 +31,7 @@ def rows_of(table: Path) -> list[tuple[str, ...]]:
     """Rows of the catalog file in alphabetical order."""
     collected = read_csv(table)
     newest = max(row["as_of"] for row in collected)
-    known = {name for provider, name in read_instances(catalog_path("instances.csv")) if provider == "aws"}
+    known = {name for provider, name in load_instances() if provider == "aws"}
     return sorted(
         (
             row["instance_type"],

@@ -20,17 +20,12 @@ from typing import Any
 from price_catalog_aws import aws_instances, aws_prices
 from price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
 from price_catalog_gcp_machines import gcp_machines
-from price_catalog_rows import CatalogRows, InstanceRow, MachineRow, PriceRow, check_prices
+from price_catalog_rows import CatalogRows, PriceRow, check_prices
 
 from advisor.core.gpus import load_gpus
-from advisor.pricing.sources.gcp.machines import MACHINE_COLUMNS, MACHINE_FILE, read_machines
-from advisor.pricing.sources.snapshot import (
-    INSTANCE_COLUMNS,
-    PRICE_COLUMNS,
-    PRICE_FILES,
-    read_instances,
-    read_offers,
-)
+from advisor.pricing.catalog.instance_types import INSTANCE_FILE, read_instances, write_instances
+from advisor.pricing.sources.gcp.machines import MACHINE_FILE, read_machines, write_machines
+from advisor.pricing.sources.snapshot import PRICE_COLUMNS, PRICE_FILES, read_offers
 
 TOOLS = Path(__file__).resolve().parent
 
@@ -47,7 +42,7 @@ def build(shared: Path, facts: dict[str, Any]) -> CatalogRows:
     check_prices(rows)
     drop_unrentable(facts["gcp"]["spot_only"], rows)
     rows.instances.sort(key=lambda row: (row.provider, row.instance_type))
-    rows.machines.sort(key=lambda row: row.machine_type)
+    rows.machines.sort(key=lambda row: row.instance.instance_type)
     rows.prices.sort(key=lambda row: (row.provider, row.instance_type, row.region, row.market, row.zone))
     return rows
 
@@ -61,30 +56,28 @@ def write(rows: CatalogRows, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as folder:
         temporary = Path(folder)
-        _write_csv(temporary / "instances.csv", INSTANCE_COLUMNS, rows.instances)
-        _write_csv(temporary / MACHINE_FILE, MACHINE_COLUMNS, rows.machines)
+        write_instances(temporary / INSTANCE_FILE, rows.instances)
+        write_machines(temporary / MACHINE_FILE, rows.machines)
         for name in PRICE_FILES:
             prices = [row for row in rows.prices if row.provider == Path(name).stem]
-            _write_csv(temporary / name, PRICE_COLUMNS, prices)
-        known = read_instances(temporary / "instances.csv")
+            _write_prices(temporary / name, prices)
+        known = read_instances(temporary / INSTANCE_FILE)
         if unknown := {instance.gpu for instance in known.values()} - set(load_gpus()):
             raise SystemExit(f"GPUs that the catalog lacks: {', '.join(sorted(unknown))}")
         read_machines(temporary / MACHINE_FILE, known)
         for name in PRICE_FILES:
             read_offers(temporary / name, known)
-        for name in ("instances.csv", MACHINE_FILE, *PRICE_FILES):
+        for name in (INSTANCE_FILE, MACHINE_FILE, *PRICE_FILES):
             (out / name).parent.mkdir(exist_ok=True)
             (temporary / name).replace(out / name)
 
 
-def _write_csv(
-    path: Path, columns: Sequence[str], rows: Iterable[InstanceRow | MachineRow | PriceRow]
-) -> None:
+def _write_prices(path: Path, rows: Iterable[PriceRow]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([getattr(row, column) for column in columns] for row in rows)
+        writer.writerow(PRICE_COLUMNS)
+        writer.writerows([getattr(row, column) for column in PRICE_COLUMNS] for row in rows)
 
 
 def summary(rows: CatalogRows) -> str:
@@ -93,7 +86,7 @@ def summary(rows: CatalogRows) -> str:
     lines = [f"{len(rows.instances)} instance types, {len(rows.prices)} prices"]
     lines += [f"  {provider} {market}: {n}" for (provider, market), n in sorted(by_market.items())]
     priced = {(row.provider, row.instance_type) for row in rows.prices}
-    without = [r for r in rows.instances if (r.provider, r.instance_type) not in priced]
+    without = [r for r in rows.instances if r.key not in priced]
     lines.append("instance types without any price: " + _names(r.instance_type for r in without))
     lines.append("left out:")
     by_reason: dict[str, list[str]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,14 @@ from price_catalog_rows import (
     ON_DEMAND,
     SPOT,
     CatalogRows,
-    Machine,
     PriceRow,
-    instance_row,
+    instance_type,
     read_csv,
 )
 
 from advisor.core.errors import UnknownGpuError
-from advisor.pricing.answer.offers import DERIVED
+from advisor.pricing.answer.answering import DERIVED
+from advisor.pricing.catalog.instance_types import InstanceType
 
 ADVISOR_DATE = "2025-06-28"  # the newest snapshot of the Spot Advisor
 FIXED_GBPS = re.compile(r"(?:(\d+)x )?(\d+) Gigabit")
@@ -31,20 +32,20 @@ def aws_instances(prices_dir: Path, facts: dict[str, Any], rows: CatalogRows) ->
             rows.drop(row["instance_type"], "aws types with a fraction of a GPU")
             continue
         try:
-            rows.instances.append(instance_row(_machine(row), minimum_billed_s=minimum_s))
+            rows.instances.append(_instance(row, minimum_s))
         except UnknownGpuError:
             reason = f"aws types with a GPU the catalog lacks ({row['gpu_name']})"
             rows.drop(row["instance_type"], reason)
     rows.instances += [
-        instance_row(_by_hand(fact, facts), minimum_billed_s=minimum_s) for fact in facts["aws_instance"]
+        _by_hand(fact, facts["aws_instance_source"], minimum_s) for fact in facts["aws_instance"]
     ]
 
 
-def _machine(row: dict[str, str]) -> Machine:
+def _instance(row: dict[str, str], minimum_billed_s: float) -> InstanceType:
     source, _, as_of = row["source"].partition(" ")
-    return Machine(
+    return instance_type(
         provider="aws",
-        instance_type=row["instance_type"],
+        name=row["instance_type"],
         gpu_name=row["gpu_name"],
         gpu_memory=f"{float(row['gpu_memory_gib_each']):g} GiB",
         num_gpus=int(row["gpu_count"]),
@@ -53,8 +54,9 @@ def _machine(row: dict[str, str]) -> Machine:
         network_gbps=_network_gbps(row),
         local_ssd_gb=int(row["local_nvme_gb"]),
         architecture=row["architectures"],
+        minimum_billed_s=minimum_billed_s,
         source=source,
-        as_of=as_of.strip("()"),
+        as_of=date.fromisoformat(as_of.strip("()")),
     )
 
 
@@ -69,15 +71,14 @@ def _network_gbps(row: dict[str, str]) -> float:
     return float(row["network_baseline_gbps"])
 
 
-def _by_hand(fact: dict[str, Any], facts: dict[str, Any]) -> Machine:
-    return Machine(
+def _by_hand(fact: dict[str, Any], source: dict[str, Any], minimum_billed_s: float) -> InstanceType:
+    return instance_type(
         provider="aws",
-        network_gbps=fact.get("network_gbps"),
-        local_ssd_gb=0,
-        architecture="x86_64",
-        source=facts["aws_instance_source"]["text"],
-        as_of=str(facts["aws_instance_source"]["as_of"]),
-        **{key: value for key, value in fact.items() if key != "network_gbps"},
+        name=fact["instance_type"],
+        minimum_billed_s=minimum_billed_s,
+        source=source["text"],
+        as_of=source["as_of"],
+        **{key: value for key, value in fact.items() if key != "instance_type"},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,13 @@ from price_catalog_rows import (
     ON_DEMAND,
     SPOT,
     CatalogRows,
-    Machine,
     PriceRow,
-    instance_row,
+    instance_type,
     read_csv,
 )
 
 from advisor.core.errors import UnknownGpuError
+from advisor.pricing.catalog.instance_types import InstanceType
 
 ATTACHED_SOURCE = "anycloud-sh/catalog@62ff0a9"
 
@@ -28,34 +29,31 @@ def gcp_instances(prices_dir: Path, facts: dict[str, Any], rows: CatalogRows) ->
         if float(row["gpu_count"]) < 1:
             rows.drop(row["machine_type"], "gcp types with a fraction of a GPU")
             continue
-        machine = _machine(row, facts["gcp"])
         try:
-            rows.instances.append(instance_row(machine, minimum_billed_s=minimum_s))
+            rows.instances.append(_instance(row, facts["gcp"], minimum_s))
         except UnknownGpuError:
             reason = f"gcp types with a GPU the catalog lacks ({row['gpu_name']})"
             rows.drop(row["machine_type"], reason)
     hosts = {row["machine_type"]: row for row in read_csv(prices_dir / "gcp_n1_host_prices.csv")}
     gpus = {row["gpu"]: row for row in read_csv(prices_dir / "gcp_attached_gpu.csv")}
     rows.instances += [
-        instance_row(_combined(gpus[gpu], count, hosts[host]), minimum_billed_s=minimum_s)
-        for gpu, count, host in combinations(facts)
+        _combined(gpus[gpu], count, hosts[host], minimum_s) for gpu, count, host in combinations(facts)
     ]
 
 
-def _machine(row: dict[str, str], facts: dict[str, Any]) -> Machine:
-    return Machine(
+def _instance(row: dict[str, str], facts: dict[str, Any], minimum_billed_s: float) -> InstanceType:
+    return instance_type(
         provider="gcp",
-        instance_type=row["machine_type"],
+        name=row["machine_type"],
         gpu_name=row["gpu_name"],
         gpu_memory=f"{row['gpu_memory_gb_each']} GB",
         num_gpus=int(row["gpu_count"]),
         vcpus=int(row["vcpus"]),
         memory_gib=float(row["memory_gib"]),
-        network_gbps=None,
         local_ssd_gb=local_ssd_gib(row, facts),
-        architecture="x86_64",
+        minimum_billed_s=minimum_billed_s,
         source=row["source"],
-        as_of=str(facts["as_of"]),
+        as_of=facts["as_of"],
     )
 
 
@@ -64,20 +62,18 @@ def local_ssd_gib(row: dict[str, str], facts: dict[str, Any]) -> int:
     return int(row["bundled_local_ssd_gb"] or facts["local_ssd_gib"].get(row["machine_type"], 0))
 
 
-def _combined(gpu: dict[str, str], count: int, host: dict[str, str]) -> Machine:
-    return Machine(
+def _combined(gpu: dict[str, str], count: int, host: dict[str, str], minimum_billed_s: float) -> InstanceType:
+    return instance_type(
         provider="gcp",
-        instance_type=combined_name(gpu["gpu"], count, host["machine_type"]),
+        name=combined_name(gpu["gpu"], count, host["machine_type"]),
         gpu_name=gpu["gpu"],
         gpu_memory=f"{gpu['gpu_memory_gb']} GB",
         num_gpus=count,
         vcpus=int(float(host["vcpus"])),
         memory_gib=float(host["memory_gib"]),
-        network_gbps=None,
-        local_ssd_gb=0,
-        architecture="x86_64",
+        minimum_billed_s=minimum_billed_s,
         source=ATTACHED_SOURCE,
-        as_of=host["as_of"],
+        as_of=date.fromisoformat(host["as_of"]),
     )
 
 

@@ -6,50 +6,20 @@ import csv
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 
 from advisor.core.gpus import provider_gpu
 from advisor.core.units import GB, GIB
 from advisor.pricing.catalog.includes import price_includes
+from advisor.pricing.catalog.instance_types import InstanceType
+from advisor.pricing.sources.gcp.machines import MachineType
 
 ON_DEMAND, SPOT = "on-demand", "spot"
 # AWS lets no spot price fall below a tenth of on-demand: a quote there says that nobody asked.
 FLOOR_FRACTION = 0.1001
 # Sources round spot prices to four decimals: that much above on-demand is still equal to it.
 ROUNDING = 1e-5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceRow:
-    """One row of instances.csv; fields are its columns."""
-
-    provider: str
-    instance_type: str
-    gpu: str
-    num_gpus: int
-    vcpus: int
-    memory_bytes: int
-    gpu_memory: str
-    network_bits_per_s: int | str
-    local_ssd_bytes: int
-    architecture: str
-    minimum_billed_s: int
-    includes: str
-    source: str
-    as_of: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineRow:
-    """One row of gcp_machine_types.csv; fields are its columns."""
-
-    machine_type: str
-    components: str
-    local_ssd_gib: int
-    markets: str
-    regions: str
-    source: str
-    as_of: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +45,8 @@ class PriceRow:
 class CatalogRows:
     """What is being built; ``dropped`` holds pairs of what was left out and why."""
 
-    instances: list[InstanceRow] = field(default_factory=list)
-    machines: list[MachineRow] = field(default_factory=list)
+    instances: list[InstanceType] = field(default_factory=list)
+    machines: list[MachineType] = field(default_factory=list)
     prices: list[PriceRow] = field(default_factory=list)
     dropped: list[tuple[str, str]] = field(default_factory=list)
 
@@ -91,53 +61,48 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A machine in the clouds' own units and names."""
-
-    provider: str
-    instance_type: str
-    gpu_name: str
-    gpu_memory: str
-    num_gpus: int
-    vcpus: int
-    memory_gib: float
-    network_gbps: float | None
-    local_ssd_gb: int
-    architecture: str
-    source: str
-    as_of: str
-
-
-def instance_row(machine: Machine, *, minimum_billed_s: int) -> InstanceRow:
-    """The machine in our units, its GPU by our name.
+def instance_type(
+    *,
+    provider: str,
+    name: str,
+    gpu_name: str,
+    gpu_memory: str,
+    num_gpus: int,
+    vcpus: int,
+    memory_gib: float,
+    network_gbps: float | None = None,
+    local_ssd_gb: int = 0,
+    architecture: str = "x86_64",
+    minimum_billed_s: float,
+    source: str,
+    as_of: date,
+) -> InstanceType:
+    """A machine from a cloud's own units and names.
 
     Raises:
         UnknownGpuError: the catalog does not know the GPU.
     """
-    m = machine
-    return InstanceRow(
-        provider=m.provider,
-        instance_type=m.instance_type,
-        gpu=provider_gpu(m.provider, m.gpu_name, m.gpu_memory).name,
-        num_gpus=m.num_gpus,
-        vcpus=m.vcpus,
-        memory_bytes=round(m.memory_gib * GIB),
-        gpu_memory=m.gpu_memory,
-        network_bits_per_s="" if m.network_gbps is None else round(m.network_gbps * 1e9),
-        local_ssd_bytes=m.local_ssd_gb * GB,
-        architecture=m.architecture,
+    memory_bytes, local_ssd_bytes = round(memory_gib * GIB), local_ssd_gb * GB
+    return InstanceType(
+        provider=provider,
+        instance_type=name,
+        gpu=provider_gpu(provider, gpu_name, gpu_memory).name,
+        num_gpus=num_gpus,
+        vcpus=vcpus,
+        memory_bytes=memory_bytes,
+        gpu_memory=gpu_memory,
+        network_bits_per_s=None if network_gbps is None else round(network_gbps * 1e9),
+        local_ssd_bytes=local_ssd_bytes,
+        architecture=architecture,
         minimum_billed_s=minimum_billed_s,
-        includes=", ".join(
-            price_includes(
-                vcpus=m.vcpus,
-                memory_bytes=round(m.memory_gib * GIB),
-                local_ssd_bytes=m.local_ssd_gb * GB,
-                architecture=m.architecture,
-            )
+        includes=price_includes(
+            vcpus=vcpus,
+            memory_bytes=memory_bytes,
+            local_ssd_bytes=local_ssd_bytes,
+            architecture=architecture,
         ),
-        source=m.source,
-        as_of=m.as_of,
+        source=source,
+        as_of=as_of,
     )
 
 
@@ -147,7 +112,7 @@ def check_prices(rows: CatalogRows) -> None:
     Raises:
         ValueError: a price is not above 0 or is there twice.
     """
-    known = {(row.provider, row.instance_type) for row in rows.instances}
+    known = {instance.key for instance in rows.instances}
     on_demand = {
         (row.provider, row.instance_type, row.region): float(row.usd_per_h)
         for row in rows.prices

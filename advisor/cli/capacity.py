@@ -26,8 +26,8 @@ def show_capacity(
         CloudError: nothing at all could be asked.
     """
     from advisor.core.errors import CloudError, InputError
-    from advisor.pricing.sources.aws.capacity import placement_scores, vcpu_quotas
     from advisor.pricing.sources.aws.options import read_options
+    from advisor.pricing.sources.aws.placement import placement_scores, vcpu_quotas
     from advisor.report.capacity import print_capacity
 
     if config.settings.prices.offline:

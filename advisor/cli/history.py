@@ -28,7 +28,7 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
     from advisor.cli.filters import Asked
     from advisor.core.errors import InputError, NoOfferError
     from advisor.core.units import parse_duration_s
-    from advisor.pricing.refresh.history import series_of
+    from advisor.pricing.refresh.price_history import series_of
     from advisor.report.history import plot_history, print_history
     from advisor.service.offers import check_names, wanted_counts
 
@@ -86,9 +86,9 @@ def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:
 
 def _points(config: Config, wanted: Mapping[str, set[int]], since_s: float) -> tuple[PricePoint, ...]:
     from advisor.core.globs import is_any
-    from advisor.pricing.refresh.history import seen_from
+    from advisor.pricing.refresh.price_history import seen_from
     from advisor.store.database import open_store
-    from advisor.store.prices import price_points
+    from advisor.store.pulls import price_points
 
     cloud = config.settings.cloud
     start = moment_ago(since_s)

@@ -104,12 +104,11 @@ def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> No
 
 
 def _largest_machine(config: Config) -> int:
-    from advisor.core.gpus import catalog_path
-    from advisor.pricing.sources.snapshot import read_instances
+    from advisor.pricing.catalog.instance_types import load_instances
 
     settings = config.settings
     own = (settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters))
-    rented = (machine.num_gpus for machine in read_instances(catalog_path("instances.csv")).values())
+    rented = (machine.num_gpus for machine in load_instances().values())
     return max(*own, *rented)
 
 

@@ -36,7 +36,7 @@ def trust(
 
 def _trust(directory: Path) -> None:
     from advisor.config.layers import load_config
-    from advisor.config.trust import remember
+    from advisor.config.trusted_files import remember
     from advisor.core.errors import InputError
     from advisor.report.project import request_in_words
 
@@ -60,7 +60,7 @@ def _trust(directory: Path) -> None:
 
 def _revoke(directory: Path) -> None:
     from advisor.config.layers import PROJECT_FILE
-    from advisor.config.trust import forget
+    from advisor.config.trusted_files import forget
     from advisor.core.errors import InputError
 
     path = directory.absolute() / PROJECT_FILE

@@ -15,16 +15,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
 
 from advisor.config.project_layer import Refused, Why, value_of, why_refused, with_added
 from advisor.config.setting_paths import beside
 from advisor.config.settings import LIST_SECTIONS, ProjectMay, Settings, project_may, setting_names
-from advisor.config.trust import is_trusted, read_project_file
+from advisor.config.trusted_files import is_trusted, read_project_file
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 
 ENV_PREFIX = "ADVISOR_"
 TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
@@ -68,7 +72,7 @@ class Config:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
     origin: str
-    values: Mapping[str, Any]  # by dotted name
+    values: Mapping[str, object]  # by dotted name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,7 @@ def project_file(start: Path) -> Path | None:
 
 
 def load_config(
-    flags: Mapping[str, Any] | None = None,
+    flags: Mapping[str, object] | None = None,
     *,
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
@@ -137,7 +141,7 @@ def load_config(
 def _config(layers: Iterable[_Layer], warnings: Iterable[str]) -> Config:
     """What layers make together, the lowest first."""
     origins: dict[str, str] = {}
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for layer in layers:
         for name, value in layer.values.items():
             merged[name], origins[name] = value, layer.origin
@@ -167,19 +171,20 @@ def _as_allowed(found: _ProjectLayer, below: list[_Layer]) -> tuple[list[_Layer]
         if why is not None:
             refused.append(_refused(found, name, why))
         elif project_may(name) is ProjectMay.ADD:
-            added = with_added(value_of(before, name), value_of(after, name), value)
+            added = with_added(value_of(before, name), value_of(after, name), cast("list[object]", value))
             layers.append(_added(name, added, found.layer.origin, below))
         else:
             layers.append(_Layer(origin=found.layer.origin, values={name: value}))
     return layers, tuple(refused)
 
 
-def _added(name: str, entries: list[Any], origin: str, below: list[_Layer]) -> _Layer:
+def _added(name: str, entries: list[object], origin: str, below: list[_Layer]) -> _Layer:
     """A list with more entries behind those of the nearest layer below that has it."""
     under = next((layer for layer in reversed(below) if name in layer.values), None)
     if under is None:
         return _Layer(origin=origin, values={name: entries})
-    return _Layer(origin=f"{under.origin} and {origin}", values={name: [*under.values[name], *entries]})
+    longer = [*cast("list[object]", under.values[name]), *entries]
+    return _Layer(origin=f"{under.origin} and {origin}", values={name: longer})
 
 
 def _refused(found: _ProjectLayer, name: str, why: Why) -> Refused:
@@ -188,7 +193,7 @@ def _refused(found: _ProjectLayer, name: str, why: Why) -> Refused:
     return Refused(setting=name, value=value, file=path, line=line, allowed=project_may(name), why=why)
 
 
-def _written(document: Document, name: str) -> tuple[Any, int]:
+def _written(document: Document, name: str) -> tuple[object, int]:
     """What a file says of a setting, before its paths count from anywhere, and in which line."""
     section, _, key = name.partition(".")
     if key and name not in document.value:
@@ -226,7 +231,7 @@ def _layer_of(document: Document, path: Path) -> _Layer:
     return _Layer(origin=str(path), values=beside(path.parent, dict(_dotted(document.value))))
 
 
-def _dotted(document: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def _dotted(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
     for section, value in document.items():
         if section not in Settings.model_fields:
             yield str(section), value
@@ -253,8 +258,8 @@ def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
     return layers, warnings
 
 
-def _validate(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
-    nested: dict[str, Any] = {}
+def _validate(merged: Mapping[str, object], origins: Mapping[str, str]) -> Settings:
+    nested: dict[str, object] = {}
     for name, value in merged.items():
         section, _, key = name.partition(".")
         if not key:
@@ -271,7 +276,7 @@ def _validate(merged: Mapping[str, Any], origins: Mapping[str, str]) -> Settings
         raise ConfigError("\n".join(faults)) from error
 
 
-def _fault(item: Any, origins: Mapping[str, str]) -> str:
+def _fault(item: ErrorDetails, origins: Mapping[str, str]) -> str:
     location = [str(part) for part in item["loc"]]
     name = ".".join(location)
     origin = origins.get(".".join(location[:2])) or origins.get(location[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -35,7 +35,7 @@ class Refused:
     """
 
     setting: str
-    value: Any
+    value: object
     file: Path
     line: int
     allowed: ProjectMay
@@ -59,13 +59,13 @@ def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> W
     return None if is_inside else Why.NAMES_A_FILE_ELSEWHERE
 
 
-def with_added(old: Any, new: Any, written: Iterable[Any]) -> list[Any]:
+def with_added(old: Sequence[object], new: Sequence[object], written: Iterable[object]) -> list[object]:
     """What is ``written`` for the entries of ``new`` that ``old`` does not have."""
     return [raw for entry, raw in zip(new, written, strict=True) if entry not in old]
 
 
 def value_of(settings: Settings, name: str) -> Any:
-    """The value of a setting by its dotted name."""
+    """The value of a setting by its dotted name: of the type that it declares."""
     section, _, key = name.partition(".")
     value = getattr(settings, section)
     return getattr(value, key) if key else value
@@ -87,7 +87,7 @@ def _covers(wide: str, glob: str) -> bool:
     return wide in ("*", glob) or (is_plain and fnmatchcase(glob, wide))
 
 
-def _keeps_entries(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+def _keeps_entries(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
     """An empty list asks for the removal of what is there; any other list is put behind it."""
     return bool(new) or not old
 
@@ -102,11 +102,11 @@ _ALLOWS: Mapping[ProjectMay, Callable[[Any, Any], bool]] = {
 }
 
 
-def _cluster_names(entries: Iterable[Any]) -> set[str]:
+def _cluster_names(entries: Iterable[object]) -> set[str]:
     return {entry.name for entry in entries if isinstance(entry, ClusterSettings)}
 
 
-def _paths(value: Any) -> Iterator[Path]:
+def _paths(value: object) -> Iterator[Path]:
     if isinstance(value, Path):
         yield value
     elif isinstance(value, BaseModel):

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from glob import escape
 from pathlib import Path
-from typing import Any
 
 _SQLITE = "sqlite:///"
 _EACH = "*"
 
 
-def beside(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+def beside(folder: Path, values: Mapping[str, object]) -> dict[str, object]:
     """Settings by dotted name, as a file in a folder means them; what is malformed stays as it is."""
     changed = dict(values)
     for (name, *keys), join in _PATHS.items():
@@ -21,7 +20,7 @@ def beside(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _mapped(value: Any, keys: Sequence[str], change: Callable[[str], str]) -> Any:
+def _mapped(value: object, keys: Sequence[str], change: Callable[[str], str]) -> object:
     """A value with the texts changed that the keys lead to."""
     if not keys:
         return change(value) if isinstance(value, str) else value

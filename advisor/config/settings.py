@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +21,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from advisor.core.errors import UnknownGpuError
 from advisor.core.limits import (
     MAX_GB,
     MAX_GBIT_PER_S,
@@ -35,13 +37,13 @@ from advisor.core.values import Market
 from advisor.formats.user_files import at_home
 
 
-def _duration(value: Any) -> Any:
+def _duration(value: object) -> object:
     if isinstance(value, str):
         return parse_duration_s(value)
     raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
 
 
-def _lower(value: Any) -> Any:
+def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
@@ -52,6 +54,22 @@ def _at_most(most_s: float) -> Callable[[float], float]:
         return seconds
 
     return checked
+
+
+def _check_wait(p50_s: float | None, p90_s: float | None) -> None:
+    if (p50_s is None) != (p90_s is None):
+        raise ValueError("give both wait_p50 and wait_p90, or neither")
+    if p50_s is not None and p90_s is not None and p90_s < p50_s:
+        raise ValueError("wait_p90 must not be below wait_p50")
+
+
+def _catalog_name(gpu: str) -> str:
+    """Two spellings of one GPU have one name; what the catalog does not know keeps its own."""
+    from advisor.core.gpus import resolve_gpu
+
+    with suppress(UnknownGpuError):
+        return resolve_gpu(gpu).name
+    return gpu
 
 
 UserPath = Annotated[Path, AfterValidator(at_home)]
@@ -138,6 +156,15 @@ class ClusterSettings(_Section):
         None, description="run time it will ask the scheduler for; null: unknown"
     )
 
+    @model_validator(mode="after")
+    def _one_wait(self) -> Self:
+        _check_wait(self.wait_p50, self.wait_p90)
+        if self.wait_log is not None and self.wait_p50 is not None:
+            raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
+        if self.wait_log is None and (self.queue is not None or self.walltime is not None):
+            raise ValueError("queue and walltime choose jobs of a wait_log, and it has none")
+        return self
+
 
 class CloudSettings(_Section):
     """Which offers of the clouds count."""
@@ -176,10 +203,7 @@ class CloudSettings(_Section):
 
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
-        if (self.wait_p50 is None) != (self.wait_p90 is None):
-            raise ValueError("give both wait_p50 and wait_p90, or neither")
-        if self.wait_p50 is not None and self.wait_p90 is not None and self.wait_p90 < self.wait_p50:
-            raise ValueError("wait_p90 must not be below wait_p50")
+        _check_wait(self.wait_p50, self.wait_p90)
         return self
 
 
@@ -254,7 +278,7 @@ class PriceSettings(_Section):
         None,
         description="sources in order of trust; null: own rates, clouds, plug-ins, gpuhunt, snapshot",
     )
-    options: Annotated[Mapping[str, Mapping[str, Any]], ProjectMay.NOTHING] = Field(
+    options: Annotated[Mapping[str, Mapping[str, object]], ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"
     )
 
@@ -302,7 +326,9 @@ class Settings(_Section):
     @field_validator("clusters")
     @classmethod
     def _distinct(cls, clusters: tuple[ClusterSettings, ...]) -> tuple[ClusterSettings, ...]:
-        keys = [(cluster.name, cluster.gpu) for cluster in clusters]
+        names = [cluster.name for cluster in clusters]
+        # Few settings files name a cluster twice: the others need no GPU catalog.
+        keys = [(c.name, _catalog_name(c.gpu)) for c in clusters if names.count(c.name) > 1]
         twice = sorted({name for name, gpu in keys if keys.count((name, gpu)) > 1})
         if twice:
             raise ValueError(f"{', '.join(twice)} has the same GPU twice: give each node type its own name")

@@ -13,7 +13,6 @@
     ├── ProfileError             1  the script did not yield an iteration
     │   ├── GpuUnusableError     1  this machine's GPU is missing, busy or too small
     │   └── CalibrationError     1  measured kernels make no sense beside the data sheet
-    ├── UnsupportedOpError       1  an operator nothing can predict
     ├── CatalogError             1  shipped facts are missing or contradict each other
     │   └── StaleCatalogError    1  prices older than ``--max-age``
     ├── StoreError               1  the database cannot be reached, read or written
@@ -81,10 +80,6 @@ class CalibrationError(ProfileError):
     """What was measured cannot be true of this GPU, or is too little to fit anything."""
 
 
-class UnsupportedOpError(AdvisorError):
-    """An operator cannot be predicted by any method."""
-
-
 class CatalogError(AdvisorError):
     """A shipped or cached catalog is missing or broken."""
 
@@ -119,12 +114,6 @@ class NothingFeasibleError(AdvisorError):
     """No plan meets memory, budget and deadline."""
 
     exit_code = 4
-
-
-class ThresholdExceededError(AdvisorError):
-    """A number passed the limit that ``--fail-above`` set."""
-
-    exit_code = 5
 
 
 def did_you_mean(name: str, choices: Iterable[str], *, most: int = 3) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
@@ -29,7 +28,7 @@ def registered(group: str, *, foreign: bool = True) -> Mapping[str, EntryPoint]:
     return names
 
 
-def load(group: str, name: str) -> Any:
+def load(group: str, name: str) -> object:
     """What is registered under a name, imported now.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+MB, GB, TB = 10**6, 10**9, 10**12
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 
 MINUTE_S = 60.0

@@ -54,17 +54,6 @@ def open_unpacked(path: Path) -> io.BufferedReader:
     return io.BufferedReader(_Unpacked(file), _BUFFER_BYTES)
 
 
-def read_unpacked(path: Path, *, most_bytes: int) -> bytes:
-    """The contents of a file that may be gzipped.
-
-    Raises:
-        OSError: as `open_regular`.
-        ValueError, EOFError, zlib.error: as `open_unpacked`, or there are more bytes than that.
-    """
-    with open_unpacked(path) as file:
-        return _at_most(file, most_bytes)
-
-
 def read_plain(path: Path, *, most_bytes: int) -> bytes:
     """The contents of a file as they are.
 

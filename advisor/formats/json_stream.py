@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
 MOST_CHARACTERS = 2**22
 """Of one element, and of all else. The decoder makes up to 30 bytes of a character."""
@@ -25,7 +25,7 @@ _UNENDED = "Unterminated string"
 _DECODER = json.JSONDecoder()
 
 
-def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, Any]]:
+def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, object]]:
     """Names and values of a JSON object in the order of the document.
 
     The value of ``streamed`` is an iterator over its elements if it is a list; it is to be used before the
@@ -46,7 +46,7 @@ def read_members(text: TextIO, *, streamed: str) -> Iterator[tuple[str, Any]]:
         raise ValueError(f"there is more after its end, at character {window.position}")
 
 
-def _members(window: _Window, streamed: str) -> Iterator[tuple[str, Any]]:
+def _members(window: _Window, streamed: str) -> Iterator[tuple[str, object]]:
     names: set[str] = set()
     num_kept = 0
     for begin in window.items("}"):
@@ -63,7 +63,7 @@ def _members(window: _Window, streamed: str) -> Iterator[tuple[str, Any]]:
             raise _too_large()
 
 
-def _streamed(window: _Window, name: str) -> Iterator[tuple[str, Any]]:
+def _streamed(window: _Window, name: str) -> Iterator[tuple[str, object]]:
     elements = (window.value() for _ in window.items("]"))
     yield name, elements
     for _ in elements:
@@ -127,7 +127,7 @@ class _Window:
         self._at += 1
         return str(name)
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """The value that begins here."""
         self.peek()
         while True:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from advisor.core.errors import RecordingError
 from advisor.core.files import write_atomically
@@ -22,6 +22,7 @@ from advisor.core.values import Op, Precision
 from advisor.formats.foreign_files import open_unpacked
 from advisor.formats.trace_checks import check_count, check_op, check_precision, check_type
 from advisor.formats.trace_files import op_from_json, version_problem
+from advisor.formats.trace_json import OpJson, PrecisionJson
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-recording"
@@ -61,6 +62,18 @@ class Skipped:
 
     case: str
     reason: str
+
+
+class EntryJson(TypedDict):
+    """A line: a measurement, a case that was skipped, or the reference beside the ones that follow."""
+
+    case: str
+    op: OpJson
+    precision: PrecisionJson
+    spread: float
+    num_samples: int
+    reason: NotRequired[str]
+    reference_s: NotRequired[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +216,7 @@ def _whole_lines(file: io.BufferedReader) -> Iterator[bytes]:
         raise ValueError(f"a line of more than {_MOST_LINE_BYTES / 1e6:.0f} MB")
 
 
-def _line(document: Mapping[str, Any]) -> bytes:
+def _line(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 
@@ -267,7 +280,7 @@ def _read_entry(line: bytes, number: int, path: Path) -> Entry:
         ) from error
 
 
-def _entry(document: Mapping[str, Any]) -> Entry:
+def _entry(document: EntryJson) -> Entry:
     if "reference_s" in document:
         return _positive(document["reference_s"], "reference_s")
     check_type("case", document["case"], str)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 
 from advisor.core.arguments import check_kind
 from advisor.core.errors import TraceError
@@ -29,6 +29,9 @@ from advisor.core.values import (
 from advisor.formats.foreign_files import first_bytes, open_unpacked
 from advisor.formats.json_stream import read_members
 from advisor.formats.trace_checks import check_trace
+from advisor.formats.trace_json import AttributeJson, KernelJson, OpJson, TensorJson, TraceJson
+
+T = TypeVar("T")
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-trace"
@@ -75,7 +78,7 @@ def read_trace(path: str | Path) -> Trace:
         ) from error
 
 
-def version_problem(document: Mapping[str, Any], newest: int) -> str | None:
+def version_problem(document: Mapping[str, object], newest: int) -> str | None:
     """What is wrong with a file's ``schema_version``, and what to do; None if we can read it."""
     version = document.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -97,31 +100,31 @@ def _read(file: io.BufferedReader, path: Path) -> Trace:
         TraceError: it is no trace, too new or damaged.
         EOFError, zlib.error, ValueError: it is no JSON, or too large.
     """
-    members: dict[str, Any] = {}
+    members: dict[str, object] = {}
     with io.TextIOWrapper(file, "utf-8-sig") as text:
         for name, value in read_members(text, streamed="ops"):
             members[name] = _ops(value, members, path) if isinstance(value, Iterator) else value
     _check_kind(members, path)
     try:
-        trace = _trace(members)
+        trace = _trace(cast("TraceJson", members))
         check_trace(trace)
     except _MISSHAPEN as error:
         raise _damaged(path, error) from error
     return trace
 
 
-def _ops(entries: Iterator[Any], members: Mapping[str, Any], path: Path) -> tuple[Op, ...]:
+def _ops(entries: Iterator[object], members: Mapping[str, object], path: Path) -> tuple[Op, ...]:
     ops = []
     for entry in entries:
         try:
-            ops.append(op_from_json(entry))
+            ops.append(op_from_json(cast("OpJson", entry)))
         except _MISSHAPEN as error:
             _check_kind(members, path)
             raise _damaged(path, error) from error
     return tuple(ops)
 
 
-def _check_kind(members: Mapping[str, Any], path: Path) -> None:
+def _check_kind(members: Mapping[str, object], path: Path) -> None:
     if members.get("format") != FORMAT:
         raise TraceError(
             f"{str(path)!r} is not a trace of advisor profile"
@@ -137,13 +140,21 @@ def _damaged(path: Path, error: Exception) -> TraceError:
     )
 
 
-def _trace(members: Mapping[str, Any]) -> Trace:
-    simple = ("script", "backend", "origin_gpu", "batch_size", "samples_per_epoch", "iterations_per_epoch",
-              "accumulation", "iteration_s", "data_loading_s", "num_workers")  # fmt: skip
+def _trace(members: TraceJson) -> Trace:
     if not isinstance(members["ops"], tuple):
         raise TypeError("'ops', which is no list")
     return Trace(
         schema_version=members["schema_version"],
+        script=members["script"],
+        backend=members["backend"],
+        origin_gpu=members["origin_gpu"],
+        batch_size=members["batch_size"],
+        samples_per_epoch=members["samples_per_epoch"],
+        iterations_per_epoch=members["iterations_per_epoch"],
+        accumulation=members["accumulation"],
+        iteration_s=members["iteration_s"],
+        data_loading_s=members["data_loading_s"],
+        num_workers=members["num_workers"],
         arguments=_tuple(members["arguments"]),
         versions=dict(members["versions"]),
         precision=Precision(**members["precision"]),
@@ -154,18 +165,17 @@ def _trace(members: Mapping[str, Any]) -> Trace:
         # Files written before scripts of several processes could be profiled have none.
         world_size=members.get("world_size"),
         is_sharded=members.get("is_sharded", False),
-        **{name: members[name] for name in simple},
     )
 
 
-def _tuple(value: object) -> tuple[Any, ...]:
+def _tuple(value: list[T]) -> tuple[T, ...]:
     """Of a list alone: a text would become its letters."""
     if not isinstance(value, list):
         raise TypeError(f"{reprlib.repr(value)}, which is no list")
     return tuple(value)
 
 
-def op_from_json(entry: Mapping[str, Any]) -> Op:
+def op_from_json(entry: OpJson) -> Op:
     """An operator from its JSON object, which is ``dataclasses.asdict`` of it."""
     return Op(
         name=entry["name"],
@@ -181,7 +191,7 @@ def op_from_json(entry: Mapping[str, Any]) -> Op:
     )
 
 
-def tensor_from_json(entry: Mapping[str, Any]) -> TensorSpec:
+def tensor_from_json(entry: TensorJson) -> TensorSpec:
     """A tensor from its JSON object."""
     stride = entry["stride"]
     return TensorSpec(
@@ -191,10 +201,11 @@ def tensor_from_json(entry: Mapping[str, Any]) -> TensorSpec:
     )
 
 
-def attribute_from_json(value: Any) -> AttributeValue:
+def attribute_from_json(value: AttributeJson) -> AttributeValue:
     """An operator's argument from JSON, where tuples are lists."""
     return tuple(attribute_from_json(item) for item in value) if isinstance(value, list) else value
 
 
-def _kernel(entry: dict[str, Any]) -> Kernel:
-    return Kernel(**{**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])})
+def _kernel(entry: KernelJson) -> Kernel:
+    whole = {**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])}
+    return Kernel(**cast("KernelJson", whole))

@@ -7,12 +7,16 @@ import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
 from advisor.core.errors import ConfigError
 from advisor.formats.foreign_files import read_plain
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 
 MAX_FILE_BYTES = 1_000_000
 MOST_VALUES = 5_000
@@ -30,7 +34,7 @@ Place = tuple[str | int, ...]
 class Document:
     """What a YAML file holds, and in which line (from 1) each key and list entry stands."""
 
-    value: Any
+    value: Any  # whatever YAML can say
     lines: Mapping[Place, int]
 
     def line(self, place: Place) -> int:
@@ -63,7 +67,7 @@ def read_text(path: Path, *, kind: str) -> str:
     return decoded(payload, place=repr(str(path)))
 
 
-def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> Any:
+def read_yaml(path: Path, *, kind: str, advice: str, most_values: int = MOST_VALUES) -> object:
     """A YAML file by ``safe_load``; duplicate keys are errors, aliases are refused (YAML bombs).
 
     Args:
@@ -133,13 +137,13 @@ def _in_words(error: Exception) -> str:
     return where + " ".join(f"{error.context or ''} {error.problem or ''}".split())
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as a message names it, cut if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
-def fault_in_words(item: Mapping[str, Any]) -> str:
+def fault_in_words(item: ErrorDetails) -> str:
     """One of pydantic's errors as a message that names the value: ``"... greater than 0; got -1."``."""
     message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
     unquoted = item["type"] in {"int_type", "float_type"} and isinstance(item["input"], str)
@@ -177,7 +181,7 @@ class _StrictLoader(yaml.SafeLoader):
         self._most_values = most_values
         self._num_values = 0
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             message = "aliases are not allowed (a text that begins with * is written in quotes)"
             raise self._refused(message, self.peek_event())  # type: ignore[no-untyped-call]
@@ -193,11 +197,11 @@ class _StrictLoader(yaml.SafeLoader):
             raise self._refused(f"a number of {len(node.value):,} digits", node)
         return node
 
-    def _refused(self, message: str, where: Any) -> yaml.composer.ComposerError:
-        return yaml.composer.ComposerError(None, None, message, where.start_mark)
+    def _refused(self, message: str, where: yaml.Event | yaml.Node) -> yaml.composer.ComposerError:
+        return yaml.composer.ComposerError(None, None, message, cast("yaml.Mark", where.start_mark))
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:
+        seen: set[object] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):

@@ -16,20 +16,8 @@ from advisor.native.arrays import (
     WaveForm,
     has_known_resources,
 )
+from advisor.native.compiled import COMPILED, WHY_NOT_COMPILED, count_resident_blocks, scale_kernels
 from advisor.native.reference import occupancy, resident_blocks
-
-COMPILED: bool
-WHY_NOT_COMPILED: str | None = None
-
-try:
-    from advisor.native._native import count_resident_blocks, scale_kernels
-except ImportError as error:
-    from advisor.native.reference import count_resident_blocks, scale_kernels
-
-    COMPILED = False
-    WHY_NOT_COMPILED = str(error)
-else:
-    COMPILED = True
 
 __all__ = [
     "ASSUMED_REGISTERS_PER_THREAD",

@@ -32,7 +32,7 @@ def start_session(job: dict[str, Any]) -> Any:
 
         lazy_dynamo.install()
     torch_names.check_all()
-    from .fake import patches
+    from .fake.patching import install
     from .fake.world import World
     from .recording.precision import watch_autocast
     from .session import Session
@@ -40,7 +40,7 @@ def start_session(job: dict[str, Any]) -> Any:
     session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
     if job.get("fake_data"):
         session.use_fake_data(**job["fake_data"])
-    patches.install(session, skip=frozenset(job.get("skip_patches", ())))
+    install(session, skip=frozenset(job.get("skip_patches", ())))
     if backend != "fake":
         watch_autocast(session)
     elif job.get("shortcuts", True):

@@ -10,7 +10,7 @@ from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 
 if TYPE_CHECKING:
-    from advisor.pricing.sources.aws.capacity import PlacementScore, VcpuQuota
+    from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
 
 
 def print_capacity(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from advisor.pricing.refresh.history import Series
+from advisor.pricing.refresh.price_history import Series
 from advisor.report.plain import print_lines, print_text, stacked
 from advisor.report.plot import draw, steps
 from advisor.report.rows import Format, fits, print_rows, to_json

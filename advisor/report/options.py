@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from advisor.core.units import format_duration, format_duration_short, format_usd
-from advisor.core.values import Job, Option, Recommendation, Trace
+from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
 from advisor.report.plain import stacked
 from advisor.report.rows import Format, console, print_rows, to_json
@@ -185,11 +185,15 @@ def recommendation_json(
             "recommended": recommendation.recommended,
             "rule": recommendation.rule,
             "recorded_as": recorded_as,
-            "picks": {pick.name.value: pick.plan_id for pick in recommendation.picks},
-            "pick_reasons": {pick.name.value: pick.reason for pick in recommendation.picks},
+            "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
+            "pick_reasons": {_json_name(pick.name): pick.reason for pick in recommendation.picks},
             "warnings": recommendation.warnings,
         }
     )
+
+
+def _json_name(name: PickName) -> str:
+    return name.replace("-", "_")
 
 
 def option_json(option: Option, recommendation: Recommendation) -> str:

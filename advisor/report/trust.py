@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.config.trust import TrustedFile, is_current, remembered
+from advisor.config.trusted_files import TrustedFile, is_current, remembered
 from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 

@@ -73,7 +73,7 @@ def _catalog() -> Check:
 
 def _prices() -> Check:
     from advisor.cli.common import load_settings
-    from advisor.pricing.answer.offers import load_offers
+    from advisor.pricing.answer.answering import load_offers
     from advisor.pricing.sources.query import OfferQuery
     from advisor.service.live import current_answers, now
 

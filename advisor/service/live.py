@@ -133,7 +133,7 @@ def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) ->
     """
     from advisor.pricing.refresh.pulling import refresh
     from advisor.pricing.sources.query import OfferQuery
-    from advisor.store.prices import forget_points
+    from advisor.store.pulls import forget_points
 
     query = OfferQuery(regions=_regions(config))
     names = ", ".join(source.name for source in sources)

@@ -22,8 +22,8 @@ from advisor.service.live import now
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Offer
+    from advisor.pricing.answer.answering import Offers
     from advisor.pricing.answer.merge import Answer
-    from advisor.pricing.answer.offers import Offers
     from advisor.pricing.sources.query import OfferQuery
 
 
@@ -73,7 +73,7 @@ def _at_own_prices(
     config: Config, query: OfferQuery, answers: Sequence[Answer], *, max_age_s: float | None
 ) -> Offers:
     """What the answers hold for a query, at contracted prices; a warning for contracts that have ended."""
-    from advisor.pricing.answer.offers import load_offers
+    from advisor.pricing.answer.answering import load_offers
     from advisor.pricing.bills.contracts import contracted, in_force
 
     rules, ended = in_force(config.settings.contracts, now().date())

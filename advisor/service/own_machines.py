@@ -23,14 +23,9 @@ def own_machines(settings: Settings) -> list[Machine]:
 
     Raises:
         UnknownGpuError: a configured GPU is not in the catalog, or is a family.
-        ConfigError: a cluster names one GPU twice, half a wait, or a log that cannot be used.
+        ConfigError: a log that tells the waits of a cluster cannot be used.
     """
-    clusters = [cluster_machine(cluster) for cluster in settings.clusters]
-    keys = [(machine.name, machine.gpu) for machine in clusters]
-    for name, gpu in keys:
-        if keys.count((name, gpu)) > 1:
-            raise ConfigError(f"cluster {name!r} has {gpu} twice: give each node type its own name.")
-    return [*_local(settings.local), *clusters]
+    return [*_local(settings.local), *map(cluster_machine, settings.clusters)]
 
 
 # --- This machine -----------------------------------------------------------------------------------
@@ -96,12 +91,11 @@ def cluster_machine(cluster: ClusterSettings) -> Machine:
 
     Raises:
         UnknownGpuError: its GPU is not in the catalog, or is a family.
-        ConfigError: half a wait, or a log that cannot be used.
+        ConfigError: its log cannot be used.
     """
     from advisor.core.gpus import resolve_gpu
     from recommender.plans.candidates import Machine
 
-    _check_wait(cluster)
     p50, p90 = cluster.wait_p50, cluster.wait_p90
     return Machine(
         tier=Tier.CLUSTER,
@@ -112,19 +106,6 @@ def cluster_machine(cluster: ClusterSettings) -> Machine:
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
         waits=_logged_waits(cluster),
     )
-
-
-def _check_wait(cluster: ClusterSettings) -> None:
-    p50, p90 = cluster.wait_p50, cluster.wait_p90
-    name = f"cluster {cluster.name!r}"
-    if p50 is not None and p90 is not None and p90 < p50:
-        raise ConfigError(f"{name}: wait_p90 must not be below wait_p50.")
-    if (p50 is None) != (p90 is None):
-        raise ConfigError(f"{name}: give both wait_p50 and wait_p90, or neither.")
-    if cluster.wait_log is not None and p50 is not None:
-        raise ConfigError(f"{name}: give wait_log, or wait_p50 and wait_p90, not all three.")
-    if cluster.wait_log is None and (cluster.queue is not None or cluster.walltime is not None):
-        raise ConfigError(f"{name}: queue and walltime choose jobs of a wait_log, and it has none.")
 
 
 def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:

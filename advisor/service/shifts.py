@@ -21,7 +21,7 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     """
     from advisor.core.errors import StoreError
     from advisor.core.values import Market
-    from advisor.pricing.refresh.history import series_of
+    from advisor.pricing.refresh.price_history import series_of
     from recommender.ranking.shifting import with_shifts
 
     told = {*recommendation.frontier, recommendation.recommended}
@@ -60,7 +60,7 @@ def _names_of_sources(config: Config) -> tuple[str, ...]:
 def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:
     from advisor.core.values import Market
     from advisor.pricing.catalog.bounds import possible_points
-    from advisor.pricing.refresh.history import seen_from
+    from advisor.pricing.refresh.price_history import seen_from
     from advisor.store.database import open_store
 
     start = now() - HISTORY
@@ -68,7 +68,7 @@ def _points(config: Config, sources: tuple[str, ...], instance_types: list[str])
     if store is None:
         return ()
     with store:
-        from advisor.store.prices import price_points
+        from advisor.store.pulls import price_points
 
         points = price_points(
             store, sources=sources, instance_types=instance_types, markets=(Market.SPOT,), since=start

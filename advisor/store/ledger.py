@@ -186,11 +186,11 @@ def _of_runs(wanted: Select[Any], since: datetime, project: str | None) -> Selec
     return wanted if project is None else wanted.where(_RUNS.project == project)
 
 
-def _insert(connection: Connection, table: Table, values: dict[str, Any]) -> None:
+def _insert(connection: Connection, table: Table, values: dict[str, object]) -> None:
     connection.execute(insert_into(connection, table).values(values).on_conflict_do_nothing())
 
 
-def _fields(entry: LedgerEntry | Run) -> dict[str, Any]:
+def _fields(entry: LedgerEntry | Run) -> dict[str, object]:
     return {item.name: getattr(entry, item.name) for item in dataclasses.fields(entry)}
 
 

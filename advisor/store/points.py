@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Executable, ScalarSelect, bindparam, delete, func, insert, select, update
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer, PricePoint
@@ -79,7 +79,7 @@ def price_points(
         return tuple(map(_point, connection.execute(ordered).all()))
 
 
-def _in_force_since(moment: datetime) -> Any:
+def _in_force_since(moment: datetime) -> ScalarSelect[datetime]:
     """When the price began that a series had at a moment, as a scalar of ``price_series``; NULL for none.
 
     It hangs on the series, not on the point: the database finds it once a series, by the primary key.
@@ -149,7 +149,7 @@ def _quoted(offers: Sequence[Offer]) -> tuple[PricePoint, ...]:
     return tuple(cheapest.values())
 
 
-def _insert_if_changed(connection: Connection) -> Any:
+def _insert_if_changed(connection: Connection) -> Executable:
     """An INSERT of a point whose price is not the one that its series had at that time."""
     series_id, observed_at, usd_per_h = _NEW.values()
     in_force = (
@@ -164,7 +164,7 @@ def _insert_if_changed(connection: Connection) -> Any:
     return new.on_conflict_do_nothing()
 
 
-def _rows(points: Iterable[PricePoint], ids: Mapping[Key, int]) -> list[dict[str, Any]]:
+def _rows(points: Iterable[PricePoint], ids: Mapping[Key, int]) -> list[dict[str, object]]:
     ordered = sorted(points, key=lambda point: (ids[_key(point)], point.observed_at, point.usd_per_h))
     return [
         {"new_series_id": ids[_key(p)], "new_observed_at": p.observed_at, "new_usd_per_h": p.usd_per_h}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -36,7 +35,7 @@ class UtcTime(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+    def process_bind_param(self, value: datetime | None, dialect: object) -> datetime | None:  # noqa: ARG002
         """To UTC, which SQLite then keeps as text that sorts."""
         if value is None:
             return None
@@ -44,7 +43,7 @@ class UtcTime(TypeDecorator[datetime]):
             raise ValueError(f"the time {value} has no time zone")
         return value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+    def process_result_value(self, value: datetime | None, dialect: object) -> datetime | None:  # noqa: ARG002
         """PostgreSQL answers in the session's time zone, SQLite in none."""
         if value is None:
             return None
@@ -57,11 +56,11 @@ class MarketName(TypeDecorator[Market]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Market | None, dialect: Any) -> str | None:  # noqa: ARG002
+    def process_bind_param(self, value: Market | None, dialect: object) -> str | None:  # noqa: ARG002
         """To its name."""
         return None if value is None else str(value)
 
-    def process_result_value(self, value: str | None, dialect: Any) -> Market | None:  # noqa: ARG002
+    def process_result_value(self, value: str | None, dialect: object) -> Market | None:  # noqa: ARG002
         """A name we do not know was written by a newer version: ``ValueError``."""
         return None if value is None else Market(value)
 
@@ -72,11 +71,11 @@ class Texts(TypeDecorator[tuple[str, ...]]):
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Any) -> str | None:  # noqa: ARG002
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: object) -> str | None:  # noqa: ARG002
         """To JSON."""
         return None if value is None else json.dumps(value)
 
-    def process_result_value(self, value: str | None, dialect: Any) -> tuple[str, ...] | None:  # noqa: ARG002
+    def process_result_value(self, value: str | None, dialect: object) -> tuple[str, ...] | None:  # noqa: ARG002
         """From JSON."""
         return None if value is None else _texts(value)
 

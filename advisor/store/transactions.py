@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
 
 from advisor.store.database import Store
-from advisor.store.failures import explained
+from advisor.store.driver_errors import explained
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+
 
 WAIT_S = 60
 """How long a writer waits for another one."""
@@ -65,7 +70,7 @@ def writing(store: Store) -> Iterator[Connection]:
             yield connection
 
 
-def insert_into(connection: Connection, table: Any) -> Any:
+def insert_into(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
     """An INSERT that takes an ON CONFLICT: both databases have it, SQLAlchemy in their own dialects."""
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects import postgresql
@@ -76,7 +81,7 @@ def insert_into(connection: Connection, table: Any) -> Any:
     return sqlite.insert(table)
 
 
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
+def _set_up_sqlite(connection: DBAPIConnection, _record: object) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA foreign_keys = ON")
 

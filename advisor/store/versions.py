@@ -5,7 +5,6 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, Select, column, inspect, select, table
 
@@ -57,7 +56,7 @@ def _version(connection: Connection, place: str) -> str | None:
                 " or a file that is not there yet."
             )
         return None
-    versions: Select[Any] = select(column("version_num")).select_from(table(_VERSION_TABLE))
+    versions: Select[object] = select(column("version_num")).select_from(table(_VERSION_TABLE))
     rows: Sequence[object] = connection.execute(versions).scalars().all()
     # SQLite keeps whatever was written, of any type.
     if any(version not in KNOWN for version in rows) or len(rows) > 1:

@@ -85,13 +85,12 @@ def waits(quantiles: Quantiles, z: Array) -> Array:
     return np.asarray(np.maximum(z, 0) / Z90 * quantiles.p90, dtype=np.float64)
 
 
-def quantiles_of(values: Array) -> Quantiles:
-    """Median and 90 % quantile by Weibull's positions; infinite where the draws there are."""
-    return quantiles_of_rows(values[np.newaxis])[0]
-
-
 def quantiles_of_rows(values: Array) -> list[Quantiles]:
-    """``quantiles_of`` each row of an array [rows, n]."""
+    """Median and 90 % quantile of each row by Weibull's positions; infinite where the draws there are.
+
+    Args:
+        values: [rows, n].
+    """
     n = values.shape[1]
     positions = [_position(probability, n) for probability in (0.5, 0.9)]
     wanted = sorted({i for below, above, _ in positions for i in (below, above)})

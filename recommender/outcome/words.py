@@ -9,7 +9,7 @@ from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Trace
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
 from advisor.predict.loading import cpu_note, input_note
 from advisor.predict.memory import what_would_fit
-from advisor.pricing.answer.offers import DERIVED
+from advisor.pricing.answer.answering import DERIVED
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
 from recommender.outcome.spot_price import price_rise
 from recommender.plans import software

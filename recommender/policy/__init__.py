@@ -21,7 +21,7 @@ from recommender.policy.judge import (
     would_give_way,
 )
 from recommender.policy.merge import Fault, Policy
-from recommender.policy.model import Layer, Pick, json_schema
+from recommender.policy.model import Layer, json_schema
 from recommender.policy.reading import check_policies, policy_error, read_policies
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "GiveWay",
     "Layer",
     "NeededApproval",
-    "Pick",
     "Policy",
     "Removal",
     "Spent",

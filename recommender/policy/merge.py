@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from advisor.core.values import PickName
 from recommender.policy.model import Layer, PolicyFile, section_models
 from recommender.policy.names import gpu_members, may_overlap
 from recommender.policy.order_rules import ObjectiveRule, PreferRule
@@ -65,10 +66,10 @@ class Policy:
         return next((rule for rule in self.rules if isinstance(rule, PreferRule)), None)
 
     @property
-    def pick(self) -> str | None:
+    def pick(self) -> PickName | None:
         """``objective.pick``."""
         found = self._objective("objective.pick")
-        return None if found is None else str(found)
+        return None if found is None else PickName(str(found))
 
     @property
     def value_of_time_usd_per_h(self) -> float | None:

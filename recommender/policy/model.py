@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from advisor.config.settings import Planned
 from advisor.core.errors import did_you_mean
 from advisor.core.limits import MAX_MACHINES, MAX_USD
-from advisor.core.values import Tier
+from advisor.core.values import PickName, Tier
 from recommender.policy.names import checked_glob, checked_gpu, checked_market
 
 VERSION = 1
@@ -31,35 +31,26 @@ class Layer(StrEnum):
         return list(Layer).index(self)
 
 
-class Pick(StrEnum):
-    """Which option of the frontier to take."""
-
-    CHEAPEST = "cheapest"
-    FASTEST = "fastest"
-    BEST_VALUE = "best-value"
-    SAFEST = "safest"
-
-
-def _version(value: Any) -> Any:
+def _version(value: object) -> object:
     if value is True or value != VERSION:
         raise ValueError(f"this program reads version {VERSION}: write that, or use a newer advisor")
     return value
 
 
-def _currency(value: Any) -> Any:
+def _currency(value: object) -> object:
     if value != "USD":
         raise ValueError("amounts are US dollars: convert them and write currency: USD")
     return value
 
 
-def _layer(value: Any) -> Any:
+def _layer(value: object) -> object:
     names = [layer.value for layer in Layer]
     if value not in names:
         raise ValueError(f"write one of {', '.join(names)}.{did_you_mean(str(value), names)}")
     return value
 
 
-def _usd(value: Any) -> Any:
+def _usd(value: object) -> object:
     if isinstance(value, str):
         found = _AMOUNT.fullmatch(value.strip())
         if found:
@@ -68,7 +59,7 @@ def _usd(value: Any) -> Any:
     return _number(value)
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("write a number without quotes or unit, such as 20")
     return value
@@ -174,7 +165,7 @@ class Approval(Section):
 class Objective(Section):
     """What the recommended option is chosen by."""
 
-    pick: Pick | None = Field(None, description="which option of the frontier to take")
+    pick: PickName | None = Field(None, description="which option of the frontier to take")
     value_of_time_usd_per_h: PositiveUsd | None = Field(
         None, description="what an hour until the result costs"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from advisor.core.units import exact_duration, format_duration
 from advisor.core.values import Option, Tier
@@ -21,7 +21,7 @@ class PreferRule(Rule):
     wait_p90_under_s: float | None
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it."""
         return {"tier": self.tier.value, "if": {key: exact_duration(s) for key, s in self._limits()}}
 
@@ -64,7 +64,7 @@ class ObjectiveRule(Rule):
     setting: str | float
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it."""
         return self.setting
 

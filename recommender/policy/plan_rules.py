@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from advisor.core.units import format_usd
 from advisor.core.values import Market, Tier
@@ -36,7 +36,7 @@ class NameRule(Rule):
     members: frozenset[str] = frozenset()
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it."""
         return list(self.names)
 
@@ -72,7 +72,7 @@ class LimitRule(Rule):
     most: float
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it."""
         return self.most
 
@@ -135,7 +135,7 @@ class SpotRule(Rule):
     setting: bool | float
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it."""
         return self.setting
 
@@ -175,7 +175,7 @@ class ApprovalRule(Rule):
     by: str
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it."""
         return {"over_usd_per_job": self.over_usd_per_job, "by": self.by}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,6 +15,10 @@ from advisor.core.errors import ConfigError, PolicyError, did_you_mean
 from advisor.formats.user_files import Place, fault_in_words, read_document
 from recommender.policy.merge import Fault, Policy, Source, merge
 from recommender.policy.model import Approval, Condition, PolicyFile, Prefer, lockable_keys, section_models
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 
 ADVICE = "docs/policy.md shows how policies are written, `advisor policy schema` what they may hold."
 MOST_FAULTS = 50
@@ -86,7 +90,7 @@ def _read(path: Path) -> Source | list[Fault]:
     return Source(file=file, content=content, lines=document.lines)
 
 
-def _validated(value: Any) -> tuple[PolicyFile | None, list[Mapping[str, Any]]]:
+def _validated(value: object) -> tuple[PolicyFile | None, list[ErrorDetails]]:
     try:
         return PolicyFile.model_validate(value), []
     except ValidationError as error:
@@ -99,7 +103,7 @@ def _validated(value: Any) -> tuple[PolicyFile | None, list[Mapping[str, Any]]]:
         ]
 
 
-def _empty(value: Any, place: Place = ()) -> Iterator[Place]:
+def _empty(value: object, place: Place = ()) -> Iterator[Place]:
     if value is None:
         yield place
     elif isinstance(value, Mapping):
@@ -115,7 +119,7 @@ def _dotted(place: Place) -> str:
     return ".".join(part if isinstance(part, str) else str(part + 1) for part in place)
 
 
-def _words(place: Place, item: Mapping[str, Any]) -> str:
+def _words(place: Place, item: ErrorDetails) -> str:
     name, given = _dotted(place), _shortened(item["input"])
     match item["type"]:
         case "extra_forbidden":
@@ -162,6 +166,6 @@ def _description(key: str) -> str:
     )
 
 
-def _shortened(value: Any) -> Any:
+def _shortened(value: object) -> object:
     text = repr(value)
     return value if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from recommender.policy.facts import Facts
 from recommender.policy.model import Layer
@@ -59,7 +59,7 @@ class Rule(ABC):
 
     @property
     @abstractmethod
-    def value(self) -> Any:
+    def value(self) -> object:
         """As the file has it, for JSON."""
 
     @property
@@ -92,7 +92,7 @@ class Rule(ABC):
         """What the rule says of a plan."""
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """A scalar as YAML writes it, numbers without exponent."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -26,7 +26,7 @@ class Ranking:
     picks: tuple[Pick, ...] = ()
 
 
-def rank(judged: Sequence[Judged], job: Job, pick: str | None = None) -> Ranking:
+def rank(judged: Sequence[Judged], job: Job, pick: PickName | None = None) -> Ranking:
     """Compare feasible options with each other.
 
     The frontier is of median time and median cost; if risk counts, also of risk. The recommended option is
@@ -51,7 +51,7 @@ def rank(judged: Sequence[Judged], job: Job, pick: str | None = None) -> Ranking
         told = _with_waits(told, valued, job.value_of_time_usd_per_h)
         best, rule = _by_value(valued, job.value_of_time_usd_per_h)
     elif pick is not None:
-        chosen = next(found for found in picks if found.name.value == pick.replace("-", "_"))
+        chosen = next(found for found in picks if found.name is pick)
         best = next(option for option in told if option.plan.id == chosen.plan_id)
         rule = f"the policy's objective: {chosen.reason}"
     return Ranking(

@@ -14,7 +14,7 @@ import pytest
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.gcp import gcp_source
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE
-from advisor.pricing.sources.gcp.machines import Machine, load_machines
+from advisor.pricing.sources.gcp.machines import MachineType, load_machines
 from advisor.pricing.sources.protocol import Part
 from advisor.pricing.sources.query import OfferQuery
 from tests.clouds import gcp_skus
@@ -251,7 +251,7 @@ def test_the_list_needs_every_derived_sku(parts: list[Part]) -> None:
     }
 
 
-def is_g2(machine: Machine) -> bool:
+def is_g2(machine: MachineType) -> bool:
     return machine.instance.instance_type.startswith("g2-")
 
 

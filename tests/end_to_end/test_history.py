@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.values import Market
 from advisor.store.database import open_store
-from advisor.store.prices import save_part
+from advisor.store.pulls import save_part
 from tests.builders import make_offer
 from tests.end_to_end.cli import Shell, assert_plain_error
 

@@ -10,7 +10,7 @@ import pytest
 from advisor.core.values import Market, MemoryUse, PricePoint
 from advisor.formats.trace_files import write_trace
 from advisor.store.database import open_store
-from advisor.store.prices import save_part
+from advisor.store.pulls import save_part
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 

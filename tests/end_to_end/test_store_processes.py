@@ -18,7 +18,7 @@ from advisor.core.errors import LeaseTakenError
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.store.database import open_store
 from advisor.store.lease import lease
-from advisor.store.prices import current_offers, forget_points, price_points, pulls, save_part
+from advisor.store.pulls import current_offers, forget_points, price_points, pulls, save_part
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -11,9 +11,10 @@ import pytest
 from advisor.core.gpus import catalog_path, resolve_gpu
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market
-from advisor.pricing.sources.gcp.machines import MACHINE_FILE, Machine, load_machines
+from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.sources.gcp.machines import MACHINE_FILE, MachineType, load_machines
 from advisor.pricing.sources.gcp.skus import COMPONENTS, Kind, kind_of
-from advisor.pricing.sources.snapshot import read_instances, read_offers
+from advisor.pricing.sources.snapshot import read_offers
 from tests.clouds.gcp_skus import rows
 from tests.every import of_every
 from tests.shared import needs_shared
@@ -21,7 +22,7 @@ from tests.shared import needs_shared
 MACHINES = {machine.instance.instance_type: machine for machine in load_machines()}
 BY_MACHINE = of_every([*MACHINES.values()], name=lambda machine: machine.instance.instance_type)
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
-INSTANCES = read_instances(catalog_path("instances.csv"))
+INSTANCES = load_instances()
 SPOT_ONLY = {f"a3-highgpu-{n}g" for n in (1, 2, 4)}
 NEVER_ON_DEMAND = {"a3-ultragpu-8g", "a3-ultragpu-8g-nolssd", "a4-highgpu-8g"}
 # A GPU is billed by Google's name for it; ours also says how it is built.
@@ -41,12 +42,12 @@ GPU_NAMES = {
 }
 
 
-def kinds(machine: Machine) -> list[Kind]:
+def kinds(machine: MachineType) -> list[Kind]:
     return [kind_of(component) for component in machine.needs]
 
 
 @BY_MACHINE
-def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine: Machine) -> None:
+def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine: MachineType) -> None:
     disks = [Kind.SSD] if machine.instance.local_ssd_bytes else []
     assert kinds(machine) in ([Kind.CORE, Kind.RAM, Kind.GPU, *disks], [Kind.SLICE])
     (gpu,) = (name for name in machine.needs if kind_of(name) in (Kind.GPU, Kind.SLICE))
@@ -54,7 +55,7 @@ def test_a_machine_is_billed_by_host_gpu_and_disks_or_by_slices(machine: Machine
 
 
 @BY_MACHINE
-def test_amounts_are_those_of_the_instance_type(machine: Machine) -> None:
+def test_amounts_are_those_of_the_instance_type(machine: MachineType) -> None:
     instance = machine.instance
     amounts = {kind_of(name): float(amount) for name, amount in machine.needs.items()}
     expected = {
@@ -68,14 +69,14 @@ def test_amounts_are_those_of_the_instance_type(machine: Machine) -> None:
 
 
 @BY_MACHINE
-def test_regions_are_regions(machine: Machine) -> None:
+def test_regions_are_regions(machine: MachineType) -> None:
     assert len(set(machine.regions)) == len(machine.regions)
     assert list(machine.regions) == sorted(machine.regions)
     assert all(REGION.fullmatch(region) for region in machine.regions)
 
 
 @BY_MACHINE
-def test_host_and_family_agree(machine: Machine) -> None:
+def test_host_and_family_agree(machine: MachineType) -> None:
     family = machine.instance.instance_type.split("-")[0].upper()
     hosts = {name.split(" ")[0] for name in machine.needs if kind_of(name) in (Kind.CORE, Kind.RAM)}
     assert len(hosts) <= 1

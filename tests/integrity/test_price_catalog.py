@@ -12,14 +12,15 @@ import pytest
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market, Offer
-from advisor.pricing.answer.offers import DERIVED, load_offers
+from advisor.pricing.answer.answering import DERIVED, load_offers
+from advisor.pricing.catalog.instance_types import load_instances
 from advisor.pricing.sources.query import OfferQuery
-from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource, read_instances
+from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 
 TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SPOT_ONLY = {f"a3-highgpu-{n}g" for n in (1, 2, 4)}
-INSTANCES = read_instances(catalog_path("instances.csv"))
+INSTANCES = load_instances()
 OFFERS = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
 REGION = re.compile(r"[a-z]+(-[a-z]+)+-?\d+")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,26 +20,26 @@ from price_catalog_rows import (  # noqa: E402
     ON_DEMAND,
     SPOT,
     CatalogRows,
-    Machine,
     PriceRow,
     check_prices,
-    instance_row,
+    instance_type,
 )
 
 from advisor.core.errors import CatalogError, UnknownGpuError  # noqa: E402
+from advisor.pricing.catalog.instance_types import InstanceType  # noqa: E402
 from advisor.pricing.sources.gcp.machines import MACHINE_FILE  # noqa: E402
 from advisor.pricing.sources.query import OfferQuery  # noqa: E402
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource  # noqa: E402
 
 
-def machine(**changes: object) -> Machine:
-    values = {
-        "provider": "aws", "instance_type": "g6.xlarge", "gpu_name": "L4",
+def machine(**changes: Any) -> InstanceType:
+    values: dict[str, Any] = {
+        "provider": "aws", "name": "g6.xlarge", "gpu_name": "L4",
         "gpu_memory": "22.35 GiB", "num_gpus": 1, "vcpus": 4, "memory_gib": 16.0,
-        "network_gbps": 2.5, "local_ssd_gb": 250, "architecture": "x86_64", "source": "test",
-        "as_of": "2026-08-02",
+        "network_gbps": 2.5, "local_ssd_gb": 250, "architecture": "x86_64", "minimum_billed_s": 60,
+        "source": "test", "as_of": date(2026, 8, 2),
     }  # fmt: skip
-    return Machine(**(values | changes))  # type: ignore[arg-type]
+    return instance_type(**(values | changes))
 
 
 def price(usd_per_h: str = "1.0", market: str = ON_DEMAND, **changes: str) -> PriceRow:
@@ -49,23 +51,22 @@ def price(usd_per_h: str = "1.0", market: str = ON_DEMAND, **changes: str) -> Pr
 
 
 def rows_of(*prices: PriceRow) -> CatalogRows:
-    instance = instance_row(machine(), minimum_billed_s=60)
-    return CatalogRows(instances=[instance], prices=list(prices))
+    return CatalogRows(instances=[machine()], prices=list(prices))
 
 
 def test_a_machine_is_converted_to_our_units_and_names() -> None:
-    row = instance_row(machine(local_ssd_gb=7600, architecture="arm64"), minimum_billed_s=60)
+    row = machine(local_ssd_gb=7600, architecture="arm64")
     assert row.gpu == "L4"
     assert row.memory_bytes == 16 * 2**30
     assert row.network_bits_per_s == 2_500_000_000
     assert row.local_ssd_bytes == 7_600 * 10**9
-    assert row.includes == "4 vCPU (Arm), 16 GiB RAM, 7.6 TB local SSD"
-    assert instance_row(machine(network_gbps=None), minimum_billed_s=60).network_bits_per_s == ""
+    assert row.includes == ("4 vCPU (Arm)", "16 GiB RAM", "7.6 TB local SSD")
+    assert machine(network_gbps=None).network_bits_per_s is None
 
 
 def test_a_machine_with_an_unknown_gpu_is_an_error() -> None:
     with pytest.raises(UnknownGpuError, match=r"'L5' with 22\.35 GiB"):
-        instance_row(machine(gpu_name="L5"), minimum_billed_s=60)
+        machine(gpu_name="L5")
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 
 from advisor.core.gpus import catalog_path
 from advisor.pricing.bills.storage import Rate, RateKind, load_rates, rates_at, usd_of
-from advisor.pricing.sources.snapshot import PRICE_FILES, read_instances, read_offers
+from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
 
 RATES = load_rates()
-INSTANCES = read_instances(catalog_path("instances.csv"))
+INSTANCES = load_instances()
 PLACES = {
     (offer.provider, offer.region)
     for name in PRICE_FILES

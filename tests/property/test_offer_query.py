@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market
-from advisor.pricing.answer.offers import load_offers
+from advisor.pricing.answer.answering import load_offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store.database import Store, open_store
-from advisor.store.prices import (
+from advisor.store.pulls import (
     LONGEST_REFRESH,
     Pull,
     covered_places,

@@ -19,7 +19,7 @@ from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience
 from advisor.pricing.sources.gcp.source import GcpSource
 from advisor.pricing.sources.query import OfferQuery
 from advisor.store.database import open_store
-from advisor.store.prices import save_part
+from advisor.store.pulls import save_part
 from tests.builders import make_offer
 from tests.clouds import hostile_server as hostile
 from tests.clouds.aws_asking import ask, usd_per_h

@@ -18,7 +18,7 @@ from advisor.cli.answer import show
 from advisor.cli.common import note, warn
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
-from advisor.pricing.refresh.history import series_of
+from advisor.pricing.refresh.price_history import series_of
 from advisor.pricing.refresh.states import SourceState
 from advisor.pricing.sources.protocol import Credentials
 from advisor.report.checks import Check, print_checks

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recommender.outcome.draws import make_draws, quantiles_of
+from recommender.outcome.draws import make_draws
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours
+from tests.builders import quantiles_of
 
 
 def simulate(work_h: float, terms: SpotTerms, rng: np.random.Generator) -> tuple[float, float]:

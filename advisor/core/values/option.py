@@ -111,11 +111,11 @@ class Job:
 
 
 class PickName(StrEnum):
-    """What an option can be the best at."""
+    """Which option of the frontier to take."""
 
     CHEAPEST = "cheapest"
     FASTEST = "fastest"
-    BEST_VALUE = "best_value"
+    BEST_VALUE = "best-value"
     SAFEST = "safest"
 
 

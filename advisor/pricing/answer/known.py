@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.redaction import error_in_words
 from advisor.core.registry import load, registered
+from advisor.pricing.answer.answering import answer_of, providers_of
 from advisor.pricing.answer.merge import Answer, machine_of
-from advisor.pricing.answer.offers import answer_of, providers_of
 from advisor.pricing.catalog.bounds import has_possible_prices, named
 from advisor.pricing.sources.protocol import GROUP, PriceSource
 from advisor.pricing.sources.query import OfferQuery
@@ -65,10 +65,10 @@ def _in_order_of_trust(names: Sequence[str]) -> list[str]:
     return [name for name in (*_FIRST, *foreign, *_LAST) if name in names]
 
 
-def _source(name: str, options: Mapping[str, Mapping[str, Any]]) -> PriceSource:
-    factory = load(GROUP, name)
+def _source(name: str, options: Mapping[str, Mapping[str, object]]) -> PriceSource:
+    factory = cast("Callable[[Mapping[str, object]], PriceSource]", load(GROUP, name))
     try:
-        source: PriceSource = factory(options.get(name, {}))
+        return factory(options.get(name, {}))
     except AdvisorError:
         raise
     except Exception as error:
@@ -76,7 +76,6 @@ def _source(name: str, options: Mapping[str, Mapping[str, Any]]) -> PriceSource:
             f"the price source {name!r} cannot be made: {error_in_words(error)}."
             f" Check prices.options.{name}, or update the plug-in."
         ) from error
-    return source
 
 
 def answers_of(sources: Sequence[PriceSource], query: OfferQuery, store: Store | None) -> list[Answer]:
@@ -126,7 +125,7 @@ def _own_answer(source: PriceSource, query: OfferQuery) -> Answer:
 
 
 def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer:
-    from advisor.store.prices import covered_places, current_offers, pulls
+    from advisor.store.pulls import covered_places, current_offers, pulls
 
     able = source.capabilities
     held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)

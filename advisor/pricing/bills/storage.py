@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from advisor.core.gpus import catalog_path
-from advisor.pricing.catalog.rows import parse_date, positive, read_rows
+from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 
 COLUMNS = ("provider", "region", "kind", "up_to_gib", "usd", "unit", "source", "as_of")
 

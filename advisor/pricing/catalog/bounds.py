@@ -9,7 +9,8 @@ from pathlib import Path
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Offer, PricePoint
-from advisor.pricing.catalog.rows import parse_date, positive, read_rows
+from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
+from advisor.pricing.catalog.instance_types import InstanceType, load_instances
 
 BOUNDS_FILE = "price_bounds.csv"
 BOUNDS_COLUMNS = ("gpu", "lowest_usd_per_gpu_h", "highest_usd_per_gpu_h", "source", "as_of")
@@ -17,9 +18,6 @@ ANY_GPU = "*"
 # The largest machine that a cloud rents, where nobody says how many GPUs a machine has.
 MOST_GPUS = 16
 _FEW = 3
-
-Machine = tuple[str, int]
-"""GPU and how many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,27 +86,19 @@ def possible_points(points: Iterable[PricePoint], offers: Iterable[Offer] = ()) 
         points: they do not say what machine they are of.
         offers: they do; of other machines the catalog may know, or any size of machine is allowed.
     """
-    machines = {(o.provider, o.instance_type): (o.gpu, o.num_gpus) for o in offers}
+    offered = {(o.provider, o.instance_type): o for o in offers}
     for point in points:
         key = point.provider, point.instance_type
-        machine = machines.get(key) or _catalog_machines().get(key)
+        machine = offered.get(key) or load_instances().get(key)
         if _is_possible_of(point.usd_per_h, machine):
             yield point
 
 
-def _is_possible_of(usd_per_h: float, machine: Machine | None) -> bool:
+def _is_possible_of(usd_per_h: float, machine: Offer | InstanceType | None) -> bool:
     if machine is not None:
-        return is_possible(usd_per_h, *machine)
+        return is_possible(usd_per_h, machine.gpu, machine.num_gpus)
     bounds = load_bounds()[ANY_GPU]
     return bounds.lowest_usd_per_gpu_h <= usd_per_h <= MOST_GPUS * bounds.highest_usd_per_gpu_h
-
-
-@cache
-def _catalog_machines() -> Mapping[tuple[str, str], Machine]:
-    from advisor.pricing.sources.snapshot import read_instances
-
-    known = read_instances(catalog_path("instances.csv"))
-    return {key: (machine.gpu, machine.num_gpus) for key, machine in known.items()}
 
 
 def named(offers: Sequence[Offer]) -> str:

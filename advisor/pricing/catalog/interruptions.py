@@ -16,7 +16,7 @@ from pathlib import Path
 
 from advisor.core.gpus import catalog_path
 from advisor.core.units import HOURS_PER_MONTH
-from advisor.pricing.catalog.rows import read_rows
+from advisor.pricing.catalog.csv_files import read_rows
 
 INTERRUPTION_COLUMNS = ("instance_type", "region", "low_pct", "high_pct", "as_of", "source")
 INTERRUPTION_FILE = "interruptions.csv"

@@ -6,7 +6,6 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from time import monotonic
-from typing import Any
 
 from advisor.core.redaction import error_in_words
 from advisor.core.units import format_duration
@@ -15,9 +14,9 @@ from advisor.pricing.sources.protocol import Part, PriceSource
 from advisor.pricing.sources.query import OfferQuery
 
 # A plug-in may yield anything, None included.
-_END: Any = object()
+_END: object = object()
 # Name of the source, what it said, and when.
-_Came = queue.SimpleQueue[tuple[str, Any, float]]
+_Came = queue.SimpleQueue[tuple[str, object, float]]
 
 
 def parts_of(
@@ -27,7 +26,7 @@ def parts_of(
     within_s: float,
     missing: Callable[[str], Sequence[str]] = lambda _: (),
     clock: Callable[[], float] = monotonic,
-) -> Iterator[tuple[str, Part]]:
+) -> Iterator[tuple[str, object]]:
     """What all sources say as they say it, with the source's name; `checked` makes sure that it is a part.
 
     Args:
@@ -55,7 +54,7 @@ def parts_of(
 
 def _until(
     end_s: float, came: _Came, running: list[str], clock: Callable[[], float]
-) -> Generator[tuple[str, Part], None, list[str]]:
+) -> Generator[tuple[str, object], None, list[str]]:
     """What comes in time, however long keeping it takes; returns the sources that still run then."""
     while running:
         try:
@@ -78,7 +77,7 @@ def _ask(
     stopped: threading.Event,
     clock: Callable[[], float],
 ) -> None:
-    def say(what: Any) -> None:
+    def say(what: object) -> None:
         came.put((source.name, what, clock()))
 
     try:

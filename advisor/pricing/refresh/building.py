@@ -14,7 +14,8 @@ from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market, Offer
 from advisor.pricing.catalog.doubts import JUMP
-from advisor.pricing.sources.snapshot import PRICE_COLUMNS, read_instances, read_offers, snapshot_files
+from advisor.pricing.catalog.instance_types import INSTANCE_FILE, load_instances, read_instances
+from advisor.pricing.sources.snapshot import PRICE_COLUMNS, read_offers, snapshot_files
 
 LEAST_KEPT = 0.8
 """A snapshot that lost more than a fifth of the last one's prices is refused."""
@@ -46,7 +47,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
         CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
             there stays.
     """
-    instances = read_instances(catalog_path("instances.csv"))
+    instances = load_instances()
     known = [o for o in offers if (o.provider, o.instance_type) in instances and _is_told(o)]
     if not known:
         raise CatalogError("there are no live prices to build from: `advisor prices refresh` pulls them.")
@@ -76,7 +77,7 @@ def _is_told(offer: Offer) -> bool:
 def _before(folder: Path) -> tuple[Offer, ...]:
     if not folder.exists():
         return ()
-    if not (folder / "instances.csv").is_file():
+    if not (folder / INSTANCE_FILE).is_file():
         raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another --out.")
     instances, prices = snapshot_files(folder)
     types = read_instances(instances)
@@ -107,11 +108,11 @@ def _replace(folder: Path, offers: Sequence[Offer]) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         fresh = Path(temporary) / "new"
         (fresh / "prices").mkdir(parents=True)
-        shutil.copyfile(catalog_path("instances.csv"), fresh / "instances.csv")
+        shutil.copyfile(catalog_path(INSTANCE_FILE), fresh / INSTANCE_FILE)
         for provider in sorted({offer.provider for offer in offers}):
             path = fresh / "prices" / f"{provider}.csv"
             path.write_text(_csv([o for o in offers if o.provider == provider]), encoding="utf-8")
-            read_offers(path, read_instances(fresh / "instances.csv"))
+            read_offers(path, read_instances(fresh / INSTANCE_FILE))
         _swap(fresh, folder)
 
 

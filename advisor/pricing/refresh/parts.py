@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.redaction import error_in_words, redact_message
 from advisor.core.values import Offer, PricePoint
 from advisor.pricing.catalog.bounds import has_possible_prices, named, possible_points
 from advisor.pricing.sources.protocol import Part
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 
 EVERYTHING = "all"
 """Scope of a failure that belongs to no part."""
@@ -21,7 +25,7 @@ def checked(said: object) -> Part:
     """The part as it can be kept; a plug-in may say anything, and what it says wrong fails alone."""
     if not isinstance(said, Part):
         return Part(scope=EVERYTHING, failure=f"it gave no Part but {type(said).__name__!r}: {_ADVICE}")
-    scope: Any = said.scope
+    scope: object = said.scope
     if not isinstance(scope, str):
         return Part(scope=EVERYTHING, failure=f"it gave a Part whose scope is no text: {_ADVICE}")
     scope = redact_message(scope)
@@ -93,7 +97,7 @@ def _is_price(usd_per_h: object) -> bool:
 
 
 @cache
-def _adapter() -> Any:
+def _adapter() -> TypeAdapter[tuple[Part]]:
     """Checks the type of every value; a number in quotes is none."""
     from pydantic import ConfigDict, TypeAdapter
 

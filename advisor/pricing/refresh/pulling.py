@@ -15,14 +15,14 @@ from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import Market, Offer
 from advisor.pricing.catalog.bounds import possible_points
 from advisor.pricing.refresh.asking import parts_of
-from advisor.pricing.refresh.history import with_quantiles
 from advisor.pricing.refresh.parts import checked
+from advisor.pricing.refresh.price_history import with_quantiles
 from advisor.pricing.sources.protocol import Credentials, Part, PriceSource, credentials_of
 from advisor.pricing.sources.query import OfferQuery
 
 if TYPE_CHECKING:
     from advisor.store.database import Store
-    from advisor.store.prices import Pull
+    from advisor.store.pulls import Pull
 
 EVERYWHERE = "*"
 LEASE = "prices refresh"
@@ -104,7 +104,7 @@ def refresh(
 
 def _missing(store: Store, source: str, query: OfferQuery, done: Sequence[Kept]) -> list[str]:
     """Scopes of a source that hold prices, were asked for, and have not been answered for."""
-    from advisor.store.prices import pulls
+    from advisor.store.pulls import pulls
 
     came = {kept.scope for kept in done if kept.source == source}
     held = [pull for pull in pulls(store, source) if pull.num_offers and pull.place is not None]
@@ -115,7 +115,7 @@ def _missing(store: Store, source: str, query: OfferQuery, done: Sequence[Kept])
 
 def _note_asked(store: Store, source: str, query: OfferQuery, done: Sequence[Kept], at: datetime) -> None:
     """Remember that a source answered for these regions, or that nothing of it could be had."""
-    from advisor.store.prices import save_failure, save_part
+    from advisor.store.pulls import save_failure, save_part
 
     own = [kept for kept in done if kept.source == source]
     if any(kept.failure is None for kept in own):
@@ -152,7 +152,7 @@ def due_sources(
     Raises:
         StoreError: the database cannot be read or written.
     """
-    from advisor.store.prices import pulls, save_failure
+    from advisor.store.pulls import pulls, save_failure
 
     due = []
     for source in sources:
@@ -183,10 +183,10 @@ def _age_s(moment: datetime, now: datetime) -> float:
     return (now - moment).total_seconds()
 
 
-def _keep(store: Store, source: str, part: Part, at: datetime) -> Kept:
-    from advisor.store.prices import save_failure, save_part
+def _keep(store: Store, source: str, said: object, at: datetime) -> Kept:
+    from advisor.store.pulls import save_failure, save_part
 
-    part = checked(part)
+    part = checked(said)
     if part.failure is None:
         try:
             offers = _with_quantiles(store, source, part, at)
@@ -222,7 +222,7 @@ def _with_quantiles(store: Store, source: str, part: Part, at: datetime) -> tupl
     bare = [o for o in part.offers if o.market is Market.SPOT and o.spot_usd_per_h is None]
     if not bare:
         return part.offers
-    from advisor.store.prices import price_points
+    from advisor.store.pulls import price_points
 
     start = at - timedelta(seconds=RECENT_S)
     points = price_points(

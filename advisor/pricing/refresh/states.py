@@ -54,7 +54,7 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
     elif store is None:
         held, gaps = (), ("never refreshed",)
     else:
-        from advisor.store.prices import current_offers
+        from advisor.store.pulls import current_offers
 
         held, gaps = freshness_of(current_offers(store, source.name)), _gaps(source.name, store)
     return SourceState(
@@ -80,7 +80,7 @@ def _own_freshness(source: PriceSource) -> tuple[tuple[Freshness, ...], tuple[st
 
 
 def _gaps(name: str, store: Store) -> tuple[str, ...]:
-    from advisor.store.prices import pulls
+    from advisor.store.pulls import pulls
 
     every = pulls(store, name)
     found = [pull for pull in every if not pull.scope.startswith(ASKED)] or every

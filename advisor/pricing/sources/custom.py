@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from advisor.core.errors import ConfigError
 from advisor.core.values import Market, Offer
@@ -60,7 +59,7 @@ class CustomSource:
         return read_rates(find_files(self._patterns))
 
 
-def custom_source(options: Mapping[str, Any]) -> CustomSource:
+def custom_source(options: Mapping[str, object]) -> CustomSource:
     """The entry point: option ``files`` lists the files of rates; without it there are none.
 
     Raises:

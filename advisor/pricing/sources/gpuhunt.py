@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError
 from advisor.core.redaction import error_in_words
@@ -20,6 +20,10 @@ from advisor.core.values import Market
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
 from advisor.pricing.sources.query import OfferQuery
+
+if TYPE_CHECKING:
+    from gpuhunt import Catalog
+
 
 PROVIDERS = ("azure", "cloudrift", "lambdalabs", "nebius", "oci", "runpod", "vastai", "verda")
 """Asked by default: those that need no account, save the clouds that have a source of their own."""
@@ -75,7 +79,7 @@ class GpuhuntSource:
         """The published catalogs need none."""
         return Credentials.NOT_NEEDED
 
-    def _part(self, catalog: Any, provider: str, query: OfferQuery, said_before: Sequence[str]) -> Part:
+    def _part(self, catalog: Catalog, provider: str, query: OfferQuery, said_before: Sequence[str]) -> Part:
         try:
             with _messages() as said, _environment(self._catalog_dir):
                 items = catalog.query(provider=provider, min_gpu_count=1)
@@ -87,7 +91,7 @@ class GpuhuntSource:
             return Part(scope=provider, failure="; ".join(said) or "gpuhunt has no offers of this provider")
         return Part(scope=provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(said)))
 
-    def _retrieval(self, catalog: Any, provider: str) -> Retrieval:
+    def _retrieval(self, catalog: Catalog, provider: str) -> Retrieval:
         source = f"gpuhunt {version('gpuhunt')}"
         if self._catalog_dir is not None:
             modified_s = (self._catalog_dir / f"{provider}.csv").stat().st_mtime
@@ -98,7 +102,7 @@ class GpuhuntSource:
         return Retrieval(at=_day_of(published.version), source=f"{source}, catalog {published.version}")
 
 
-def gpuhunt_source(options: Mapping[str, Any]) -> GpuhuntSource:
+def gpuhunt_source(options: Mapping[str, object]) -> GpuhuntSource:
     """The entry point: options ``providers`` (a list) and ``catalog_dir``, else ``GPUHUNT_CATALOG_DIR``.
 
     Raises:
@@ -119,7 +123,7 @@ def gpuhunt_source(options: Mapping[str, Any]) -> GpuhuntSource:
     return GpuhuntSource(names, Path(os.path.expanduser(folder)) if folder else None)  # noqa: PTH111
 
 
-def _catalog(catalog_dir: Path | None) -> Any:
+def _catalog(catalog_dir: Path | None) -> Catalog:
     import gpuhunt
 
     # A folder is read by each query; nothing must be downloaded for it.

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.gpus import load_gpus, normal_form
 from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market, Offer
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.protocol import ANYWHERE
+
+if TYPE_CHECKING:
+    from gpuhunt import CatalogItem
+
 
 _FORMS = ("PCIE", "SXM", "NVL")
 # What a process may use is a little less than what is sold; 80 and 94 GB must stay apart.
@@ -28,7 +33,9 @@ class Retrieval:
     source: str
 
 
-def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+def offers_of(
+    items: Sequence[CatalogItem], retrieval: Retrieval
+) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
     """Offers of one provider, the cheapest of each machine, place and market, and gaps in words.
 
     Args:
@@ -43,7 +50,14 @@ def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, 
         name = item.instance_name
         instance_type = name if len(counts[name]) == 1 else f"{item.gpu_count}x {name}"
         try:
-            offer = _offer(item, instance_type, _gpu(item, gaps), retrieval)
+            machine = _machine(item, instance_type, _gpu(item, gaps), retrieval)
+            offer = machine.offer(
+                region=item.location or ANYWHERE,
+                market=Market.SPOT if item.spot else Market.ON_DEMAND,
+                usd_per_h=item.price,
+                retrieved_at=retrieval.at,
+                source=retrieval.source,
+            )
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
         except Exception:  # noqa: BLE001 - a row fails alone, whatever is in it
             gaps["cannot be read"] += 1
@@ -51,7 +65,7 @@ def offers_of(items: Sequence[Any], retrieval: Retrieval) -> tuple[tuple[Offer, 
     return tuple(offers.values()), told
 
 
-def _is_rentable(item: Any, gaps: Counter[str]) -> bool:
+def _is_rentable(item: CatalogItem, gaps: Counter[str]) -> bool:
     name, data = item.instance_name, item.provider_data
     if not isinstance(item.price, int | float) or not 0 < item.price < inf:
         gaps["no price"] += 1
@@ -64,7 +78,7 @@ def _is_rentable(item: Any, gaps: Counter[str]) -> bool:
     return False
 
 
-def _counts_by_name(items: Sequence[Any]) -> Mapping[str, set[int]]:
+def _counts_by_name(items: Sequence[CatalogItem]) -> Mapping[str, set[int]]:
     """Numbers of GPUs that go by one name: some providers name the GPU, not the machine."""
     counts: dict[str, set[int]] = {}
     for item in items:
@@ -72,25 +86,21 @@ def _counts_by_name(items: Sequence[Any]) -> Mapping[str, set[int]]:
     return counts
 
 
-def _offer(item: Any, instance_type: str, gpu: str, retrieval: Retrieval) -> Offer:
+def _machine(item: CatalogItem, instance_type: str, gpu: str, retrieval: Retrieval) -> InstanceType:
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
-    return Offer(
+    return InstanceType(
         provider=item.provider,
         instance_type=instance_type,
-        region=item.location or ANYWHERE,
-        zone=None,
         gpu=gpu,
         num_gpus=item.gpu_count,
-        market=Market.SPOT if item.spot else Market.ON_DEMAND,
-        list_usd_per_h=item.price,
+        vcpus=item.cpu or None,
         includes=tuple(f"{amount:g} {what}" for amount, what in included if amount),
-        num_vcpus=item.cpu or None,
-        retrieved_at=retrieval.at,
         source=retrieval.source,
+        as_of=retrieval.at.date(),
     )
 
 
-def _gpu(item: Any, gaps: Counter[str]) -> str:
+def _gpu(item: CatalogItem, gaps: Counter[str]) -> str:
     members = matching_gpus(item.gpu_name or "", item.gpu_memory, item.instance_name)
     if len(members) == 1:
         return members[0].name

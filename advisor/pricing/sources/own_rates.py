@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import cache
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -21,11 +21,14 @@ from pydantic import (
 )
 
 from advisor.core.errors import UnknownGpuError, did_you_mean
-from advisor.core.gpus import catalog_path, resolve_gpu
+from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import fault_in_words, shown
+from advisor.pricing.catalog.instance_types import InstanceType, load_instances
 from advisor.pricing.sources.protocol import ANYWHERE
-from advisor.pricing.sources.snapshot import InstanceKey, InstanceType, read_instances
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 def _gpu(name: str) -> str:
@@ -35,14 +38,14 @@ def _gpu(name: str) -> str:
         raise ValueError(str(error).removesuffix(".")) from error
 
 
-def _day(value: Any) -> Any:
+def _day(value: object) -> object:
     try:
         return date.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:
         raise ValueError("a day is written 2026-11-21") from error
 
 
-def _words(value: Any) -> Any:
+def _words(value: object) -> object:
     return tuple(word.strip() for word in value.split(",")) if isinstance(value, str) else value
 
 
@@ -50,11 +53,6 @@ def _words(value: Any) -> Any:
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Usd = Annotated[float, Field(strict=True, gt=0, lt=1e6, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-
-
-@cache
-def _machines() -> dict[InstanceKey, InstanceType]:
-    return read_instances(catalog_path("instances.csv"))
 
 
 class Rate(BaseModel):
@@ -96,7 +94,7 @@ class Rate(BaseModel):
     @model_validator(mode="after")
     def _as_sold(self) -> Rate:
         """A cloud sells no variants under one name: another GPU or count than the catalog's is a slip."""
-        known = _machines().get((self.provider, self.instance_type))
+        known = load_instances().get((self.provider, self.instance_type))
         if known is not None and (known.gpu, known.num_gpus) != (self.gpu, self.num_gpus):
             raise ValueError(
                 f"{self.provider} {self.instance_type} has {known.num_gpus} x {known.gpu}, not"
@@ -108,28 +106,33 @@ class Rate(BaseModel):
         """The offer at this rate, which is what is paid: no contract of the settings applies to it again."""
         per_gpu = (self.usd_per_gpu_h or 0.0) * self.num_gpus
         usd_per_h = per_gpu if self.usd_per_h is None else self.usd_per_h
-        return Offer(
-            provider=self.provider,
-            instance_type=self.instance_type,
+        offer = self._machine(source).offer(
             region=self.region,
             zone=self.zone,
-            gpu=self.gpu,
-            num_gpus=self.num_gpus,
             market=self.market,
-            list_usd_per_h=usd_per_h,
-            contracted_usd_per_h=usd_per_h,
-            includes=self.includes,
-            minimum_billed_s=self.minimum_billed_s,
-            billed_step_s=self.billed_step_s,
+            usd_per_h=usd_per_h,
             retrieved_at=datetime.combine(self.as_of, datetime.min.time(), UTC),
             source=source if self.note is None else f"{source} ({self.note})",
+        )
+        return replace(offer, contracted_usd_per_h=usd_per_h, billed_step_s=self.billed_step_s)
+
+    def _machine(self, source: str) -> InstanceType:
+        return InstanceType(
+            provider=self.provider,
+            instance_type=self.instance_type,
+            gpu=self.gpu,
+            num_gpus=self.num_gpus,
+            minimum_billed_s=self.minimum_billed_s,
+            includes=self.includes,
+            source=source,
+            as_of=self.as_of,
         )
 
 
 COLUMNS = (*Rate.model_fields, "retrieved_at")
 
 
-def rate_of(row: Mapping[str, Any], form: Literal["yaml", "csv"]) -> Rate | list[str]:
+def rate_of(row: Mapping[str, object], form: Literal["yaml", "csv"]) -> Rate | list[str]:
     """A rate, or all that is wrong with its row, in words.
 
     Args:
@@ -142,7 +145,7 @@ def rate_of(row: Mapping[str, Any], form: Literal["yaml", "csv"]) -> Rate | list
         return [_fault(item) for item in error.errors()]
 
 
-def _fault(item: Any) -> str:
+def _fault(item: ErrorDetails) -> str:
     name = ".".join(map(str, item["loc"]))
     if item["type"] == "extra_forbidden":
         return unknown_column(name)

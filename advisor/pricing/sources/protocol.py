@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
@@ -148,7 +148,7 @@ def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
     )
 
 
-def check_options(name: str, options: Mapping[str, Any], allowed: Collection[str]) -> None:
+def check_options(name: str, options: Mapping[str, object], allowed: Collection[str]) -> None:
     """Refuse options that a source does not have.
 
     Raises:

@@ -9,6 +9,7 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.globs import is_any
 from advisor.core.limits import MAX_USD_PER_H
 from advisor.core.values import Market, Offer
+from advisor.pricing.catalog.instance_types import InstanceType
 
 ANYWHERE = "any"
 """Region of an offer that holds in every region."""
@@ -51,11 +52,16 @@ class OfferQuery:
         """Whether the offer is within every limit."""
         return (
             (not self.providers or offer.provider.lower() in self.providers)
-            and (not self.gpus or offer.gpu in self.gpus)
-            and (not self.num_gpus or offer.num_gpus in self.num_gpus)
+            and self.wants(offer)
             and (not self.markets or offer.market in self.markets)
             and (self.max_usd_per_h is None or offer.usd_per_h <= self.max_usd_per_h)
             and self.covers(offer.region)
+        )
+
+    def wants(self, machine: Offer | InstanceType) -> bool:
+        """Whether the GPUs are wanted, whatever place, terms and price."""
+        return (not self.gpus or machine.gpu in self.gpus) and (
+            not self.num_gpus or machine.num_gpus in self.num_gpus
         )
 
     def covers(self, region: str) -> bool:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from glob import glob
 from pathlib import Path
-from typing import Any
 
 from advisor.core.errors import ConfigError
 from advisor.core.values import Offer
@@ -97,7 +96,7 @@ def _read(path: Path) -> Iterator[tuple[str, Offer | list[str]]]:
         yield str(path), [str(error)]
 
 
-def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]]:
+def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str]]]:
     document = read_yaml(path, kind=_KIND, advice=_ADVICE, most_values=_MOST_VALUES)
     if not isinstance(document, list):
         raise ConfigError("the file must be a list of rates, each beginning with '- '.")
@@ -109,7 +108,7 @@ def _yaml_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]
         )
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | list[str]]]:
+def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, object] | list[str]]]:
     reader = csv.reader(io.StringIO(read_text(path, kind=_KIND)), strict=True, skipinitialspace=True)
     try:
         header = [name.strip() for name in next(reader, [])]

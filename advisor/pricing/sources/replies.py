@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from time import monotonic
-from typing import Any
+from typing import Protocol
 
 from advisor.core.units import MB
 from advisor.pricing.sources.deadlines import LateError, left_s
@@ -47,7 +47,15 @@ class Allowance:
                 raise LongReplyError(self._most_bytes)
 
 
-def read_whole(raw: Any, allowance: Allowance, *, within_s: float, unpacks: bool = False) -> bytes:
+class _Body(Protocol):
+    """A body that urllib3 has not read yet."""
+
+    def read1(self, amt: int, *, decode_content: bool) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+def read_whole(raw: _Body, allowance: Allowance, *, within_s: float, unpacks: bool = False) -> bytes:
     """The body of a reply.
 
     Args:

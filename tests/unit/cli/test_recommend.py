@@ -14,7 +14,7 @@ from advisor.cli import app
 from advisor.core.errors import NoOfferError
 from advisor.core.values import Interval, Market, Offer
 from advisor.formats.trace_files import write_trace
-from advisor.pricing.answer.offers import Offers
+from advisor.pricing.answer.answering import Offers
 from advisor.service import offers as cli_offers
 from tests.builders import make_offer, make_trace
 

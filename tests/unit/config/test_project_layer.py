@@ -147,9 +147,11 @@ def test_files_that_a_project_names_lie_in_its_folder(key: str, home: Path) -> N
 def test_lists_are_put_behind_the_users_and_both_files_are_named(home: Path) -> None:
     config = layered(
         home,
-        "quotas: [{provider: aws, vcpus: 8}]\nclusters: [{name: a, gpu: T4, num_gpus: 1, wait_p50: 3h}]\n",
+        "quotas: [{provider: aws, vcpus: 8}]\n"
+        "clusters: [{name: a, gpu: T4, num_gpus: 1, wait_p50: 3h, wait_p90: 3h}]\n",
         "quotas: [{provider: aws, vcpus: 8}, {provider: gcp, vcpus: 1}]\n"
-        "clusters: [{name: a, gpu: T4, num_gpus: 1, wait_p50: 180m}, {name: b, gpu: T4, num_gpus: 1}]\n",
+        "clusters: [{name: a, gpu: T4, num_gpus: 1, wait_p50: 180m, wait_p90: 180m},"
+        " {name: b, gpu: T4, num_gpus: 1}]\n",
     )
     assert [quota.provider for quota in config.settings.quotas] == ["aws", "gcp"]
     assert [cluster.name for cluster in config.settings.clusters] == ["a", "b"]

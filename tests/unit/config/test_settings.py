@@ -127,6 +127,29 @@ def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
     assert len(found.clusters) == 3
     with pytest.raises(ValidationError, match="lab"):
         Settings.model_validate({"clusters": [LAB, LAB | {"num_gpus": 4}]})
+    with pytest.raises(ValidationError, match="lab has the same GPU twice"):
+        Settings.model_validate({"clusters": [LAB | {"gpu": "T4"}, LAB | {"gpu": "Tesla T4"}]})
+
+
+def test_a_gpu_that_nobody_knows_is_left_to_those_who_need_it() -> None:
+    Settings.model_validate({"clusters": [LAB | {"gpu": "Voodoo 5"}, LAB | {"gpu": "Voodoo 6"}]})
+
+
+@pytest.mark.parametrize(
+    ("waits", "words"),
+    [
+        ({"wait_p50": "2h", "wait_p90": "1h"}, "wait_p90 must not be below wait_p50"),
+        ({"wait_p50": "2h"}, "give both"),
+        ({"wait_p90": "2h"}, "give both"),
+        ({"wait_p50": "0s"}, "give both"),
+        ({"wait_log": "log.csv", "wait_p50": "1h", "wait_p90": "2h"}, "not all three"),
+        ({"queue": "fast"}, "queue and walltime choose jobs of a wait_log"),
+        ({"walltime": "1h"}, "queue and walltime choose jobs of a wait_log"),
+    ],
+)
+def test_a_cluster_has_one_whole_wait(waits: dict[str, str], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        Settings.model_validate({"clusters": [LAB | waits]})
 
 
 @pytest.mark.parametrize(

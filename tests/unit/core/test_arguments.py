@@ -19,7 +19,7 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Job, Plan, Tier
 from advisor.formats.trace_files import read_trace
 from advisor.predict.iteration import predict
-from advisor.pricing.answer.offers import load_offers
+from advisor.pricing.answer.answering import load_offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.profile import profile
 from advisor.profile.callables import profile_callable

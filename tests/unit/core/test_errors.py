@@ -22,7 +22,6 @@ TREE = {
     "ProfileError": ("AdvisorError", 1),
     "GpuUnusableError": ("ProfileError", 1),
     "CalibrationError": ("ProfileError", 1),
-    "UnsupportedOpError": ("AdvisorError", 1),
     "CatalogError": ("AdvisorError", 1),
     "StaleCatalogError": ("CatalogError", 1),
     "StoreError": ("AdvisorError", 1),
@@ -31,7 +30,6 @@ TREE = {
     "NoOfferError": ("AdvisorError", 1),
     "PolicyViolationError": ("AdvisorError", 3),
     "NothingFeasibleError": ("AdvisorError", 4),
-    "ThresholdExceededError": ("AdvisorError", 5),
 }
 CLASSES = {
     name: found for name, found in vars(errors).items() if inspect.isclass(found) and name.endswith("Error")

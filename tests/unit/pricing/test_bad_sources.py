@@ -16,7 +16,7 @@ from advisor.pricing.refresh.states import state_of
 from advisor.pricing.sources.protocol import Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
 from advisor.store.database import Store, open_store
-from advisor.store.prices import pulls
+from advisor.store.pulls import pulls
 from tests.unit.pricing.refresh.test_pulling import DAY_S, NOON, FakeSource, offer, part, pulled, usd
 
 

@@ -10,8 +10,8 @@ import pytest
 from advisor.core.errors import StaleCatalogError, UnknownGpuError
 from advisor.core.units import DAY_S
 from advisor.core.values import Market, Offer
+from advisor.pricing.answer.answering import DERIVED, answer_of, load_offers
 from advisor.pricing.answer.merge import Answer
-from advisor.pricing.answer.offers import DERIVED, answer_of, load_offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 

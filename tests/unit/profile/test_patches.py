@@ -35,7 +35,7 @@ def test_every_patch_says_why(path):
 
 
 def test_the_order_lists_every_patch():
-    patches = importlib.import_module("advisor.payload.fake.patches")
-    assert set(patches.ORDER) == set(PATCH_PROBES)
+    patching = importlib.import_module("advisor.payload.fake.patching")
+    assert set(patching.ORDER) == set(PATCH_PROBES)
     with pytest.raises(ValueError, match="no such patches: \\['droput'\\]"):
-        patches.install(None, frozenset({"droput"}))
+        patching.install(None, frozenset({"droput"}))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.core.values import Market, PricePoint
-from advisor.pricing.refresh.history import Series, series_of
+from advisor.pricing.refresh.price_history import Series, series_of
 from advisor.report.history import print_history
 from advisor.report.rows import Format
 from tests.unit.report.printed import read_csv

@@ -61,7 +61,7 @@ def test_each_fault_is_told_with_its_file(home: Path) -> None:
         home,
         "prices: {options: {custom: {files: [a.yaml]}}}\npolicy: {files: [org.yaml, team.yaml, gone.yaml]}\n"
         "clusters:\n- {name: lab, gpu: T4, num_gpus: 4, wait_log: gone.csv}\n"
-        "- {name: new, gpu: L44, num_gpus: 8}\n- {name: half, gpu: L4, num_gpus: 8, wait_p50: 1h}\n"
+        "- {name: new, gpu: L44, num_gpus: 8}\n"
         "- {name: fine, gpu: L4, num_gpus: 8}\n",
     )
     wrong = {"rates", "prices", "clusters", "policies"}
@@ -70,10 +70,9 @@ def test_each_fault_is_told_with_its_file(home: Path) -> None:
     policy = found["policies"].detail
     for words in ("org.yaml:4", "usd_per_jb", "team.yaml", "gone.yaml"):
         assert words in policy
-    lab, new, half = found["clusters"].detail.splitlines()
+    lab, new = found["clusters"].detail.splitlines()
     assert ("'lab'" in lab, "gone.csv" in lab) == (True, True)
     assert ("'new'" in new, "'L44'" in new) == (True, True)
-    assert ("'half'" in half, "both" in half) == (True, True)
 
 
 def test_a_pattern_that_names_no_file_is_broken(home: Path) -> None:

@@ -13,9 +13,9 @@ from advisor.config.layers import Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
 from advisor.core.values import Market
-from advisor.pricing.answer import offers as pricing
+from advisor.pricing.answer import answering as pricing
+from advisor.pricing.answer.answering import Offers
 from advisor.pricing.answer.merge import Answer
-from advisor.pricing.answer.offers import Offers
 from advisor.pricing.sources.query import OfferQuery
 from advisor.service import live
 from advisor.service.offers import query_offers, wanted_counts

@@ -95,20 +95,6 @@ def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
     assert machine.usd_per_gpu_h is None
 
 
-@pytest.mark.parametrize(
-    ("waits", "words"),
-    [
-        ({"wait_p50": "2h", "wait_p90": "1h"}, "below"),
-        ({"wait_p50": "2h"}, "both"),
-        ({"wait_p90": "2h"}, "both"),
-        ({"wait_p50": "0s"}, "both"),
-    ],
-)
-def test_waits_that_make_no_sense_are_refused(cards, waits, words):
-    with pytest.raises(ConfigError, match=f"'lab'.*{words}"):
-        own_machines(Settings(clusters=(cluster(**waits),)))
-
-
 # --- Busy GPUs ---------------------------------------------------------------------------------------
 
 
@@ -232,11 +218,8 @@ def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"wait_p50": "1h", "wait_p90": "2h"}, "not all three"),
         ({"queue": "fats"}, "no queue 'fats'.*'fast'"),
         ({"wait_log": "none.csv"}, "cannot read 'none.csv'"),
-        ({"wait_log": None, "queue": "fast"}, "queue and walltime choose jobs of a wait_log"),
-        ({"wait_log": None, "walltime": "1h"}, "queue and walltime choose jobs of a wait_log"),
     ],
 )
 def test_logs_that_cannot_be_used_are_refused(cards, log, changes, words):

@@ -15,7 +15,7 @@ from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.store import schema
 from advisor.store.database import Store, open_store
-from advisor.store.prices import current_offers, forget_points, price_points, save_part
+from advisor.store.pulls import current_offers, forget_points, price_points, save_part
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from advisor.core.errors import StoreError
 from advisor.store.database import open_store
 from advisor.store.lease import lease
-from advisor.store.prices import current_offers, forget_points, price_points, save_part
+from advisor.store.pulls import current_offers, forget_points, price_points, save_part
 from tests.builders import make_offer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from alembic.script import ScriptDirectory
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer
-from advisor.store import ledger, opening, prices, schema
+from advisor.store import ledger, opening, pulls, schema
 from advisor.store.database import Store, open_store
 from advisor.store.transactions import make_engine, writing
 from advisor.store.versions import KNOWN, MIGRATIONS, upgrade
@@ -73,14 +73,14 @@ def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> No
         for statement in VERSION_1.split(";"):
             connection.exec_driver_sql(statement)
     with open_store(store_url) as store:
-        (pull,) = prices.pulls(store)
+        (pull,) = pulls.pulls(store)
         assert (pull.succeeded_at, pull.num_offers, pull.gaps) == (AT, 1, ("no zones",))
         assert (pull.place, pull.unpriced) == (None, ())
-        (offer,) = prices.current_offers(store, "aws")
+        (offer,) = pulls.current_offers(store, "aws")
         assert (offer.zone, offer.list_usd_per_h, offer.includes) == ("use1-az4", 1.5, ("local disk",))
         assert offer.spot_usd_per_h is not None
         assert offer.retrieved_at == AT
-        assert [point.usd_per_h for point in prices.price_points(store, gpus=("X",))] == [1.25, 1.5]
+        assert [point.usd_per_h for point in pulls.price_points(store, gpus=("X",))] == [1.25, 1.5]
         assert ledger.spent_usd(store, since=AT) == 0.0
 
 
@@ -88,8 +88,8 @@ def test_a_new_series_goes_on_after_an_upgrade(store_url: str) -> None:
     with old_store(store_url, "0001"):
         pass
     with open_store(store_url) as store:
-        prices.save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
-        assert len(prices.price_points(store)) == 1
+        pulls.save_part(store, "aws", "us-east-1", [make_offer()], (), (), AT)
+        assert len(pulls.price_points(store)) == 1
 
 
 def test_a_failed_upgrade_changes_nothing(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,11 +115,11 @@ def test_every_field_of_an_offer_has_a_column() -> None:
 
 
 def test_a_market_of_a_newer_version_is_an_error_not_a_guess(store: Store) -> None:
-    prices.save_part(store, "aws", "all", [make_offer(market=Market.CALENDAR)], (), (), AT)
+    pulls.save_part(store, "aws", "all", [make_offer(market=Market.CALENDAR)], (), (), AT)
     with store.engine.begin() as connection:
         connection.execute(sa.text("UPDATE offers SET market = 'lunar'"))
     with pytest.raises(StoreError, match="'lunar' is not a valid Market"):
-        prices.current_offers(store, "aws")
+        pulls.current_offers(store, "aws")
 
 
 def test_migrations_are_python_files_of_a_package_that_the_wheel_takes() -> None:

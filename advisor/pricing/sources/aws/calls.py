@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from advisor.core.errors import CloudError
 from advisor.pricing.sources.aws.faults import explained
 from advisor.pricing.sources.aws.options import AwsOptions
 from advisor.pricing.sources.deadlines import within
 from advisor.pricing.sources.replies import Allowance
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 
 HOME_REGION = "us-east-1"
 """Where the price list and the list of regions are asked for."""
@@ -56,7 +60,7 @@ class Clients:
         except BotoCoreError as error:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 
-    def client(self, service: str, region: str) -> Any:
+    def client(self, service: str, region: str) -> BaseClient:
         """A client of a service, such as ``"ec2"``, in a region.
 
         Raises:
@@ -86,7 +90,7 @@ class Clients:
             raise CloudError(explained(error, "sts:GetCallerIdentity")) from None
 
 
-def _moment(value: Any) -> datetime:
+def _moment(value: str) -> datetime:
     """A time as AWS writes it; botocore's own reader takes most of the time of a long spot history."""
     from botocore.utils import parse_timestamp
 
@@ -98,8 +102,8 @@ def _moment(value: Any) -> datetime:
         return parsed
 
 
-def items_of(client: Any, action: str, key: str, **arguments: Any) -> list[Any]:
-    """All items of a reply, over all of its pages.
+def items_of(client: BaseClient, action: str, key: str, **arguments: object) -> list[T]:
+    """All items of a reply, over all of its pages; of the shape that the caller expects, unchecked.
 
     Args:
         client: of the service.
@@ -115,7 +119,9 @@ def items_of(client: Any, action: str, key: str, **arguments: Any) -> list[Any]:
     return explaining(action, lambda: [item for page in pages for item in page[key]])
 
 
-def _pages(client: Any, action: str, arguments: dict[str, Any]) -> Iterator[Any]:
+def _pages(
+    client: BaseClient, action: str, arguments: dict[str, object]
+) -> Iterator[dict[str, Any]]:  # of the operation's own shape
     """Replies until one names no next page, each in a time of its own."""
     from botocore import xform_name
 
@@ -133,7 +139,7 @@ def _pages(client: Any, action: str, arguments: dict[str, Any]) -> Iterator[Any]
         arguments = arguments | {"NextToken": token}
 
 
-def in_time(client: Any, call: Callable[[], T]) -> T:
+def in_time(client: BaseClient, call: Callable[[], T]) -> T:
     """What a call with a client returns, connecting, reading all of the reply and retries included.
 
     Raises:

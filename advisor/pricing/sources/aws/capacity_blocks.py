@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.survey import Region, Survey, offer_of
+from advisor.pricing.sources.aws.shapes import CapacityBlock, InstanceTypeRow
+from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import listed
 from advisor.pricing.sources.aws.zones import zone_ids
 from advisor.pricing.sources.protocol import Part
@@ -46,10 +46,10 @@ def capacity_block_part(region: Region, survey: Survey, scope: str) -> Part:
     )
 
 
-def _blocks(region: Region, survey: Survey) -> Iterator[Mapping[str, Any]]:
+def _blocks(region: Region, survey: Survey) -> Iterator[CapacityBlock]:
     """Blocks of every type that is sold so, types in alphabetical order."""
     for name in _types_sold_in_blocks(region, survey):
-        yield from items_of(
+        blocks: list[CapacityBlock] = items_of(
             region.ec2,
             ACTION,
             "CapacityBlockOfferings",
@@ -57,6 +57,7 @@ def _blocks(region: Region, survey: Survey) -> Iterator[Mapping[str, Any]]:
             InstanceCount=1,
             CapacityDurationHours=BLOCK_H,
         )
+        yield from blocks
 
 
 def _types_sold_in_blocks(region: Region, survey: Survey) -> list[str]:
@@ -64,18 +65,19 @@ def _types_sold_in_blocks(region: Region, survey: Survey) -> list[str]:
         {"Name": "supported-usage-class", "Values": ["capacity-block"]},
         {"Name": "instance-type", "Values": sorted(survey.rentable)},
     ]
-    rows = items_of(region.ec2, "ec2:DescribeInstanceTypes", "InstanceTypes", Filters=filters)
+    rows: list[InstanceTypeRow] = items_of(
+        region.ec2, "ec2:DescribeInstanceTypes", "InstanceTypes", Filters=filters
+    )
     return sorted(row["InstanceType"] for row in rows if row["InstanceType"] in survey.rentable)
 
 
-def _offer(row: Mapping[str, Any], region: Region, survey: Survey, zones: Mapping[str, str]) -> Offer | None:
+def _offer(row: CapacityBlock, region: Region, survey: Survey, zones: Mapping[str, str]) -> Offer | None:
     fee_usd, hours = float(row["UpfrontFee"]), int(row["CapacityBlockDurationHours"])
     zone = zones.get(row["AvailabilityZone"])
     if not 0 < fee_usd < math.inf or hours < 1 or row["CurrencyCode"] != "USD" or zone is None:
         return None
-    offer = offer_of(
-        survey.rentable[row["InstanceType"]],
-        region.name,
+    offer = survey.rentable[row["InstanceType"]].offer(
+        region=region.name,
         market=Market.CAPACITY_BLOCK,
         usd_per_h=fee_usd / hours,
         retrieved_at=region.clock(),

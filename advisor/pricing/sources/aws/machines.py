@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import UnknownGpuError
-from advisor.core.gpus import catalog_path, load_gpus, provider_gpu
+from advisor.core.gpus import load_gpus, provider_gpu
 from advisor.core.units import GB, MIB
 from advisor.pricing.catalog.includes import price_includes
+from advisor.pricing.catalog.instance_types import InstanceType, load_instances
 from advisor.pricing.sources.aws.calls import items_of
+from advisor.pricing.sources.aws.shapes import Gpu, InstanceTypeRow
 from advisor.pricing.sources.aws.wording import listed
-from advisor.pricing.sources.snapshot import InstanceType, read_instances
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 
 ACTION = "ec2:DescribeInstanceTypes"
 MINIMUM_BILLED_S = 60.0
@@ -35,24 +40,23 @@ class Described:
     gaps: tuple[str, ...]
 
 
-def catalog_machines() -> dict[str, InstanceType]:
+def catalog_machines() -> Mapping[str, InstanceType]:
     """AWS's instance types of the shipped catalog by name.
 
     Raises:
         CatalogError: the catalog is missing or broken.
     """
-    known = read_instances(catalog_path("instances.csv"))
-    return {name: machine for (provider, name), machine in known.items() if provider == "aws"}
+    return {name: machine for (provider, name), machine in load_instances().items() if provider == "aws"}
 
 
-def described_machines(client: Any, instance_types: Collection[str], *, today: date) -> Described:
+def described_machines(client: BaseClient, instance_types: Collection[str], *, today: date) -> Described:
     """Types that the catalog lacks, as EC2 describes them.
 
     Raises:
         CloudError: the call failed.
     """
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
-    found = items_of(client, ACTION, "InstanceTypes", Filters=filters)
+    found: list[InstanceTypeRow] = items_of(client, ACTION, "InstanceTypes", Filters=filters)
     replies = [reply for reply in found if reply["InstanceType"] in instance_types]
     machines, fractions, others = {}, [], []
     for reply in replies:
@@ -68,7 +72,7 @@ def described_machines(client: Any, instance_types: Collection[str], *, today: d
     return Described(machines=machines, gaps=_gaps(machines, fractions, others, unknown))
 
 
-def _machine(reply: Mapping[str, Any], gpu: Mapping[str, Any], today: date) -> InstanceType:
+def _machine(reply: InstanceTypeRow, gpu: Gpu, today: date) -> InstanceType:
     """The machine in our units; a GPU that the catalog lacks keeps AWS's name for it."""
     memory = f"{round(gpu['MemoryInfo']['SizeInMiB'] / 1024, 2):g} GiB"
     try:
@@ -87,7 +91,6 @@ def _machine(reply: Mapping[str, Any], gpu: Mapping[str, Any], today: date) -> I
         gpu=gpu_name,
         num_gpus=int(gpu["Count"]),
         gpu_memory=memory,
-        network_bits_per_s=None,
         architecture=architecture,
         minimum_billed_s=MINIMUM_BILLED_S,
         includes=price_includes(architecture=architecture, **host),

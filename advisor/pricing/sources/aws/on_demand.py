@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from advisor.core.errors import CloudError
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.aws.price_list import ListPrices
-from advisor.pricing.sources.aws.survey import Region, Survey, offer_of
+from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import counted, listed
 from advisor.pricing.sources.protocol import Part
 
@@ -43,9 +43,8 @@ def _offers(prices: ListPrices, survey: Survey, region: str) -> Iterator[Offer]:
     """Prices of machines that can be started here, in alphabetical order."""
     for name, machine in sorted(survey.rentable.items()):
         if name in prices.usd_per_h:
-            yield offer_of(
-                machine,
-                region,
+            yield machine.offer(
+                region=region,
                 market=Market.ON_DEMAND,
                 usd_per_h=prices.usd_per_h[name],
                 retrieved_at=survey.asked_at,

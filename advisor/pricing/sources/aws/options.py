@@ -42,7 +42,7 @@ def read_options(options: Mapping[str, Any]) -> AwsOptions:
     return AwsOptions(**options)
 
 
-def _check(name: str, value: Any) -> None:
+def _check(name: str, value: object) -> None:
     if name not in _LIMITS:
         if not isinstance(value, bool):
             raise ConfigError(f"prices.options.aws.{name} is {value!r}: it must be true or false.")

@@ -7,14 +7,19 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.pricing.catalog.bounds import is_possible
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.faults import GARBLED
+from advisor.pricing.sources.aws.shapes import Product
 from advisor.pricing.sources.aws.wording import counted, listed
-from advisor.pricing.sources.snapshot import InstanceType
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 
 ACTION = "pricing:GetProducts"
 
@@ -49,7 +54,7 @@ class ListPrices:
     num_unread: int = 0
 
 
-def list_prices(client: Any, region: str) -> ListPrices:
+def list_prices(client: BaseClient, region: str) -> ListPrices:
     """Linux prices of the GPU machines of a region: shared tenancy, no software, no commitment.
 
     Raises:
@@ -59,7 +64,9 @@ def list_prices(client: Any, region: str) -> ListPrices:
     filters = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in sorted(wanted.items())
     ]
-    rows = items_of(client, ACTION, "PriceList", ServiceCode="AmazonEC2", Filters=filters, MaxResults=100)
+    rows: list[str] = items_of(
+        client, ACTION, "PriceList", ServiceCode="AmazonEC2", Filters=filters, MaxResults=100
+    )
     prices = read_products(rows, region)
     if prices.num_unread and not prices.named:
         raise CloudError(GARBLED.format(action=ACTION))
@@ -100,7 +107,7 @@ def possible_prices(prices: ListPrices, machines: Mapping[str, InstanceType]) ->
     return replace(prices, usd_per_h=kept, gaps=(*prices.gaps, gap))
 
 
-def _hourly_usd(product: Mapping[str, Any]) -> Iterator[float]:
+def _hourly_usd(product: Product) -> Iterator[float]:
     """Each on-demand price of a product; NaN where it is not in US dollars an hour."""
     for term in product["terms"]["OnDemand"].values():
         for dimension in term["priceDimensions"].values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -14,7 +14,8 @@ from advisor.pricing.sources.aws.faults import GARBLED
 from advisor.pricing.sources.aws.hints import may_have_credentials
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.on_demand import on_demand_part
-from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.aws.options import AwsOptions, read_options
+from advisor.pricing.sources.aws.shapes import RegionRow
 from advisor.pricing.sources.aws.spot import spot_part
 from advisor.pricing.sources.aws.survey import Region, Survey, survey
 from advisor.pricing.sources.deadlines import completed
@@ -96,7 +97,7 @@ class AwsSource:
         """
         clients = Clients(self._options)
         home = clients.client("ec2", HOME_REGION)
-        rows = items_of(home, "ec2:DescribeRegions", "Regions")
+        rows: list[RegionRow] = items_of(home, "ec2:DescribeRegions", "Regions")
         pricing = clients.client("pricing", HOME_REGION)
         catalog = catalog_machines()
         return [
@@ -139,3 +140,12 @@ def _part(region: Region, surveyed: Survey, market: Market) -> Part:
         return Part(scope=scope, failure=str(error))
     except Exception:  # noqa: BLE001 - as above
         return Part(scope=scope, failure=GARBLED.format(action=f"the {market} calls"))
+
+
+def aws_source(options: Mapping[str, object]) -> AwsSource:
+    """The entry point; `AwsOptions` lists the options (``prices.options.aws`` of the settings).
+
+    Raises:
+        ConfigError: an option is unknown or has a value that cannot be.
+    """
+    return AwsSource(read_options(options))

@@ -6,17 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.pricing.catalog.bounds import is_possible
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.catalog.spot_quantiles import spot_quantiles
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.survey import Region, Survey, offer_of
+from advisor.pricing.sources.aws.shapes import SpotPrice
+from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import counted, listed
 from advisor.pricing.sources.aws.zones import zone_ids
 from advisor.pricing.sources.protocol import Part
-from advisor.pricing.sources.snapshot import InstanceType
 
 ACTION = "ec2:DescribeSpotPriceHistory"
 SOURCE = "AWS spot price history"
@@ -75,7 +75,7 @@ def spot_part(region: Region, survey: Survey, scope: str) -> Part:
 
 
 def read_points(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[SpotPrice],
     region: str,
     zones: Mapping[str, str],
     machines: Mapping[str, InstanceType],
@@ -109,15 +109,16 @@ def read_points(
     )
 
 
-def _asked(region: Region, survey: Survey, start: datetime) -> list[Mapping[str, Any]]:
+def _asked(region: Region, survey: Survey, start: datetime) -> list[SpotPrice]:
     filters = [
         {"Name": "instance-type", "Values": sorted(survey.rentable)},
         {"Name": "product-description", "Values": [LINUX]},
     ]
-    return items_of(region.ec2, ACTION, "SpotPriceHistory", StartTime=start, Filters=filters, MaxResults=1000)
+    limits = {"StartTime": start, "Filters": filters, "MaxResults": 1000}
+    return items_of(region.ec2, ACTION, "SpotPriceHistory", **limits)
 
 
-def _point(row: Mapping[str, Any], region: str, zone: str) -> PricePoint:
+def _point(row: SpotPrice, region: str, zone: str) -> PricePoint:
     return PricePoint(
         provider="aws",
         instance_type=row["InstanceType"],
@@ -137,9 +138,8 @@ def _moment(point: PricePoint) -> tuple[datetime, float]:
 def _offer(machine: InstanceType, points: Sequence[PricePoint], *, start: datetime, now: datetime) -> Offer:
     """The newest of the points of one zone, and how the price moved since the start."""
     newest = points[-1]
-    return offer_of(
-        machine,
-        newest.region,
+    return machine.offer(
+        region=newest.region,
         market=Market.SPOT,
         usd_per_h=newest.usd_per_h,
         retrieved_at=now,

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
-from advisor.core.values import Interval, Market, Offer
+from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.machines import described_machines
 from advisor.pricing.sources.aws.options import AwsOptions
 from advisor.pricing.sources.aws.price_list import ListPrices, list_prices, possible_prices
+from advisor.pricing.sources.aws.shapes import TypeOffering
 from advisor.pricing.sources.aws.wording import listed
 from advisor.pricing.sources.query import OfferQuery
-from advisor.pricing.sources.snapshot import InstanceType
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 
 _NO_NEW_TYPES = "types newer than the catalog are left out: the price list was not to be had"
 
@@ -32,8 +36,8 @@ class Region:
     """
 
     name: str
-    ec2: Any
-    pricing: Any
+    ec2: BaseClient
+    pricing: BaseClient
     query: OfferQuery
     options: AwsOptions
     catalog: Mapping[str, InstanceType]
@@ -84,40 +88,10 @@ def survey(region: Region) -> Survey:
         prices=prices and possible_prices(prices, machines),
         failure=failure,
         asked_at=asked_at,
-        machines={name: machine for name, machine in machines.items() if _is_wanted(machine, region.query)},
+        machines={name: machine for name, machine in machines.items() if region.query.wants(machine)},
         offered=offered,
         gaps=(*gaps, *troubles),
         troubles=troubles,
-    )
-
-
-def offer_of(
-    machine: InstanceType,
-    region: str,
-    *,
-    market: Market,
-    usd_per_h: float,
-    retrieved_at: datetime,
-    source: str,
-    zone: str | None = None,
-    spot_usd_per_h: Interval | None = None,
-) -> Offer:
-    """A machine at a price, in USD per hour of the whole machine."""
-    return Offer(
-        provider="aws",
-        instance_type=machine.instance_type,
-        region=region,
-        zone=zone,
-        gpu=machine.gpu,
-        num_gpus=machine.num_gpus,
-        market=market,
-        list_usd_per_h=usd_per_h,
-        spot_usd_per_h=spot_usd_per_h,
-        includes=machine.includes,
-        minimum_billed_s=machine.minimum_billed_s,
-        num_vcpus=machine.vcpus,
-        retrieved_at=retrieved_at,
-        source=source,
     )
 
 
@@ -144,7 +118,7 @@ def _offered(
     """What can be started here; or None, and why nobody knows."""
     filters = [{"Name": "instance-type", "Values": sorted(machines)}]
     try:
-        rows = items_of(
+        rows: list[TypeOffering] = items_of(
             region.ec2,
             "ec2:DescribeInstanceTypeOfferings",
             "InstanceTypeOfferings",
@@ -154,10 +128,3 @@ def _offered(
     except CloudError as error:
         return None, (f"whether the region offers these types could not be checked: {error}",)
     return frozenset(str(row["InstanceType"]) for row in rows), ()
-
-
-def _is_wanted(machine: InstanceType, query: OfferQuery) -> bool:
-    """Whether an offer of the machine could match, whatever its place, terms and price."""
-    return (not query.gpus or machine.gpu in query.gpus) and (
-        not query.num_gpus or machine.num_gpus in query.num_gpus
-    )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.pricing.sources.deadlines import LateError, left_s
 from advisor.pricing.sources.replies import Allowance, read_whole
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+    from botocore.client import BaseClient
+    from botocore.httpsession import URLLib3Session
 
 
 class ElsewhereError(Exception):
@@ -22,12 +27,12 @@ class LimitedSession:
         reply_s: for one body.
     """
 
-    def __init__(self, session: Any, allowance: Allowance, reply_s: float) -> None:
+    def __init__(self, session: URLLib3Session, allowance: Allowance, reply_s: float) -> None:
         self._session = session
         self._allowance = allowance
         self._reply_s = reply_s
 
-    def send(self, request: Any) -> Any:
+    def send(self, request: AWSPreparedRequest) -> AWSResponse:
         """The response, its body read.
 
         Raises:
@@ -70,7 +75,7 @@ class _Body:
         yield self._body
 
 
-def limit(client: Any, allowance: Allowance) -> Any:
+def limit(client: BaseClient, allowance: Allowance) -> BaseClient:
     """The client, its replies limited in size, and in time by its read timeout."""
     # botocore lets nobody choose a client's session.
     endpoint = client._endpoint

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.pricing.sources.deadlines import LateError, within
-from advisor.pricing.sources.gcp.failures import BrokenReplyError, failure_in_words, passes_by_itself
+from advisor.pricing.sources.gcp.faults import BrokenReplyError, failure_in_words, passes_by_itself
 from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
 from advisor.pricing.sources.protocol import Credentials
 from advisor.pricing.sources.replies import Allowance
+
+if TYPE_CHECKING:
+    from google.cloud.billing_v1 import CloudCatalogClient
+    from google.cloud.billing_v1.types import ListSkusResponse, PricingInfo
+
 
 COMPUTE_ENGINE = "services/6F81-5844-456A"
 # For the libraries and credentials; a metadata server that exists answers within a second.
@@ -101,7 +106,7 @@ def pull_skus(patience: Patience) -> list[Sku]:
     return skus
 
 
-def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[Any]:
+def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterator[ListSkusResponse]:
     """Raw pages of the list, each with its own retries; errors that are tried again are told."""
     from google.api_core.retry import Retry
     from google.cloud.billing_v1.types import ListSkusRequest, ListSkusResponse
@@ -126,7 +131,7 @@ def _pages(patience: Patience, on_error: Callable[[Exception], None]) -> Iterato
             yield raw
 
 
-def _limited_client(patience: Patience) -> Any:
+def _limited_client(patience: Patience) -> CloudCatalogClient:
     from advisor.pricing.sources.gcp.transport import limit
 
     client = _client()
@@ -135,7 +140,7 @@ def _limited_client(patience: Patience) -> Any:
     return client
 
 
-def _client() -> Any:
+def _client() -> CloudCatalogClient:
     import google.auth
     import google.auth.transport.requests
     from google.api_core.client_options import ClientOptions
@@ -145,7 +150,7 @@ def _client() -> Any:
     class Impatient(google.auth.transport.requests.Request):  # type: ignore[misc]
         """Waits for a metadata server no longer than one that exists needs."""
 
-        def __call__(self, *args: Any, timeout: float = _METADATA_TIMEOUT_S, **kwargs: Any) -> Any:
+        def __call__(self, *args: object, timeout: float = _METADATA_TIMEOUT_S, **kwargs: object) -> object:
             return super().__call__(*args, timeout=min(timeout, _METADATA_TIMEOUT_S), **kwargs)
 
     if server := endpoint():
@@ -160,7 +165,7 @@ def _client() -> Any:
     return CloudCatalogClient(transport="rest", credentials=credentials)
 
 
-def _known(page: Any) -> Iterator[Sku]:
+def _known(page: ListSkusResponse) -> Iterator[Sku]:
     """SKUs of a page that price something of ours: a small share of some tens of thousands."""
     for raw in page.skus:
         usage_type = raw.category.usage_type
@@ -174,7 +179,7 @@ def _known(page: Any) -> Iterator[Sku]:
             )
 
 
-def _pricing(raw: Any) -> Pricing:
+def _pricing(raw: PricingInfo) -> Pricing:
     expression = raw.pricing_expression
     dated = raw.HasField("effective_time")
     effective_at = datetime.fromtimestamp(raw.effective_time.seconds, UTC) if dated else None

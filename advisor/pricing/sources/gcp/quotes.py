@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
-from advisor.core.values import Market, Offer
+from advisor.core.values import Market
 from advisor.pricing.sources.gcp.component_rates import NO_SKU, Place, Rate
-from advisor.pricing.sources.gcp.machines import PROVIDER, Machine
+from advisor.pricing.sources.gcp.machines import PROVIDER, MachineType
 from advisor.pricing.sources.gcp.skus import Kind, kind_of
 from advisor.pricing.sources.protocol import Part
 
@@ -21,7 +21,7 @@ _DIGITS = 9
 def part_of(
     region: str,
     market: Market,
-    machines: Iterable[Machine],
+    machines: Iterable[MachineType],
     rates: Mapping[Place, Rate],
     *,
     retrieved_at: datetime,
@@ -34,7 +34,15 @@ def part_of(
         of = {component: rates.get((component, region, market), NO_SKU) for component in machine.needs}
         usd_per_h, missing = machine_usd_per_h(machine, of)
         if usd_per_h is not None:
-            offers.append(_offer(machine, region, market, usd_per_h, retrieved_at))
+            offers.append(
+                machine.instance.offer(
+                    region=region,
+                    market=market,
+                    usd_per_h=float(round(usd_per_h, _DIGITS)),
+                    retrieved_at=retrieved_at,
+                    source=SOURCE,
+                )
+            )
         elif market in _COMMON or _is_priced_by_gpu(of):
             gaps.append(f"{machine.instance.instance_type} {region} {market}: {missing}")
             unpriced.append(machine.instance.instance_type)
@@ -47,7 +55,7 @@ def part_of(
     )
 
 
-def machine_usd_per_h(machine: Machine, rates: Mapping[str, Rate]) -> tuple[Decimal | None, str]:
+def machine_usd_per_h(machine: MachineType, rates: Mapping[str, Rate]) -> tuple[Decimal | None, str]:
     """Sum over components of amount x rate; without a sum, which components have no price and why."""
     known = {name: rate.usd_per_h for name, rate in rates.items() if rate.usd_per_h is not None}
     missing = [f"{name} ({rate.fault})" for name, rate in rates.items() if rate.usd_per_h is None]
@@ -58,24 +66,3 @@ def machine_usd_per_h(machine: Machine, rates: Mapping[str, Rate]) -> tuple[Deci
 
 def _is_priced_by_gpu(rates: Mapping[str, Rate]) -> bool:
     return any(rate != NO_SKU for name, rate in rates.items() if kind_of(name) in (Kind.GPU, Kind.SLICE))
-
-
-def _offer(
-    machine: Machine, region: str, market: Market, usd_per_h: Decimal, retrieved_at: datetime
-) -> Offer:
-    instance = machine.instance
-    return Offer(
-        provider=PROVIDER,
-        instance_type=instance.instance_type,
-        region=region,
-        zone=None,
-        gpu=instance.gpu,
-        num_gpus=instance.num_gpus,
-        market=market,
-        list_usd_per_h=float(round(usd_per_h, _DIGITS)),
-        includes=instance.includes,
-        minimum_billed_s=instance.minimum_billed_s,
-        num_vcpus=instance.vcpus,
-        retrieved_at=retrieved_at,
-        source=SOURCE,
-    )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp.client import Patience, PullError, local_credentials, pull_skus
 from advisor.pricing.sources.gcp.component_rates import rates_of
-from advisor.pricing.sources.gcp.machines import PROVIDER, Machine, load_machines
+from advisor.pricing.sources.gcp.machines import PROVIDER, load_machines
 from advisor.pricing.sources.gcp.quotes import part_of
-from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part
+from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part, check_options
 from advisor.pricing.sources.query import OfferQuery
 
 MARKETS = tuple(market for market in Market if market is not Market.CAPACITY_BLOCK)
@@ -44,7 +44,7 @@ class GcpSource:
         Raises:
             CatalogError: a shipped table of machine types is missing or broken.
         """
-        machines = tuple(machine for machine in load_machines() if _is_wanted(machine, query))
+        machines = tuple(machine for machine in load_machines() if query.wants(machine.instance))
         regions = sorted({region for machine in machines for region in machine.regions})
         markets = [market for market in MARKETS if not query.markets or market in query.markets]
         places = [(region, market) for region in regions if query.covers(region) for market in markets]
@@ -69,8 +69,11 @@ class GcpSource:
         return local_credentials()
 
 
-def _is_wanted(machine: Machine, query: OfferQuery) -> bool:
-    instance = machine.instance
-    return (not query.gpus or instance.gpu in query.gpus) and (
-        not query.num_gpus or instance.num_gpus in query.num_gpus
-    )
+def gcp_source(options: Mapping[str, object]) -> GcpSource:
+    """The entry point; it has no options: credentials are Google's application-default ones.
+
+    Raises:
+        ConfigError: an option is given.
+    """
+    check_options("gcp", options, ())
+    return GcpSource()

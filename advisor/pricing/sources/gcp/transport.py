@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -11,8 +11,12 @@ from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from advisor.pricing.sources.deadlines import LateError, left_s
-from advisor.pricing.sources.gcp.failures import BrokenReplyError
+from advisor.pricing.sources.gcp.faults import BrokenReplyError
 from advisor.pricing.sources.replies import Allowance, read_whole
+
+if TYPE_CHECKING:
+    from google.auth.transport.requests import AuthorizedSession
+
 
 _LOGIN_RETRIES = 3  # google.auth's own number
 
@@ -55,7 +59,7 @@ class LimitedAdapter(HTTPAdapter):
         return response
 
 
-def limit(session: Any, allowance: Allowance, reply_s: float) -> None:
+def limit(session: AuthorizedSession, allowance: Allowance, reply_s: float) -> None:
     """Limit the replies that a session of google.auth gets, those to its own refreshes included."""
     for scheme in ("https://", "http://"):
         session.mount(scheme, LimitedAdapter(allowance, reply_s))

@@ -11,14 +11,14 @@ import pytest
 from advisor.core.errors import StaleCatalogError
 from advisor.core.units import DAY_S
 from advisor.core.values import Market, Offer
+from advisor.pricing.answer.answering import Offers, load_offers
 from advisor.pricing.answer.known import answers_of
 from advisor.pricing.answer.merge import Answer
-from advisor.pricing.answer.offers import Offers, load_offers
 from advisor.pricing.refresh.pulling import refresh
 from advisor.pricing.sources.protocol import Part
 from advisor.pricing.sources.query import OfferQuery
 from advisor.store.database import Store, open_store
-from advisor.store.prices import pulls, save_part
+from advisor.store.pulls import pulls, save_part
 from tests.builders import make_offer
 from tests.unit.pricing.refresh.test_pulling import FakeSource
 

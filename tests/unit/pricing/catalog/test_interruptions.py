@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.units import HOURS_PER_MONTH
+from advisor.pricing.catalog.instance_types import load_instances
 from advisor.pricing.catalog.interruptions import (
     INTERRUPTION_COLUMNS,
     load_interruptions,
     preemptions_per_h,
     read_interruptions,
 )
-from advisor.pricing.sources.snapshot import read_instances
 from tests.shared import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -49,7 +49,7 @@ def test_a_share_without_a_rate_is_refused(pct: float) -> None:
 
 
 def test_the_shipped_table_is_of_known_types_and_buckets() -> None:
-    known = {name for provider, name in read_instances(catalog_path("instances.csv")) if provider == "aws"}
+    known = {name for provider, name in load_instances() if provider == "aws"}
     table = load_interruptions()
     assert len(table) > 600
     for (instance_type, region), bucket in table.items():

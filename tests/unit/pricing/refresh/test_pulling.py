@@ -11,14 +11,14 @@ import pytest
 
 from advisor.core.errors import LeaseTakenError
 from advisor.core.values import Interval, Market, Offer, PricePoint
-from advisor.pricing.refresh.history import series_of
+from advisor.pricing.refresh.price_history import series_of
 from advisor.pricing.refresh.pulling import LEASE, RETRY_S, Kept, _refused, due_sources, is_due, refresh
 from advisor.pricing.refresh.states import state_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
 from advisor.store.database import Store, open_store
 from advisor.store.lease import lease
-from advisor.store.prices import Pull, current_offers, price_points, pulls, save_part
+from advisor.store.pulls import Pull, current_offers, price_points, pulls, save_part
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -11,13 +11,12 @@ import pytest
 from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.units import GB, GIB
 from advisor.core.values import Market, Offer
+from advisor.pricing.catalog.instance_types import INSTANCE_COLUMNS
 from advisor.pricing.sources.protocol import Credentials, Freshness
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import (
-    INSTANCE_COLUMNS,
     PRICE_COLUMNS,
     SnapshotSource,
-    read_instances,
     read_offers,
     snapshot_source,
 )
@@ -90,11 +89,9 @@ def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
     ]
 
 
-def test_the_zone_and_the_network_may_be_unknown(tmp_path: Path) -> None:
+def test_the_zone_may_be_unknown(tmp_path: Path) -> None:
     (offer,) = offered(snapshot(tmp_path, PRICE | {"zone": ""}))
     assert offer.zone is None
-    path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE | {"network_bits_per_s": ""})
-    assert read_instances(path)["aws", "g6.xlarge"].network_bits_per_s is None
 
 
 def test_only_what_matches_is_offered(tmp_path: Path) -> None:
@@ -137,34 +134,9 @@ def test_a_broken_price_row_names_file_and_line(tmp_path: Path, change: dict[str
     assert "aws.csv, line 3: " in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"num_gpus": "0"}, "num_gpus is 0"),
-        ({"num_gpus": "0.25"}, "invalid literal"),
-        ({"vcpus": "-4"}, "vcpus is -4"),
-        ({"memory_bytes": "16 GiB"}, "invalid literal"),
-        ({"network_bits_per_s": "0"}, "network_bits_per_s is 0"),
-        ({"minimum_billed_s": "0"}, "minimum_billed_s is 0"),
-        ({"gpu": ""}, "gpu or source is empty"),
-        ({"as_of": "2026"}, "Invalid isoformat"),
-    ],
-)
-def test_a_broken_instance_row_names_file_and_line(
-    tmp_path: Path, change: dict[str, str], problem: str
-) -> None:
-    path = write_csv(tmp_path / "instances.csv", INSTANCE_COLUMNS, INSTANCE | change)
-    with pytest.raises(CatalogError, match=problem) as caught:
-        read_instances(path)
-    assert "instances.csv, line 2: " in str(caught.value)
-
-
 def test_a_row_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"line 3: aws g6\.xlarge us-east-1 use1-az1 spot is"):
         offered(snapshot(tmp_path, PRICE, PRICE | {"usd_per_h": "0.4"}))
-    path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE, INSTANCE)
-    with pytest.raises(CatalogError, match=r"line 3: 'g6\.xlarge' is listed twice"):
-        read_instances(path)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +160,7 @@ def test_a_truncated_or_foreign_file_is_refused(tmp_path: Path, text: str | byte
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"cannot read the catalog file .*absent\.csv"):
-        read_instances(tmp_path / "absent.csv")
+        read_offers(tmp_path / "absent.csv", {})
 
 
 def test_every_provider_is_a_part_that_holds_no_others(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from advisor.core.values import Interval, Quantiles
-from recommender.outcome.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, quantiles_of, waits
+from recommender.outcome.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, waits
+from tests.builders import quantiles_of
 
 FIELDS = ("prediction", "wait", "preemption_rate", "reacquire", "preemption", "price")
 

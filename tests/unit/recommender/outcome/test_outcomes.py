@@ -18,14 +18,13 @@ from recommender.outcome.draws import (
     Draws,
     log_normal,
     make_draws,
-    quantiles_of,
     waits,
 )
 from recommender.outcome.evaluate import CHUNK, evaluate_all
 from recommender.outcome.outcomes import outcome_of, work_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
 from recommender.outcome.words import risk_of
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace, quantiles_of
 
 DRAWS = make_draws(np.random.default_rng(3))
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)

@@ -60,7 +60,7 @@ def test_each_pick_has_its_plan_and_its_reason() -> None:
     assert {name: pick.plan_id for name, pick in found.items()} == {
         "cheapest": "CHEAP",
         "fastest": "FAST",
-        "best_value": "VALUE",
+        "best-value": "VALUE",
         "safest": "VALUE",
     }
     assert found[PickName.CHEAPEST].reason == "the least median cost"

@@ -81,8 +81,7 @@ def test_the_page_lists_every_permission_that_the_source_uses() -> None:
     root = Path(__file__).resolve().parents[5]
     policy = (root / "docs" / "aws.md").read_text().partition("```json\n")[2].partition("```")[0]
     allowed = set(json.loads(policy)["Statement"][0]["Action"])
-    code = "".join(
-        path.read_text() for path in (root / "advisor" / "pricing" / "sources" / "aws").glob("*.py")
-    )
+    sources = (root / "advisor" / "pricing" / "sources" / "aws").glob("*.py")
+    code = "".join(path.read_text() for path in sources)
     used = set(re.findall(r'"((?:ec2|pricing|servicequotas):[A-Z]\w+)"', code))
     assert used == allowed

@@ -10,14 +10,21 @@ import pytest
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Market
-from advisor.pricing.sources.gcp.machines import MACHINE_COLUMNS, Machine, load_machines, read_machines
-from advisor.pricing.sources.snapshot import read_instances
+from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.sources.gcp.machines import (
+    MACHINE_COLUMNS,
+    MACHINE_FILE,
+    MachineType,
+    load_machines,
+    read_machines,
+    write_machines,
+)
 
-INSTANCES = read_instances(catalog_path("instances.csv"))
+INSTANCES = load_instances()
 A2 = "a2-ultragpu-2g,A2 core|A2 RAM|A100-80GB GPU|local SSD,750,,us-central1|us-east4,test,2026-08-17"
 
 
-def read(folder: Path, *lines: str, header: str = ",".join(MACHINE_COLUMNS)) -> tuple[Machine, ...]:
+def read(folder: Path, *lines: str, header: str = ",".join(MACHINE_COLUMNS)) -> tuple[MachineType, ...]:
     path = folder / "machines.csv"
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     return read_machines(path, INSTANCES)
@@ -34,6 +41,11 @@ def test_a_row_is_joined_to_its_instance_type(tmp_path: Path) -> None:
     assert machine.regions == ("us-central1", "us-east4")
     assert machine.markets == tuple(Market)
     assert machine.instance.gpu == "A100-SXM-80GB"
+
+
+def test_the_shipped_table_is_as_we_would_write_it(tmp_path: Path) -> None:
+    write_machines(tmp_path / "machines.csv", load_machines())
+    assert (tmp_path / "machines.csv").read_bytes() == catalog_path(MACHINE_FILE).read_bytes()
 
 
 def test_markets_may_be_limited(tmp_path: Path) -> None:

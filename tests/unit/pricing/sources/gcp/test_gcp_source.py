@@ -15,7 +15,7 @@ from advisor.core.registry import load
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp import gcp_source
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience
-from advisor.pricing.sources.gcp.failures import failure_in_words
+from advisor.pricing.sources.gcp.faults import failure_in_words
 from advisor.pricing.sources.gcp.source import MARKETS, GcpSource
 from advisor.pricing.sources.protocol import Credentials, Part, PriceSource
 from advisor.pricing.sources.query import OfferQuery

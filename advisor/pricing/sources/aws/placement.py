@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
 from advisor.pricing.sources.aws.calls import HOME_REGION, Clients, explaining, in_time, items_of
 from advisor.pricing.sources.aws.options import AwsOptions
+from advisor.pricing.sources.aws.shapes import PlacementScoreRow
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
 
 QUOTA_ACTION = "servicequotas:GetServiceQuota"
 SCORE_ACTION = "ec2:GetSpotPlacementScores"
@@ -68,7 +73,7 @@ def placement_scores(
         CloudError: no permission for ``ec2:GetSpotPlacementScores``, or the call failed.
     """
     client = Clients(options or AwsOptions()).client("ec2", HOME_REGION)
-    rows = items_of(
+    rows: list[PlacementScoreRow] = items_of(
         client,
         SCORE_ACTION,
         "SpotPlacementScores",
@@ -101,7 +106,7 @@ def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[Vcpu
     return tuple(found)
 
 
-def _quota(client: Any, code: str) -> int | None:
+def _quota(client: BaseClient, code: str) -> int | None:
     """Number of vCPUs; None where the region has no such quota."""
     try:
         reply = in_time(client, lambda: client.get_service_quota(ServiceCode="ec2", QuotaCode=code))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
@@ -155,7 +155,7 @@ def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:
         return tuple(map(_pull, connection.execute(wanted).mappings()))
 
 
-def _pull(row: Mapping[Any, Any]) -> Pull:
+def _pull(row: RowMapping) -> Pull:
     place = None
     if row["place"]:
         provider, region, market = row["place"]
@@ -175,8 +175,8 @@ def _is_overtaken(connection: Connection, source: str, scope: str, at: datetime)
     return connection.scalar(later) is not None
 
 
-def _note(connection: Connection, source: str, scope: str, values: dict[str, Any]) -> None:
-    first: dict[str, Any] = {"source": source, "scope": scope, "num_offers": 0}
+def _note(connection: Connection, source: str, scope: str, values: dict[str, object]) -> None:
+    first: dict[str, object] = {"source": source, "scope": scope, "num_offers": 0}
     first |= dict.fromkeys(("gaps", "place", "unpriced"), ())
     noted = insert_into(connection, schema.pulls).values(first | values)
     connection.execute(noted.on_conflict_do_update(index_elements=["source", "scope"], set_=values))
@@ -188,7 +188,7 @@ def _check(offer: Offer) -> None:
         check_quote(price, offer.retrieved_at, what)
 
 
-def _columns(offer: Offer) -> dict[str, Any]:
+def _columns(offer: Offer) -> dict[str, object]:
     spot = offer.spot_usd_per_h
     quantiles = (None, None, None) if spot is None else (spot.p10, spot.p50, spot.p90)
     return {name: getattr(offer, name) for name in _PLAIN} | dict(zip(_SPOT, quantiles, strict=True))

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from advisor.config.trust import forget, is_current, is_trusted, read_project_file, remember, remembered
+from advisor.config.trusted_files import (
+    forget,
+    is_current,
+    is_trusted,
+    read_project_file,
+    remember,
+    remembered,
+)
 from advisor.core.errors import ConfigError
 
 

@@ -1,0 +1,145 @@
+"""Instance types: what a row becomes, what a broken one says, and that what is written reads back."""
+
+from __future__ import annotations
+
+import string
+import tempfile
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
+from advisor.core.units import GB, GIB
+from advisor.core.values import Interval, Market, Offer
+from advisor.pricing.catalog.instance_types import (
+    INSTANCE_COLUMNS,
+    InstanceType,
+    load_instances,
+    read_instances,
+    write_instances,
+)
+from tests.unit.pricing.sources.test_snapshot import INSTANCE, write_csv
+
+G6 = InstanceType(
+    provider="aws",
+    instance_type="g6.xlarge",
+    gpu="L4",
+    num_gpus=1,
+    vcpus=4,
+    memory_bytes=16 * GIB,
+    gpu_memory="22.35 GiB",
+    network_bits_per_s=2.5e9,
+    local_ssd_bytes=250 * GB,
+    architecture="x86_64",
+    minimum_billed_s=60.0,
+    includes=("4 vCPU", "16 GiB RAM", "250 GB local SSD"),
+    source="test",
+    as_of=date(2026, 8, 2),
+)
+
+NAMES = st.text(string.ascii_letters + string.digits + '.-+ "', min_size=1, max_size=12)
+INSTANCES = st.builds(
+    InstanceType,
+    provider=NAMES,
+    instance_type=NAMES,
+    gpu=NAMES,
+    num_gpus=st.integers(1, 4096),
+    vcpus=st.integers(1, 10**4),
+    memory_bytes=st.integers(1, 2**53),
+    gpu_memory=NAMES,
+    network_bits_per_s=st.none() | st.floats(1e-3, 1e15),
+    local_ssd_bytes=st.integers(0, 10**18),
+    architecture=st.sampled_from(["x86_64", "arm64"]),
+    minimum_billed_s=st.floats(1e-3, 1e9),
+    includes=st.lists(NAMES, min_size=1, max_size=4).map(tuple),
+    source=NAMES,
+    as_of=st.dates(),
+)
+
+
+def test_a_row_becomes_an_instance_type(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE)
+    assert read_instances(path) == {("aws", "g6.xlarge"): G6}
+
+
+def test_the_network_may_be_unknown(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE | {"network_bits_per_s": ""})
+    assert read_instances(path)[G6.key].network_bits_per_s is None
+
+
+def test_columns_are_the_fields() -> None:
+    assert tuple(InstanceType.__dataclass_fields__) == INSTANCE_COLUMNS
+
+
+@given(st.lists(INSTANCES, max_size=3, unique_by=lambda instance: instance.key))
+def test_what_is_written_reads_back(instances: list[InstanceType]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "i.csv"
+        write_instances(path, instances)
+        assert list(read_instances(path).values()) == instances
+
+
+def test_the_shipped_file_is_as_we_would_write_it(tmp_path: Path) -> None:
+    write_instances(tmp_path / "i.csv", load_instances().values())
+    assert (tmp_path / "i.csv").read_bytes() == catalog_path("instances.csv").read_bytes()
+
+
+def test_a_machine_at_a_price_is_an_offer() -> None:
+    at = datetime(2026, 7, 20, tzinfo=UTC)
+    spot = Interval(p10=0.2, p50=0.3, p90=0.4)
+    assert G6.offer(
+        region="us-east-1",
+        zone="use1-az1",
+        market=Market.SPOT,
+        usd_per_h=0.3,
+        spot_usd_per_h=spot,
+        retrieved_at=at,
+        source="a quote",
+    ) == Offer(
+        provider="aws",
+        instance_type="g6.xlarge",
+        region="us-east-1",
+        zone="use1-az1",
+        gpu="L4",
+        num_gpus=1,
+        market=Market.SPOT,
+        list_usd_per_h=0.3,
+        spot_usd_per_h=spot,
+        includes=G6.includes,
+        minimum_billed_s=60.0,
+        num_vcpus=4,
+        retrieved_at=at,
+        source="a quote",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"num_gpus": "0"}, "num_gpus is 0"),
+        ({"num_gpus": "0.25"}, "invalid literal"),
+        ({"vcpus": "-4"}, "vcpus is -4"),
+        ({"memory_bytes": "16 GiB"}, "invalid literal"),
+        ({"network_bits_per_s": "0"}, "network_bits_per_s is 0"),
+        ({"minimum_billed_s": "0"}, "minimum_billed_s is 0"),
+        ({"gpu": ""}, "gpu or source is empty"),
+        ({"as_of": "2026"}, "Invalid isoformat"),
+    ],
+)
+def test_a_broken_instance_row_names_file_and_line(
+    tmp_path: Path, change: dict[str, str], problem: str
+) -> None:
+    path = write_csv(tmp_path / "instances.csv", INSTANCE_COLUMNS, INSTANCE | change)
+    with pytest.raises(CatalogError, match=problem) as caught:
+        read_instances(path)
+    assert "instances.csv, line 2: " in str(caught.value)
+
+
+def test_a_machine_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "i.csv", INSTANCE_COLUMNS, INSTANCE, INSTANCE)
+    with pytest.raises(CatalogError, match=r"line 3: 'g6\.xlarge' is listed twice"):
+        read_instances(path)
