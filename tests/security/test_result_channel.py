@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
+from advisor.payload.protocol import VERSION
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import job_folder
 from advisor.profile.child_files import Lines
 from advisor.profile.environment import child_environment
 from advisor.profile.launch import run_child
-from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
+from advisor.profile.recording import read_recording, trace_of
 from tests.unit.profile.test_recording import recording
 
-START = f'{{"format_version":{FORMAT_VERSION},"status":"ok",'
+START = f'{{"format_version":{VERSION},"status":"ok",'
 
 
 def refused(path: Path) -> str:

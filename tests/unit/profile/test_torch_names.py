@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from advisor.payload import torch_names  # noqa: E402 - needs torch
 from advisor.payload.fake import patches  # noqa: E402 - needs torch
-from advisor.payload.torch_names import (
+from advisor.payload.torch_names import (  # noqa: E402
     GROUP_NAMES,
     MESH_NAMES,
     NAMES,
