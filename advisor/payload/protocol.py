@@ -17,6 +17,8 @@ else:
     class StrEnum(str, Enum):
         """Texts that are members of an enumeration."""
 
+        __str__ = str.__str__
+
 
 # Of all that is written here; a job or a result of another version is not read.
 VERSION = 2

@@ -41,6 +41,7 @@ def test_a_check_of_made_up_values_is_no_evidence_alone():
     ("text", "hint"),
     [
         ("EOFError: EOF when reading a line", "standard input"),
+        ("EOFError", "standard input"),
         ("URLError: <urlopen error [Errno -3] Temporary failure in name resolution>", "from the network"),
         ("gaierror: [Errno -2] Name or service not known", "from the network"),
         (
@@ -59,7 +60,6 @@ def test_a_hint_names_the_cause(text, hint):
     ("text", "hint"),
     [
         ("EOFError: Ran out of input", "standard input"),
-        ("EOFError", "standard input"),
         ("ValueError: LOW_RANK must be set", "--world"),
         ("URLError: <urlopen error [Errno -2]>", "Its data set is"),
     ],
