@@ -15,9 +15,9 @@ def graph() -> grimp.ImportGraph:
     whole = grimp.build_graph(
         "advisor", "recommender", "training", exclude_type_checking_imports=True, cache_dir=None
     )
-    for importer, imported in LEFT:
-        for name in whole.find_matching_modules(importer) if "*" in importer else {importer}:
-            whole.remove_import(importer=name, imported=imported)
+    for importers, imported in LEFT:
+        for importer in whole.find_matching_modules(importers) if imported in whole.modules else ():
+            whole.remove_import(importer=importer, imported=imported)
     return whole
 
 
