@@ -19,8 +19,9 @@ from ...recording.loading import Hooks
 from ...replacing import replace
 
 if TYPE_CHECKING:
-    Loader = torch.utils.data.DataLoader[object]
     from advisor.payload.session import Session
+
+    Loader = torch.utils.data.DataLoader[object]
 
 _NEED_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
@@ -73,11 +74,8 @@ def install(session: Session) -> None:
         session.stopper.check()
         iterating.append(self)
         try:
-            return session.loading.watch(
-                self,
-                original,
-                Hooks(gpu_work=gpu_work, backward_passes=passes, cut=cut),
-            )
+            hooks = Hooks(gpu_work=gpu_work, backward_passes=passes, cut=cut)
+            return session.loading.watch(self, original, hooks)
         finally:
             iterating.pop()
 
@@ -88,8 +86,7 @@ def install(session: Session) -> None:
     def begin_watched(self: Loader) -> object:
         return begin(self) if self in iterating else watch(self, begin)
 
-    replace(loader, __iter__=iterate_watched)
-    replace(loader, _get_iterator=begin_watched)
+    replace(loader, __iter__=iterate_watched, _get_iterator=begin_watched)
     if session.backend != "cuda":
         replace(loader, __init__=init)
 

@@ -50,8 +50,7 @@ def install(session: Session) -> None:
         for name, answer in answers.items():
             if module is torch.cuda or hasattr(module, name):
                 setattr(module, name, answer)
-    replace(torch.cuda, device=_DeviceContext)
-    replace(torch.cuda, device_of=_DeviceContext)
+    replace(torch.cuda, device=_DeviceContext, device_of=_DeviceContext)
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         setattr(torch.cuda.nvtx, name, _do_nothing())
     replace(torch.cuda.nvtx, range=lambda *_, **__: contextlib.nullcontext())

@@ -40,10 +40,13 @@ def _change_class(session: Session) -> None:
     torch_names.check(torch_names.MESH_NAMES)
     from torch.distributed.tensor import DTensor, _sharding_prop
 
-    replace(DTensor, device=property(lambda tensor: tensor._local_tensor.device))
-    replace(DTensor, is_cuda=property(lambda tensor: tensor._local_tensor.is_cuda))
-    replace(DTensor, is_cpu=property(lambda tensor: tensor._local_tensor.is_cpu))
-    replace(DTensor, is_meta=property(lambda tensor: False))  # noqa: ARG005
+    replace(
+        DTensor,
+        device=property(lambda tensor: tensor._local_tensor.device),
+        is_cuda=property(lambda tensor: tensor._local_tensor.is_cuda),
+        is_cpu=property(lambda tensor: tensor._local_tensor.is_cpu),
+        is_meta=property(lambda tensor: False),  # noqa: ARG005
+    )
     replace(_sharding_prop, detect_fake_mode=lambda *_: session.pretending.fake_mode)
     name = "_propagate_tensor_meta_non_cached"
     propagator = _sharding_prop.ShardingPropagator

@@ -32,8 +32,7 @@ def install(session: Session) -> None:
     replace(shutil, _use_fd_functions=False)
     for name in ("rename", "replace"):
         setattr(os, name, _renaming(session, getattr(os, name)))
-    replace(os, mkdir=_making_folder(session, os.mkdir))
-    replace(os, open=_opening(session, os.open))
+    replace(os, mkdir=_making_folder(session, os.mkdir), open=_opening(session, os.open))
     for name in ("link", "symlink"):
         setattr(os, name, _linking(session, getattr(os, name)))
 

@@ -31,8 +31,7 @@ def install(session: Session) -> None:
     # Extended attributes are Linux's alone.
     for name in filter(functools.partial(hasattr, os), _ONE_PATH):
         setattr(os, name, _reading(session, getattr(os, name)))
-    replace(os, listdir=_listing(session, os.listdir))
-    replace(os, scandir=_scanning(session, os.scandir))
+    replace(os, listdir=_listing(session, os.listdir), scandir=_scanning(session, os.scandir))
     for name in _TWO_PATHS:
         setattr(os, name, _copying(session, getattr(os, name)))
     replace(shutil, copyfile=_copying(session, shutil.copyfile))

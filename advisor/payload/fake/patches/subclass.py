@@ -32,7 +32,10 @@ def install(session: Session) -> None:  # noqa: ARG001 - all patches have one si
         return original(cls, data, requires_grad, **kwargs)
 
     replace(torch.Tensor, _make_subclass=staticmethod(make_subclass))
-    replace(FakeTensor, is_cuda=property(lambda tensor: tensor.fake_device.type == "cuda"))
-    replace(FakeTensor, is_cpu=property(lambda tensor: tensor.fake_device.type == "cpu"))
-    replace(FakeTensor, is_meta=property(lambda tensor: False))  # noqa: ARG005
-    replace(FakeTensor, get_device=lambda tensor: tensor.fake_device.index or 0)
+    replace(
+        FakeTensor,
+        is_cuda=property(lambda tensor: tensor.fake_device.type == "cuda"),
+        is_cpu=property(lambda tensor: tensor.fake_device.type == "cpu"),
+        is_meta=property(lambda tensor: False),  # noqa: ARG005
+        get_device=lambda tensor: tensor.fake_device.index or 0,
+    )

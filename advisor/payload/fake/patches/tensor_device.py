@@ -40,10 +40,13 @@ def install(session: Session) -> None:
     ) -> object:
         return to(tensor, _CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
-    replace(torch.Tensor, to=to)
-    replace(torch.Tensor, cuda=cuda)
-    replace(torch.Tensor, pin_memory=lambda tensor, device=None: tensor)  # noqa: ARG005
-    replace(torch.Tensor, is_pinned=lambda tensor, device=None: False)  # noqa: ARG005
+    replace(
+        torch.Tensor,
+        to=to,
+        cuda=cuda,
+        pin_memory=lambda tensor, device=None: tensor,  # noqa: ARG005
+        is_pinned=lambda tensor, device=None: False,  # noqa: ARG005
+    )
 
 
 def _with_plain_target(session: Session, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
