@@ -20,6 +20,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._pin_memory",
         "torch:ops.aten._to_copy",
     ),
+    "dispatch": ("torch._ops:OpOverload",),
     "composite": (
         "torch._C:DispatchKey.CompositeImplicitAutograd",
         "torch._C:_dispatch_has_kernel_for_dispatch_key",

@@ -15,7 +15,7 @@ GPU = {"name": "NVIDIA A100", "compute_capability": "8.0", "num_sms": 108, "memo
 
 
 def load_child():
-    spec = importlib.util.spec_from_file_location("child", ROOT / "advisor" / "profile" / "child.py")
+    spec = importlib.util.spec_from_file_location("child", ROOT / "advisor" / "payload" / "child.py")
     child = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(child)
     return child

@@ -88,7 +88,7 @@ def test_the_log_keeps_its_end(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
 def test_the_script_dies_with_advisor_although_another_process_is_between(tmp_path):
     script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    child = Path(run_child.__code__.co_filename).with_name("child.py")
+    child = Path(run_child.__code__.co_filename).parents[1] / "payload" / "child.py"
     tied = f"exec(open({str(child)!r}).read().partition('def main')[0]); die_with_the_parent()\n{script}"
     advisor = f"""
 import os, sys

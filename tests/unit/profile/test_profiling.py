@@ -121,9 +121,9 @@ def test_secrets_do_not_reach_the_error(key, script, tmp_path, monkeypatch):
     assert SECRET not in str(caught.value)
 
 
-def test_a_message_that_is_no_text_is_left_alone(script, tmp_path):
+def test_a_traceback_that_is_no_text_damages_the_recording(script, tmp_path):
     python = interpreter(tmp_path, "bad", status="crashed", message="x", traceback=None)
-    with pytest.raises(ProfileError, match="raised x"):
+    with pytest.raises(ProfileError, match="damaged recording"):
         profile(script, python=python)
 
 
