@@ -49,7 +49,7 @@ class Table:
     weight: NDArray[np.float64]
 
 
-class _Ensemble(torch.nn.Module):  # type: ignore[misc]
+class _Ensemble(torch.nn.Module):
     def __init__(self, num_features: int, units: int, generator: torch.Generator) -> None:
         super().__init__()
 
@@ -66,7 +66,8 @@ class _Ensemble(torch.nn.Module):  # type: ignore[misc]
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         for weight, bias in list(zip(self.weights, self.biases, strict=True))[:-1]:
             values = torch.nn.functional.silu(values @ weight + bias)
-        return values @ self.weights[-1] + self.biases[-1]
+        outputs: torch.Tensor = values @ self.weights[-1] + self.biases[-1]
+        return outputs
 
 
 def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, say: Say) -> Network:

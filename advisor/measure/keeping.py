@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from advisor.core.devices import device_state
 from advisor.core.errors import RecordingError, UnknownGpuError
@@ -25,6 +25,7 @@ from advisor.formats.recording_files import (
     start_recording,
 )
 from advisor.measure.case import Case
+from advisor.payload.protocol import Device, MeasuredLine, MeasuringLine, SkippedLine
 from advisor.profile.backends import first_visible
 from advisor.profile.recording import operators_of
 
@@ -68,7 +69,7 @@ class Keeper:
         self.has_device = False
         self._tell()
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def take(self, line: MeasuringLine) -> None:
         """Keep what one line tells.
 
         Raises:
@@ -77,7 +78,7 @@ class Keeper:
         if "device" in line:
             self._meet(line["device"])
         elif "reference_s" in line:
-            append_entry(self._path, float(line["reference_s"]))
+            append_entry(self._path, line["reference_s"])
         else:
             self._done(line["case"], _entry_of(line))
 
@@ -95,7 +96,7 @@ class Keeper:
         if self._progress is not None:
             self._progress(self._total - len(self.missing), self._total)
 
-    def _meet(self, device: Mapping[str, Any]) -> None:
+    def _meet(self, device: Device) -> None:
         self.has_device = True
         header = header_of(device, self._backend)
         if self._header is None:
@@ -106,7 +107,7 @@ class Keeper:
         drop_half_line(self._path)
 
 
-def header_of(device: Mapping[str, Any], backend: str) -> Header:
+def header_of(device: Device, backend: str) -> Header:
     """What a recording says of a device that told of itself, and nvidia-smi of it."""
     state = device_state(first_visible(os.environ) if backend == "cuda" else "")
     return Header(
@@ -182,13 +183,13 @@ def _check_same(kept: Header, found: Header, path: Path) -> None:
             )
 
 
-def _entry_of(line: Mapping[str, Any]) -> Entry:
+def _entry_of(line: MeasuredLine | SkippedLine) -> Entry:
     if "reason" in line:
         return Skipped(case=line["case"], reason=line["reason"])
-    (op,), _ = operators_of([{**line["operator"], "measured_s": line["time_s"]}])
+    (op,), _ = operators_of([line["operator"]])
     return Measurement(
         case=line["case"],
-        op=op,
+        op=replace(op, measured_s=line["time_s"]),
         precision=Precision(**line["precision"]),
         spread=line["spread"],
         num_samples=line["num_samples"],

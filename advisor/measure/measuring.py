@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from advisor.core.errors import GpuUnusableError, InputError, ProfileError
 from advisor.formats.recording_files import Recording, read_recording
-from advisor.measure.case import Case, call, tensor
+from advisor.measure.case import Call, Case, call, tensor
 from advisor.measure.keeping import Keeper
+from advisor.payload import protocol
+from advisor.payload.protocol import VERSION, MeasuringJob, Result, Status
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, job_folder
 from advisor.profile.backends import visible_devices, why_first_is_busy
 from advisor.profile.environment import child_environment, redact
@@ -65,9 +65,9 @@ def measure(
         raise InputError("no Python interpreter was found: name one that has torch with --python.")
     while keeper.missing:
         result, ending, interpreter = _first_with_torch(interpreters, keeper, backend)
-        if result is not None and result["status"] == "ok":
+        if result is not None and result["status"] == Status.OK:
             break
-        lost = result is None or result["status"] == "lost_device"
+        lost = result is None or result["status"] == Status.LOST_DEVICE
         if not lost or not keeper.has_device or losses == MOST_LOSSES:
             raise _failure(result, ending, interpreter, path)
         losses += 1
@@ -89,19 +89,20 @@ def _check_free(backend: str) -> None:
 
 def _first_with_torch(
     interpreters: Sequence[Path], keeper: Keeper, backend: str
-) -> tuple[Mapping[str, Any] | None, Ending, Path]:
+) -> tuple[Result | None, Ending, Path]:
     *others, last = interpreters
     for interpreter in others:
         result, ending = _run(interpreter, keeper, backend)
-        if result is None or result["status"] != "no_torch":
+        if result is None or result["status"] != Status.NO_TORCH:
             return result, ending, interpreter
     return *_run(last, keeper, backend), last
 
 
-def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Mapping[str, Any] | None, Ending]:
+def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None, Ending]:
     with job_folder() as folder:
         progress_path, result_path = folder / "progress.jsonl", folder / "result.json"
-        job = {
+        job: MeasuringJob = {
+            "version": VERSION,
             "module": "measuring.run",
             "backend": backend,
             "cases": [_described(key, case) for key, case in keeper.missing.items()],
@@ -124,8 +125,24 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Mapping[str, 
     return result, Ending(returncode=ending.returncode, log=redact(ending.log, os.environ))
 
 
-def _described(key: str, case: Case) -> dict[str, Any]:
-    return {"key": key, **asdict(case)}
+def _described(key: str, case: Case) -> protocol.Case:
+    return {
+        "key": key,
+        "dtype": case.dtype,
+        "tf32": case.tf32,
+        "phase": case.phase.value,
+        "prepare": [_call(prepared) for prepared in case.prepare],
+        "call": _call(case.call),
+    }
+
+
+def _call(described: Call) -> protocol.Call:
+    return {
+        "operator": described.operator,
+        "arguments": list(described.arguments),
+        "keywords": dict(described.keywords),
+        "results": list(described.results),
+    }
 
 
 def reference(backend: str) -> Case:
@@ -142,7 +159,7 @@ def _why_lost(ending: Ending) -> str:
 
 
 def _failure(
-    result: Mapping[str, Any] | None, ending: Ending, interpreter: Path, path: Path
+    result: Result | None, ending: Ending, interpreter: Path, path: Path
 ) -> InputError | ProfileError:
     if result is None:
         return ProfileError(f"the measuring process ended: it {_why_lost(ending)}.{log_tail(ending.log)}")
@@ -150,18 +167,18 @@ def _failure(
     problem = torch_problem(result, str(interpreter))
     if problem is not None:
         return InputError(problem)
-    if status == "no_cuda":
+    if status == Status.NO_CUDA:
         return GpuUnusableError(
             f"{message}, so there is nothing to measure. advisor measure --backend cpu tries it out,"
             " without use for predictions; another interpreter is named with --python."
         )
-    if status == "full_device":
+    if status == Status.FULL_DEVICE:
         return GpuUnusableError(
             f"the device has no memory left for a product of two matrices ({message}): others use it, or it"
             " is too small. End what runs there (nvidia-smi lists it) or choose another GPU with"
             " CUDA_VISIBLE_DEVICES, and repeat the command."
         )
-    if status == "lost_device":
+    if status == Status.LOST_DEVICE:
         return GpuUnusableError(
             f"kernels failed {MOST_LOSSES + 1} times in a way that a working GPU does not ({message})."
             f" What was measured is in {str(path)!r}; look at the driver's log (dmesg)."

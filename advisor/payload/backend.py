@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from . import torch_names
 from .fake.gpu import PretendedGpu
-from .progress import MEASURING, Tell
+from .fake.mode import HybridMode
+from .progress import Tell
+from .protocol import Iteration, Phase, ScriptJob
 
-Finish = Callable[[dict[str, Any]], None]
+if TYPE_CHECKING:
+    from .real.measurement import Measurement
+    from .recording.iteration import Iterations
+    from .session import Session
+
+Finish = Callable[[Iteration], None]
 
 
 class NoCudaError(Exception):
     """The job wants a real GPU and torch finds none."""
 
 
-def start_session(job: dict[str, Any]) -> Any:
+def start_session(job: ScriptJob) -> Session:
     """A session with all patches of its backend in place.
 
     Raises:
@@ -38,13 +45,13 @@ def start_session(job: dict[str, Any]) -> Any:
     from .session import Session
 
     session = Session(PretendedGpu.from_job(job["gpu"]), backend, World(job["world_size"]))
-    if job.get("fake_data"):
+    if job["fake_data"] is not None:
         session.use_fake_data(**job["fake_data"])
-    install(session, skip=frozenset(job.get("skip_patches", ())))
-    if backend != "fake":
+    install(session, skip=frozenset(job["skip_patches"]))
+    if isinstance(session.mode, HybridMode):
+        session.mode.fake_mode.known_forms.is_used = job["shortcuts"]
+    else:
         watch_autocast(session)
-    elif job.get("shortcuts", True):
-        session.mode.fake_mode.known_forms.is_used = True
     unusual = torch_names.version_warning(session.torch_version)
     if unusual:
         session.warn(unusual)
@@ -70,7 +77,7 @@ def check_cuda() -> None:
         raise NoCudaError(f"torch {torch.__version__} {why}")
 
 
-def watched(session: Any) -> contextlib.AbstractContextManager[Any]:
+def watched(session: Session) -> contextlib.AbstractContextManager[object]:
     """The dispatch mode around the whole script; on a real GPU nothing may slow it until it was timed."""
     return contextlib.nullcontext() if session.backend == "cuda" else session.mode
 
@@ -84,18 +91,22 @@ class End:
         finish: takes the iteration that is the result.
     """
 
-    def __init__(self, measurement: Any, tell: Tell, finish: Finish) -> None:
+    def __init__(self, measurement: Measurement | None, tell: Tell, finish: Finish) -> None:
         self._tell = tell
         self._finish = finish
         self._measurement = measurement
 
-    def on_span(self, iterations: Any) -> None:
+    def on_span(self, iterations: Iterations) -> None:
         """Called at the end of each span."""
-        measurement = self._measurement
-        if measurement is not None:
-            self._tell(MEASURING, step=iterations.num_spans, num_steps=measurement.num_spans)
-            measurement.end_span(iterations.num_spans, iterations.last, is_steady=iterations.is_steady)
-            if measurement.result is not None:
-                self._finish({**iterations.last, **measurement.result})
-        elif iterations.is_steady:
-            self._finish(iterations.last)
+        measurement, span = self._measurement, iterations.last
+        if span is None:
+            return
+        if measurement is None:
+            if iterations.is_steady:
+                self._finish(span)
+            return
+        num_spans = iterations.num_spans
+        self._tell({"phase": Phase.MEASURING, "step": num_spans, "num_steps": measurement.num_spans})
+        measurement.end_span(num_spans, span, is_steady=iterations.is_steady)
+        if measurement.result is not None:
+            self._finish({**span, **measurement.result})

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
-from .run import found, leave, where, write_result
+from .protocol import Details, ScriptJob, Status
+from .results import leave, write_result
+from .run import Outcome, found, where
 
 # The first call allocates what later ones use again; the third is like all that follow.
 CALLS = 3
 
 
-def run(job: dict[str, Any], step: Callable[..., object], setup: Callable[[], object] | None) -> None:
+def run(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> None:
     """Call the function a few times under the fake GPU, write what the last call did, leave the process."""
     try:
-        status, result = _profile(job, step, setup)
+        status, details = _profile(job, step, setup)
     except BaseException as error:  # noqa: BLE001 - the parent tells whoever called it
         message = f"{type(error).__name__}: {error}".removesuffix(": ")
-        status, result = "crashed", {"message": message, **_frames(error)}
-    write_result(job, {"status": status, **result})
+        status, details = Status.CRASHED, {"message": message, **_frames(error)}
+    write_result(job, status, details)
     leave()
 
 
-def _profile(
-    job: dict[str, Any], step: Callable[..., object], setup: Callable[[], object] | None
-) -> tuple[str, dict[str, Any]]:
+def _profile(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> Outcome:
     from .backend import start_session
     from .recording.iteration import Iterations
 
@@ -45,7 +44,7 @@ def _profile(
     return found(session, iterations, iterations.last or {})
 
 
-def _frames(error: BaseException) -> dict[str, Any]:
+def _frames(error: BaseException) -> Details:
     try:
         return where(error)
     except Exception:  # noqa: BLE001 - a fault of ours must not hide the script's

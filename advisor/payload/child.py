@@ -13,6 +13,10 @@ import signal
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .protocol import Job
 
 PAYLOAD = "_gpu_advisor_payload"
 
@@ -40,6 +44,13 @@ def _load_package() -> None:
     spec.loader.exec_module(module)
 
 
+def start(job: Job, *parts: object) -> None:
+    """Let the module that the job names run it, with parts that no file can hold; never returns."""
+    if job.get("version") != load_payload("protocol").VERSION:
+        load_payload("results").refuse(job)
+    load_payload(job["module"]).run(job, *parts)
+
+
 def _yield_to_the_project() -> None:
     """Our own editable installation hooks imports before ``sys.path``; the user's modules go first."""
     ours = [finder for finder in sys.meta_path if "advisor" in getattr(finder, "known_source_files", ())]
@@ -63,7 +74,7 @@ def main() -> None:
     own = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != own]
     _yield_to_the_project()
-    load_payload(job["module"]).run(job)
+    start(job)
 
 
 if __name__ == "__main__":

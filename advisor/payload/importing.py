@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.abc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+
+from .replacing import replace
 
 Action = Callable[[ModuleType], None]
 
@@ -17,7 +19,9 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.actions: dict[str, list[Action]] = {}
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if fullname not in self.actions:
             return None
         others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
@@ -28,7 +32,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     @staticmethod
-    def _watch(loader: Any, actions: list[Action]) -> None:
+    def _watch(loader: importlib.abc.Loader, actions: list[Action]) -> None:
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
@@ -36,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             for action in actions:
                 action(module)
 
-        loader.exec_module = exec_module
+        replace(loader, exec_module=exec_module)
 
 
 _finder = _Finder()
@@ -52,10 +56,10 @@ def when_imported(name: str, action: Action) -> None:
     _finder.actions.setdefault(name, []).append(action)
 
 
-def attribute(module: Any, dotted: str) -> tuple[Any, str, Any]:
+def attribute(module: ModuleType, dotted: str) -> tuple[object, str, Callable[..., object] | None]:
     """The owner, name and value of ``Class.method`` in a module; the value is None if it has none."""
     *owners, name = dotted.split(".")
-    owner = module
+    owner: object = module
     for part in owners:
         owner = getattr(owner, part, None)
     return owner, name, getattr(owner, name, None)

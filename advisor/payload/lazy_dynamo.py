@@ -11,22 +11,21 @@ import importlib.abc
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 _NAME = "torch._dynamo"
 # Submodules that are cheap and complete without the package.
 _LIGHT = {_NAME + ".config"}
 
 
-def _identity(function: Any = None, *_: Any, **__: Any) -> Any:
+def _identity(function: object = None, *_: object, **__: object) -> object:
     return function if function is not None else _identity
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _never(*_: Any, **__: Any) -> bool:
+def _never(*_: object, **__: object) -> bool:
     return False
 
 
@@ -40,7 +39,7 @@ class _LazyDynamo(ModuleType):
     reset = staticmethod(_nothing)
     is_compiling = staticmethod(_never)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         # Dunder look-ups come from inspect and pickle, which ask every module.
         if name.startswith("__"):
             raise AttributeError(name)
@@ -50,7 +49,7 @@ class _LazyDynamo(ModuleType):
 class _Finder(importlib.abc.MetaPathFinder):
     """Loads the real package before any of its heavy submodules."""
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:  # noqa: ARG002
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         if fullname.startswith(_NAME + ".") and fullname not in _LIGHT:
             load_real()
 

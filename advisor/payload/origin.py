@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-SCRIPT, PRETENDED = "script", "pretended"
+from .protocol import Origin
+
 _RAISES = ("RAISE_VARARGS", "RERAISE")
 # Operators in C++ raise them at the line that calls.
 _OF_OPERATORS = (RuntimeError, NotImplementedError)
@@ -21,9 +21,9 @@ _MOST_CAUSES = 10
 _PAYLOAD = str(Path(__file__).parent)
 
 
-def origin_of(error: BaseException) -> str:
+def origin_of(error: BaseException) -> Origin:
     """``script``, or ``pretended`` where torch or a patch of ours raised it or what led to it."""
-    return SCRIPT if all(_is_scripts_own(cause) for cause in _chain(error)) else PRETENDED
+    return "script" if all(_is_scripts_own(cause) for cause in _chain(error)) else "pretended"
 
 
 def raises_itself(error: BaseException) -> bool:
@@ -54,8 +54,7 @@ def _is_scripts_own(error: BaseException) -> bool:
 
 
 def _hidden() -> tuple[str, ...]:
-    torch: Any = sys.modules["torch"]
-    return _PAYLOAD, str(Path(torch.__file__).parent)
+    return _PAYLOAD, str(Path(str(sys.modules["torch"].__file__)).parent)
 
 
 def _steps(error: BaseException) -> Iterator[TracebackType]:

@@ -7,14 +7,9 @@ import json
 import time
 from collections.abc import Callable
 
-# The phases; `advisor.profile.progress` has the same words.
-TORCH = "torch"
-SCRIPT = "script"
-EVALUATION = "evaluation"
-TRAINING = "training"
-MEASURING = "measuring"
+from .protocol import Event, Phase
 
-Tell = Callable[..., None]
+Tell = Callable[[Event], None]
 _EVERY_S = 0.2
 
 
@@ -32,17 +27,17 @@ class Teller:
         self._told: set[str] = set()
         self._told_at_s = 0.0
 
-    def tell(self, phase: str, **counts: int | None) -> None:
+    def tell(self, event: Event) -> None:
         """Say where the run is; a phase that is new is told at once."""
-        now_s = self._clock()
+        now_s, phase = self._clock(), event["phase"]
         if phase in self._told and now_s < self._told_at_s + _EVERY_S:
             return
         self._told.add(phase)
         self._told_at_s = now_s
-        known = {name: count for name, count in counts.items() if count is not None}
+        known = {name: value for name, value in event.items() if value is not None}
         # The script may have closed, filled or removed whatever there is to write to.
         with contextlib.suppress(Exception):
-            self._write(json.dumps({"phase": phase, **known}))
+            self._write(json.dumps(known))
 
 
 class Position:
@@ -62,7 +57,7 @@ class Position:
     def evaluated(self) -> None:
         """A model was asked without gradients."""
         self._num_evaluated += 1
-        self._tell(EVALUATION, step=self._num_steps or None, done=self._num_evaluated)
+        self._tell({"phase": Phase.EVALUATION, "step": self._num_steps or None, "done": self._num_evaluated})
 
     def went_backward(self) -> None:
         """A backward pass, one micro-step, has ended."""
@@ -80,4 +75,4 @@ class Position:
     def _tell_step(self, done: int | None, total: int | None) -> None:
         step = self._num_steps + 1
         wanted = self._num_wanted if step <= self._num_wanted else None
-        self._tell(TRAINING, step=step, num_steps=wanted, done=done, total=total)
+        self._tell({"phase": Phase.TRAINING, "step": step, "num_steps": wanted, "done": done, "total": total})

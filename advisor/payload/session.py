@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -12,11 +12,16 @@ from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .fake.saved_files import SavedFiles
 from .fake.world import World
+from .protocol import SampleField
 from .real.watching import WatchingMode
 from .recording.loading import Loading
 from .recording.memory import MemoryTracker
 from .recording.recorder import Recorder
 from .stop import Stopper
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensor
+    from typing_extensions import TypeGuard
 
 
 class Session:
@@ -54,8 +59,8 @@ class Session:
             self.mode = WatchingMode(self.recorder, self.memory, self.stopper, self.device_type)
         self.amp_dtype: str | None = None
         self.autocast_dtype: str | None = None
-        self.autocast_library: Any = None
-        self.torchvision_library: Any = None
+        self.autocast_library: torch.library.Library | None = None
+        self.torchvision_library: torch.library.Library | None = None
         self.fake_data: FakeData | None = None
         self.warnings: dict[str, None] = {}
         self.refused: dict[str, None] = {}
@@ -63,7 +68,17 @@ class Session:
         self.saved = SavedFiles()
         self.restores_to_gpu = True
 
-    def use_fake_data(self, fields: list[dict[str, Any]], num_samples: int | None) -> None:
+    @property
+    def pretending(self) -> HybridMode:
+        """The mode of the fake backend."""
+        return cast("HybridMode", self.mode)
+
+    @property
+    def watching(self) -> WatchingMode:
+        """The mode of the others."""
+        return cast("WatchingMode", self.mode)
+
+    def use_fake_data(self, fields: list[SampleField], num_samples: int | None) -> None:
         """Feed samples of these fields; how long they take to make says nothing of the script's data."""
         self.loading.is_timed = False
         self.fake_data = FakeData(fields, num_samples, self.warn, self.loading.forget_lengths)
@@ -91,9 +106,9 @@ class Session:
     @property
     def is_watched(self) -> bool:
         """Whether the run may be slowed: on a real GPU not before it was timed."""
-        return self.backend != "cuda" or self.mode.marks_calls
+        return self.backend != "cuda" or self.watching.marks_calls
 
-    def is_fake(self, value: Any) -> bool:
+    def is_fake(self, value: object) -> TypeGuard[FakeTensor]:
         """Whether the value is a tensor on the pretended GPU."""
         from torch._subclasses.fake_tensor import FakeTensor
 

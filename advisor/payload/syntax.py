@@ -5,23 +5,24 @@ from __future__ import annotations
 import importlib.util
 import os
 from pathlib import Path
-from typing import Any
+
+from .protocol import Details, Status
 
 _LONGEST = 200
 _BINARY = set(range(32)) - set(b"\t\n\v\f\r")
 
 
-def problem_of(script: Path) -> tuple[str, dict[str, Any]] | None:
+def problem_of(script: Path) -> tuple[Status, Details] | None:
     """Status and details of a script that cannot be compiled; None if it can."""
     source = script.read_bytes()
     try:
         compile(source, str(script), "exec", dont_inherit=True)
     except SyntaxError as error:
         if _is_python(source) and error.lineno and error.text and error.text.strip():
-            return "syntax_error", details(error)
-        return "not_python", {"message": str(error)}
+            return Status.SYNTAX_ERROR, details(error)
+        return Status.NOT_PYTHON, {"message": str(error)}
     except ValueError as error:
-        return "not_python", {"message": str(error)}
+        return Status.NOT_PYTHON, {"message": str(error)}
     return None
 
 
@@ -30,7 +31,7 @@ def is_of_a_file(error: SyntaxError) -> bool:
     return bool(error.lineno and error.filename and os.path.isfile(error.filename))
 
 
-def details(error: SyntaxError) -> dict[str, Any]:
+def details(error: SyntaxError) -> Details:
     """Where the mistake is."""
     return {
         "message": error.msg,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
 
 # By user: a patch of `patches`, or a module of this package.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -21,6 +20,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch:ops.aten._pin_memory",
         "torch:ops.aten._to_copy",
     ),
+    "dispatch": ("torch._ops:OpOverload",),
     "composite": (
         "torch._C:DispatchKey.CompositeImplicitAutograd",
         "torch._C:_dispatch_has_kernel_for_dispatch_key",
@@ -179,7 +179,7 @@ def version_warning(version: str) -> str | None:
 def _exists(path: str) -> bool:
     module, _, attributes = path.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        found: object = importlib.import_module(module)
         for attribute in attributes.split("."):
             found = getattr(found, attribute)
     except (ImportError, AttributeError):

@@ -9,11 +9,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from advisor.core.errors import InputError, ProfileError, TraceError
+from advisor.payload.protocol import VERSION, FakeSamples, ScriptJob, Status
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
 from advisor.profile.cutting import cut
@@ -36,7 +37,6 @@ _MOST_TOLD = 500
 DEFAULT_TIMEOUT_S = 300.0
 CHILD = Path(__file__).resolve().parents[1] / "payload" / "child.py"
 TEMPORARY_NAME = "tmp"
-_FILES = {"result": "result.json", "progress": "progress.txt", "timeline": "timeline.json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,40 @@ class Job:
     arguments: tuple[str, ...]
     backend: str
     gpu: PretendedGpu
-    fake_data: Mapping[str, object] | None = None
+    fake_data: FakeSamples | None = None
     world_size: int | None = None
     skip_patches: tuple[str, ...] = field(default=())
     shortcuts: bool = True
+
+
+def written(job: Job, folder: Path, *, module: str = "run") -> ScriptJob:
+    """The job as the child reads it, with the files that it writes to in ``folder``.
+
+    Args:
+        job: what is to be done.
+        folder: of this run.
+        module: of the payload.
+    """
+    return {
+        "version": VERSION,
+        "module": module,
+        "result": str(folder / "result.json"),
+        "progress": str(folder / "progress.txt"),
+        "timeline": str(folder / "timeline.json"),
+        "script": job.script,
+        "arguments": list(job.arguments),
+        "backend": job.backend,
+        "gpu": {
+            "name": job.gpu.name,
+            "compute_capability": job.gpu.compute_capability,
+            "num_sms": job.gpu.num_sms,
+            "memory_bytes": job.gpu.memory_bytes,
+        },
+        "fake_data": job.fake_data,
+        "world_size": job.world_size,
+        "skip_patches": list(job.skip_patches),
+        "shortcuts": job.shortcuts,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +131,12 @@ def _record(
         left_s = max(0.0, deadline_s - time.monotonic())
         recording, timeline, ending = _attempt(job, interpreter, left_s, limits.sandbox, progress)
         status = None if recording is None else recording["status"]
-        if recording is not None and status == "ok":
+        if recording is not None and status == Status.OK:
             return recording, timeline
-        if status == "needs_torchrun" and job.world_size is None and job.backend in ("auto", "fake"):
+        if status == Status.NEEDS_TORCHRUN and job.world_size is None and job.backend in ("auto", "fake"):
             alone = replace(job, world_size=1, backend="fake")
             return _record(alone, [interpreter], limits, deadline_s, progress)
-        if status == "no_torch" and position + 1 < len(interpreters):
+        if status == Status.NO_TORCH and position + 1 < len(interpreters):
             continue
         raise failure(
             recording,
@@ -123,9 +153,9 @@ def _attempt(
     job: Job, interpreter: Path, timeout_s: float, in_sandbox: bool, progress: Progress | None
 ) -> tuple[Recording | None, Timeline | None, Ending]:
     with job_folder() as folder:
-        paths = {key: str(folder / file) for key, file in _FILES.items()}
+        whole = written(job, folder)
         job_path = folder / "job.json"
-        job_path.write_text(json.dumps({"module": "run", **asdict(job), **paths}), encoding="utf-8")
+        job_path.write_text(json.dumps(whole), encoding="utf-8")
         environment = child_environment(os.environ, folder / TEMPORARY_NAME)
         environment |= visible_devices(job.backend, os.environ)
         command: list[str | Path] = [interpreter, CHILD, job_path]
@@ -135,14 +165,14 @@ def _attempt(
         ending = run_child(
             command if inside is None else inside.command,
             environment=environment,
-            progress_path=Path(paths["progress"]),
+            progress_path=Path(whole["progress"]),
             timeout_s=timeout_s,
             progress=None if progress is None else lambda line: progress(cut(line, _MOST_TOLD)),
         )
-        recording = read_recording(Path(paths["result"]))
+        recording = read_recording(Path(whole["result"]))
         if recording is None and shutil.disk_usage(folder).free < _ROOM_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-        timeline = _timeline(recording, Path(paths["timeline"]))
+        timeline = _timeline(recording, Path(whole["timeline"]))
     returncode = ending.returncode if inside is None else signalled(ending.returncode)
     shown = Ending(returncode=returncode, log=redact(ending.log, os.environ))
     return _with_sandbox(recording, inside), timeline, shown
@@ -154,7 +184,7 @@ def _timeline(recording: Recording | None, path: Path) -> Timeline | None:
     Raises:
         ProfileError: there is no timeline, or something else in its place.
     """
-    if recording is None or recording["status"] != "ok" or "iteration_s" not in recording:
+    if recording is None or recording["status"] != Status.OK or "iteration_s" not in recording:
         return None
     file = open_foreign(path, _MOST_TIMELINE_BYTES)
     if file is not None:
@@ -174,8 +204,11 @@ def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Reco
         " there"
         for path in inside.in_sight
     ]
-    told = {"warnings": [*recording.get("warnings", ()), *warnings]} if warnings else {}
-    return {**recording, **told, "is_nobody": inside.is_nobody}
+    return {
+        **recording,
+        "warnings": [*recording.get("warnings", ()), *warnings],
+        "is_nobody": inside.is_nobody,
+    }
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -21,8 +21,9 @@ from advisor.core.arguments import check_count, check_kind, check_number
 from advisor.core.errors import InputError, ProfileError
 from advisor.core.limits import MAX_TIMEOUT_S
 from advisor.core.values import Trace
-from advisor.payload.child import die_with_the_parent, load_payload
-from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder
+from advisor.payload.child import die_with_the_parent, start
+from advisor.payload.protocol import ScriptJob, Status
+from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder, written
 from advisor.profile.environment import TEMPORARY
 from advisor.profile.epoch import NO_LOADER
 from advisor.profile.recording import Recording, read_recording, trace_of
@@ -92,27 +93,22 @@ def profile_callable(
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)
     with job_folder() as folder:
-        job = _job(name, gpu, folder)
-        status = _run(lambda: _child(job, step, setup), timeout_s)
-        recording = read_recording(Path(job["result"]))
-    if recording is None or recording["status"] != "ok":
+        job = Job(script=name, arguments=(), backend="fake", gpu=gpu or PretendedGpu())
+        whole = written(job, folder, module="calls")
+        status = _run(lambda: _child(whole, step, setup), timeout_s)
+        recording = read_recording(Path(whole["result"]))
+    if recording is None or recording["status"] != Status.OK:
         raise _failure(name, recording, status, timeout_s)
     trace = trace_of(recording, name, ())
     warnings = tuple(warning for warning in trace.warnings if warning != NO_LOADER)
     return replace(trace, batch_size=batch_size or trace.batch_size, warnings=warnings)
 
 
-def _job(name: str, gpu: PretendedGpu | None, folder: Path) -> dict[str, Any]:
-    job = Job(script=name, arguments=(), backend="fake", gpu=gpu or PretendedGpu())
-    paths = {"result": str(folder / "result.json"), "timeline": str(folder / "timeline.json")}
-    return asdict(job) | paths
-
-
-def _child(job: dict[str, Any], step: Callable[..., object], setup: Callable[[], object] | None) -> None:
+def _child(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> None:
     # What the function saves goes with the job, as in a script's environment.
     tempfile.tempdir = str(Path(job["result"]).with_name(TEMPORARY_NAME))
     os.environ.update(dict.fromkeys(TEMPORARY, tempfile.tempdir))
-    load_payload("calls").run(job, step, setup)
+    start(job, step, setup)
 
 
 def _run(child: Callable[[], None], timeout_s: float) -> int | None:
@@ -152,16 +148,16 @@ def _failure(
         return ProfileError(f"{name} took more than {timeout_s:g} s and was stopped: allow more (timeout_s).")
     if recording is None:
         return ProfileError(f"{name} ended its process (status {status}) before it was profiled.")
-    if recording["status"] == "no_gpu_work":
+    if recording["status"] == Status.NO_GPU_WORK:
         return ProfileError(
             f"{name} ran nothing on the GPU: build the model and its inputs on the device 'cuda', in `setup`"
             " or in the function."
         )
-    message = str(recording["message"])
+    message = recording["message"]
     if message.startswith("ModuleNotFoundError: No module named 'torch'"):
         return InputError("this interpreter has no torch: pip install torch.")
     hint = ""
     if "forked subprocess" in message or "fork-based multiprocessing" in message:
         hint = " A GPU was used before in this process: give models on the CPU, or build them in `setup`."
-    frames = str(recording.get("traceback", ""))
+    frames = recording.get("traceback", "")
     return ProfileError(f"{name} raised {message}.{hint}\n\n{frames}".rstrip())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.profile.hints import hint_of
+
+if TYPE_CHECKING:
+    from advisor.profile.recording import Recording
 
 _MADE_UP = (
     " Values that it reads from the GPU are made up while it is profiled: if it raised because of one, pass"
@@ -13,7 +15,7 @@ _MADE_UP = (
 )
 
 
-def crash(recording: Mapping[str, Any], script: str) -> str:
+def crash(recording: Recording, script: str) -> str:
     """The message for an error that was not caught, without its traceback."""
     message = recording.get("message", "").rstrip(".")
     hint = hint_of(recording)
@@ -33,7 +35,7 @@ def crash(recording: Mapping[str, Any], script: str) -> str:
     )
 
 
-def syntax_error(recording: Mapping[str, Any], script: str, python: str) -> str:
+def syntax_error(recording: Recording, script: str, python: str) -> str:
     """The message for a file that Python cannot read: the script, or one that it imports."""
     # A forged recording may lack any of it.
     file, line, text, message = map(recording.get, ("file", "line", "text", "message"))

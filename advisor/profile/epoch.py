@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from advisor.payload.protocol import Loading, Result
 
 _GIVE = "give --iterations, or --iterations-per-epoch with --epochs"
 NO_LOADER = "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
@@ -31,7 +31,7 @@ class Epoch:
     warnings: tuple[str, ...] = ()
 
 
-def epoch_of(recording: Mapping[str, Any]) -> Epoch:
+def epoch_of(recording: Result) -> Epoch:
     """The epoch of the child's recording."""
     # Without a DataLoader, backward passes tell; but a GAN's networks have one each.
     single = recording["num_optimizers"] <= 1
@@ -65,7 +65,7 @@ def epoch_of(recording: Mapping[str, Any]) -> Epoch:
     )
 
 
-def _iterations(loading: Mapping[str, Any]) -> tuple[int | None, list[str]]:
+def _iterations(loading: Loading) -> tuple[int | None, list[str]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
     if loading["num_samples"] is None:
@@ -80,7 +80,7 @@ def _iterations(loading: Mapping[str, Any]) -> tuple[int | None, list[str]]:
     return per_epoch, [warning]
 
 
-def _length_warnings(loading: Mapping[str, Any]) -> list[str]:
+def _length_warnings(loading: Loading) -> list[str]:
     samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
     if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
         return []
@@ -92,7 +92,7 @@ def _length_warnings(loading: Mapping[str, Any]) -> list[str]:
     return [warning]
 
 
-def _rival_warnings(loading: Mapping[str, Any]) -> list[str]:
+def _rival_warnings(loading: Loading) -> list[str]:
     if not loading["rivals"]:
         return []
     others = ", ".join(_batches(count) for count in loading["rivals"])
@@ -109,8 +109,8 @@ def _batches(count: int | None) -> str:
     return "batches without end" if count is None else f"{count:,} batches"
 
 
-def _batch_warnings(loading: Mapping[str, Any]) -> list[str]:
-    if not loading["is_dynamic"]:
+def _batch_warnings(loading: Loading) -> list[str]:
+    if not loading["is_dynamic"] or loading["batch_sizes"] is None:
         return []
     smallest, largest = loading["batch_sizes"]
     warning = (

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, GpuUnusableError, InputError, ProfileError
+from advisor.payload.protocol import Result, Status
 from advisor.profile.crashes import crash, syntax_error
+
+if TYPE_CHECKING:
+    from advisor.profile.recording import Recording
 
 _LOG_LINES = 15
 _LOG_CHARACTERS = 4000
 
 
 def failure(
-    recording: Mapping[str, Any] | None,
+    recording: Recording | None,
     *,
     script: str,
     python: str,
@@ -29,22 +32,22 @@ def failure(
     unusable = _gpu_problem(recording, script)
     if unusable is not None:
         return GpuUnusableError(unusable)
-    if status == "not_python":
+    if status == Status.NOT_PYTHON:
         return InputError(
             f"{script!r} is not a Python script: {message}. Give the .py file that starts the training."
         )
-    if status == "syntax_error":
+    if status == Status.SYNTAX_ERROR:
         text = syntax_error(recording, script, python)
         return InputError(text) if recording.get("is_script") else ProfileError(text + _traceback(recording))
     problem = torch_problem(recording, python)
     if problem is not None:
         return InputError(problem)
-    if status == "missing_module":
+    if status == Status.MISSING_MODULE:
         return ProfileError(_missing_module(script, message, python) + _traceback(recording))
-    if status == "no_iteration":
+    if status == Status.NO_ITERATION:
         num_processes = recording.get("num_processes", 0)
         return ProfileError(_no_iteration(script, message, num_processes) + log_tail(log))
-    if status == "no_gpu_work":
+    if status == Status.NO_GPU_WORK:
         return ProfileError(_no_gpu_work(script))
     if recording.get("internal"):
         return ProfileError(
@@ -63,16 +66,16 @@ _KERNEL_PACKAGES = (
 )  # fmt: skip
 
 
-def _gpu_problem(recording: Mapping[str, Any], script: str) -> str | None:
+def _gpu_problem(recording: Recording, script: str) -> str | None:
     """What keeps the script from being measured on this machine's GPU."""
     message = recording.get("message", "")
-    if recording["status"] == "no_cuda":
+    if recording["status"] == Status.NO_CUDA:
         return f"{message}. Profile without a GPU: --backend fake."
     if recording.get("backend") != "cuda":
         return None
     if "CUDA out of memory" in message:
         return f"{script!r} does not fit on this GPU ({message}). Profile without it: --backend fake."
-    if recording["status"] == "no_iteration":
+    if recording["status"] == Status.NO_ITERATION:
         return (
             f"{script!r} made {recording['num_spans']} step(s) of a torch optimizer, too few to measure"
             f" ({message}). Let it train longer, or profile without the GPU: --backend fake."
@@ -102,22 +105,22 @@ def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:
     )
 
 
-def torch_problem(recording: Mapping[str, Any], python: str) -> str | None:
+def torch_problem(recording: Result, python: str) -> str | None:
     """What is wrong with the interpreter's torch, in words; None if nothing is."""
     status, message = recording["status"], recording.get("message", "")
-    if status == "strange_torch":
+    if status == Status.STRANGE_TORCH:
         return _strange_torch(recording["torch"], message, python)
-    if status == "no_torch":
+    if status == Status.NO_TORCH:
         return (
             f"the interpreter {python!r} has no torch. Name the one that you train with (--python"
             " PATH), activate its environment, or install torch: pip install torch."
         )
-    if status == "broken_torch":
+    if status == Status.BROKEN_TORCH:
         return (
             f"the torch of the interpreter {python!r} cannot be imported: {message}. Repair it, or"
             " name another interpreter with --python PATH."
         )
-    if status != "old_torch":
+    if status != Status.OLD_TORCH:
         return None
     return (
         f"the interpreter {python!r} has torch {message}, which is too old: 2.6 or newer is needed."
@@ -167,7 +170,7 @@ def _no_iteration(script: str, message: str, num_processes: int) -> str:
     )
 
 
-def _traceback(recording: Mapping[str, Any]) -> str:
+def _traceback(recording: Recording) -> str:
     text = recording.get("traceback")
     error = recording.get("message", "").partition(": ")[2].strip()
     # Its last lines repeat an error that names one address for each attempt.

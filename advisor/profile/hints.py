@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from advisor.profile.fake_data import EXAMPLE
 from advisor.profile.missing_data import fed_hint, missing_data_hint
+
+if TYPE_CHECKING:
+    from advisor.profile.recording import Recording
 
 _EXTENSION = (
     " It builds a CUDA extension, which cannot run without a GPU: switch it off while it is profiled, or let"
@@ -73,7 +76,7 @@ _HINTS = {
 }
 
 
-def hint_of(recording: Mapping[str, Any]) -> str:
+def hint_of(recording: Recording) -> str:
     """What the profiler has to do with the script's error, a sentence after a space; or nothing."""
     message = recording.get("message", "")
     if recording.get("is_nobody") and "Permission denied" in message:

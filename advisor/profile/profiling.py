@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
@@ -12,6 +12,7 @@ from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
 from advisor.core.values import Trace
+from advisor.payload.protocol import FakeSamples, SampleField
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
 from advisor.profile.environment import redact_arguments
@@ -138,12 +139,15 @@ def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Pro
         raise GpuUnusableError(f"{error} Profile without it: --backend fake.") from error
 
 
-def _fed(fields: Sequence[FakeField], num_samples: int | None) -> Mapping[str, object] | None:
+def _fed(fields: Sequence[FakeField], num_samples: int | None) -> FakeSamples | None:
     if not fields:
         if num_samples is not None:
             raise InputError("--samples counts fake samples: give --fake-data as well.")
         return None
-    return {"fields": [asdict(field) for field in fields], "num_samples": num_samples}
+    described: list[SampleField] = [
+        {"name": field.name, "shape": list(field.shape), "kind": field.kind} for field in fields
+    ]
+    return {"fields": described, "num_samples": num_samples}
 
 
 def _check_script(script: Path) -> None:

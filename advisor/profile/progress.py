@@ -7,21 +7,13 @@ ignored.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from dataclasses import dataclass
+
+from advisor.payload.protocol import Counts
+from advisor.payload.protocol import Phase as Phase
 
 _MOST_CHARACTERS = 200
 _MOST = 10**9
-
-
-class Phase(StrEnum):
-    """What a run does at a time; the names are those of ``payload.progress``."""
-
-    TORCH = "torch"
-    SCRIPT = "script"
-    EVALUATION = "evaluation"
-    TRAINING = "training"
-    MEASURING = "measuring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +35,7 @@ class ProgressEvent:
     total: int | None = None
 
 
-_COUNTS = tuple(field.name for field in fields(ProgressEvent) if field.name != "phase")
+_COUNTS = tuple(Counts.__annotations__)
 
 
 def parse_event(line: str) -> ProgressEvent | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from advisor.core.errors import ProfileError
 from advisor.core.gpus import resolve_gpu
@@ -16,6 +16,7 @@ from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, tensor_from_json
 from advisor.kineto.launches import kernels_of, merged
 from advisor.operators.costs import cost_of
+from advisor.payload.protocol import VERSION, Operator, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.cutting import cut, cut_each
 from advisor.profile.environment import redact
@@ -25,19 +26,24 @@ from advisor.profile.timeline import Timeline
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-FORMAT_VERSION = 1
+    from advisor.formats.trace_json import AttributeJson
+
 # Characters of each.
-_FOR_PEOPLE = {
-    "message": 2000, "traceback": 6000, "warnings": 1000, "refused": 500, "file": 500, "text": 500,
-}  # fmt: skip
+_MOST_CHARACTERS = {"message": 2000, "traceback": 6000, "file": 500, "text": 500}
+_MOST_CHARACTERS_EACH = {"warnings": 1000, "refused": 500}
 _COARSE = 8
 _MOST_TEXTS = 50
 # The largest networks need some megabytes, whose values are few.
 _MOST_BYTES = 32 * 2**20
 _MOST_VALUES = 4_000_000
-_VERSION = re.compile(rb'^\s*{\s*"format_version"\s*:\s*(\d{1,9})\s*[,}]')
-_VERSION_BYTES = 100
-Recording = Mapping[str, Any]
+_BEGINNING = re.compile(rb'^\s*{\s*"format_version"\s*:\s*(\d{1,9})\s*[,}]')
+_BEGINNING_BYTES = 100
+
+
+class Recording(Result, total=False):
+    """The child's result, and what only the parent knows of the run."""
+
+    is_nobody: bool
 
 
 def read_recording(path: Path) -> Recording | None:
@@ -52,20 +58,22 @@ def read_recording(path: Path) -> Recording | None:
     if sum(map(raw.count, (b",", b"[", b"{"))) > _MOST_VALUES:
         raise ProfileError(_damaged(f"more than {_MOST_VALUES:,} values"))
     # Of another version any other field may differ, too.
-    version = _VERSION.search(raw[:_VERSION_BYTES])
-    if version is not None and int(version[1]) != FORMAT_VERSION:
+    version = _BEGINNING.search(raw[:_BEGINNING_BYTES])
+    if version is not None:
+        _check_version(int(version[1]))
+    result = _parsed(raw)
+    _check_version(result["format_version"])
+    return _shown(result)
+
+
+def _check_version(version: int) -> None:
+    if version != VERSION:
         raise ProfileError(
             "the profiling process and this advisor are of different versions: install gpu-advisor anew."
         )
-    recording = _parsed(raw)
-    shown: dict[str, Any] = {**recording}
-    for key, most in _FOR_PEOPLE.items():
-        if shown.get(key):
-            shown[key] = _shown(shown[key], most)
-    return shown
 
 
-def _parsed(raw: bytes) -> Recording:
+def _parsed(raw: bytes) -> Result:
     # Late, since it takes a tenth of a second.
     from pydantic import ValidationError
 
@@ -90,12 +98,22 @@ def _damaged(why: str) -> str:
     )
 
 
-def _shown(words: str | Sequence[str], most: int) -> str | list[str]:
-    if isinstance(words, str):
-        # Cut twice: half of a secret is not known as one.
-        return cut(redact(cut(words, _COARSE * most), os.environ), most)
-    kept = cut_each(words, _COARSE * most, most_texts=_MOST_TEXTS)
-    return [cut(redact(text, os.environ), most) for text in kept]
+def _shown(result: Result) -> Recording:
+    """The result with what a person reads cut and without secrets."""
+    shown: dict[str, Any] = {**result}
+    for key, most in _MOST_CHARACTERS.items():
+        if shown.get(key):
+            shown[key] = _cut(shown[key], most)
+    for key, most in _MOST_CHARACTERS_EACH.items():
+        if shown.get(key):
+            kept = cut_each(shown[key], _COARSE * most, most_texts=_MOST_TEXTS)
+            shown[key] = [cut(redact(text, os.environ), most) for text in kept]
+    return cast("Recording", shown)
+
+
+def _cut(text: str, most: int) -> str:
+    # Cut twice: half of a secret is not known as one.
+    return cut(redact(cut(text, _COARSE * most), os.environ), most)
 
 
 def trace_of(
@@ -154,14 +172,15 @@ def _trace_of(
     )
 
 
-def operators_of(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], list[str]]:
+def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[str]]:
     """Recorded operators with their cost, and warnings of those whose cost is not known."""
     warnings: dict[str, None] = {}
     ops = []
     for entry in entries:
         inputs = tuple(tensor_from_json(item) for item in entry["inputs"])
         outputs = tuple(tensor_from_json(item) for item in entry["outputs"])
-        attributes = {name: attribute_from_json(value) for name, value in entry["attributes"].items()}
+        written = cast("dict[str, AttributeJson]", entry["attributes"])
+        attributes = {name: attribute_from_json(value) for name, value in written.items()}
         cost = cost_of(entry["name"], inputs, outputs, attributes)
         if cost.warning is not None:
             warnings[cost.warning] = None
@@ -175,7 +194,6 @@ def operators_of(entries: Sequence[Mapping[str, Any]]) -> tuple[tuple[Op, ...], 
                 flops=cost.flops,
                 bytes=cost.bytes,
                 count=entry["count"],
-                measured_s=entry.get("measured_s"),
             )
         )
     return tuple(ops), list(warnings)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from advisor.kineto.events import DeviceEvent, HostEvent, Recording, read_recording
+from advisor.payload.protocol import MARK
 
-# As in payload/real/watching.py, which runs where this package is not importable.
-MARK = "advisor#"
 # A script can leave marks of its own.
 _OUR_MARK = re.compile(rf"{MARK}[0-9]{{1,18}}")
 

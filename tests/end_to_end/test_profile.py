@@ -61,7 +61,7 @@ def world(tmp_path_factory):
         world.script(name).write_text(code)
     for name, code in USERS_MODULES.items():
         path = world.folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(world.folder)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.cli.progress import Narration
-from advisor.payload import progress as child
 from advisor.payload.progress import Teller
+from advisor.payload.protocol import Phase
 from advisor.profile.progress import parse_event
 
 
@@ -16,7 +16,7 @@ def test_a_million_batches_are_a_few_lines_a_second():
     teller = Teller(lines.append, clock=lambda: now_s)
     for batch in range(1, 1_000_001):
         now_s += 2e-6
-        teller.tell(child.EVALUATION, done=batch)
+        teller.tell({"phase": Phase.EVALUATION, "done": batch})
     assert 5 <= len(lines) <= 11
 
 
@@ -26,7 +26,7 @@ def test_a_script_that_closes_our_file_is_not_stopped_by_it():
     def closed(_: str) -> None:
         raise OSError(9, "Bad file descriptor")
 
-    Teller(closed).tell(child.TORCH)
+    Teller(closed).tell({"phase": Phase.TORCH})
 
 
 @pytest.mark.parametrize(

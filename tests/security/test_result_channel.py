@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
+from advisor.payload.protocol import VERSION
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import job_folder
 from advisor.profile.child_files import Lines
 from advisor.profile.environment import child_environment
 from advisor.profile.launch import run_child
-from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
+from advisor.profile.recording import read_recording, trace_of
 from tests.unit.profile.test_recording import recording
 
-START = f'{{"format_version":{FORMAT_VERSION},"status":"ok",'
+BEGIN = f'{{"format_version":{VERSION},'
+START = f'{{"format_version":{VERSION},"status":"ok",'
 
 
 def refused(path: Path) -> str:
@@ -86,11 +88,11 @@ def test_of_a_million_faults_one_is_told(tmp_path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "null", "7", "[]", '"ok"', "{", "\0" * 100, "\udc80", "{}", '{"format_version": 1}',
-        '{"format_version": "1", "status": "ok"}', '{"format_version": 1, "status": []}',
-        '{"format_version": 1, "status": "owned"}', '{"format_version": 1, "status": "ok", "message": 7}',
-        '{"format_version": 1, "status": "crashed", "warnings": "abc"}',
-        '{"format_version": 1, "status": "crashed", "refused": [{}]}',
+        "", "null", "7", "[]", '"ok"', "{", "\0" * 100, "\udc80", "{}", BEGIN + '"torch": "2"}',
+        '{"format_version": "1", "status": "ok"}', BEGIN + '"status": []}',
+        BEGIN + '"status": "owned"}', BEGIN + '"status": "ok", "message": 7}',
+        BEGIN + '"status": "crashed", "warnings": "abc"}',
+        BEGIN + '"status": "crashed", "refused": [{}]}',
         START + '"operators": {}}', START + '"memory": {"peak_bytes": -1}}', START + '"iteration_s": NaN}',
         START + '"iteration_s": "' + "9" * 5000 + '"}', START + '"world_size": ' + "9" * 5000 + "}",
     ],
@@ -134,7 +136,7 @@ def test_words_are_cut_at_both_ends(tmp_path) -> None:
     words = "begin" + "x" * 5_000_000 + "end"
     document = {"message": words, "traceback": words, "warnings": [words] * 3 + ["few"] * 1000}
     path = tmp_path / "result.json"
-    path.write_text(json.dumps({"format_version": 1, "status": "crashed", **document}))
+    path.write_text(json.dumps({"format_version": VERSION, "status": "crashed", **document}))
     shown = read_recording(path)
     assert len(json.dumps(shown)) < 20_000
     for text in (shown["message"], shown["traceback"], shown["warnings"][0]):
@@ -149,7 +151,7 @@ def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path) -> None:
     for before in range(985, 1000):
         words = "x" * before + "https://bob:hunter22hunter22@host/w.pt" + "y" * 5000
         path = tmp_path / "result.json"
-        path.write_text(json.dumps({"format_version": 1, "status": "crashed", "message": words}))
+        path.write_text(json.dumps({"format_version": VERSION, "status": "crashed", "message": words}))
         assert "hunter" not in read_recording(path)["message"]
 
 
@@ -199,7 +201,7 @@ os._exit(0)
         ),
         ("result.symlink_to('/dev/zero')", "regular"),
         ("result.write_text('[' * 10**6)", "damaged"),
-        ('result.write_text(\'{"format_version": 1, "status": "ok"}\')', "damaged"),
+        (f'result.write_text(\'{{"format_version": {VERSION}, "status": "ok"}}\')', "damaged"),
     ],
 )
 def test_a_script_that_forges_its_result_gets_one_line(plot: str, words: str, tmp_path) -> None:

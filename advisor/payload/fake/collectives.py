@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from ..protocol import Communication
 from . import equal_ranks
 
 if TYPE_CHECKING:
-    from .mode import HybridMode
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs, Types
+    from .making import Maker
 
 _NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor")
 # Each stands in the names of its operators, underscores aside; "reduce" is a part of two others.
@@ -29,27 +33,27 @@ class Collectives:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, int, int], int] = {}
-        self._owned: dict[Any, bool] = {}
+        self._owned: dict[OpOverload, bool] = {}
 
     def start_span(self) -> None:
         """Forget the collectives so far."""
         self._counts = {}
 
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[Communication]:
         """One entry for each kind, size and group size, in the order in which each was first seen."""
         return [
             {"kind": kind, "num_bytes": num_bytes, "world_size": world_size, "count": count}
             for (kind, num_bytes, world_size), count in self._counts.items()
         ]
 
-    def owns(self, func: Any) -> bool:
+    def owns(self, func: OpOverload) -> bool:
         """Whether the operator communicates."""
         owned = self._owned.get(func)
         if owned is None:
             owned = self._owned[func] = func.namespace in _NAMESPACES
         return owned
 
-    def run(self, mode: HybridMode, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def run(self, mode: Maker, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
         """The operator's result in shape; known values become what a group of equal ranks would give."""
         tensors = _tensors((args, kwargs))
         is_real = not any(tensor.device.type == "cuda" for tensor in tensors)
@@ -61,12 +65,11 @@ class Collectives:
             num_ranks = 1 if _kind(func) is None else _group_size(func, args, kwargs)
             result = equal_ranks.run(func, args, kwargs, num_ranks)
         else:
-            result = mode.fake_mode.dispatch(func, types, args, kwargs)
-            mode.track(result)
+            result = mode.pretend(func, types, args, kwargs)
         self._count(func, args, kwargs, [*tensors, *_tensors(result)])
         return result
 
-    def _count(self, func: Any, args: Any, kwargs: Any, tensors: list[torch.Tensor]) -> None:
+    def _count(self, func: OpOverload, args: Args, kwargs: Kwargs, tensors: list[torch.Tensor]) -> None:
         kind = _kind(func)
         if kind is None:
             return
@@ -78,24 +81,25 @@ class Collectives:
         self._counts[key] = self._counts.get(key, 0) + 1
 
 
-def _kind(func: Any) -> str | None:
+def _kind(func: OpOverload) -> str | None:
     name = func._schema.name.rpartition("::")[2].replace("_", "")
     return next((kind for kind in _KINDS if kind.replace("_", "") in name), None)
 
 
-def _done(func: Any, output: Any) -> Any:
+def _done(func: OpOverload, output: object) -> object:
     """What a c10d operator returns: its outputs and a finished Work, whose future holds them."""
     if not func._schema.returns:
         return None
     # FakeWork's future holds nothing, which DistributedDataParallel and its hooks refuse.
-    future: Any = torch.futures.Future()
+    future: torch.futures.Future[object] = torch.futures.Future()
     future.set_result(list(output) if isinstance(output, (list, tuple)) else [output])
-    work = torch._C._distributed_c10d._create_work_from_future(future).boxed()
+    distributed: Any = torch._C._distributed_c10d
+    work = distributed._create_work_from_future(future).boxed()
     return work if len(func._schema.returns) == 1 else (output, work)
 
 
-def _group_size(func: Any, args: Any, kwargs: Any) -> int:
-    distributed = torch._C._distributed_c10d
+def _group_size(func: OpOverload, args: Args, kwargs: Kwargs) -> int:
+    distributed: Any = torch._C._distributed_c10d
     names = [argument.name for argument in func._schema.arguments]
     named = {**dict(zip(names, args, strict=False)), **kwargs}
     if "process_group" in named:
@@ -103,9 +107,9 @@ def _group_size(func: Any, args: Any, kwargs: Any) -> int:
     return int(distributed._resolve_process_group(named["group_name"]).size())
 
 
-def _tensors(value: Any) -> list[torch.Tensor]:
+def _tensors(value: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def _num_bytes(value: Any) -> int:
+def _num_bytes(value: object) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(value))

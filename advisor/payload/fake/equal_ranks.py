@@ -7,7 +7,7 @@ wrote. Sizes and counts go this way, so wrong ones lead to wrong shapes.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -15,13 +15,18 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from . import values
 
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs
+
 # ReduceOp.AVG, MIN and MAX of equal values are those values.
 _SUM = 0
 _NAMES = {"sum": _SUM, "avg": 1, "min": 3, "max": 4}
 _COMPUTED = (None, *_NAMES.values())
 
 
-def run(func: Any, args: Any, kwargs: Any, num_ranks: int) -> Any:
+def run(func: OpOverload, args: Args, kwargs: Kwargs, num_ranks: int) -> object:
     """The operator on CPU tensors."""
     result = func(*args, **kwargs)
     written = args[0] if func.namespace == "c10d" else result
@@ -32,12 +37,12 @@ def run(func: Any, args: Any, kwargs: Any, num_ranks: int) -> Any:
     return result
 
 
-def follow(func: Any, args: Any, kwargs: Any, num_ranks: int) -> None:
+def follow(func: OpOverload, args: Args, kwargs: Kwargs, num_ranks: int) -> None:
     """Keep the values that a ``c10d`` operator gives its outputs where they are known, forget the others."""
     computed = None
     is_known = all(values.of(tensor) is not None for tensor in _tensors(args))
     if is_known and _operation(func, args, kwargs) in _COMPUTED:
-        on_cpu = tree_map(lambda leaf: values.of(leaf).clone() if _is_fake(leaf) else leaf, args)
+        on_cpu = tree_map(_copied_value, args)
         with contextlib.suppress(Exception):
             run(func, on_cpu, kwargs, num_ranks)
             computed = _tensors(on_cpu[0])
@@ -47,17 +52,18 @@ def follow(func: Any, args: Any, kwargs: Any, num_ranks: int) -> None:
         values.remember(tensor, value)
 
 
-def _operation(func: Any, args: Any, kwargs: Any) -> int | None:
+def _operation(func: OpOverload, args: Args, kwargs: Kwargs) -> int | None:
     names = [argument.name for argument in func._schema.arguments]
-    operation = {**dict(zip(names, args, strict=False)), **kwargs}.get("reduce_op")
+    operation: Any = {**dict(zip(names, args, strict=False)), **kwargs}.get("reduce_op")
     if isinstance(operation, str):
         return _NAMES.get(operation.lower(), -1)
     return None if operation is None else int(operation.op())
 
 
-def _is_fake(leaf: Any) -> bool:
-    return isinstance(leaf, FakeTensor)
+def _copied_value(leaf: object) -> object:
+    known = values.of(leaf) if isinstance(leaf, FakeTensor) else None
+    return leaf if known is None else known.clone()
 
 
-def _tensors(nested: Any) -> list[Any]:
+def _tensors(nested: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(nested) if isinstance(leaf, torch.Tensor)]

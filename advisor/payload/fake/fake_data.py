@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sized
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch.utils.data import Dataset, IterableDataset
 
+from ..protocol import SampleField
 from ..recording.extent import length
+from ..replacing import replace
+
+if TYPE_CHECKING:
+    from ..dispatch import Args, Kwargs
 
 _CLASS_NAMES = ("classes", "class_to_idx")
 # For a data set that is missing and whose length nobody knows: it makes samplers work, and is not told.
@@ -38,7 +43,7 @@ class FakeData:
 
     def __init__(
         self,
-        fields: list[dict[str, Any]],
+        fields: list[SampleField],
         num_samples: int | None,
         warn: Callable[[str], None],
         forget_lengths: Callable[[], None],
@@ -47,14 +52,14 @@ class FakeData:
         self._warn, self._forget_lengths = warn, forget_lengths
         self.num_replaced = 0
 
-    def sample(self, index: int) -> Any:
+    def sample(self, index: int) -> object:
         """One sample: a tuple, a dict, or the only field."""
         values = [_value(field, index) for field in self._fields]
         if self._fields[0]["name"] is not None:
             return {field["name"]: value for field, value in zip(self._fields, values, strict=True)}
         return tuple(values) if len(values) > 1 else values[0]
 
-    def instead_of(self, data: Any) -> Any:
+    def instead_of(self, data: Dataset[object]) -> object:
         """A data set of as many fake samples as the script's has."""
         self.num_replaced += 1
         kind = _FakeStream if isinstance(data, IterableDataset) else _FakeDataset
@@ -71,7 +76,9 @@ class FakeData:
             " counts as nothing"
         )
 
-    def stand_in(self, data: Any, error: Exception, create: Any, args: Any, kwargs: Any) -> None:
+    def stand_in(
+        self, data: object, error: Exception, create: Callable[..., None], args: Args, kwargs: Kwargs
+    ) -> None:
         """Turn an instance whose constructor failed on these arguments into a data set of fake samples."""
         cls = type(data)
         num_samples = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
@@ -85,12 +92,12 @@ class FakeData:
             )
         self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {told}")
         names = self._class_names()
-        data.__class__ = _missing(cls, self, num_samples or STAND_IN_LENGTH, names)
+        replace(data, __class__=_missing(cls, self, num_samples or STAND_IN_LENGTH, names))
         # What the constructor came to before it failed are not the fake samples' classes.
         for name in names:
             vars(data).pop(name, None)
 
-    def _class_names(self) -> dict[str, Any]:
+    def _class_names(self) -> dict[str, object]:
         classes = next((field["shape"][0] for field in self._fields if field["kind"] == "class"), None)
         if classes is None:
             return {}
@@ -98,53 +105,53 @@ class FakeData:
         return dict(zip(_CLASS_NAMES, (names, {name: i for i, name in enumerate(names)}), strict=True))
 
 
-class _FakeDataset(Dataset):  # type: ignore[misc]
+class _FakeDataset(Dataset[object]):
     """Fake samples at any index; everything else is the replaced data set's."""
 
-    def __init__(self, source: FakeData, replaced: Any) -> None:
+    def __init__(self, source: FakeData, replaced: object) -> None:
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
         """As many as the replaced data set has."""
-        return len(self._replaced)
+        return len(cast("Sized", self._replaced))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> object:
         """A sample; what the index is does not matter."""
         return self._source.sample(index if isinstance(index, int) else 0)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         """Each index once: any index has a sample, so that Python would never see the end."""
         return (self[index] for index in range(len(self)))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Scripts ask the data set of a loader for its classes and the like."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._replaced, name)
 
 
-class _FakeStream(IterableDataset):  # type: ignore[misc]
+class _FakeStream(IterableDataset[object]):
     """Fake samples in a row, without end where the replaced data set has no length."""
 
-    def __init__(self, source: FakeData, replaced: Any) -> None:
+    def __init__(self, source: FakeData, replaced: object) -> None:
         self._source, self._replaced = source, replaced
 
     def __len__(self) -> int:
         """As many as the replaced data set has."""
-        return len(self._replaced)
+        return len(cast("Sized", self._replaced))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         """Samples."""
         num_samples = length(self._replaced)
         indices = itertools.count() if num_samples is None else range(num_samples)
         return (self._source.sample(index) for index in indices)
 
 
-def _missing(cls: type, source: FakeData, length: int, names: dict[str, Any]) -> type:
-    def getitem(self: Any, index: Any) -> Any:  # noqa: ARG001
+def _missing(cls: type, source: FakeData, length: int, names: dict[str, object]) -> type:
+    def getitem(self: object, index: object) -> object:  # noqa: ARG001
         return source.sample(index if isinstance(index, int) else 0)
 
-    def iterate(self: Any) -> Iterator[Any]:  # noqa: ARG001
+    def iterate(self: object) -> Iterator[object]:  # noqa: ARG001
         return (source.sample(index) for index in range(length))
 
     methods = {"__len__": lambda self: length, "__getitem__": getitem, "__iter__": iterate}  # noqa: ARG005
@@ -153,13 +160,13 @@ def _missing(cls: type, source: FakeData, length: int, names: dict[str, Any]) ->
     return type(cls.__name__, (cls,), {**methods, **names, "__module__": cls.__module__})
 
 
-def _value(field: dict[str, Any], index: int) -> Any:
+def _value(field: SampleField, index: int) -> object:
     if field["kind"] == "class":
         return index % field["shape"][0]
     return torch.zeros(field["shape"], dtype=getattr(torch, field["kind"]), device="cpu")
 
 
-def _published_length(cls: type, arguments: dict[str, Any]) -> int | None:
+def _published_length(cls: type, arguments: dict[str, object]) -> int | None:
     base = next((base for base in cls.__mro__ if base.__module__.startswith("torchvision.")), None)
     if base is None:
         return None
@@ -172,7 +179,7 @@ def _published_length(cls: type, arguments: dict[str, Any]) -> int | None:
     return lengths[0 if is_training else 1]
 
 
-def _arguments(create: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+def _arguments(create: Callable[..., None], args: Args, kwargs: Kwargs) -> dict[str, object]:
     try:
         bound = inspect.signature(create).bind(None, *args, **kwargs)
     except (TypeError, ValueError):

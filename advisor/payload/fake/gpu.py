@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from ..protocol import Gpu
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class PretendedGpu:
     memory_bytes: int
 
     @classmethod
-    def from_job(cls, facts: dict[str, Any]) -> PretendedGpu:
+    def from_job(cls, facts: Gpu) -> PretendedGpu:
         """Read the facts of a job file."""
         major, minor = facts["compute_capability"].split(".")
         return cls(

@@ -8,13 +8,19 @@ FakeTensorMode built it (the first time, both are compared) stays with FakeTenso
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from . import values
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs, Types
+    from ..recording.recorder import Description
 
 CUDA = torch.device("cuda", 0)
 # Numbers that change with each step, such as a learning rate, make forms that never come back.
@@ -31,7 +37,8 @@ _empty_strided = torch._C._VariableFunctions.empty_strided
 _make_subclass = torch._C.TensorBase._make_subclass
 _META = torch.device("meta")
 
-Work = Callable[[Any, Any, Any, Any], Any]
+Work = Callable[["OpOverload", "Types", "Args", "Kwargs"], object]
+Form = tuple[object, ...]
 
 
 class _Given(NamedTuple):
@@ -43,9 +50,9 @@ class _Given(NamedTuple):
 class _Made(NamedTuple):
     """A tensor of this form, in the storage of an input if one is given."""
 
-    shape: Any
-    stride: Any
-    dtype: Any
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
     offset: int
     given: int | None
 
@@ -63,11 +70,17 @@ class KnownCall:
 
     __slots__ = ("container", "described", "has_values", "is_described", "parts")
 
-    def __init__(self, container: Any, parts: tuple[Any, ...], *, has_values: bool) -> None:
+    def __init__(
+        self,
+        container: Callable[[list[object]], object] | None,
+        parts: tuple[object, ...],
+        *,
+        has_values: bool,
+    ) -> None:
         self.container = container
         self.parts = parts
         self.has_values = has_values
-        self.described: Any = None
+        self.described: Description | None = None
         self.is_described = False
 
 
@@ -82,12 +95,12 @@ class KnownForms:
         is_used: False sends all calls to ``work``; ``shortcuts`` of the job switches it on.
     """
 
-    def __init__(self, mode: Any, work: Work) -> None:
+    def __init__(self, mode: FakeTensorMode, work: Work) -> None:
         self.is_used = False
         self._mode = mode
         self._work = work
-        self._calls: dict[Any, KnownCall] = {}
-        self._follows_form: dict[Any, bool] = {}
+        self._calls: dict[Form, KnownCall] = {}
+        self._follows_form: dict[OpOverload, bool] = {}
         # As FakeTensor does: some C++ code asks where the memory is and needs no answer.
         self._guard_memory = (
             torch._C._set_warn_deprecated_on_mutable_data_ptr
@@ -96,9 +109,11 @@ class KnownForms:
         )
         self._plain = dict(vars(FakeTensor(mode, torch.empty(0, device="meta"), CUDA)))
 
-    def answer(self, func: Any, types: Any, args: Any, kwargs: Any) -> tuple[Any, KnownCall | None]:
+    def answer(
+        self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs
+    ) -> tuple[object, KnownCall | None]:
         """The operator's result, and what was known of the call, None for a new one."""
-        tensors: list[Any] = []
+        tensors: list[FakeTensor] = []
         form = self._form(func, args, kwargs, tensors)
         if form is None:
             return self._work(func, types, args, kwargs), None
@@ -108,17 +123,17 @@ class KnownForms:
         result = self._work(func, types, args, kwargs)
         # An operator that changed the form of its inputs does more than we could do in its place.
         if len(self._calls) < _MOST_FORMS and self._form(func, args, kwargs, []) == form:
-            self._learn(form, tensors, result)
+            self._learn(func, form, tensors, result)
         return result, None
 
-    def _form(self, func: Any, args: Any, kwargs: Any, tensors: list[Any]) -> tuple[Any, ...] | None:
+    def _form(self, func: OpOverload, args: Args, kwargs: Kwargs, tensors: list[FakeTensor]) -> Form | None:
         """All that the result follows from, and the tensors among the inputs; None if there is more."""
         follows = self._follows_form.get(func)
         if follows is None:
             follows = self._follows_form[func] = _follows_form(func)
         if not (follows and self.is_used):
             return None
-        form = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
+        form: list[object] = [func, torch.get_default_dtype(), torch.is_inference_mode_enabled()]
         if not self._describe(args, form, tensors):
             return None
         for name, value in kwargs.items():
@@ -127,10 +142,10 @@ class KnownForms:
                 return None
         return tuple(form)
 
-    def _describe(self, inputs: Any, form: list[Any], tensors: list[Any]) -> bool:
+    def _describe(self, inputs: Iterable[object], form: list[object], tensors: list[FakeTensor]) -> bool:
         for value in inputs:
             kind = type(value)
-            if kind is FakeTensor:
+            if type(value) is FakeTensor:
                 if not self._is_plain(value):
                     return False
                 tensors.append(value)
@@ -140,7 +155,7 @@ class KnownForms:
                 )  # fmt: skip
             elif kind in _PLAIN_VALUES:
                 form += (kind, value)  # 1 equals 1.0 and True
-            elif kind is list or kind is tuple:
+            elif type(value) is list or type(value) is tuple:
                 form += (kind, len(value))
                 if not self._describe(value, form, tensors):
                     return False
@@ -148,22 +163,22 @@ class KnownForms:
                 return False
         return True
 
-    def _is_plain(self, tensor: Any) -> bool:
+    def _is_plain(self, tensor: FakeTensor) -> bool:
         # A comparison of devices is slow, and FakeTensor makes a new one of each.
         is_ours = tensor.fake_mode is self._mode and tensor.constant is None
         is_dense = tensor.layout is torch.strided and not (tensor.is_conj() or tensor.is_neg())
         return is_ours and is_dense and tensor._fake_device.type == "cuda" and not tensor.is_quantized
 
-    def _result(self, known: KnownCall, tensors: list[Any]) -> Any:
+    def _result(self, known: KnownCall, tensors: list[FakeTensor]) -> object:
         made = [self._part(part, tensors) for part in known.parts]
         return made[0] if known.container is None else known.container(made)
 
-    def _part(self, part: Any, tensors: list[Any]) -> Any:
-        if type(part) is _Made:
+    def _part(self, part: object, tensors: list[FakeTensor]) -> object:
+        if isinstance(part, _Made):
             return self._make(part, tensors)
-        return tensors[part.given] if type(part) is _Given else part
+        return tensors[part.given] if isinstance(part, _Given) else part
 
-    def _make(self, form: _Made, tensors: list[Any]) -> Any:
+    def _make(self, form: _Made, tensors: list[FakeTensor]) -> FakeTensor:
         shape, stride, dtype, offset, given = form
         with torch._C._DisableTorchDispatch():
             plain = _empty_strided(shape, stride, dtype=dtype, device=_META)
@@ -177,14 +192,15 @@ class KnownForms:
         vars(made).update(self._plain)
         return made
 
-    def _learn(self, form: Any, tensors: list[Any], result: Any) -> None:
-        is_many = type(result) in (list, tuple)
-        parts = tuple(self._learnt(value, tensors) for value in (result if is_many else (result,)))
+    def _learn(self, func: OpOverload, form: Form, tensors: list[FakeTensor], result: object) -> None:
+        is_many = type(result) is list or type(result) is tuple
+        results = cast("Sequence[object]", result) if is_many else (result,)
+        parts = tuple(self._learnt(value, tensors) for value in results)
         if all(part is not NotImplemented for part in parts):
-            has_values = values.may_be_known(form[0], result)
+            has_values = values.may_be_known(func, result)
             self._calls[form] = KnownCall(type(result) if is_many else None, parts, has_values=has_values)
 
-    def _learnt(self, value: Any, tensors: list[Any]) -> Any:
+    def _learnt(self, value: object, tensors: list[FakeTensor]) -> object:
         if value is None or type(value) is int:
             return value
         if type(value) is not FakeTensor or not self._is_plain(value):
@@ -197,14 +213,14 @@ class KnownForms:
         if len(shared) > 1:
             return NotImplemented
         shape, stride = tuple(value.shape), value.stride()
-        part = _Made(shape, stride, value.dtype, value.storage_offset(), shared[0] if shared else None)
+        part = _Made(shape, stride, value.dtype, int(value.storage_offset()), shared[0] if shared else None)
         return part if self._is_same(self._make(part, tensors), value) else NotImplemented
 
-    def _is_same(self, made: Any, value: Any) -> bool:
+    def _is_same(self, made: FakeTensor, value: FakeTensor) -> bool:
         return vars(value) == self._plain and _facts(made) == _facts(value)
 
 
-def _follows_form(func: Any) -> bool:
+def _follows_form(func: OpOverload) -> bool:
     if getattr(func, "namespace", None) != "aten" or any(tag in func.tags for tag in _OTHER_TAGS):
         return False
     # Others answer questions, of which some are about more than the form.
@@ -212,7 +228,7 @@ def _follows_form(func: Any) -> bool:
                for returned in func._schema.returns)  # fmt: skip
 
 
-def _facts(tensor: Any) -> tuple[Any, ...]:
+def _facts(tensor: torch.Tensor) -> tuple[object, ...]:
     return (
         tensor.shape, tensor.stride(), tensor.dtype, tensor.storage_offset(), tensor.requires_grad,
         tensor.is_inference(), tensor.untyped_storage().nbytes(), torch._C._dispatch_key_set(tensor),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -21,6 +21,11 @@ from .collectives import Collectives
 from .known_forms import KnownCall, KnownForms
 from .untouched import untouched_zeros
 
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs, Types
+
 aten = torch.ops.aten
 CUDA = torch.device("cuda", 0)
 # In inference mode torch does not take aten::item apart.
@@ -30,7 +35,7 @@ _READS_VALUE = (
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
-class _CudaFakeMode(FakeTensorMode):  # type: ignore[misc]
+class _CudaFakeMode(FakeTensorMode):
     """FakeTensorMode for a machine without a GPU."""
 
     # Asks torch.cuda.is_available, which says yes here.
@@ -40,28 +45,31 @@ class _CudaFakeMode(FakeTensorMode):  # type: ignore[misc]
         super().__init__(allow_non_fake_inputs=True)
         self.known_forms = KnownForms(self, super().dispatch)
 
-    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def dispatch(
+        self, func: OpOverload, types: Types, args: Args = (), kwargs: Mapping[str, object] | None = None
+    ) -> object:
         """The operator's result."""
-        return self.answer(func, types, args, kwargs)[0]
+        return self.answer(func, types, args, cast("Kwargs | None", kwargs))[0]
 
     def answer(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> tuple[Any, KnownCall | None]:
+        self, func: OpOverload, types: Types, args: Args = (), kwargs: Kwargs | None = None
+    ) -> tuple[object, KnownCall | None]:
         """The operator's result on the pretended GPU, and what was known of such a call."""
         # Composite C++ code passes on the device of its input, which C++ sees as meta.
-        device = kwargs.get("device") if kwargs else None
-        if device is not None and torch.device(device).type == "meta":
+        kwargs = kwargs or {}
+        device = _device_of(kwargs)
+        if device is not None and device.type == "meta":
             kwargs = {**kwargs, "device": CUDA}
-        return self.known_forms.answer(func, types, args, kwargs or {})
+        return self.known_forms.answer(func, types, args, kwargs)
 
 
-class HybridMode(TorchDispatchMode):  # type: ignore[misc]
+class HybridMode(TorchDispatchMode):
     """Sends each operator to the CPU or to the fake GPU, and tells the recorder and the tracker."""
 
     def __init__(
         self, recorder: Recorder, memory: MemoryTracker, stopper: Stopper, collectives: Collectives
     ) -> None:
-        super().__init__()
+        TorchDispatchMode.__init__(self)
         self.recorder = recorder
         self.memory = memory
         self.stopper = stopper
@@ -79,8 +87,8 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         return twin
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self, func: OpOverload, types: Types, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
         """Run or pretend to run one operator."""
         self.stopper.check()
         kwargs = kwargs or {}
@@ -89,13 +97,12 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         if self.collectives.owns(func):
             return self.collectives.run(self, func, types, args, kwargs)
         has_fake = _has_fake(args) or (bool(kwargs) and _has_fake(tuple(kwargs.values())))
-        device = kwargs.get("device")
-        if device is not None:
-            device = torch.device(device)
-            if device.type == "cuda" or (device.type == "meta" and not self._keeps_meta()):
-                # Composite C++ code says meta for our CUDA tensors.
-                device = CUDA
-                kwargs = {**kwargs, "device": CUDA}
+        device = _device_of(kwargs)
+        kind = None if device is None else device.type
+        if kind == "cuda" or (kind == "meta" and not self._keeps_meta()):
+            # Composite C++ code says meta for our CUDA tensors.
+            device = CUDA
+            kwargs = {**kwargs, "device": CUDA}
         if (has_fake or device == CUDA) and func not in _READS_VALUE and is_composite(func):
             return take_apart(self, func, args, kwargs)
         if has_fake:
@@ -117,41 +124,50 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         # The modes of all threads share it, and each thread has a value of its own in it.
         return getattr(self._meta, "is_kept", False)
 
-    def _create(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def _create(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
         if func is aten._to_copy.default:
-            return self._to_gpu(args[0], kwargs)
+            return self._to_gpu(cast("torch.Tensor", args[0]), kwargs)
         return self._compute(func, types, args, kwargs)
 
-    def _to_gpu(self, source: Any, kwargs: Any) -> Any:
+    def _to_gpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:
         # The converter of FakeTensorMode would keep a weak reference to the real tensor, and
         # Module.to could then not swap the parameter: so make a tensor from the shape alone.
-        dtype = kwargs.get("dtype") or source.dtype
-        like = torch.empty_like(source, memory_format=kwargs.get("memory_format"), device="meta")
+        dtype = _dtype_of(kwargs, source)
+        memory_format = cast("torch.memory_format | None", kwargs.get("memory_format"))
+        like = torch.empty_like(source, memory_format=memory_format, device="meta")
         result = self.empty(like.shape, dtype, like.stride())
         values.remember_copy(result, source)
         self.recorder.record_copy("advisor::h2d_copy", source, dtype)
         return result
 
-    def _fake(self, func: Any, types: Any, args: Any, kwargs: Any, device: Any) -> Any:
+    def _fake(
+        self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs, device: torch.device | None
+    ) -> object:
         if func in _READS_VALUE:
-            self.recorder.record_copy("advisor::d2h_copy", args[0], args[0].dtype)
-            computed = values.compute(func, args, kwargs)
-            self.has_made_up |= computed is None
-            return _made_up_value(func, args[0]) if computed is None else computed
+            return self._read(func, args, kwargs)
         if device is not None and device.type == "cpu":
-            return self._to_cpu(args[0], kwargs)
-        if func is aten.copy_.default and not isinstance(args[0], FakeTensor):
-            self.recorder.record_copy("advisor::d2h_copy", args[1], args[0].dtype)
-            known = values.of(args[1])
-            return args[0] if known is None else args[0].copy_(known)
-        if func is aten.copy_.default and not isinstance(args[1], FakeTensor):
-            self.recorder.record_copy("advisor::h2d_copy", args[1], args[0].dtype)
-            values.forget_written(func, args, kwargs)
-            return args[0]
+            return self._to_cpu(cast("torch.Tensor", args[0]), kwargs)
+        if func is aten.copy_.default:
+            target, source = cast("tuple[torch.Tensor, torch.Tensor]", args[:2])
+            if not isinstance(target, FakeTensor):
+                self.recorder.record_copy("advisor::d2h_copy", source, target.dtype)
+                known = values.of(source)
+                return target if known is None else target.copy_(known)
+            if not isinstance(source, FakeTensor):
+                self.recorder.record_copy("advisor::h2d_copy", source, target.dtype)
+                values.forget_written(func, args, kwargs)
+                return target
         return self._compute(func, types, args, kwargs)
 
-    def _to_cpu(self, source: Any, kwargs: Any) -> Any:
-        dtype = kwargs.get("dtype") or source.dtype
+    def _read(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
+        tensor = cast("torch.Tensor", args[0])
+        self.recorder.record_copy("advisor::d2h_copy", tensor, tensor.dtype)
+        computed = values.compute(func, args, kwargs)
+        self.has_made_up |= computed is None
+        return _made_up_value(func, tensor) if computed is None else computed
+
+    def _to_cpu(self, source: torch.Tensor, kwargs: Kwargs) -> torch.Tensor:
+        dtype = _dtype_of(kwargs, source)
         self.recorder.record_copy("advisor::d2h_copy", source, dtype)
         known = values.of(source)
         if known is not None:
@@ -159,7 +175,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         # A whole model may come, of which nothing is looked at.
         return untouched_zeros(source.shape, torch.empty(source.shape, device="meta").stride(), dtype)
 
-    def _compute(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def _compute(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
         if "generator" in kwargs:
             # A CPU generator stands in for CUDA's; shapes do not depend on it.
             kwargs = {**kwargs, "generator": None}
@@ -178,7 +194,9 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
         self._record(func, args, kwargs, result, known)
         return result
 
-    def _record(self, func: Any, args: Any, kwargs: Any, result: Any, known: KnownCall | None) -> None:
+    def _record(
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: object, known: KnownCall | None
+    ) -> None:
         if known is None:
             self.recorder.record(func, args, kwargs, result)
             return
@@ -187,7 +205,7 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
             known.is_described = True
         self.recorder.count(known.described, args)
 
-    def track(self, result: Any) -> None:
+    def track(self, result: object) -> None:
         """Count the memory of new tensors."""
         if isinstance(result, FakeTensor):
             if result.fake_device.type == "cuda" and result.layout is torch.strided:
@@ -196,23 +214,42 @@ class HybridMode(TorchDispatchMode):  # type: ignore[misc]
             for item in result:
                 self.track(item)
 
-    def empty(self, shape: Any, dtype: Any, stride: Any = None) -> Any:
+    def empty(
+        self, shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None
+    ) -> torch.Tensor:
         """A new tensor on the pretended GPU."""
         operator = aten.empty.memory_format if stride is None else aten.empty_strided.default
         sizes = [list(shape)] if stride is None else [list(shape), list(stride)]
-        result = self.fake_mode.dispatch(operator, (), sizes, {"dtype": dtype, "device": CUDA})
+        made = self.fake_mode.dispatch(operator, (), sizes, {"dtype": dtype, "device": CUDA})
+        result = cast("torch.Tensor", made)
         self.memory.track(result)
         return result
 
+    def pretend(self, func: OpOverload, types: Types, args: Args, kwargs: Kwargs) -> object:
+        """The operator's result by torch's own rule, its memory counted."""
+        result = self.fake_mode.dispatch(func, types, args, kwargs)
+        self.track(result)
+        return result
 
-def desugars_itself(kind: Any) -> bool:
+
+def desugars_itself(kind: type) -> bool:
     """Whether a tensor subclass takes operators apart itself before plain tensors see them."""
     # A subclass may have it from another one.
-    inherits = kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
-    return kind not in _PLAIN_TYPES and issubclass(kind, torch.Tensor) and inherits
+    if kind in _PLAIN_TYPES or not issubclass(kind, torch.Tensor):
+        return False
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def _has_fake(values: Any) -> bool:
+def _device_of(kwargs: Kwargs) -> torch.device | None:
+    device = cast("torch.device | str | None", kwargs.get("device"))
+    return None if device is None else torch.device(device)
+
+
+def _dtype_of(kwargs: Kwargs, source: torch.Tensor) -> torch.dtype:
+    return cast("torch.dtype | None", kwargs.get("dtype")) or source.dtype
+
+
+def _has_fake(values: Iterable[object]) -> bool:
     for value in values:
         if isinstance(value, FakeTensor):
             return True
@@ -221,7 +258,7 @@ def _has_fake(values: Any) -> bool:
     return False
 
 
-def _real(func: Any, args: Any, kwargs: Any) -> Any:
+def _real(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
     # Pinned memory needs a CUDA context; an ordinary tensor serves as well here.
     if func is aten._pin_memory.default:
         return args[0]
@@ -232,7 +269,7 @@ def _real(func: Any, args: Any, kwargs: Any) -> Any:
     return func(*args, **kwargs)
 
 
-def _made_up_value(func: Any, tensor: Any) -> Any:
+def _made_up_value(func: OpOverload, tensor: torch.Tensor) -> object:
     if func in (aten.equal.default, aten.is_nonzero.default) or tensor.dtype is torch.bool:
         return False
     if tensor.dtype.is_complex:

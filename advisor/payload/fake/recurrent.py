@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from .mode import HybridMode
+    from .making import Maker
 
 # cuDNN does not publish the size of its reserve space. Backward needs, per layer, step and unit: the
 # activations of the gates, the cell of an LSTM, and for a GRU the hidden part of its candidate
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _KEPT_BY_MODE = {0: 1, 1: 1, 2: 5, 3: 4}
 
 
-def forward(mode: HybridMode, *arguments: Any) -> Any:
+def forward(mode: Maker, *arguments: Any) -> object:
     """Results of ``aten::_cudnn_rnn``, with an estimate of the reserve space that torch takes for empty."""
     data, _, _, buffer, hidden, cell, kind, hidden_size, proj_size, layers = arguments[:10]
     train, bidirectional = arguments[12:14]
@@ -35,11 +35,11 @@ def forward(mode: HybridMode, *arguments: Any) -> Any:
     )
 
 
-def backward(mode: HybridMode, *arguments: Any) -> Any:
+def backward(mode: Maker, *arguments: Any) -> object:
     """Gradients of ``aten::_cudnn_rnn_backward``."""
     data, weights, _, _, hidden, cell = arguments[:6]
 
-    def like(tensor: Any) -> Any:
+    def like(tensor: torch.Tensor) -> object:
         return None if tensor is None else mode.empty(tensor.shape, tensor.dtype)
 
     return like(data), like(hidden), like(cell), [like(weight) for weight in weights]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -18,10 +18,13 @@ from . import recurrent, values
 from .sync_batch_norm import SYNC_BATCH_NORM_RULES
 
 if TYPE_CHECKING:
-    from .mode import HybridMode
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs
+    from .making import Maker
 
 aten = torch.ops.aten
-ShapeRule = Callable[..., Any]
+ShapeRule = Callable[..., object]
 HANDLED = (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -31,7 +34,7 @@ HANDLED = (
 )
 
 
-def result_of(func: Any, args: Any, kwargs: Any, error: Exception, mode: HybridMode) -> Any:
+def result_of(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mode: Maker) -> object:
     """The true shape where the values are known, else: half of a mask is true, all elements are unique.
 
     Raises:
@@ -52,8 +55,8 @@ def result_of(func: Any, args: Any, kwargs: Any, error: Exception, mode: HybridM
     return _from_cpu_kernel(func, args, kwargs, error, mode)
 
 
-def _from_cpu_kernel(func: Any, args: Any, kwargs: Any, error: Exception, mode: HybridMode) -> Any:
-    def real(value: Any) -> Any:
+def _from_cpu_kernel(func: OpOverload, args: Args, kwargs: Kwargs, error: Exception, mode: Maker) -> object:
+    def real(value: object) -> object:
         if isinstance(value, torch.Tensor):
             return torch.zeros(value.shape, dtype=value.dtype)
         return torch.device("cpu") if isinstance(value, torch.device) else value
@@ -65,14 +68,14 @@ def _from_cpu_kernel(func: Any, args: Any, kwargs: Any, error: Exception, mode: 
     return _like(result, mode)
 
 
-def _like(result: Any, mode: HybridMode) -> Any:
-    def fake(value: Any) -> Any:
+def _like(result: object, mode: Maker) -> object:
+    def fake(value: object) -> object:
         return mode.empty(value.shape, value.dtype) if isinstance(value, torch.Tensor) else value
 
     return tree_map(fake, result)
 
 
-def _num_true(mode: HybridMode, mask: Any, shape: Any) -> int:
+def _num_true(mode: Maker, mask: torch.Tensor, shape: torch.Size) -> int:
     known = values.of(mask)
     if known is not None:
         return int(known.expand(shape).count_nonzero())
@@ -81,16 +84,16 @@ def _num_true(mode: HybridMode, mask: Any, shape: Any) -> int:
     return max(1, num_elements // 2)
 
 
-def _nonzero(mode: HybridMode, tensor: Any) -> Any:
+def _nonzero(mode: Maker, tensor: torch.Tensor) -> object:
     return mode.empty((_num_true(mode, tensor, tensor.shape), tensor.dim()), torch.int64)
 
 
-def _masked_select(mode: HybridMode, tensor: Any, mask: Any) -> Any:
+def _masked_select(mode: Maker, tensor: torch.Tensor, mask: torch.Tensor) -> object:
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
     return mode.empty((_num_true(mode, mask, shape),), tensor.dtype)
 
 
-def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
+def _index(mode: Maker, tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> object:
     masks = [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
     others = [i for i in indices if i is not None and i.dtype not in (torch.bool, torch.uint8)]
     if len(masks) != 1 or others:
@@ -102,7 +105,7 @@ def _index(mode: HybridMode, tensor: Any, indices: Any) -> Any:
     return mode.empty(shape, tensor.dtype)
 
 
-def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
+def _unique(mode: Maker, tensor: torch.Tensor, *_: object) -> object:
     mode.assumptions["all elements are unique"] = None
     count = tensor.numel()
     return (
@@ -112,23 +115,23 @@ def _unique(mode: HybridMode, tensor: Any, *_: Any) -> Any:
     )
 
 
-def _nms(mode: HybridMode, boxes: Any, *_: Any) -> Any:
+def _nms(mode: Maker, boxes: torch.Tensor, *_: object) -> object:
     mode.assumptions["half of the boxes overlap with a better one"] = None
     return mode.empty((-(-boxes.shape[0] // 2),), torch.int64)
 
 
-def _gru_cell(mode: HybridMode, gates: Any, _: Any, hidden: Any, *__: Any) -> Any:
+def _gru_cell(mode: Maker, gates: torch.Tensor, _: torch.Tensor, hidden: torch.Tensor, *__: object) -> object:
     rows, width = hidden.shape
     return mode.empty((rows, width), gates.dtype), mode.empty((rows, 5 * width), gates.dtype)
 
 
-def _gru_cell_backward(mode: HybridMode, gradient: Any, *_: Any) -> Any:
+def _gru_cell_backward(mode: Maker, gradient: torch.Tensor, *_: object) -> object:
     (rows, width), dtype = gradient.shape, gradient.dtype
     shapes = ((rows, 3 * width), (rows, 3 * width), (rows, width), (3 * width,), (3 * width,))
     return tuple(mode.empty(shape, dtype) for shape in shapes)
 
 
-def _pack_sequence(mode: HybridMode, data: Any, lengths: Any, *_: Any) -> Any:
+def _pack_sequence(mode: Maker, data: torch.Tensor, lengths: torch.Tensor, *_: object) -> object:
     # The lengths are a CPU tensor, so real.
     values = lengths.tolist()
     sizes = [sum(length > step for length in values) for step in range(max(values))]
@@ -136,7 +139,7 @@ def _pack_sequence(mode: HybridMode, data: Any, lengths: Any, *_: Any) -> Any:
     return packed, torch.tensor(sizes)
 
 
-def _pack_sequence_backward(mode: HybridMode, gradient: Any, shape: Any, *_: Any) -> Any:
+def _pack_sequence_backward(mode: Maker, gradient: torch.Tensor, shape: Sequence[int], *_: object) -> object:
     return mode.empty(tuple(shape), gradient.dtype)
 
 
@@ -148,7 +151,7 @@ _KNOWN: dict[str, ShapeRule] = {
     "torchvision::nms": _nms,
 }
 # Operators that FakeTensorMode has no rule for, or a wrong one.
-SHAPE_RULES: dict[Any, ShapeRule] = {
+SHAPE_RULES: dict[OpOverload, ShapeRule] = {
     aten._cudnn_rnn.default: recurrent.forward,
     aten._cudnn_rnn_backward.default: recurrent.backward,
     aten._thnn_fused_gru_cell.default: _gru_cell,

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from typing import Any
+from typing import Union
 
+AnyPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 # `patches.saved_paths` wraps the one in os, which asks here.
 _lstat = os.lstat
 
@@ -25,7 +26,7 @@ class SavedFiles:
         self._made: set[str] = set()
         self._gone_ns: dict[str, int] = {}
 
-    def place(self, path: Any) -> str:
+    def place(self, path: AnyPath) -> str:
         """The stand-in to write instead of ``path``; its folder exists."""
         if self._folder is None:
             self._folder = tempfile.mkdtemp(prefix="advisor-saved-")
@@ -36,7 +37,7 @@ class SavedFiles:
             os.unlink(stand_in)
         return stand_in
 
-    def find(self, path: Any) -> str | None:
+    def find(self, path: object) -> str | None:
         """The stand-in to read instead of ``path``, None if the real place counts.
 
         Of what the script removed, it is a path where nothing lies.
@@ -52,18 +53,18 @@ class SavedFiles:
         # Folders above a saved file exist on both sides; only one that a patch made up is ours.
         return None if _is_folder(stand_in) and self.is_real(path) else stand_in
 
-    def folder(self, path: Any) -> str | None:
+    def folder(self, path: object) -> str | None:
         """The folder with the saved files that belong into the folder ``path``, if there are any."""
         if self._folder is None or not isinstance(path, (str, bytes, os.PathLike)):
             return None
         stand_in = self._mirrored(path)
         return stand_in if stand_in != os.fsdecode(path) and _is_folder(stand_in) else None
 
-    def note_made(self, path: Any) -> None:
+    def note_made(self, path: AnyPath) -> None:
         """The script made this: removing it is its own affair."""
         self._made.add(_absolute(path))
 
-    def is_made(self, path: Any) -> bool:
+    def is_made(self, path: AnyPath) -> bool:
         """Whether the script made this or a folder above it."""
         place = _absolute(path)
         if self._folder is not None and self._mirrored(place) == place:
@@ -72,11 +73,11 @@ class SavedFiles:
             place = os.path.dirname(place)
         return place in self._made
 
-    def is_real(self, path: Any) -> bool:
+    def is_real(self, path: AnyPath) -> bool:
         """Whether something lies at the real place that the script did not remove."""
         return _exists(path) and not self.is_gone(path)
 
-    def hide(self, path: Any) -> None:
+    def hide(self, path: AnyPath) -> None:
         """From now on the script sees nothing there."""
         self._folder = self._folder or tempfile.mkdtemp(prefix="advisor-saved-")
         self._gone_ns[_absolute(path)] = _lstat(path).st_ctime_ns
@@ -86,12 +87,12 @@ class SavedFiles:
         """Whether the script removed something that is still there."""
         return bool(self._gone_ns)
 
-    def show_folder(self, path: Any) -> None:
+    def show_folder(self, path: AnyPath) -> None:
         """The script makes again a folder it had removed."""
         if _is_folder(path):
             self._gone_ns.pop(_absolute(path), None)
 
-    def is_gone(self, path: Any) -> bool:
+    def is_gone(self, path: object) -> bool:
         """Whether the script removed what lies at the real place."""
         if not self._gone_ns or not isinstance(path, (str, bytes, os.PathLike)):
             return False
@@ -99,7 +100,7 @@ class SavedFiles:
         # What others put there since is something else.
         return gone_ns is not None and _exists(path) and _lstat(path).st_ctime_ns == gone_ns
 
-    def _mirrored(self, path: Any) -> str:
+    def _mirrored(self, path: AnyPath) -> str:
         absolute = _absolute(path)
         folder = str(self._folder)
         if absolute == folder or absolute.startswith(folder + os.sep):
@@ -107,11 +108,11 @@ class SavedFiles:
         return os.path.join(folder, os.path.splitdrive(absolute)[1].lstrip("/\\"))
 
 
-def _absolute(path: Any) -> str:
+def _absolute(path: AnyPath) -> str:
     return os.path.abspath(os.fsdecode(path))
 
 
-def _exists(path: Any) -> bool:
+def _exists(path: AnyPath) -> bool:
     try:
         _lstat(path)
     except (OSError, ValueError):
@@ -119,5 +120,5 @@ def _exists(path: Any) -> bool:
     return True
 
 
-def _is_folder(path: str) -> bool:
+def _is_folder(path: AnyPath) -> bool:
     return _exists(path) and stat.S_ISDIR(_lstat(path).st_mode)

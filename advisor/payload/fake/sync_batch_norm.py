@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
-    from .mode import HybridMode
+    from torch._ops import OpOverload
+
+    from .making import Maker
 
 aten = torch.ops.aten
 
 
-def _stats(mode: HybridMode, data: Any, *_: Any) -> Any:
+def _stats(mode: Maker, data: torch.Tensor, *_: object) -> object:
     """Mean and inverse deviation of each channel, in the precision that sums have."""
     dtype = torch.float32 if data.dtype in (torch.float16, torch.bfloat16) else data.dtype
     return tuple(mode.empty((data.shape[1],), dtype) for _ in range(2))
 
 
-def _elements(mode: HybridMode, data: Any, *_: Any) -> Any:
+def _elements(mode: Maker, data: torch.Tensor, *_: object) -> object:
     return mode.empty(data.shape, data.dtype, data.stride())
 
 
 def _backward_sums(
-    mode: HybridMode, gradient: Any, data: Any, mean: Any, invstd: Any, weight: Any, *wanted: bool
-) -> Any:
+    mode: Maker,
+    gradient: torch.Tensor,
+    data: torch.Tensor,
+    mean: torch.Tensor,
+    invstd: torch.Tensor,
+    weight: torch.Tensor | None,
+    *wanted: bool,
+) -> object:
     """Two sums for all ranks, then the gradients of weight and bias, each where it is wanted."""
     for_input, for_weight, for_bias = wanted
     of_mean = mode.empty(mean.shape, mean.dtype) if for_input else None
@@ -37,7 +45,7 @@ def _backward_sums(
     return of_mean, of_product, *parameters
 
 
-SYNC_BATCH_NORM_RULES: dict[Any, Callable[..., Any]] = {
+SYNC_BATCH_NORM_RULES: dict[OpOverload, Callable[..., object]] = {
     aten.batch_norm_stats.default: _stats,
     aten.batch_norm_gather_stats_with_counts.default: _stats,
     aten.batch_norm_elemt.default: _elements,

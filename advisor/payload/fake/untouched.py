@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
@@ -14,7 +14,7 @@ _FLAGS = ("MAP_PRIVATE", "MAP_ANONYMOUS", "MAP_NORESERVE")
 _SMALL_BYTES = 2**20
 
 
-def untouched_zeros(shape: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
+def untouched_zeros(shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Zeros of this form: pages of a fresh mapping if they are many."""
     num_elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:

@@ -8,11 +8,18 @@ stay unknown, and with them all that depends on them; so does what is large.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
+
+from ..replacing import replace
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs
 
 _MOST_INTEGERS, _MOST_FLOATS = 2**17, 2**13
 _FROM_SHAPE = {
@@ -24,41 +31,42 @@ _FROM_SHAPE = {
 _TRUE_IF_UNKNOWN = {"aten::all", "aten::_is_all_true"}
 
 
-def of(tensor: Any) -> Any:
+def of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The tensor's value as a CPU tensor, None if it is not known (any more)."""
     entry = getattr(tensor, "_advisor_value", None)
     if entry is None:
         return None
-    value, content = entry
+    value, content = cast("tuple[torch.Tensor, object]", entry)
     return value if _content(tensor) is content else None
 
 
-def remember(tensor: Any, value: Any) -> None:
+def remember(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """Keep the value until the tensor is written to."""
     if _is_small(tensor) and tensor.shape == value.shape:
-        tensor._advisor_value = (value, _content(tensor))
+        replace(tensor, _advisor_value=(value, _content(tensor)))
 
 
-def _content(tensor: Any) -> object:
+def _content(tensor: torch.Tensor) -> object:
     """Stands for what the storage holds: another object after each write.
 
     Torch's own versions miss writes: ``.data`` has a version of its own, operators on lists and collectives
     count none up, and tensors of inference mode have none.
     """
     storage = tensor.untyped_storage()
-    if not hasattr(storage, "_advisor_content"):
-        storage._advisor_content = object()
-    content: object = storage._advisor_content
+    content: object = getattr(storage, "_advisor_content", None)
+    if content is None:
+        content = object()
+        replace(storage, _advisor_content=content)
     return content
 
 
-def remember_copy(tensor: Any, source: Any) -> None:
+def remember_copy(tensor: torch.Tensor, source: torch.Tensor) -> None:
     """Keep what was copied from the CPU, unless it is a parameter."""
     if not source.requires_grad and _is_small(tensor):
         remember(tensor, source.detach().to(tensor.dtype, copy=True))
 
 
-def compute(func: Any, args: Any, kwargs: Any) -> Any:
+def compute(func: OpOverload, args: Args, kwargs: Kwargs) -> object:
     """The operator's result on the CPU, None if an input is unknown or written to."""
     is_factory = func._schema.name in _FROM_SHAPE
     if not is_factory and not _can_follow(func, args):
@@ -70,7 +78,7 @@ def compute(func: Any, args: Any, kwargs: Any) -> Any:
         return None
 
 
-def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
+def follow(func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> None:
     """Find out the values of the operator's result and keep them."""
     name = func._schema.name
     if func._schema.is_mutable:
@@ -88,33 +96,33 @@ def follow(func: Any, args: Any, kwargs: Any, result: Any) -> None:
         remember(tensors[0], torch.ones(tensors[0].shape, dtype=torch.bool))
 
 
-def may_be_known(func: Any, result: Any) -> bool:
+def may_be_known(func: OpOverload, result: object) -> bool:
     """Whether ``follow`` has anything to do for a result of this form."""
     return func._schema.is_mutable or _are_small(list(_tensors(result)))
 
 
-def forget_written(func: Any, args: Any, kwargs: Any) -> None:
+def forget_written(func: OpOverload, args: Args, kwargs: Kwargs) -> None:
     """Forget the values of all tensors that the operator writes to."""
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             forget(args[position] if position < len(args) else kwargs.get(argument.name))
 
 
-def forget(written: Any) -> None:
+def forget(written: object) -> None:
     """Forget the values of these tensors and of all that share their storages."""
     for tensor in _tensors(written):
         if isinstance(tensor, FakeTensor) and tensor.layout is torch.strided:
-            tensor.untyped_storage()._advisor_content = object()
+            replace(tensor.untyped_storage(), _advisor_content=object())
 
 
-def _can_follow(func: Any, args: Any) -> bool:
+def _can_follow(func: OpOverload, args: Args) -> bool:
     fakes = [tensor for tensor in _tensors(args) if isinstance(tensor, FakeTensor)]
     if not fakes or any(of(tensor) is None for tensor in fakes):
         return False
     return not func._schema.is_mutable and torch.Tag.nondeterministic_seeded not in func.tags
 
 
-def _on_cpu(value: Any) -> Any:
+def _on_cpu(value: object) -> object:
     if isinstance(value, FakeTensor):
         known = of(value)
         # Factories look at shape and dtype alone.
@@ -122,18 +130,18 @@ def _on_cpu(value: Any) -> Any:
     return torch.device("cpu") if isinstance(value, torch.device) else value
 
 
-def _is_small(tensor: Any) -> bool:
+def _is_small(tensor: torch.Tensor) -> bool:
     is_dense = isinstance(tensor, FakeTensor) and tensor.layout is torch.strided
     # Large floating-point tensors are data; large integers are tokens, labels and masks.
     most = _MOST_FLOATS if tensor.dtype.is_floating_point else _MOST_INTEGERS
     return is_dense and tensor.numel() <= most
 
 
-def _are_small(tensors: list[Any]) -> bool:
+def _are_small(tensors: list[torch.Tensor]) -> bool:
     return bool(tensors) and all(_is_small(tensor) for tensor in tensors)
 
 
-def _tensors(values: Any) -> Iterator[Any]:
+def _tensors(values: object) -> Iterator[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, (list, tuple)):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Union
 
 import torch
+from torch._ops import OpOverload
 
+from .. import protocol
+from ..protocol import Case
+
+Operator = Union[OpOverload, Callable[..., object]]
 # Values of a normal distribution: hardware draws less power, and so runs faster, on zeros.
 _SEED = 0
 COPIES = ("advisor::h2d_copy", "advisor::d2h_copy")
@@ -30,27 +36,27 @@ class Build:
         NoSuchOperatorError: torch lacks an operator.
     """
 
-    def __init__(self, case: dict[str, Any], device: str) -> None:
+    def __init__(self, case: Case, device: str) -> None:
         self._device = device
-        self._named: dict[str, Any] = {}
+        self._named: dict[str, object] = {}
         self.num_bytes = 0
         for call in case["prepare"]:
             operator, args, kwargs = self._call(call)
-            results = operator(*args, **kwargs)
-            results = results if isinstance(results, (tuple, list)) else (results,)
+            result = operator(*args, **kwargs)
+            results = result if isinstance(result, (tuple, list)) else (result,)
             self._named.update(zip(call["results"], results, strict=False))
         self.operator, self.args, self.kwargs = self._call(case["call"])
 
-    def run(self) -> Any:
+    def run(self) -> object:
         """The call."""
         return self.operator(*self.args, **self.kwargs)
 
-    def _call(self, call: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+    def _call(self, call: protocol.Call) -> tuple[Operator, list[object], dict[str, object]]:
         args = [self._value(value) for value in call["arguments"]]
         kwargs = {name: self._value(value) for name, value in call["keywords"].items()}
         return operator_of(call["operator"]), args, kwargs
 
-    def _value(self, spec: Any) -> Any:
+    def _value(self, spec: object) -> object:
         if isinstance(spec, list):
             return [self._value(item) for item in spec]
         if not isinstance(spec, dict):
@@ -68,7 +74,7 @@ class Build:
         stride: list[int] | None = None,
         below: int | None = None,
         on_host: bool = False,
-    ) -> Any:
+    ) -> object:
         if name in self._named:
             return self._named[name]
         kind = getattr(torch, dtype)
@@ -85,7 +91,7 @@ class Build:
         return made
 
 
-def operator_of(name: str) -> Any:
+def operator_of(name: str) -> Operator:
     """The operator of a name such as ``aten::add.Tensor``, or a copy between host and device.
 
     Raises:
@@ -96,16 +102,17 @@ def operator_of(name: str) -> Any:
     namespace, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     try:
-        return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+        operator: OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload)
     except AttributeError as error:
         raise NoSuchOperatorError(f"torch {torch.__version__} has no {name}") from error
+    return operator
 
 
-def _copy(source: Any, target: Any) -> Any:
+def _copy(source: torch.Tensor, target: torch.Tensor) -> object:
     return target.copy_(source, non_blocking=True)
 
 
-def _fill(tensor: Any, below: int | None) -> None:
+def _fill(tensor: torch.Tensor, below: int | None) -> None:
     if below is not None:
         tensor.random_(0, below)
     elif tensor.dtype is torch.bool:

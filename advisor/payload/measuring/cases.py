@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import cast
 
 import torch
+from torch._ops import OpOverload
 
+from ..protocol import Case, MeasuredLine, MeasuringLine, Operator, SkippedLine, Timing
 from ..recording.memory import MemoryTracker
 from ..recording.precision import tf32_flags
 from ..recording.recorder import Recorder
@@ -23,14 +25,14 @@ _LONGEST_REASON = 200
 # PyTorch has an exception of its own for its allocator alone: not for contexts, workspaces and CPUs.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
 
-Tell = Callable[[dict[str, Any]], None]
+Tell = Callable[[MeasuringLine], None]
 
 
 class LostDeviceError(Exception):
     """A kernel failed in a way after which this process can use the device no more."""
 
 
-def measure_all(cases: Sequence[dict[str, Any]], clock: Clock, reference: dict[str, Any], tell: Tell) -> None:
+def measure_all(cases: Sequence[Case], clock: Clock, reference: Case, tell: Tell) -> None:
     """Measure the cases in order, and the reference at the start, now and then, and at the end.
 
     Raises:
@@ -41,27 +43,26 @@ def measure_all(cases: Sequence[dict[str, Any]], clock: Clock, reference: dict[s
     for number, case in enumerate(cases):
         if number % REFERENCE_EVERY == 0:
             tell({"reference_s": _measured(reference, clock)["time_s"]})
-        tell({"case": case["key"], **_outcome(case, clock)})
+        tell(_outcome(case, clock))
         _settle(clock)
     tell({"reference_s": _measured(reference, clock)["time_s"]})
 
 
-def _outcome(case: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """The measurement, or why there is none."""
-    missing = missing_ability(case, clock.device)
-    if missing is not None:
-        return {"reason": missing}
+def _outcome(case: Case, clock: Clock) -> MeasuredLine | SkippedLine:
     try:
-        return _measured(case, clock)
+        reason = missing_ability(case, clock.device)
+        if reason is None:
+            return {"case": case["key"], **_measured(case, clock)}
     except (NoSuchOperatorError, HostTooSlowError) as error:
-        return {"reason": str(error)}
+        reason = str(error)
     except NotImplementedError:
-        return {"reason": f"{case['call']['operator']} does not run on {clock.device}"}
+        reason = f"{case['call']['operator']} does not run on {clock.device}"
     except Exception as error:  # noqa: BLE001 - kernels refuse sizes, dtypes and devices in all ways
-        return {"reason": "out of memory" if is_out_of_memory(error) else first_line(error)}
+        reason = "out of memory" if is_out_of_memory(error) else first_line(error)
+    return {"case": case["key"], "reason": reason}
 
 
-def missing_ability(case: dict[str, Any], device: str) -> str | None:
+def missing_ability(case: Case, device: str) -> str | None:
     """What the device lacks for the case, in words; None if it has all."""
     if case["call"]["operator"] in COPIES:
         return "a CPU has no link to copy over" if device == "cpu" else None
@@ -74,7 +75,7 @@ def missing_ability(case: dict[str, Any], device: str) -> str | None:
     return None if ability >= (8, 0) else f"{wanted} needs compute capability 8.0, this GPU has {ability}"
 
 
-def _measured(case: dict[str, Any], clock: Clock) -> dict[str, Any]:
+def _measured(case: Case, clock: Clock) -> Timing:
     torch.set_float32_matmul_precision("high" if case["tf32"] else "highest")
     torch.backends.cudnn.allow_tf32 = case["tf32"]
     builds = [Build(case, clock.device)]
@@ -90,16 +91,17 @@ def _measured(case: dict[str, Any], clock: Clock) -> dict[str, Any]:
     }
 
 
-def described(build: Build, case: dict[str, Any], device: str) -> dict[str, Any]:
+def described(build: Build, case: Case, device: str) -> Operator:
     """The operator as it is recorded when a script calls it; calls it once."""
     recorder = Recorder(MemoryTracker(), device)
     recorder.phase = case["phase"]
     result = build.run()
     name = case["call"]["operator"]
     if name in COPIES:
-        recorder.record_copy(name, build.args[0], build.args[1].dtype)
+        source, target = cast("list[torch.Tensor]", build.args)
+        recorder.record_copy(name, source, target.dtype)
     else:
-        recorder.record(build.operator, build.args, build.kwargs, result)
+        recorder.record(cast("OpOverload", build.operator), build.args, build.kwargs, result)
     (operator,) = recorder.operators()
     return operator
 
@@ -112,7 +114,7 @@ def num_sets(num_bytes: int, clock: Clock) -> int:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Whether the device or the machine had no room, whoever says so."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return any(words in str(error) for words in _OUT_OF_MEMORY)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -108,6 +108,6 @@ class CudaClock:
         return begin.elapsed_time(end) * 1e-3, host_s, is_covered
 
 
-def clock_of(backend: str) -> Any:
+def clock_of(backend: str) -> Clock:
     """The clock of a backend, ``cuda`` or ``cpu``."""
     return CudaClock() if backend == "cuda" else CpuClock()

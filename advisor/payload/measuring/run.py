@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import traceback
 from pathlib import Path
-from typing import Any
 
 from ..checking import unusable_torch
-from ..run import leave, write_result
+from ..protocol import Details, Device, MeasuringJob, MeasuringLine, Status
+from ..results import leave, write_result
 
 
-def run(job: dict[str, Any]) -> None:
+def run(job: MeasuringJob) -> None:
     """Measure the job's cases, write its result file, and leave the process."""
     try:
         status, details = unusable_torch() or _measure(job)
     except BaseException as error:  # noqa: BLE001 - the parent must learn of our own bugs, too
-        status, details = "crashed", {"message": repr(error), "traceback": traceback.format_exc()}
-    write_result(job, {"status": status, **details})
+        status, details = Status.CRASHED, {"message": repr(error), "traceback": traceback.format_exc()}
+    write_result(job, status, details)
     leave()
 
 
-def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _measure(job: MeasuringJob) -> tuple[Status, Details]:
     from .. import torch_names
     from ..backend import NoCudaError
     from .cases import LostDeviceError, first_line, is_out_of_memory
@@ -29,21 +29,21 @@ def _measure(job: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     try:
         _measure_all(job)
     except NoCudaError as error:
-        return "no_cuda", {"message": str(error)}
+        return Status.NO_CUDA, {"message": str(error)}
     except torch_names.MissingNameError as error:
         import torch
 
-        return "strange_torch", {"message": str(error), "torch": str(torch.__version__)}
+        return Status.STRANGE_TORCH, {"message": str(error), "torch": str(torch.__version__)}
     except LostDeviceError as error:
-        return "lost_device", {"message": str(error)}
+        return Status.LOST_DEVICE, {"message": str(error)}
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        return "full_device", {"message": first_line(error)}
-    return "ok", {}
+        return Status.FULL_DEVICE, {"message": first_line(error)}
+    return Status.OK, {}
 
 
-def _measure_all(job: dict[str, Any]) -> None:
+def _measure_all(job: MeasuringJob) -> None:
     from .. import torch_names
     from ..backend import check_cuda
     from .cases import measure_all
@@ -54,7 +54,7 @@ def _measure_all(job: dict[str, Any]) -> None:
         check_cuda()
     with Path(job["progress"]).open("a", encoding="utf-8") as out:
 
-        def tell(line: dict[str, Any]) -> None:
+        def tell(line: MeasuringLine) -> None:
             out.write(json.dumps(line) + "\n")
             out.flush()
 
@@ -62,13 +62,13 @@ def _measure_all(job: dict[str, Any]) -> None:
         measure_all(job["cases"], clock_of(job["backend"]), job["reference"], tell)
 
 
-def _device(backend: str) -> dict[str, Any]:
+def _device(backend: str) -> Device:
     """Name, compute capability and versions."""
     import platform
 
     import torch
 
-    versions = {"torch": str(torch.__version__), "python": platform.python_version()}
+    versions: dict[str, str | None] = {"torch": str(torch.__version__), "python": platform.python_version()}
     if backend == "cpu":
         name = platform.processor() or platform.machine()
         return {"name": name, "compute_capability": None, "versions": versions}

@@ -6,11 +6,15 @@ nobody watches, and from the watched span come kernels only. No privileged count
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+
+from ..protocol import Iteration, Memory
+from ..recording.extent import samples_of
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -41,26 +45,28 @@ class Measurement:
         self._watch = watch
         self._last_count = 0
         self._num_watched = 0
-        self._events: list[Any] = []
+        self._events: list[torch.cuda.Event] = []
         self._samples: list[int] = []
-        self._profiler: Any = None
+        self._profiler: torch.profiler.profile | None = None
+        self._entered = contextlib.ExitStack()
         self._peak_bytes = 0
-        self.result: dict[str, Any] | None = None
+        self.result: Iteration | None = None
 
     @property
     def num_spans(self) -> int:
         """Spans that are needed if all are alike."""
         return WARM_UP_SPANS + TIMED_SPANS + 1
 
-    def end_span(self, count: int, span: dict[str, Any], *, is_steady: bool) -> None:
+    def end_span(self, count: int, span: Iteration, *, is_steady: bool) -> None:
         """Go on to what the next span is for."""
-        samples = (span["loading"] or {}).get("samples") or 0
+        samples = samples_of(span)
         if count != self._last_count + 1:
             self._restart()
         self._last_count = count
         if self._profiler is not None:
             self._num_watched += 1
             if samples == self._usual_samples() or self._num_watched == _WATCHED_SPANS:
+                self._stop_watching(self._profiler)
                 self._finish(span)
         elif self._events:
             self._mark(samples)
@@ -73,7 +79,7 @@ class Measurement:
     def _restart(self) -> None:
         """Another optimizer turned out to bound the iteration: what was timed is a part of it."""
         if self._profiler is not None:
-            self._stop_watching()
+            self._stop_watching(self._profiler)
         self._events, self._samples, self._num_watched = [], [], 0
 
     def _mark(self, samples: int) -> None:
@@ -93,26 +99,25 @@ class Measurement:
         self._profiler = torch.profiler.profile(activities=[activities.CPU, activities.CUDA])
         self._profiler.start()
         self._watch()
-        self._session.mode.marks_calls = True
-        self._session.mode.__enter__()
+        self._session.watching.marks_calls = True
+        self._entered.enter_context(self._session.watching)
 
-    def _stop_watching(self) -> None:
-        self._session.mode.__exit__(None, None, None)
-        self._session.mode.marks_calls = False
+    def _stop_watching(self, profiler: torch.profiler.profile) -> None:
+        self._entered.close()
+        self._session.watching.marks_calls = False
         torch.cuda.synchronize()
-        self._profiler.stop()
-        self._profiler.export_chrome_trace(self._timeline)
+        profiler.stop()
+        profiler.export_chrome_trace(self._timeline)
         self._profiler = None
 
-    def _finish(self, span: dict[str, Any]) -> None:
-        self._stop_watching()
+    def _finish(self, span: Iteration) -> None:
         self.result = {
             "iteration_s": self._iteration_s(),
             "memory": self._memory(span["memory"]),
             "device_name": torch.cuda.get_device_name(),
         }
 
-    def _memory(self, owned: dict[str, int]) -> dict[str, int]:
+    def _memory(self, owned: Memory) -> Memory:
         """The allocator's peak; activations are what the owned tensors leave of it."""
         known = owned["parameter_bytes"] + owned["gradient_bytes"] + owned["optimizer_bytes"]
         return {

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import torch
+
+from ..replacing import replace
+
+Result = TypeVar("Result")
 
 # Backward passes that may precede an optimizer's first step: it exists, or no update was seen.
 PATIENCE = 16
@@ -61,9 +65,9 @@ def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:
     """Call ``begin`` and ``end`` around each outermost use of the autograd engine."""
     depth = 0
 
-    def watched(function: Any) -> Any:
+    def watched(function: Callable[..., Result]) -> Callable[..., Result]:
         @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> Result:
             nonlocal depth
             if depth == 0:
                 begin()
@@ -78,5 +82,5 @@ def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:
 
         return run
 
-    torch.autograd.backward = watched(torch.autograd.backward)
-    torch.autograd.grad = watched(torch.autograd.grad)
+    autograd = torch.autograd
+    replace(autograd, backward=watched(autograd.backward), grad=watched(autograd.grad))

@@ -7,49 +7,13 @@ place of the script, so their order tells nothing: the shortest ends it, unless 
 from __future__ import annotations
 
 import gc
-import inspect
 import itertools
 import math
-import opcode
-import sys
 from collections.abc import Sequence
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .extent import length
-
-if TYPE_CHECKING:
-    from .loading import LoaderUse
-
-
-class Caller(NamedTuple):
-    """A function that waits for a batch, and at which instruction."""
-
-    code: int
-    instruction: int
-    is_generator: bool
-
-
-Place = tuple[Caller, ...]  # where the script asked for a batch, innermost caller first
-
-
-def place_of_caller() -> Place:
-    """The place that asked for the batch that our caller makes."""
-    callers = []
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        is_generator = bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
-        callers.append(Caller(id(frame.f_code), frame.f_lasti, is_generator))
-        frame = frame.f_back
-    return tuple(callers)
-
-
-def breaks_at_an_end(frame: FrameType) -> bool:
-    """Whether what asks for a batch there is a generator that calls ``next``: it may not run out."""
-    code = frame.f_code
-    if not code.co_flags & inspect.CO_GENERATOR:
-        return False
-    return opcode.opname[code.co_code[frame.f_lasti]] not in ("FOR_ITER", "SEND", "YIELD_FROM")
+from .loader_use import LoaderUse
+from .places import Place
 
 
 def lasting(uses: Sequence[LoaderUse]) -> list[LoaderUse]:
@@ -83,5 +47,5 @@ def _ends_a_zip(use: LoaderUse) -> tuple[bool, int, float]:
     return _is_cycled(use.batches()), len(use.place), math.inf if num_batches is None else num_batches
 
 
-def _is_cycled(batches: Any) -> bool:
+def _is_cycled(batches: object) -> bool:
     return any(isinstance(holder, itertools.cycle) for holder in gc.get_referrers(batches))

@@ -6,7 +6,7 @@ policy plays, a model labels its own batches. So they are counted and named.
 
 from __future__ import annotations
 
-from typing import Any
+import torch
 
 
 class Evaluations:
@@ -23,7 +23,7 @@ class Evaluations:
         """Begin a new iteration."""
         self.num_passes = self._num_calls = 0
 
-    def add(self, model: Any, num_calls: int) -> None:
+    def add(self, model: torch.nn.Module, num_calls: int) -> None:
         """A model was asked without gradients and ran so many operators."""
         if not model.training and any(weight.requires_grad for weight in model.parameters()):
             self.num_passes += 1

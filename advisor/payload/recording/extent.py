@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sized
+from typing import cast
 
 import torch
 
+from ..protocol import Iteration
 
-def length(value: Any) -> int | None:
+
+def length(value: object) -> int | None:
     """``len``, None where there is none."""
     try:
-        return len(value)
+        return len(cast("Sized", value))
     except (TypeError, NotImplementedError):
         return None
 
 
-def samples_of_epoch(loader: Any) -> int | None:
+def samples_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
     """Samples of an epoch of the whole data set, however many ranks share it."""
     # A sampler may take a part of the data set or some samples twice.
     if isinstance(loader.dataset, torch.utils.data.IterableDataset):
@@ -27,22 +30,22 @@ def samples_of_epoch(loader: Any) -> int | None:
     return length(sampler) or length(loader.dataset)
 
 
-def batches_of_epoch(loader: Any) -> int | None:
+def batches_of_epoch(loader: torch.utils.data.DataLoader[object]) -> int | None:
     """Batches of an epoch on one GPU: a rank's share times the ranks."""
     own = length(loader)
     return None if own is None else own * _num_ranks(loader)
 
 
-def _sampler_of(loader: Any) -> Any:
+def _sampler_of(loader: torch.utils.data.DataLoader[object]) -> object:
     """What draws the samples of an epoch."""
-    sampler = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
+    sampler: object = getattr(loader.batch_sampler, "sampler", None) or loader.sampler
     # Ultralytics' loader never ends because its batch sampler repeats another one.
     while isinstance(sampler, torch.utils.data.BatchSampler):
         sampler = getattr(sampler, "sampler", None)
     return sampler
 
 
-def _num_ranks(loader: Any) -> int:
+def _num_ranks(loader: torch.utils.data.DataLoader[object]) -> int:
     """Among how many ranks the loader's samplers divide an epoch."""
     batch_sampler = loader.batch_sampler
     # DistributedSampler and its kind, and the batch samplers of Hugging Face's accelerate.
@@ -54,7 +57,7 @@ def _num_ranks(loader: Any) -> int:
     return 1
 
 
-def leading_dimension(batch: Any) -> int | None:
+def leading_dimension(batch: object) -> int | None:
     """The first dimension of the first tensor in a batch."""
     if isinstance(batch, torch.Tensor):
         return batch.shape[0] if batch.dim() > 0 else None
@@ -65,3 +68,9 @@ def leading_dimension(batch: Any) -> int | None:
         sizes = (leading_dimension(item) for item in batch)
         return next((size for size in sizes if size is not None), None)
     return None
+
+
+def samples_of(span: Iteration) -> int:
+    """What the DataLoader gave in an iteration; 0 where there is none or nobody knows."""
+    loading = span["loading"]
+    return (loading["samples"] or 0) if loading is not None else 0

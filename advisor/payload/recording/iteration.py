@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,13 +19,17 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from ..protocol import Iteration
+from ..replacing import replace
 from .by_hand import ByHand, watch_backward
 from .evaluations import Evaluations
+from .extent import samples_of
 from .nominal import nominal_batch
 from .period import PATIENCE, Period, parameters
 from .rollouts import Rollouts
 
 if TYPE_CHECKING:
+    from ..dispatch import Args, Kwargs
     from ..progress import Position
     from ..session import Session
 
@@ -68,7 +72,7 @@ class Iterations:
         self._by_hand = ByHand()
         self._rollouts = Rollouts()
         self._evaluations = Evaluations()
-        self._models: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._models: weakref.WeakValueDictionary[int, torch.nn.Module] = weakref.WeakValueDictionary()
         self._depth = 0
         self._first_call = 0
         self._step_depth = 0
@@ -76,7 +80,7 @@ class Iterations:
         self._seen_backward = False
         self._num_evaluations = 0
         self.num_spans = 0
-        self.last: dict[str, Any] | None = None
+        self.last: Iteration | None = None
         self.is_steady = False
         self.warnings: list[str] = []
         self.nominal_batch: int | None = None
@@ -89,14 +93,14 @@ class Iterations:
         if self._session.backend != "cuda":
             self.watch_modules()
         watch_backward(self._session.stopper.check, self._after_backward)
-        make = torch.optim.Optimizer.__init__
+        make: Callable[..., None] = torch.optim.Optimizer.__init__
 
         @functools.wraps(make)
-        def make_and_tell(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        def make_and_tell(optimizer: torch.optim.Optimizer, *args: object, **kwargs: object) -> None:
             make(optimizer, *args, **kwargs)
             self._optimizer_made(optimizer)
 
-        torch.optim.Optimizer.__init__ = make_and_tell
+        replace(torch.optim.Optimizer, __init__=make_and_tell)
 
     def watch_modules(self) -> None:
         """Hook into every module: what torch.compile compiles with such hooks is slower."""
@@ -104,7 +108,7 @@ class Iterations:
         modules.register_module_forward_pre_hook(self._enter_module)
         modules.register_module_forward_hook(self._leave_module, always_call=True)
 
-    def _optimizer_made(self, optimizer: Any) -> None:
+    def _optimizer_made(self, optimizer: torch.optim.Optimizer) -> None:
         self._period.optimizers[id(optimizer)] = optimizer
         self._by_hand.optimizer_exists = True
         self._rollouts.start_span()
@@ -112,8 +116,8 @@ class Iterations:
         self._session.recorder.written_leaves.clear()
 
     def _before_step(
-        self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        self, optimizer: torch.optim.Optimizer, args: tuple[object, ...], kwargs: Kwargs
+    ) -> tuple[tuple[object, ...], Kwargs]:
         session = self._session
         session.stopper.check()
         if not self._period.has_begun:
@@ -128,13 +132,13 @@ class Iterations:
             {name: self._evaluated_as_forward(value) for name, value in kwargs.items()},
         )
 
-    def _evaluated_as_forward(self, value: Any) -> Any:
+    def _evaluated_as_forward(self, value: object) -> object:
         """A closure as the optimizer gets it: what it runs is no work of the optimizer."""
         if not callable(value) or isinstance(value, (type, torch.nn.Module)):
             return value
 
         @functools.wraps(value, updated=())
-        def evaluate(*args: Any, **kwargs: Any) -> Any:
+        def evaluate(*args: object, **kwargs: object) -> object:
             recorder = self._session.recorder
             self._num_evaluations += 1
             recorder.phase = "forward"
@@ -145,7 +149,7 @@ class Iterations:
 
         return evaluate
 
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:  # noqa: ARG002
+    def _after_step(self, optimizer: torch.optim.Optimizer, args: Args, kwargs: Kwargs) -> None:  # noqa: ARG002
         self._step_depth -= 1
         if self._step_depth <= 0:
             self._session.recorder.phase = "forward"
@@ -205,14 +209,14 @@ class Iterations:
         }
         self.nominal_batch = nominal_batch(sys._getframe())
         self.warnings = self._warnings()
-        self.is_steady = self._seems_steady()
+        self.is_steady = self._seems_steady(self.last)
         self.start_span()
         if self._position is not None:
             self._position.stepped(self.num_spans)
         self._on_span(self.num_spans)
 
-    def _seems_steady(self) -> bool:
-        samples = ((self.last or {})["loading"] or {}).get("samples") or 0
+    def _seems_steady(self, span: Iteration) -> bool:
+        samples = samples_of(span)
         self._most_samples = max(self._most_samples, samples)
         is_full = samples == self._most_samples or self.num_spans >= MOST_SPANS
         if not is_full or self.num_spans < SPANS_WANTED:
@@ -271,26 +275,26 @@ class Iterations:
             self._tag_weights(model.parameters())
         self._tag_weights(self._session.recorder.written_leaves.values())
 
-    def _tag_weights(self, tensors: Any) -> None:
+    def _tag_weights(self, tensors: Iterable[torch.Tensor]) -> None:
         for tensor in tensors:
             _tag(self._session, tensor, "parameter")
             _tag(self._session, tensor.grad, "gradient")
             if _holds_a_part(tensor):
                 self._session.world.is_sharded = True
 
-    def _tag_gradients(self, tensors: Any) -> None:
+    def _tag_gradients(self, tensors: Iterable[torch.Tensor]) -> None:
         if not self._session.is_watched:
             return
         for tensor in tensors:
             _tag(self._session, tensor.grad, "gradient")
 
-    def _enter_module(self, module: Any, args: Any) -> None:  # noqa: ARG002
+    def _enter_module(self, module: torch.nn.Module, args: Args) -> None:  # noqa: ARG002
         if self._depth == 0:
             self._models[id(module)] = module
             self._first_call = self._session.recorder.next_call
         self._depth += 1
 
-    def _leave_module(self, module: Any, args: Any, result: Any) -> None:  # noqa: ARG002
+    def _leave_module(self, module: torch.nn.Module, args: Args, result: object) -> None:  # noqa: ARG002
         self._depth = max(0, self._depth - 1)
         session = self._session
         if self._depth > 0 or torch.is_grad_enabled():
@@ -305,13 +309,15 @@ class Iterations:
             self._evaluations.add(module, num_calls)
 
 
-def _tag(session: Session, value: Any, kind: str) -> None:
-    is_there = isinstance(value, torch.Tensor) and value.device.type == session.device_type
-    if is_there and value.layout is torch.strided:
+def _tag(session: Session, value: object, kind: str) -> None:
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return
+    if value.device.type == session.device_type:
         session.memory.tag(value, kind)
 
 
-def _holds_a_part(tensor: Any) -> bool:
+def _holds_a_part(tensor: torch.Tensor) -> bool:
     """Whether it is a DTensor of which the other ranks have other parts."""
-    placements = getattr(tensor, "placements", ())
-    return any(not placement.is_replicate() for placement in placements) and tensor.device_mesh.size() > 1
+    facts: Any = tensor
+    placements = getattr(facts, "placements", ())
+    return any(not placement.is_replicate() for placement in placements) and facts.device_mesh.size() > 1

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import sys
-import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch.utils import _python_dispatch
 
-from .driving import Place, breaks_at_an_end, driving, lasting, place_of_caller
-from .extent import batches_of_epoch, leading_dimension, length, samples_of_epoch
+from .. import protocol
+from ..replacing import replace
+from .driving import driving, lasting
+from .extent import leading_dimension, length
+from .loader_use import LoaderUse
+from .places import breaks_at_an_end, place_of_caller
 from .stopwatch import Stopwatch
 from .worker import Worker
 
@@ -21,74 +23,21 @@ from .worker import Worker
 MOST_EVALUATED = 10
 
 
-class LoaderUse:
-    """One DataLoader: what the script took from it, in this span and before.
+class Hooks(NamedTuple):
+    """What shows whether batches train anything.
 
     Attributes:
-        num_workers: how many the script asked for.
-        may_leave_mode: its batches are made without the GPU; None as long as none was made.
-        trains: its last batch was taken where gradients are recorded.
-        has_ended: its newest iterator came to its end.
-        place: where the script asked for the span's first batch.
+        gpu_work: anything that changes when the GPU gets work or memory.
+        backward_passes: anything that changes when a backward pass runs; None if no evaluation is ended.
+        cut: gets how many batches an evaluation got and would have got that is ended early.
     """
 
-    def __init__(self, loader: Any, num_workers: int | None) -> None:
-        self.loader = loader
-        self.num_workers = num_workers
-        self.may_leave_mode: bool | None = None
-        self.trains = self.has_ended = False
-        self.batches: Callable[[], Batches | None] = lambda: None
-        self._num_iterators = 0
-        self._times_s: list[float] = []
-        self._sizes: list[int] = []
-        self.start_span()
+    gpu_work: Callable[[], object] = lambda: 0
+    backward_passes: Callable[[], object] | None = None
+    cut: Callable[[int, int | None], None] = lambda *_: None
 
-    def start_span(self) -> None:
-        """Forget the batches so far, not what they taught."""
-        self._fetches, self._samples = 0, 0
-        self.place: Place = ()
 
-    def begin(self, batches: Batches) -> None:
-        """The script makes an iterator."""
-        self._num_iterators += 1
-        self.has_ended = False
-        self.batches = weakref.ref(batches)
-
-    @property
-    def is_renewed(self) -> bool:
-        """No iterator gave more than one batch, as with ``next(iter(loader))``."""
-        return 1 < self._num_iterators >= len(self._times_s)
-
-    def add(self, num_samples: int | None, time_s: float) -> None:
-        """Count one batch."""
-        self._fetches += 1
-        self._samples += num_samples or 0
-        self._times_s.append(time_s)
-        if num_samples:
-            self._sizes.append(num_samples)
-
-    def usage(self) -> dict[str, Any]:
-        """The span's batches, samples and seconds, and what an epoch holds."""
-        num_samples = samples_of_epoch(self.loader)
-        num_batches = batches_of_epoch(self.loader)
-        if self.loader.batch_size is None and self.loader.batch_sampler is None and num_batches:
-            # Each element is a batch already: the data set counts those, not samples.
-            num_samples = round(num_batches * statistics.mean(self._sizes)) if self._sizes else None
-        return {
-            "fetches": self._fetches,
-            "samples": self._samples or None,
-            "seconds": self.seconds(),
-            "num_workers": self.num_workers,
-            "num_batches": num_batches,
-            "num_samples": num_samples,
-            "batch_sizes": [min(self._sizes), max(self._sizes)] if self._sizes else None,
-            "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
-            "rivals": [],
-        }
-
-    def seconds(self) -> float:
-        """The span's batches at the median time of one; the first shuffles, opens files, fills caches."""
-        return self._fetches * statistics.median(self._times_s[1:] or self._times_s or [0.0])
+NO_HOOKS = Hooks()
 
 
 class Loading:
@@ -119,11 +68,11 @@ class Loading:
         for use in self._uses.values():
             use.start_span()
 
-    def register(self, loader: Any, num_workers: int) -> None:
+    def register(self, loader: torch.utils.data.DataLoader[object], num_workers: int) -> None:
         """Remember how many workers the script asked for."""
         self.use_of(loader).num_workers = num_workers
 
-    def use_of(self, loader: Any) -> LoaderUse:
+    def use_of(self, loader: torch.utils.data.DataLoader[object]) -> LoaderUse:
         """What is known of a loader, registered or not."""
         if id(loader) not in self._uses:
             # Where loaders keep their workers, nobody registered them.
@@ -131,15 +80,20 @@ class Loading:
             use.may_leave_mode = True if self._backend == "cpu" else None
         return self._uses[id(loader)]
 
-    def watch(self, loader: Any, iterate: Callable[[Any], Iterator[Any]], **hooks: Any) -> Batches:
-        """The loader's batches, counted and timed; the hooks are those of Batches."""
+    def watch(
+        self,
+        loader: torch.utils.data.DataLoader[object],
+        iterate: Callable[[torch.utils.data.DataLoader[object]], Iterator[object]],
+        hooks: Hooks = NO_HOOKS,
+    ) -> Batches:
+        """The loader's batches, counted and timed; with the hooks for what shows that they train nothing."""
         has_workers = getattr(loader, "num_workers", None)
         if has_workers or not self.use_of(loader).num_workers:
-            return Batches(self, loader, iterate(loader), **hooks)
+            return Batches(self, loader, iterate(loader), hooks=hooks)
         worker = Worker(loader)
         worker.begin()
         with worker.at_work():  # iterable data may share itself out here
-            return Batches(self, loader, iterate(loader), worker=worker, **hooks)
+            return Batches(self, loader, iterate(loader), worker=worker, hooks=hooks)
 
     def took(self, use: LoaderUse) -> None:
         """A loader gave a batch. Where gradients are off it feeds an evaluation, not the training."""
@@ -167,7 +121,7 @@ class Loading:
         """The span's batches of an evaluation beside training; none where no other batch was taken."""
         return self._num_evaluated if self._drawn else 0
 
-    def usage(self) -> dict[str, Any] | None:
+    def usage(self) -> protocol.Loading | None:
         """The loader that drives the training: batches, samples and seconds; None without one."""
         if self._feeding is None:
             return None
@@ -179,7 +133,7 @@ class Loading:
         # Of loaders that are equally long any may drive.
         usage["rivals"] = others if any(other != usage["num_batches"] for other in others) else []
         if not self._knows_lengths:
-            usage.update(num_batches=None, num_samples=None, rivals=[])
+            usage |= {"num_batches": None, "num_samples": None, "rivals": []}
         return usage
 
     def _seconds(self, use: LoaderUse) -> float | None:
@@ -205,28 +159,24 @@ class Batches:
         loader: whose batches they are.
         batches: the loader's own iterator.
         worker: where the script asked for workers and has none.
-        gpu_work: anything that changes when the GPU gets work or memory.
-        backward_passes: anything that changes when a backward pass runs.
-        cut: told how many batches it got and would have got, where an evaluation is ended early.
+        hooks: what shows whether they train anything.
     """
 
     def __init__(
         self,
         loading: Loading,
-        loader: Any,
-        batches: Iterator[Any],
+        loader: torch.utils.data.DataLoader[object],
+        batches: Iterator[object],
         *,
         worker: Worker | None = None,
-        gpu_work: Callable[[], object] = lambda: 0,
-        backward_passes: Callable[[], object] | None = None,
-        cut: Callable[[int, int | None], None] = lambda *_: None,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self._loading, self._loader, self._batches = loading, loader, batches
         self._worker = worker
         self._use = loading.use_of(loader)
         self._use.begin(self)
-        self._gpu_work, self._backward_passes, self._cut = gpu_work, backward_passes, cut
-        self._passes_before = backward_passes() if backward_passes else None
+        self._hooks = hooks
+        self._passes_before = hooks.backward_passes() if hooks.backward_passes else None
         self._num_given = 0
         self._indices = _count_indices(batches)
 
@@ -238,19 +188,19 @@ class Batches:
         """Of the loader's own iterator."""
         return len(self._batches)  # type: ignore[arg-type]
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Libraries look at the loader's own iterator."""
         if name == "_batches":
             raise AttributeError(name)  # asked by copy and pickle, before it is there
         return getattr(self._batches, name)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         """The next batch, timed and counted."""
         if self._is_idle_evaluation() and not breaks_at_an_end(sys._getframe(1)):
-            self._cut(self._num_given, length(self._loader))
+            self._hooks.cut(self._num_given, length(self._loader))
             self._loading.ended(self._use)
             raise StopIteration
-        use, work = self._use, self._gpu_work()
+        use, work = self._use, self._hooks.gpu_work()
         with self._as_a_worker():
             watch = Stopwatch()
             try:
@@ -260,7 +210,7 @@ class Batches:
                 raise
             time_s = watch.elapsed_s()
         if use.may_leave_mode is None:
-            use.may_leave_mode = self._gpu_work() == work and torch.get_default_device().type == "cpu"
+            use.may_leave_mode = self._hooks.gpu_work() == work and torch.get_default_device().type == "cpu"
         use.place = use.place or place_of_caller()
         use.add(self._size(batch), time_s)
         self._num_given += 1
@@ -278,20 +228,20 @@ class Batches:
             yield
 
     def _is_idle_evaluation(self) -> bool:
-        if self._backward_passes is None or torch.is_grad_enabled() or self._num_given < MOST_EVALUATED:
+        if self._hooks.backward_passes is None or torch.is_grad_enabled() or self._num_given < MOST_EVALUATED:
             return False
         num_batches = length(self._loader)
         is_at_its_end = num_batches is not None and self._num_given >= num_batches
-        return self._backward_passes() == self._passes_before and not is_at_its_end
+        return self._hooks.backward_passes() == self._passes_before and not is_at_its_end
 
-    def _size(self, batch: Any) -> int | None:
+    def _size(self, batch: object) -> int | None:
         if self._indices:
             return self._indices.pop()
         size = leading_dimension(batch)
         return size if size is not None else self._loader.batch_size
 
 
-def _count_indices(batches: Any) -> list[int]:
+def _count_indices(batches: object) -> list[int]:
     """A list that gets the number of samples of each batch drawn, whatever the batch looks like."""
     drawn: list[int] = []
     draw = getattr(batches, "_next_index", None)
@@ -299,10 +249,10 @@ def _count_indices(batches: Any) -> list[int]:
     if draw is None or is_iterable or not getattr(batches, "_auto_collation", False):
         return drawn
 
-    def counted() -> Any:
+    def counted() -> object:
         indices = draw()
         drawn[:] = [len(indices)] if hasattr(indices, "__len__") else []
         return indices
 
-    batches._next_index = counted
+    replace(batches, _next_index=counted)
     return drawn

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any
 
 import torch
+
+from ..protocol import Memory
 
 _BLOCK_BYTES = 512
 
@@ -27,13 +28,13 @@ class MemoryTracker:
     def __init__(self) -> None:
         self.current_bytes = 0
         self.peak_bytes = 0
-        self._live: dict[int, tuple[int, int, Any]] = {}
+        self._live: dict[int, tuple[int, int, weakref.ref[torch.UntypedStorage]]] = {}
         self.num_storages = 0
         self._kinds: dict[int, str] = {}
         self._span_start: dict[int, int] = {}
         self._span_events: list[tuple[int, int]] = []
 
-    def track(self, tensor: Any) -> None:
+    def track(self, tensor: torch.Tensor) -> None:
         """Count the tensor's storage if it is new."""
         storage = tensor.untyped_storage()
         address = storage._cdata
@@ -46,7 +47,7 @@ class MemoryTracker:
         self._live[address] = (serial, num_bytes, reference)
         self._change(serial, num_bytes)
 
-    def _free(self, address: int, reference: Any) -> None:  # noqa: ARG002
+    def _free(self, address: int, reference: weakref.ref[torch.UntypedStorage]) -> None:  # noqa: ARG002
         serial, num_bytes, _ = self._live.pop(address)
         self._change(serial, -num_bytes)
 
@@ -55,7 +56,7 @@ class MemoryTracker:
         self.peak_bytes = max(self.peak_bytes, self.current_bytes)
         self._span_events.append((serial, num_bytes))
 
-    def resize(self, storage: Any) -> None:
+    def resize(self, storage: torch.UntypedStorage) -> None:
         """Count a storage that changed its size in place as one that ended and one that began."""
         entry = self._live.get(storage._cdata)
         if entry is None:
@@ -69,7 +70,7 @@ class MemoryTracker:
         self._change(self.num_storages, blocks * _BLOCK_BYTES)
         self.num_storages += 1
 
-    def tag(self, tensor: Any, kind: str) -> None:
+    def tag(self, tensor: torch.Tensor, kind: str) -> None:
         """Say what the tensor's storage holds: ``parameter``, ``gradient`` or ``optimizer``.
 
         A storage made while nobody watched is counted from now on.
@@ -79,7 +80,7 @@ class MemoryTracker:
         self.track(tensor)
         self._kinds[self._live[tensor.untyped_storage()._cdata][0]] = kind
 
-    def kind(self, tensor: Any) -> str | None:
+    def kind(self, tensor: torch.Tensor) -> str | None:
         """What the tensor's storage was said to hold, None if nothing was said."""
         if tensor.layout is not torch.strided:
             return None
@@ -94,7 +95,7 @@ class MemoryTracker:
         live = self._span_start
         self._kinds = {serial: kind for serial, kind in self._kinds.items() if serial in live}
 
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> Memory:
         """Bytes by kind in the current span.
 
         Parameters, gradients and optimizer state are totals; activations are what else is alive at
@@ -119,7 +120,7 @@ class MemoryTracker:
             "peak_bytes": total,
         }
 
-    def _alive(self) -> list[tuple[int, int, Any]]:
+    def _alive(self) -> list[tuple[int, int, weakref.ref[torch.UntypedStorage]]]:
         # A copy: a storage may end at any time, in another thread or by the garbage collector.
         return list(self._live.values())
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
-from typing import Any
+from typing import TypeVar
 
-_PER_STEP = ("fetches", "samples", "seconds")
+from ..protocol import Iteration, Loading, Memory, Operator
+
+Number = TypeVar("Number", int, float)
 _BATCH = "advisor::h2d_copy"
 _NOMINAL, _ACCUMULATED = "nbs", "accumulate"
 
@@ -32,7 +34,7 @@ def _mentions_both(code: CodeType) -> bool:
     return {_NOMINAL, _ACCUMULATED} <= names
 
 
-def _variables(frame: FrameType) -> dict[str, Any]:
+def _variables(frame: FrameType) -> dict[str, object]:
     """The frame's variables by name, without keeping them alive."""
     variables = dict(frame.f_locals)
     # Until Python 3.13 a function's frame keeps what was read of it, a batch of the GPU's memory among it.
@@ -41,7 +43,7 @@ def _variables(frame: FrameType) -> dict[str, Any]:
     return variables
 
 
-def _named(names: Mapping[str, Any]) -> int | None:
+def _named(names: Mapping[str, object]) -> int | None:
     # YOLOv5 to v7 have local variables, Ultralytics a trainer with its settings in `args`.
     scopes = [names, *_attributes(names.get("self"))]
     if not any(_count(scope.get(_ACCUMULATED)) for scope in scopes):
@@ -49,19 +51,17 @@ def _named(names: Mapping[str, Any]) -> int | None:
     return next((size for scope in scopes if (size := _count(scope.get(_NOMINAL)))), None)
 
 
-def _attributes(owner: Any) -> Iterator[Mapping[str, Any]]:
+def _attributes(owner: object) -> Iterator[Mapping[str, object]]:
     # Not getattr, which would run the script's code.
     for holder in (owner, getattr(owner, "__dict__", {}).get("args")):
         yield getattr(holder, "__dict__", {})
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def at_nominal_batch(
-    span: Mapping[str, Any], nominal: int | None, num_ranks: int
-) -> tuple[dict[str, Any], list[str]]:
+def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tuple[Iteration, list[str]]:
     """The iteration as it is after the warm-up, and a warning; as it was if it holds that much already.
 
     Forward and backward passes, what they load and what ranks send are counted as often as they will run.
@@ -69,50 +69,56 @@ def at_nominal_batch(
     """
     loading = span["loading"]
     if nominal is None or not loading or not loading["batch_sizes"] or not loading["fetches"]:
-        return dict(span), []
+        return span, []
     batch = loading["batch_sizes"][1]
     passes = max(1, loading["fetches"] // max(1, span["most_steps"]))
     wanted = max(1, round(nominal / (batch * num_ranks)))
     factor = wanted // passes
     if factor < 2:
-        return dict(span), []
+        return span, []
     begins = (
         f"the script begins with {passes * batch:,} samples a step and warms up to its nominal batch size of"
         f" {nominal:,} ({wanted} batches of {batch:,})"
     )
     if "iteration_s" in span:
-        return dict(span), [f"{begins}: the measured iteration is of the first steps"]
-    return _grown(span, factor), [f"{begins}: the trace is of the latter, its passes counted {factor} times"]
+        return span, [f"{begins}: the measured iteration is of the first steps"]
+    return _grown(span, loading, factor), [
+        f"{begins}: the trace is of the latter, its passes counted {factor} times"
+    ]
 
 
-def _grown(span: Mapping[str, Any], factor: int) -> dict[str, Any]:
-    loading = span["loading"]
+def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
     return {
         **span,
         "operators": _repeated(span["operators"], span["calls"], factor),
         "collectives": [{**entry, "count": entry["count"] * factor} for entry in span["collectives"]],
-        "loading": {**loading, **{key: _times(loading[key], factor) for key in _PER_STEP}},
+        "loading": {
+            **loading,
+            "fetches": loading["fetches"] * factor,
+            "samples": _times(loading["samples"], factor),
+            "seconds": _times(loading["seconds"], factor),
+        },
         "num_backward_passes": span["num_backward_passes"] * factor,
         "memory": _with_gradients(span["memory"]),
     }
 
 
-def _repeated(operators: list[dict[str, Any]], numbers: list[list[int]], factor: int) -> list[dict[str, Any]]:
+def _repeated(operators: list[Operator], numbers: list[list[int]], factor: int) -> list[Operator]:
     """Counts what runs in each pass, from the first batch on the GPU to the last gradient, so often."""
     pairs = list(zip(operators, numbers, strict=True))
     begin = min((n for entry, own in pairs if entry["name"] == _BATCH for n in own), default=0)
     end = max((n for entry, own in pairs if entry["phase"] == "backward" for n in own), default=begin)
 
-    def more(entry: dict[str, Any], own: list[int]) -> int:
+    def more(entry: Operator, own: list[int]) -> int:
         is_passed = entry["phase"] != "optimizer"
         return (factor - 1) * sum(begin <= number <= end for number in own) if is_passed else 0
 
     return [{**entry, "count": entry["count"] + more(entry, own)} for entry, own in pairs]
 
 
-def _times(value: Any, factor: int) -> Any:
+def _times(value: Number | None, factor: int) -> Number | None:
     return None if value is None else value * factor
 
 
-def _with_gradients(memory: dict[str, int]) -> dict[str, int]:
+def _with_gradients(memory: Memory) -> Memory:
     return {**memory, "peak_bytes": memory["peak_bytes"] + memory["gradient_bytes"]}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from typing import Any
+
+import torch
 
 # A Wasserstein GAN's critic steps 5 times, at times 10, before the generator steps once.
 PATIENCE = 32
@@ -19,7 +20,9 @@ class Period:
     """
 
     def __init__(self) -> None:
-        self.optimizers: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.optimizers: weakref.WeakValueDictionary[int, torch.optim.Optimizer] = (
+            weakref.WeakValueDictionary()
+        )
         self.num_steps = 0
         self._bound: int | None = None
         self._last_step: dict[int, int] = {}
@@ -30,17 +33,17 @@ class Period:
         """Whether any optimizer stepped."""
         return self._bound is not None
 
-    def is_bound_by(self, optimizer: Any) -> bool:
+    def is_bound_by(self, optimizer: torch.optim.Optimizer) -> bool:
         """Whether this optimizer's steps bound the iteration as far as is known."""
         return id(optimizer) == self._bound
 
-    def begin_step(self, optimizer: Any) -> None:
+    def begin_step(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer begins to step; of nested ones the outermost begins first."""
         self.optimizers[id(optimizer)] = optimizer
         if self._bound is None:
             self._bound = id(optimizer)
 
-    def end_step(self, optimizer: Any) -> tuple[bool, bool]:
+    def end_step(self, optimizer: torch.optim.Optimizer) -> tuple[bool, bool]:
         """Whether this step ends an iteration, and whether another optimizer than before bounds it."""
         key = id(optimizer)
         self._in_span[key] += 1
@@ -53,7 +56,7 @@ class Period:
         self._last_step[key] = self.num_steps
         return key == self._bound, moved
 
-    def missing(self) -> list[Any]:
+    def missing(self) -> list[torch.optim.Optimizer]:
         """Optimizers without a step in this span, whose weights no other one stepped."""
         stepped = [optimizer for key, optimizer in self.optimizers.items() if key in self._in_span]
         trained = {id(tensor) for optimizer in stepped for tensor in parameters(optimizer)}
@@ -78,6 +81,6 @@ class Period:
         self._in_span = Counter()
 
 
-def parameters(optimizer: Any) -> list[Any]:
+def parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     """All tensors that an optimizer steps."""
     return [tensor for group in optimizer.param_groups for tensor in group["params"]]

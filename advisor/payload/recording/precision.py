@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
+
+from ..protocol import Flags
+from ..replacing import replace
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -13,10 +17,11 @@ if TYPE_CHECKING:
 def watch_autocast(session: Session) -> None:
     """Wrap entry and exit of ``torch.autocast``: on a real device torch's own kernels do the casting."""
     autocast = torch.amp.autocast_mode.autocast
-    enter, leave = autocast.__enter__, autocast.__exit__
+    enter: Callable[..., object] = autocast.__enter__
+    leave: Callable[..., object] = autocast.__exit__
     in_force: list[str | None] = [None]
 
-    def enter_watched(context: Any) -> Any:
+    def enter_watched(context: torch.autocast) -> object:
         if context.device == session.device_type:
             dtype = str(context.fast_dtype).rpartition(".")[2] if context._enabled else None
             in_force.append(dtype)
@@ -24,16 +29,16 @@ def watch_autocast(session: Session) -> None:
             session.amp_dtype = session.amp_dtype or dtype
         return enter(context)
 
-    def leave_watched(context: Any, *error: Any) -> Any:
+    def leave_watched(context: torch.autocast, *error: object) -> object:
         if context.device == session.device_type and len(in_force) > 1:
             in_force.pop()
             session.autocast_dtype = in_force[-1]
         return leave(context, *error)
 
-    autocast.__enter__, autocast.__exit__ = enter_watched, leave_watched
+    replace(autocast, __enter__=enter_watched, __exit__=leave_watched)
 
 
-def tf32_flags() -> dict[str, bool]:
+def tf32_flags() -> Flags:
     """Where the script lets TF32 replace FP32."""
     return {
         "tf32_matmul": torch.get_float32_matmul_precision() != "highest",

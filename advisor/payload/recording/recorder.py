@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 import torch
 
+from ..protocol import Operator, OperatorPhase, Tensor
 from .memory import MemoryTracker
 from .signature import Signature
 
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+    from ..dispatch import Args, Kwargs
+
 Shape = tuple[int, ...]
-TensorKey = tuple[Shape, str, Any]  # shape, dtype, stride (None if sparse)
-AttributeList = list[tuple[str, Any]]
+TensorKey = tuple[Shape, str, Optional[Shape]]  # shape, dtype, stride (None if sparse)
+AttributeList = list[tuple[str, object]]
 _NO_TASK = -1
 
 
@@ -23,7 +29,17 @@ class Description(NamedTuple):
     signature: Signature
     inputs: tuple[TensorKey, ...]
     outputs: tuple[TensorKey, ...]
-    attributes: tuple[tuple[str, Any], ...]
+    attributes: tuple[tuple[str, object], ...]
+
+
+class Call(NamedTuple):
+    """What is the same for calls that are counted together."""
+
+    name: str
+    phase: OperatorPhase
+    inputs: tuple[TensorKey, ...]
+    outputs: tuple[TensorKey, ...]
+    attributes: tuple[tuple[str, object], ...]
 
 
 class Recorder:
@@ -39,19 +55,19 @@ class Recorder:
     """
 
     def __init__(self, memory: MemoryTracker, device_type: str = "cuda") -> None:
-        self.phase = "forward"
+        self.phase: OperatorPhase = "forward"
         self.next_call = 0
         self.wrote_weights = False
         self.follows_leaves = False
-        self.written_leaves: dict[int, Any] = {}
+        self.written_leaves: dict[int, torch.Tensor] = {}
         self.is_evaluating: Callable[[], bool] = lambda: False
         self._memory = memory
         self._device_type = device_type
         self._step_task = _NO_TASK
-        self._signatures: dict[Any, Signature] = {}
-        self._dtype_names: dict[Any, str] = {}
-        self._calls: dict[Any, list[int]] = {}
-        self._evaluation: dict[Any, list[int]] = {}
+        self._signatures: dict[OpOverload, Signature] = {}
+        self._dtype_names: dict[torch.dtype, str] = {}
+        self._calls: dict[Call, list[int]] = {}
+        self._evaluation: dict[Call, list[int]] = {}
         self._backward_passes: set[int] = set()
 
     def start_span(self) -> None:
@@ -73,7 +89,7 @@ class Recorder:
 
     def has_forward_work(self) -> bool:
         """Whether the span holds more than an optimizer's work."""
-        return any(phase != "optimizer" for _, phase, *_ in self._calls)
+        return any(call.phase != "optimizer" for call in self._calls)
 
     @property
     def num_backward_passes(self) -> int:
@@ -85,11 +101,13 @@ class Recorder:
         self.next_call += 1
         return self.next_call - 1
 
-    def record(self, func: Any, args: Any, kwargs: Any, result: Any, *, call: int | None = None) -> None:
+    def record(
+        self, func: OpOverload, args: Args, kwargs: Kwargs, result: object, *, call: int | None = None
+    ) -> None:
         """Count one call, unless it is a view or an allocation."""
         self.count(self.describe(func, args, kwargs, result), args, call=call)
 
-    def describe(self, func: Any, args: Any, kwargs: Any, result: Any) -> Description | None:
+    def describe(self, func: OpOverload, args: Args, kwargs: Kwargs, result: object) -> Description | None:
         """What follows from the form of the call; None for a view or an allocation."""
         signature = self._signatures.get(func)
         if signature is None:
@@ -102,7 +120,7 @@ class Recorder:
             return None
         return Description(signature, tuple(inputs), tuple(outputs), tuple(attributes))
 
-    def count(self, described: Description | None, args: Any, *, call: int | None = None) -> None:
+    def count(self, described: Description | None, args: Args, *, call: int | None = None) -> None:
         """Count one call that was described before."""
         if described is None:
             return
@@ -110,15 +128,17 @@ class Recorder:
         phase = self._phase(signature.name)
         if phase == "forward" and self._updates_by_hand(signature, args):
             phase = "optimizer"
-        self._count((signature.name, phase, inputs, outputs, attributes), call)
+        self._count(Call(signature.name, phase, inputs, outputs, attributes), call)
 
-    def record_copy(self, name: str, tensor: Any, dtype: Any, *, call: int | None = None) -> None:
+    def record_copy(
+        self, name: str, tensor: torch.Tensor, dtype: torch.dtype, *, call: int | None = None
+    ) -> None:
         """Count a copy between host and device, ``advisor::h2d_copy`` or ``advisor::d2h_copy``."""
         source = self._spec(tensor)
         copied = (source[0], self._dtype(dtype), source[2])
-        self._count((name, self._phase(name), (source,), (copied,), ()), call)
+        self._count(Call(name, self._phase(name), (source,), (copied,), ()), call)
 
-    def operators(self) -> list[dict[str, Any]]:
+    def operators(self) -> list[Operator]:
         """The span's operators in the order in which each was first seen."""
         return [
             {
@@ -137,7 +157,7 @@ class Recorder:
         return list(self._calls.values())
 
     def _split(
-        self, signature: Signature, args: Any, kwargs: Any
+        self, signature: Signature, args: Args, kwargs: Kwargs
     ) -> tuple[list[TensorKey], list[TensorKey], AttributeList]:
         inputs: list[TensorKey] = []
         written: list[TensorKey] = []
@@ -155,12 +175,12 @@ class Recorder:
                 attributes.append((name, self._attribute(value)))
         return inputs, written, attributes
 
-    def _count(self, key: Any, call: int | None) -> None:
-        is_kept_apart = key[1] == "forward" and self.is_evaluating()
+    def _count(self, key: Call, call: int | None) -> None:
+        is_kept_apart = key.phase == "forward" and self.is_evaluating()
         calls = self._evaluation if is_kept_apart else self._calls
         calls.setdefault(key, []).append(self.number() if call is None else call)
 
-    def _phase(self, name: str) -> str:
+    def _phase(self, name: str) -> OperatorPhase:
         task = torch._C._current_graph_task_id()
         if self.phase == "optimizer" and task == self._step_task:
             return "optimizer"
@@ -172,7 +192,7 @@ class Recorder:
             return "optimizer"
         return self.phase
 
-    def _updates_by_hand(self, signature: Signature, args: Any) -> bool:
+    def _updates_by_hand(self, signature: Signature, args: Args) -> bool:
         """Whether a call outside of any step writes to weights, or reads their gradients."""
         kinds = self._memory.kind
         written = [tensor for index in signature.written for tensor in self._tensors(args[index : index + 1])]
@@ -185,7 +205,7 @@ class Recorder:
                 return True
         return any(kinds(tensor) == "gradient" for tensor in self._tensors(args))
 
-    def _tensors(self, value: Any) -> Iterator[Any]:
+    def _tensors(self, value: object) -> Iterator[torch.Tensor]:
         if isinstance(value, torch.Tensor):
             # Zero-dimensional CPU tensors travel to a GPU as kernel arguments.
             if value.dim() > 0 or value.device.type == self._device_type:
@@ -194,17 +214,17 @@ class Recorder:
             for item in value:
                 yield from self._tensors(item)
 
-    def _spec(self, tensor: Any) -> TensorKey:
+    def _spec(self, tensor: torch.Tensor) -> TensorKey:
         stride = tuple(tensor.stride()) if tensor.layout is torch.strided else None
         return tuple(tensor.shape), self._dtype(tensor.dtype), stride
 
-    def _dtype(self, dtype: Any) -> str:
+    def _dtype(self, dtype: torch.dtype) -> str:
         name = self._dtype_names.get(dtype)
         if name is None:
             name = self._dtype_names[dtype] = str(dtype).rpartition(".")[2]
         return name
 
-    def _attribute(self, value: Any) -> Any:
+    def _attribute(self, value: object) -> object:
         if isinstance(value, float):
             # JSON has no infinity.
             return value if math.isfinite(value) else str(value)
@@ -215,5 +235,6 @@ class Recorder:
         return self._dtype(value) if isinstance(value, torch.dtype) else str(value)
 
 
-def _plain(spec: TensorKey) -> dict[str, Any]:
-    return {"shape": spec[0], "dtype": spec[1], "stride": spec[2]}
+def _plain(spec: TensorKey) -> Tensor:
+    shape, dtype, stride = spec
+    return {"shape": list(shape), "dtype": dtype, "stride": None if stride is None else list(stride)}

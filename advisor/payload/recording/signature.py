@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from torch._ops import OpOverload
 
 # No kernel runs: they allocate, or change only how memory is looked at without saying so in the schema.
 _NO_KERNEL = {
@@ -25,7 +29,7 @@ class Signature:
         runs_kernel: False for views and allocations.
     """
 
-    def __init__(self, func: Any) -> None:
+    def __init__(self, func: OpOverload) -> None:
         schema = func._schema
         self.name: str = schema.name
         self.arguments = [_argument(argument) for argument in schema.arguments]
@@ -34,7 +38,7 @@ class Signature:
         self.runs_kernel = self.name not in _NO_KERNEL and not _is_view(schema)
 
 
-def _argument(argument: Any) -> tuple[str, bool, bool, bool, Any]:
+def _argument(argument: torch.Argument) -> tuple[str, bool, bool, bool, object]:
     kind = str(argument.type)
     takes_tensors = "Tensor" in kind
     written = argument.alias_info is not None and argument.alias_info.is_write
@@ -47,6 +51,6 @@ def _argument(argument: Any) -> tuple[str, bool, bool, bool, Any]:
     return argument.name, takes_tensors, written, is_attribute, default
 
 
-def _is_view(schema: Any) -> bool:
+def _is_view(schema: torch.FunctionSchema) -> bool:
     returned = [result.alias_info for result in schema.returns]
     return bool(returned) and all(info is not None and not info.is_write for info in returned)

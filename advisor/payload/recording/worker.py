@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.utils.data._utils import worker
 
 
-class _Info(worker.WorkerInfo):  # type: ignore[misc]
+class _Info(worker.WorkerInfo):
     """Takes attributes, too: torch's own refuses them, of which a profile need not die."""
 
     __setattr__ = object.__setattr__
@@ -22,7 +21,7 @@ class Worker:
     Data sets share themselves out by it and read random generators that `worker_init_fn` left in it.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: torch.utils.data.DataLoader[object]) -> None:
         self._info = _Info(id=0, num_workers=1, seed=torch.initial_seed(), dataset=loader.dataset)
         self._begin = getattr(loader, "worker_init_fn", None)
 

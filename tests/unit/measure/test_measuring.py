@@ -13,6 +13,7 @@ from advisor.core.errors import GpuUnusableError, InputError, ProfileError, Reco
 from advisor.formats.recording_files import read_recording
 from advisor.measure import Extent, grid, measure
 from advisor.measure import measuring as session
+from advisor.payload.protocol import VERSION
 from tests.recordings import write_recording
 
 CASES = grid(Extent.QUICK, only=["bmm"], backend="cpu")
@@ -48,7 +49,7 @@ def rest():
 
 def end(status, **details):
     with open(job["result"] + ".part", "w") as out:
-        json.dump({{"format_version": 1, "status": status, **details}}, out)
+        json.dump({{"format_version": {VERSION}, "status": status, **details}}, out)
     os.replace(job["result"] + ".part", job["result"])
 
 def die():
@@ -65,7 +66,7 @@ def play(tmp_path: Path):
 
     def run(plot: str, **options):
         python = tmp_path / "python"
-        python.write_text(STUB.format(python=sys.executable, folder=tmp_path, plot=plot))
+        python.write_text(STUB.format(VERSION=VERSION, python=sys.executable, folder=tmp_path, plot=plot))
         python.chmod(0o755)
         (tmp_path / "runs").unlink(missing_ok=True)
         return measure(CASES, out, **{"backend": "cpu", "python": python, **options})
@@ -170,7 +171,7 @@ def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, mo
     for folder, plot in zip(folders, plots, strict=True):
         (folder / "bin").mkdir(parents=True)
         python = folder / "bin" / "python"
-        python.write_text(STUB.format(python=sys.executable, folder=folder, plot=plot))
+        python.write_text(STUB.format(VERSION=VERSION, python=sys.executable, folder=folder, plot=plot))
         python.chmod(0o755)
     monkeypatch.setenv("VIRTUAL_ENV", str(folders[0]))
     monkeypatch.setenv("CONDA_PREFIX", str(folders[1]))

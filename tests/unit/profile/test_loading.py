@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload.recording import loading as module  # noqa: E402 - needs torch
-from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Loading  # noqa: E402
+from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Hooks, Loading  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -394,7 +394,7 @@ def conditions(found: Loading, num_workers: int, work: Any = lambda: 0) -> Spyin
     loader = real(data, batch_size=1)
     found.register(loader, num_workers)
     with AnyMode():
-        list(found.watch(loader, iter, gpu_work=work))
+        list(found.watch(loader, iter, Hooks(gpu_work=work)))
         assert torch._C._len_torch_dispatch_stack() == 1
     return data
 
@@ -485,7 +485,10 @@ def evaluate(found: Loading, num_batches: int, *, passes: Any = lambda: 0, grad:
     loader = Loader([samples(4)] * num_batches)
     with torch.set_grad_enabled(grad):
         batches = Batches(
-            found, loader, iter(loader.batches), backward_passes=passes, cut=lambda *n: cuts.append(n)
+            found,
+            loader,
+            iter(loader.batches),
+            hooks=Hooks(backward_passes=passes, cut=lambda *n: cuts.append(n)),
         )
         return len(list(batches)), cuts
 
@@ -593,7 +596,10 @@ def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(fo
     loader = Loader([samples(4)] * 500)
     cuts: list[Any] = []
     batches = Batches(
-        found, loader, iter(loader.batches), backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)
+        found,
+        loader,
+        iter(loader.batches),
+        hooks=Hooks(backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)),
     )
 
     def asks() -> Any:

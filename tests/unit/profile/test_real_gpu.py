@@ -165,7 +165,7 @@ def measurement(monkeypatch, tmp_path):
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 10)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "GPU")
     monkeypatch.setattr(torch.profiler, "profile", Profiler)
-    session = SimpleNamespace(mode=Mode())
+    session = SimpleNamespace(watching=Mode())
     watched = []
     return Measurement(session, str(tmp_path / "t.json"), lambda: watched.append(1)), session, watched
 
@@ -185,7 +185,7 @@ def test_timing_waits_until_it_is_certain_what_an_iteration_is(measurement):
     end_spans(measured, range(40, 40 + TIMED + 2))
     assert watched == [1]
     assert measured.result["iteration_s"] == pytest.approx(0.1)
-    assert session.mode.depth == 0
+    assert session.watching.depth == 0
 
 
 @pytest.mark.parametrize("spans_before", range(1, WARM_UP + TIMED + 1))
@@ -195,7 +195,7 @@ def test_an_iteration_that_is_cut_anew_is_timed_anew(measurement, spans_before):
     # A network that steps more rarely turns up, and counting begins again.
     end_spans(measured, range(1, WARM_UP + TIMED + 1))
     assert measured.result is None
-    assert (session.mode.depth, session.mode.marks_calls) == (1, True)
+    assert (session.watching.depth, session.watching.marks_calls) == (1, True)
     end_spans(measured, [WARM_UP + TIMED + 1])
     assert measured.result["memory"]["activation_bytes"] == 7
-    assert (session.mode.depth, session.mode.marks_calls) == (0, False)
+    assert (session.watching.depth, session.watching.marks_calls) == (0, False)

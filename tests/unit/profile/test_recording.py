@@ -6,8 +6,9 @@ from advisor.core.errors import InputError, ProfileError, UnknownGpuError
 from advisor.core.values import Collective, Phase
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.kineto.events import DeviceEvent
+from advisor.payload.protocol import VERSION
 from advisor.profile.failures import failure
-from advisor.profile.recording import FORMAT_VERSION, read_recording, trace_of
+from advisor.profile.recording import read_recording, trace_of
 from advisor.profile.timeline import Timeline
 
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
@@ -19,7 +20,7 @@ LOADING = {
 
 def recording(**changes):
     whole = {
-        "format_version": FORMAT_VERSION,
+        "format_version": VERSION,
         "status": "ok",
         "backend": "fake",
         "operators": [
@@ -171,7 +172,7 @@ def test_a_length_that_nothing_reaches_is_told(changes, claimed):
 def test_no_secret_reaches_a_person(key, tmp_path):
     text = "kept weights of https://bob:hunter22@host/w.pt?X-Amz-Signature=abc123"
     words = [text, text] if key in ("warnings", "refused") else text
-    document = {"format_version": FORMAT_VERSION, "status": "crashed", key: words}
+    document = {"format_version": VERSION, "status": "crashed", key: words}
     (tmp_path / "result.json").write_text(json.dumps(document))
     shown = str(read_recording(tmp_path / "result.json")[key])
     assert "https://***@host/w.pt?***" in shown

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.kineto.events import DeviceEvent, HostEvent, Launch, Recording
-from advisor.payload.real import watching
-from advisor.profile.timeline import MARK, timeline_of
+from advisor.profile.timeline import timeline_of
 
 
 def mark(number, begin_s, end_s, thread="1/1"):
@@ -57,10 +56,6 @@ def test_other_marks_are_no_calls():
 def test_nothing_lost_when_all_is_joined():
     found = timeline_of(recording([mark(0, 0.0, 1.0)], {1: launch(0.0)}, [kernel(1, 0.0)]))
     assert found.unmarked_share == 0.0
-
-
-def test_both_sides_use_one_mark():
-    assert MARK == watching.MARK
 
 
 @given(

@@ -5,7 +5,7 @@ On a CPU-only build it says that there is none, or raises, and newer scripts wou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def install(session: Session) -> None:
     """Replace the queries that exist in this version of torch."""
     memory = session.memory
-    answers: dict[str, Any] = {
+    answers: dict[str, object] = {
         "is_available": lambda: True,
         "device_count": lambda: session.world.gpus_per_node,
         "current_accelerator": lambda check_available=False: torch.device("cuda"),  # noqa: ARG005

@@ -8,10 +8,12 @@ mask, else the memory-efficient kernel.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 
+from ...replacing import replace
 from .autocast import to_autocast
 
 if TYPE_CHECKING:
@@ -23,19 +25,19 @@ aten = torch.ops.aten
 def install(session: Session) -> None:
     """Wrap ``torch.nn.functional.scaled_dot_product_attention``."""
     functional = torch.nn.functional
-    original = functional.scaled_dot_product_attention
+    original: Callable[..., object] = functional.scaled_dot_product_attention
 
     @functools.wraps(original)
     def attention(
-        query: Any,
-        key: Any,
-        value: Any,
-        attn_mask: Any = None,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
         scale: float | None = None,
         enable_gqa: bool = False,
-    ) -> Any:
+    ) -> object:
         if not _is_on_gpu(session, query) or query.dim() != 4:
             return original(
                 query,
@@ -59,20 +61,20 @@ def install(session: Session) -> None:
         # The plain mathematics, which C++ takes for ours anyway.
         return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
 
-    functional.scaled_dot_product_attention = attention
+    replace(functional, scaled_dot_product_attention=attention)
 
 
-def _is_on_gpu(session: Session, tensor: Any) -> bool:
+def _is_on_gpu(session: Session, tensor: torch.Tensor) -> bool:
     # C++ asks a DTensor for its device, too, and its mathematics would mix plain tensors with it.
     return session.is_fake(getattr(tensor, "_local_tensor", tensor))
 
 
-def _repeat_heads(query: Any, tensor: Any) -> Any:
+def _repeat_heads(query: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     repeats = query.size(-3) // tensor.size(-3)
     return tensor if repeats == 1 else tensor.repeat_interleave(repeats, -3)
 
 
-def _flash_can(session: Session, query: Any, key: Any, value: Any) -> bool:
+def _flash_can(session: Session, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
     head = query.size(-1)
     return (
         session.gpu.major >= 8
@@ -84,7 +86,7 @@ def _flash_can(session: Session, query: Any, key: Any, value: Any) -> bool:
     )
 
 
-def _efficient_can(query: Any) -> bool:
+def _efficient_can(query: torch.Tensor) -> bool:
     if query.dtype is torch.float64:
         return False
     # Without the mathematics as well, another fused kernel is wanted (cuDNN's, or flash's with padded
@@ -93,8 +95,14 @@ def _efficient_can(query: Any) -> bool:
 
 
 def _efficient(
-    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any
-) -> Any:
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+) -> object:
     if mask is not None:
         mask = _additive(mask, query.dtype)
         mask = mask.expand(*query.shape[:3], key.size(2))
@@ -104,7 +112,7 @@ def _efficient(
     )[0]
 
 
-def _additive(mask: Any, dtype: Any) -> Any:
+def _additive(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if mask.dtype is not torch.bool:
         return mask.to(dtype)
     zeros = torch.zeros_like(mask, dtype=dtype)

@@ -8,13 +8,20 @@ script would be profiled in FP32. The same rules in Python (the lists are those 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
+    from torch._ops import OpOverload
+    from typing_extensions import TypeGuard
+
     from advisor.payload.session import Session
+
+    from ...dispatch import Args, Kwargs
 
 _LOWER_PRECISION = """_convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d
     conv_transpose2d.input conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv
@@ -35,9 +42,7 @@ _WIDEST = """addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_pu
 _FLOATING = (torch.float32, torch.float16, torch.bfloat16)
 _WITHOUT_AUTOCAST = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
-Args = tuple[Any, ...]
-Kwargs = dict[str, Any]
-Rule = Callable[[Any, Args, Kwargs], Any]
+Rule = Callable[["OpOverload", "Args", "Kwargs"], object]
 
 
 def install(session: Session) -> None:
@@ -56,13 +61,13 @@ def install(session: Session) -> None:
     _forget_casts_on_exit(casts)
 
 
-def _register(library: Any, name: str, rule: Rule) -> None:
+def _register(library: torch.library.Library, name: str, rule: Rule) -> None:
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
     if operator is None:
         return  # another version of torch
 
-    def kernel(*args: Any, **kwargs: Any) -> Any:
+    def kernel(*args: object, **kwargs: object) -> object:
         with torch._C._ExcludeDispatchKeyGuard(_WITHOUT_AUTOCAST):
             return rule(operator, args, kwargs)
 
@@ -76,34 +81,34 @@ class _Casts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.cache: dict[int, tuple[Any, Any]] = {}
+        self.cache: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def to_lower(self, operator: Any, args: Args, kwargs: Kwargs) -> Any:
+    def to_lower(self, operator: OpOverload, args: Args, kwargs: Kwargs) -> object:
         dtype = torch.get_autocast_dtype("cuda")
         if any(True for _ in _eligible(args)):
             self._session.amp_dtype = str(dtype).rpartition(".")[2]
         return self._call(operator, args, kwargs, dtype)
 
-    def to_fp32(self, operator: Any, args: Args, kwargs: Kwargs) -> Any:
+    def to_fp32(self, operator: OpOverload, args: Args, kwargs: Kwargs) -> object:
         return self._call(operator, args, kwargs, torch.float32)
 
-    def by_dtype_argument(self, operator: Any, args: Args, kwargs: Kwargs) -> Any:
+    def by_dtype_argument(self, operator: OpOverload, args: Args, kwargs: Kwargs) -> object:
         position = [argument.name for argument in operator._schema.arguments].index("dtype")
         unset = len(args) <= position and kwargs.get("dtype") is None
         if unset and any(tensor.dtype != torch.float32 for tensor in _eligible(args)):
             kwargs = {**kwargs, "dtype": torch.float32}
         return operator(*args, **kwargs)
 
-    def to_widest(self, operator: Any, args: Args, kwargs: Kwargs) -> Any:
+    def to_widest(self, operator: OpOverload, args: Args, kwargs: Kwargs) -> object:
         dtypes = {tensor.dtype for tensor in _eligible(args)}
         widest = next(iter(dtypes)) if len(dtypes) == 1 else torch.float32
         return self._call(operator, args, kwargs, widest)
 
-    def _call(self, operator: Any, args: Args, kwargs: Kwargs, dtype: Any) -> Any:
+    def _call(self, operator: OpOverload, args: Args, kwargs: Kwargs, dtype: torch.dtype) -> object:
         cast = [self._cast(value, dtype) for value in args]
         return operator(*cast, **{name: self._cast(value, dtype) for name, value in kwargs.items()})
 
-    def _cast(self, value: Any, dtype: Any) -> Any:
+    def _cast(self, value: object, dtype: torch.dtype) -> object:
         if isinstance(value, (list, tuple)):
             return type(value)(self._cast(item, dtype) for item in value)
         if not _is_eligible(value) or value.dtype == dtype:
@@ -118,11 +123,11 @@ class _Casts:
         return entry[1]
 
 
-def _is_eligible(value: Any) -> bool:
+def _is_eligible(value: object) -> TypeGuard[torch.Tensor]:
     return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype in _FLOATING
 
 
-def _eligible(values: Any) -> Iterator[Any]:
+def _eligible(values: Iterable[object]) -> Iterator[torch.Tensor]:
     for value in values:
         if isinstance(value, (list, tuple)):
             yield from _eligible(value)
@@ -132,15 +137,15 @@ def _eligible(values: Any) -> Iterator[Any]:
 
 def _forget_casts_on_exit(casts: _Casts) -> None:
     autocast = torch.amp.autocast_mode.autocast
-    original = autocast.__exit__
+    original: Callable[..., object] = autocast.__exit__
 
-    def leave(context: Any, *error: Any) -> Any:
+    def leave(context: object, *error: object) -> object:
         result = original(context, *error)
         if not torch.is_autocast_enabled("cuda"):
             casts.cache.clear()
         return result
 
-    autocast.__exit__ = leave
+    replace(autocast, __exit__=leave)
 
 
 def to_autocast(*tensors: Any) -> tuple[Any, ...]:

@@ -6,9 +6,11 @@ a GPU does not run. The conditions are those of ``aten/src/ATen/native/Normaliza
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -23,16 +25,16 @@ def install(session: Session) -> None:
     original = torch.batch_norm
 
     def batch_norm(
-        input: Any,  # noqa: A002 - torch's own name
-        weight: Any,
-        bias: Any,
-        running_mean: Any,
-        running_var: Any,
+        input: torch.Tensor,  # noqa: A002 - torch's own name
+        weight: torch.Tensor | None,
+        bias: torch.Tensor | None,
+        running_mean: torch.Tensor | None,
+        running_var: torch.Tensor | None,
         training: bool,
         momentum: float,
         eps: float,
         cudnn_enabled: bool,
-    ) -> Any:
+    ) -> object:
         has_statistics = (running_mean is None) == (running_var is None) and (
             training or running_mean is not None
         )
@@ -50,10 +52,12 @@ def install(session: Session) -> None:
             input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
         )
 
-    torch.batch_norm = batch_norm
+    replace(torch, batch_norm=batch_norm)
 
 
-def _cudnn_takes(source: Any, weight: Any, bias: Any, training: bool) -> bool:
+def _cudnn_takes(
+    source: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, training: bool
+) -> bool:
     if weight is None or bias is None or torch.bfloat16 in (source.dtype, weight.dtype):
         return False
     if source.dtype is torch.float16 and weight.dtype is not torch.float32:

@@ -7,9 +7,12 @@ Fusion is therefore not seen, which the trace says.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -21,24 +24,24 @@ _MEASURED = "the time is that of what torch.compile made, the operators are thos
 def install(session: Session) -> None:
     """Replace ``torch.compile`` and ``Module.compile``; on a real GPU both work, and are told."""
     if session.backend == "cuda":
-        torch.compile = _told(session, torch.compile)
-        torch.nn.Module.compile = _told(session, torch.nn.Module.compile)
+        replace(torch, compile=_told(session, torch.compile))
+        replace(torch.nn.Module, compile=_told(session, torch.nn.Module.compile))
         return
 
-    def compile_(model: Any = None, **_: Any) -> Any:
+    def compile_(model: object = None, **_: object) -> object:
         session.warn(_WARNING)
         return model if model is not None else lambda function: function
 
-    def compile_module(module: Any, *_: Any, **__: Any) -> None:  # noqa: ARG001
+    def compile_module(module: Any, *_: object, **__: object) -> None:  # noqa: ARG001
         session.warn(_WARNING)
 
-    torch.compile = compile_
-    torch.nn.Module.compile = compile_module
+    replace(torch, compile=compile_)
+    replace(torch.nn.Module, compile=compile_module)
 
 
-def _told(session: Session, original: Any) -> Any:
+def _told(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def compile_(*args: Any, **kwargs: Any) -> Any:
+    def compile_(*args: object, **kwargs: object) -> object:
         session.warn(_MEASURED)
         return original(*args, **kwargs)
 

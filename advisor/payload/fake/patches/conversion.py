@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...replacing import replace
 from .factories import plain_device
 
 if TYPE_CHECKING:
@@ -24,11 +26,11 @@ class _NoWeakReferences:
     """The ``weakref`` module as the swap sees it."""
 
     @staticmethod
-    def getweakrefs(tensor: Any) -> list[Any]:  # noqa: ARG004
+    def getweakrefs(tensor: torch.Tensor) -> list[object]:  # noqa: ARG004
         """None, whatever the tensor."""
         return []
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(weakref, name)
 
 
@@ -39,9 +41,9 @@ def install(session: Session) -> None:
     names = {**original.__globals__, "weakref": _NoWeakReferences()}
     swap = types.FunctionType(original.__code__, names, original.__name__, original.__defaults__)
     torch.utils.swap_tensors = swap
-    data = torch._C.TensorBase.data
+    data: Any = torch._C.TensorBase.data
 
-    def set_data(tensor: Any, value: Any) -> None:
+    def set_data(tensor: torch.Tensor, value: object) -> None:
         if session.is_fake(value) and not session.is_fake(tensor):
             fresh = value.detach().requires_grad_(tensor.requires_grad)
             is_parameter = isinstance(tensor, torch.nn.Parameter)
@@ -49,8 +51,10 @@ def install(session: Session) -> None:
         else:
             data.__set__(tensor, value)
 
-    parse = torch._C._nn._parse_to
-    torch._C._nn._parse_to = lambda *args, **kwargs: parse(
-        *map(plain_device, args), **{name: plain_device(value) for name, value in kwargs.items()}
-    )
-    torch.Tensor.data = property(lambda tensor: data.__get__(tensor), set_data)
+    parse: Callable[..., object] = torch._C._nn._parse_to
+
+    def parse_to(*args: object, **kwargs: object) -> object:
+        return parse(*map(plain_device, args), **{name: plain_device(kwargs[name]) for name in kwargs})
+
+    replace(torch._C._nn, _parse_to=parse_to)
+    replace(torch.Tensor, data=property(lambda tensor: data.__get__(tensor), set_data))

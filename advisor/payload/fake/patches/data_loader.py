@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import torch
 
+from ...recording.loading import Hooks
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
+
+    Loader = torch.utils.data.DataLoader[object]
 
 _NEED_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
@@ -25,7 +31,7 @@ class _NoWorkers(int):
 
     asked: int
 
-    def __new__(cls, asked: int) -> Any:
+    def __new__(cls, asked: int) -> _NoWorkers:
         zero = super().__new__(cls, 0)
         zero.asked = asked
         return zero
@@ -34,12 +40,14 @@ class _NoWorkers(int):
 def install(session: Session) -> None:
     """Wrap construction and iteration."""
     loader = torch.utils.data.DataLoader
-    create, iterate, begin = loader.__init__, loader.__iter__, loader._get_iterator
+    create: Callable[..., None] = loader.__init__
+    iterate: Callable[..., Iterator[object]] = loader.__iter__
+    begin: Callable[..., Iterator[object]] = loader._get_iterator
     signature = inspect.signature(create)
 
     # Lightning reads the signature to build a loader like it.
     @functools.wraps(create)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Loader, *args: object, **kwargs: object) -> None:
         arguments = signature.bind(self, *args, **kwargs).arguments
         num_workers = arguments.get("num_workers", 0)
         num_workers = getattr(num_workers, "asked", num_workers)
@@ -60,33 +68,27 @@ def install(session: Session) -> None:
     def cut(num_given: int, num_batches: int | None) -> None:
         session.warn(_cut_short(num_given, num_batches))
 
-    iterating: list[Any] = []
+    iterating: list[object] = []
 
-    def watch(self: Any, original: Any) -> Any:
+    def watch(self: Loader, original: Callable[..., Iterator[object]]) -> Iterator[object]:
         session.stopper.check()
         iterating.append(self)
         try:
-            return session.loading.watch(
-                self,
-                original,
-                gpu_work=gpu_work,
-                backward_passes=passes,
-                cut=cut,
-            )
+            hooks = Hooks(gpu_work=gpu_work, backward_passes=passes, cut=cut)
+            return session.loading.watch(self, original, hooks)
         finally:
             iterating.pop()
 
-    def iterate_watched(self: Any) -> Any:
+    def iterate_watched(self: Loader) -> object:
         return watch(self, iterate)
 
     # Subclasses such as Ultralytics' ask for an iterator by its private name.
-    def begin_watched(self: Any) -> Any:
+    def begin_watched(self: Loader) -> object:
         return begin(self) if self in iterating else watch(self, begin)
 
-    loader.__iter__ = iterate_watched
-    loader._get_iterator = begin_watched
+    replace(loader, __iter__=iterate_watched, _get_iterator=begin_watched)
     if session.backend != "cuda":
-        loader.__init__ = init
+        replace(loader, __init__=init)
 
 
 def _cut_short(num_given: int, num_batches: int | None) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 def install(session: Session) -> None:
     """Replace ``DataParallel.forward``."""
 
-    def forward(wrapper: Any, *args: Any, **kwargs: Any) -> Any:
+    def forward(wrapper: Any, *args: object, **kwargs: object) -> object:
         session.warn("nn.DataParallel was profiled on one GPU")
         return wrapper.module(*args, **kwargs)
 
-    torch.nn.DataParallel.forward = forward
+    replace(torch.nn.DataParallel, forward=forward)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.fake.gpu import PretendedGpu
@@ -28,7 +30,7 @@ _NOTHING = (
 class _DeviceContext:
     """Stands in for ``torch.cuda.device(index)``."""
 
-    def __init__(self, device: Any = None) -> None:
+    def __init__(self, device: object = None) -> None:
         self.idx = 0 if device is None else device
 
     def __enter__(self) -> None:
@@ -40,7 +42,7 @@ class _DeviceContext:
 
 def install(session: Session) -> None:
     """Replace the queries in ``torch.cuda`` and in the submodules that define them."""
-    answers: dict[str, Any] = {name: _do_nothing() for name in _NOTHING}
+    answers: dict[str, object] = {name: _do_nothing() for name in _NOTHING}
     answers.update(_identity_answers(session.gpu, session.world.gpus_per_node))
     answers.update(_memory_answers(session))
     answers.update(_random_answers())
@@ -48,10 +50,10 @@ def install(session: Session) -> None:
         for name, answer in answers.items():
             if module is torch.cuda or hasattr(module, name):
                 setattr(module, name, answer)
-    torch.cuda.device = torch.cuda.device_of = _DeviceContext
+    replace(torch.cuda, device=_DeviceContext, device_of=_DeviceContext)
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         setattr(torch.cuda.nvtx, name, _do_nothing())
-    torch.cuda.nvtx.range = lambda *_, **__: contextlib.nullcontext()
+    replace(torch.cuda.nvtx, range=lambda *_, **__: contextlib.nullcontext())
     _claim_build()
 
 
@@ -60,7 +62,7 @@ def _do_nothing() -> Callable[..., None]:
     return lambda *_, **__: None
 
 
-def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, Any]:
+def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, object]:
     properties = SimpleNamespace(
         name=gpu.name, major=gpu.major, minor=gpu.minor, total_memory=gpu.memory_bytes,
         multi_processor_count=gpu.num_sms, is_integrated=0, is_multi_gpu_board=0, warp_size=32,
@@ -88,7 +90,7 @@ def _identity_answers(gpu: PretendedGpu, num_devices: int) -> dict[str, Any]:
     }
 
 
-def _memory_answers(session: Session) -> dict[str, Any]:
+def _memory_answers(session: Session) -> dict[str, object]:
     memory, total = session.memory, session.gpu.memory_bytes
 
     return {
@@ -104,7 +106,7 @@ def _memory_answers(session: Session) -> dict[str, Any]:
     }
 
 
-def _random_answers() -> dict[str, Any]:
+def _random_answers() -> dict[str, object]:
     return {
         "initial_seed": lambda: 0,
         "get_rng_state": lambda device=None: torch.zeros(16, dtype=torch.uint8),  # noqa: ARG005

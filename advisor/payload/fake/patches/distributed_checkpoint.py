@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import os
 from concurrent.futures import Future
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ...importing import when_imported
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -27,11 +29,13 @@ def install(session: Session) -> None:
     when_imported(_PACKAGE, functools.partial(_patch, session))
 
 
-def _patch(session: Session, package: Any) -> None:
+def _patch(session: Session, package: ModuleType) -> None:
     original_load = package.load
 
     @functools.wraps(package.save)
-    def save(state_dict: Any, *, checkpoint_id: Any = None, storage_writer: Any = None, **_: Any) -> None:
+    def save(
+        state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_writer: object = None, **_: object
+    ) -> None:
         session.warn("what torch.distributed.checkpoint saved was thrown away after profiling")
         folder = session.saved.place(_path(checkpoint_id, storage_writer))
         os.makedirs(folder, exist_ok=True)
@@ -45,7 +49,13 @@ def _patch(session: Session, package: Any) -> None:
         return done
 
     @functools.wraps(original_load)
-    def load(state_dict: Any, *, checkpoint_id: Any = None, storage_reader: Any = None, **kwargs: Any) -> Any:
+    def load(
+        state_dict: dict[str, Any],
+        *,
+        checkpoint_id: Any = None,
+        storage_reader: object = None,
+        **kwargs: object,
+    ) -> object:
         path = _path(checkpoint_id, storage_reader)
         folder = None if path is None else session.saved.folder(path)
         if folder is None or not os.path.exists(os.path.join(folder, _FILE)):
@@ -55,20 +65,20 @@ def _patch(session: Session, package: Any) -> None:
         _restore(state_dict, torch.load(os.path.join(folder, _FILE), weights_only=False))
         return None
 
-    package.save, package.async_save, package.load = save, async_save, load
+    replace(package, save=save, async_save=async_save, load=load)
 
 
-def _path(checkpoint_id: Any, storage: Any) -> Any:
+def _path(checkpoint_id: Any, storage: object) -> Any:
     return checkpoint_id if checkpoint_id is not None else getattr(storage, "path", None)
 
 
-def _plain(state: Any) -> Any:
+def _plain(state: object) -> object:
     if hasattr(state, "state_dict"):
         return _plain(state.state_dict())
     return {key: _plain(value) for key, value in state.items()} if isinstance(state, dict) else state
 
 
-def _restore(state: Any, saved: Any) -> None:
+def _restore(state: dict[str, Any], saved: dict[str, Any]) -> None:
     for key, value in state.items():
         if hasattr(value, "load_state_dict"):
             value.load_state_dict(saved[key])

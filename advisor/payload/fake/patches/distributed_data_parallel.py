@@ -6,9 +6,11 @@ that the ranks differ. All else works as it is: its buckets are collectives like
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
 def install(session: Session) -> None:  # noqa: ARG001
     """Leave out the comparison."""
-    torch.nn.parallel.distributed._verify_param_shape_across_processes = _agree
+    replace(torch.nn.parallel.distributed, _verify_param_shape_across_processes=_agree)
 
 
-def _agree(*_: Any, **__: Any) -> bool:
+def _agree(*_: object, **__: object) -> bool:
     return True

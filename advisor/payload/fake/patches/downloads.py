@@ -10,13 +10,16 @@ from __future__ import annotations
 import functools
 import os
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
 import torch
 
 from ...importing import attribute, when_imported
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -46,7 +49,7 @@ class DownloadRefusedError(URLError):
         return f"advisor refused to download {self.reason!r}"
 
 
-class MissingWeights(dict[str, Any]):
+class MissingWeights(dict[str, object]):
     """The empty state dictionary of a file that was not downloaded."""
 
     def __init__(self, url: str) -> None:
@@ -57,7 +60,7 @@ class MissingWeights(dict[str, Any]):
         # Some files hold {"model": weights}.
         return self
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         raise DownloadRefusedError(self.url)
@@ -65,12 +68,15 @@ class MissingWeights(dict[str, Any]):
 
 def install(session: Session) -> None:
     """Wrap downloads of torch.hub and urllib, and uploads of Hugging Face's libraries."""
-    load, load_state = torch.hub.load_state_dict_from_url, torch.nn.Module.load_state_dict
+    load: Callable[..., object] = torch.hub.load_state_dict_from_url
+    load_state: Callable[..., object] = torch.nn.Module.load_state_dict
     missing: list[str] = []
 
     @functools.wraps(load)
-    def load_state_dict_from_url(url: str, model_dir: Any = None, *args: Any, **kwargs: Any) -> Any:
-        name = kwargs.get("file_name") or os.path.basename(urlsplit(url).path)
+    def load_state_dict_from_url(
+        url: str, model_dir: str | None = None, *args: object, **kwargs: object
+    ) -> object:
+        name = str(kwargs.get("file_name") or os.path.basename(urlsplit(url).path))
         folder = model_dir or os.path.join(torch.hub.get_dir(), "checkpoints")
         if os.path.exists(os.path.join(folder, name)):
             return load(url, model_dir, *args, **kwargs)
@@ -79,14 +85,14 @@ def install(session: Session) -> None:
         return MissingWeights(url)
 
     @functools.wraps(load_state)
-    def load_state_dict(module: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+    def load_state_dict(module: object, state_dict: object, *args: object, **kwargs: object) -> object:
         # What a script filters out of missing weights is an ordinary empty dictionary.
         if missing and not state_dict:
             return torch.nn.modules.module._IncompatibleKeys([], [])
         return load_state(module, state_dict, *args, **kwargs)
 
-    torch.hub.load_state_dict_from_url = load_state_dict_from_url
-    torch.nn.Module.load_state_dict = load_state_dict
+    replace(torch.hub, load_state_dict_from_url=load_state_dict_from_url)
+    replace(torch.nn.Module, load_state_dict=load_state_dict)
     _refuse_downloads(session)
     when_imported("huggingface_hub.file_download", functools.partial(_name, session, "hf_hub_download"))
     when_imported(
@@ -98,19 +104,19 @@ def install(session: Session) -> None:
 
 
 def _refuse_downloads(session: Session) -> None:
-    def download_url_to_file(url: str, *_: Any, **__: Any) -> None:
+    def download_url_to_file(url: str, *_: object, **__: object) -> None:
         session.refused[url] = None
         raise DownloadRefusedError(url)
 
     torch.hub.download_url_to_file = download_url_to_file
     for name in ("urlopen", "urlretrieve"):
         setattr(urllib.request, name, _local_only(session, getattr(urllib.request, name)))
-    torch.hub.urlopen = urllib.request.urlopen
+    replace(torch.hub, urlopen=urllib.request.urlopen)
 
 
-def _local_only(session: Session, original: Any) -> Any:
+def _local_only(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def function(url: Any, *args: Any, **kwargs: Any) -> Any:
+    def function(url: str | urllib.request.Request, *args: object, **kwargs: object) -> object:
         text = url if isinstance(url, str) else url.full_url
         if (urlsplit(text).hostname or "") not in _LOCAL:
             session.refused[text] = None
@@ -120,12 +126,12 @@ def _local_only(session: Session, original: Any) -> Any:
     return function
 
 
-def _keep_initial_weights(session: Session, module: Any) -> None:
+def _keep_initial_weights(session: Session, module: ModuleType) -> None:
     """A model of timm is built before its weights are asked for."""
     original = module.load_pretrained
 
     @functools.wraps(original)
-    def load_pretrained(model: Any, *args: Any, **kwargs: Any) -> None:
+    def load_pretrained(model: object, *args: object, **kwargs: object) -> None:
         refused = len(session.refused)
         try:
             original(model, *args, **kwargs)
@@ -135,15 +141,15 @@ def _keep_initial_weights(session: Session, module: Any) -> None:
             name, _ = session.refused.popitem()
             session.warn(f"{name} was not downloaded: the model keeps the weights it began with")
 
-    module.load_pretrained = load_pretrained
+    replace(module, load_pretrained=load_pretrained)
 
 
-def _name(session: Session, name: str, module: Any) -> None:
+def _name(session: Session, name: str, module: ModuleType) -> None:
     """Remember what Hugging Face's libraries refuse: their message does not say it."""
     original = getattr(module, name)
 
     @functools.wraps(original)
-    def download(repo_id: str, *args: Any, **kwargs: Any) -> Any:
+    def download(repo_id: str, *args: object, **kwargs: object) -> object:
         try:
             return original(repo_id, *args, **kwargs)
         except Exception:
@@ -153,16 +159,16 @@ def _name(session: Session, name: str, module: Any) -> None:
     setattr(module, name, download)
 
 
-def _drop(session: Session, names: tuple[str, ...], module: Any) -> None:
+def _drop(session: Session, names: tuple[str, ...], module: ModuleType) -> None:
     for name in names:
         owner, last, original = attribute(module, name)
         if original is not None:
             setattr(owner, last, _dropping(session, name, original))
 
 
-def _dropping(session: Session, name: str, original: Any) -> Any:
+def _dropping(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def function(*_: Any, **__: Any) -> None:
+    def function(*_: object, **__: object) -> None:
         session.warn(f"{name} did nothing while profiling")
 
     return function

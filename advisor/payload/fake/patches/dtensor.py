@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ... import torch_names
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -25,33 +26,36 @@ def install(session: Session) -> None:
     from torch.distributed import device_mesh
 
     mesh = device_mesh.DeviceMesh
-    create = mesh.__init__
+    create: Callable[..., None] = mesh.__init__
 
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, **kwargs: object) -> None:
         create(self, *args, **kwargs)
-        mesh.__init__ = create
+        replace(mesh, __init__=create)
         _change_class(session)
 
-    mesh.__init__ = init
+    replace(mesh, __init__=init)
 
 
 def _change_class(session: Session) -> None:
     torch_names.check(torch_names.MESH_NAMES)
     from torch.distributed.tensor import DTensor, _sharding_prop
 
-    DTensor.device = property(lambda tensor: tensor._local_tensor.device)
-    DTensor.is_cuda = property(lambda tensor: tensor._local_tensor.is_cuda)
-    DTensor.is_cpu = property(lambda tensor: tensor._local_tensor.is_cpu)
-    DTensor.is_meta = property(lambda tensor: False)  # noqa: ARG005
-    _sharding_prop.detect_fake_mode = lambda *_: session.mode.fake_mode
+    replace(
+        DTensor,
+        device=property(lambda tensor: tensor._local_tensor.device),
+        is_cuda=property(lambda tensor: tensor._local_tensor.is_cuda),
+        is_cpu=property(lambda tensor: tensor._local_tensor.is_cpu),
+        is_meta=property(lambda tensor: False),  # noqa: ARG005
+    )
+    replace(_sharding_prop, detect_fake_mode=lambda *_: session.pretending.fake_mode)
     name = "_propagate_tensor_meta_non_cached"
     propagator = _sharding_prop.ShardingPropagator
     if hasattr(propagator, name):
         setattr(propagator, name, _without_modes(getattr(propagator, name)))
 
 
-def _without_modes(original: Callable[..., Any]) -> Callable[..., Any]:
-    def propagate(*args: Any, **kwargs: Any) -> Any:
+def _without_modes(original: Callable[..., object]) -> Callable[..., object]:
+    def propagate(*args: object, **kwargs: object) -> object:
         with torch.utils._python_dispatch._disable_current_modes():
             return original(*args, **kwargs)
 

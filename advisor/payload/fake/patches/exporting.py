@@ -12,6 +12,7 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +20,7 @@ from torch.export.exported_program import ExportedProgram
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...importing import when_imported
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -27,10 +29,10 @@ _EXPORTS = ("export", "export_for_training", "draft_export")
 _WARNING = "{} was put off: what it makes of the model is no part of a training iteration"
 
 
-class _Later(ExportedProgram):  # type: ignore[misc]
+class _Later(ExportedProgram):
     """An exported program that is made when one of its parts is asked for."""
 
-    def __init__(self, model: Any, export: Callable[[], Any], warn: Callable[[str], None]) -> None:
+    def __init__(self, model: object, export: Callable[[], object], warn: Callable[[str], None]) -> None:
         self.__dict__.update(_model=model, _export=export, _warn=warn, _program=None)
 
     def __getattr__(self, name: str) -> Any:
@@ -46,7 +48,7 @@ class _Later(ExportedProgram):  # type: ignore[misc]
             self._warn(f"torch.export failed here ({type(error).__name__}): the model took its graph's place")
             return self._model
 
-    def run_decompositions(self, *_: Any, **__: Any) -> Any:
+    def run_decompositions(self, *_: object, **__: object) -> object:
         """Itself: the operators are recorded where the model runs."""
         return self
 
@@ -60,7 +62,7 @@ class _Later(ExportedProgram):  # type: ignore[misc]
 class _NoFile:
     """What ``torch.onnx.export`` gives back: it can be saved, to nowhere."""
 
-    def save(self, *_: Any, **__: Any) -> None:
+    def save(self, *_: object, **__: object) -> None:
         """Write nothing."""
 
     def optimize(self) -> None:
@@ -77,9 +79,9 @@ def install(session: Session) -> None:
     when_imported("torch.onnx", functools.partial(_install_onnx, session))
 
 
-def _put_off(session: Session, name: str, original: Any) -> Any:
+def _put_off(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def export(mod: Any, *args: Any, **kwargs: Any) -> Any:
+    def export(mod: object, *args: object, **kwargs: object) -> object:
         session.warn(_WARNING.format(f"torch.export.{name}"))
         return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
 
@@ -87,51 +89,51 @@ def _put_off(session: Session, name: str, original: Any) -> Any:
 
 
 def _keep_files(session: Session) -> None:
-    saved: dict[str, Any] = {}
-    load_original = torch.export.load
+    saved: dict[str, object] = {}
+    load_original: Callable[..., object] = torch.export.load
 
     @functools.wraps(torch.export.save)
-    def save(ep: Any, f: Any, **_: Any) -> None:
+    def save(ep: object, f: object, **_: object) -> None:
         if isinstance(f, (str, os.PathLike)):
             # The script may look whether the file is there.
             Path(session.saved.place(f)).touch()
             saved[os.path.abspath(f)] = ep
 
     @functools.wraps(load_original)
-    def load(f: Any, **kwargs: Any) -> Any:
+    def load(f: object, **kwargs: object) -> object:
         kept = saved.get(os.path.abspath(f)) if isinstance(f, (str, os.PathLike)) else None
         return load_original(f, **kwargs) if kept is None else kept
 
-    torch.export.save, torch.export.load = save, load
+    replace(torch.export, save=save, load=load)
 
 
 def _install_trace(session: Session) -> None:
-    original = torch.jit.trace
+    original: Callable[..., object] = torch.jit.trace
 
     @functools.wraps(original)
-    def trace(func: Any, *args: Any, **kwargs: Any) -> Any:
+    def trace(func: object, *args: object, **kwargs: object) -> object:
         weights = func.parameters() if isinstance(func, torch.nn.Module) else ()
         given = torch.utils._pytree.tree_leaves((args, kwargs))
         if not any(session.is_fake(value) for value in (*weights, *given)):
             return original(func, *args, **kwargs)
         session.warn(_WARNING.format("torch.jit.trace"))
         with contextlib.suppress(AttributeError):  # a function of C++ takes none
-            func.save = lambda *_, **__: None
+            replace(func, save=lambda *_, **__: None)
         return func
 
-    keep = torch.jit.save
+    keep: Callable[..., None] = torch.jit.save
 
     @functools.wraps(keep)
-    def save(m: Any, *args: Any, **kwargs: Any) -> None:
+    def save(m: object, *args: object, **kwargs: object) -> None:
         if isinstance(m, torch.jit.ScriptModule):
             keep(m, *args, **kwargs)
 
-    torch.jit.trace, torch.jit.save = trace, save
+    replace(torch.jit, trace=trace, save=save)
 
 
-def _install_onnx(session: Session, module: Any) -> None:
-    def export(*_: Any, **__: Any) -> _NoFile:
+def _install_onnx(session: Session, module: ModuleType) -> None:
+    def export(*_: object, **__: object) -> _NoFile:
         session.warn(_WARNING.format("torch.onnx.export"))
         return _NoFile()
 
-    module.export = export
+    replace(module, export=export)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.utils._device
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
@@ -34,11 +36,11 @@ def install(session: Session) -> None:
         _replace(name, functools.partial(_with_plain_device, session))
     for name in _FROM_DATA:
         _replace(name, _by_way_of_cpu)
-    torch.Tensor.new_tensor = _new_tensor
-    torch.Generator = _Generator
+    replace(torch.Tensor, new_tensor=_new_tensor)
+    replace(torch, Generator=_Generator)
 
 
-def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
+def _replace(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., object]]) -> None:
     original = getattr(torch, name)
     replacement = wrap(original)
     setattr(torch, name, replacement)
@@ -46,7 +48,7 @@ def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
     torch.jit._builtins._register_builtin(replacement, torch.jit._builtins._find_builtin(original))
 
 
-def plain_device(device: Any) -> Any:
+def plain_device(device: object) -> Any:
     """Any CUDA device is the only one there is; an integer is a CUDA index."""
     if isinstance(device, int) and not isinstance(device, bool):
         return _CUDA
@@ -55,27 +57,26 @@ def plain_device(device: Any) -> Any:
     return device
 
 
-def _with_plain_device(session: Session, original: Any) -> Any:
+def _with_plain_device(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def factory(*args: Any, **kwargs: Any) -> Any:
-        device = kwargs.get("device")
+    def factory(*args: object, **kwargs: object) -> object:
+        device: Any = kwargs.get("device")
         if isinstance(device, int):
             kwargs["device"] = _CUDA
         elif torch.device(_default_device() if device is None else device).type == "meta":
-            with session.mode.keep_meta():
+            with session.pretending.keep_meta():
                 return original(*args, **kwargs)
         return original(*args, **kwargs)
 
     return factory
 
 
-def _by_way_of_cpu(original: Any) -> Any:
+def _by_way_of_cpu(original: Callable[..., Any]) -> Callable[..., object]:
     @functools.wraps(original)
-    def factory(data: Any, *args: Any, **kwargs: Any) -> Any:
+    def factory(data: object, *args: object, **kwargs: Any) -> object:
         device = plain_device(kwargs.pop("device", None))
         if device is None:
-            is_tensor = isinstance(data, torch.Tensor)
-            device = data.device if is_tensor else _default_device()
+            device = data.device if isinstance(data, torch.Tensor) else _default_device()
         if torch.device(device).type != "cuda":
             return original(data, *args, device=device, **kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
@@ -90,7 +91,7 @@ def _by_way_of_cpu(original: Any) -> Any:
     return factory
 
 
-def _default_device() -> Any:
+def _default_device() -> torch.device | str:
     # Not torch.get_default_device, which calls torch.tensor.
     for mode in reversed(torch.overrides._get_current_function_mode_stack()):
         if isinstance(mode, torch.utils._device.DeviceContext):
@@ -99,8 +100,13 @@ def _default_device() -> Any:
 
 
 def _new_tensor(
-    tensor: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+    tensor: torch.Tensor,
+    data: object,
+    *,
+    dtype: torch.dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> object:
     return torch.tensor(
         data,
         dtype=dtype or tensor.dtype,
@@ -109,16 +115,17 @@ def _new_tensor(
     )
 
 
-class _Generator(torch.Generator):  # type: ignore[misc]
+class _Generator(torch.Generator):
     """A generator of CPU numbers that says it is on the device asked for."""
 
-    def __new__(cls, device: Any = "cpu") -> Any:  # noqa: ARG004
-        return super().__new__(cls, "cpu")
+    def __new__(cls, device: object = "cpu") -> Any:  # noqa: ARG004
+        make: Callable[..., Any] = super().__new__
+        return make(cls, "cpu")
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: object = "cpu") -> None:
         self._device = torch.device(plain_device(device))
 
     @property
-    def device(self) -> Any:
+    def device(self) -> torch.device:  # type: ignore[override]
         """The device that was asked for."""
         return self._device

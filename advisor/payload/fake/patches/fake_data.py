@@ -8,9 +8,12 @@ of such samples, since most scripts die there and not in the loader. Downloads a
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -18,30 +21,33 @@ if TYPE_CHECKING:
 
 def install(session: Session) -> None:
     """Wrap the DataLoader's constructor and those of Dataset classes to come."""
-    dataset = torch.utils.data.Dataset
+    dataset: Any = torch.utils.data.Dataset
     loader = torch.utils.data.DataLoader
-    create = loader.__init__
+    create: Callable[..., None] = loader.__init__
 
     @functools.wraps(create)
-    def init(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
+    def init(
+        self: object, dataset: torch.utils.data.Dataset[object], *args: object, **kwargs: object
+    ) -> None:
         if session.fake_data is not None:
-            dataset = session.fake_data.instead_of(dataset)
-        create(self, dataset, *args, **kwargs)
+            create(self, session.fake_data.instead_of(dataset), *args, **kwargs)
+        else:
+            create(self, dataset, *args, **kwargs)
 
-    def init_subclass(cls: Any, /, **kwargs: Any) -> None:
+    def init_subclass(cls: Any, /, **kwargs: object) -> None:
         super(dataset, cls).__init_subclass__(**kwargs)
         if session.fake_data is not None:
-            cls.__init__ = _standing_in(session, cls)
+            replace(cls, __init__=_standing_in(session, cls))
 
-    loader.__init__ = init
-    dataset.__init_subclass__ = classmethod(init_subclass)
+    replace(loader, __init__=init)
+    replace(dataset, __init_subclass__=classmethod(init_subclass))
 
 
-def _standing_in(session: Session, cls: Any) -> Any:
+def _standing_in(session: Session, cls: Any) -> object:
     create = cls.__init__
 
     @functools.wraps(create)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: object, *args: object, **kwargs: object) -> None:
         # Only the outermost constructor: one that a subclass calls may fail for a reason it handles.
         if type(self) is not cls or session.fake_data is None:
             create(self, *args, **kwargs)

@@ -29,7 +29,7 @@ def _accept_integers() -> None:
     create = wrapper.__init__
 
     @functools.wraps(create)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, **kwargs: object) -> None:
         if "device_id" in kwargs:
             kwargs["device_id"] = plain_device(kwargs["device_id"])
         create(self, *args, **kwargs)

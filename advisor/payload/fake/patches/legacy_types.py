@@ -6,9 +6,12 @@ Older scripts write ``Tensor = torch.cuda.FloatTensor if cuda else torch.FloatTe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -26,10 +29,10 @@ class _LegacyType(type):
 
     dtype: torch.dtype
 
-    def __instancecheck__(cls, value: Any) -> bool:
+    def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype is cls.dtype
 
-    def __call__(cls, *arguments: Any) -> Any:
+    def __call__(cls, *arguments: Any) -> object:
         if not arguments or all(isinstance(argument, int) for argument in arguments):
             return torch.empty(arguments or (0,), dtype=cls.dtype, device="cuda")
         (data,) = arguments
@@ -45,9 +48,10 @@ def install(session: Session) -> None:  # noqa: ARG001
         kind = _LegacyType(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
         kinds["torch.cuda." + name] = kind
         setattr(torch.cuda, name, kind)
-    original_type, original_default = torch.Tensor.type, torch.set_default_tensor_type
+    original_type: Callable[..., object] = torch.Tensor.type
+    original_default: Callable[..., None] = torch.set_default_tensor_type
 
-    def type_(tensor: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def type_(tensor: torch.Tensor, dtype: object = None, *args: object, **kwargs: object) -> object:
         kind = kinds.get(dtype, dtype) if isinstance(dtype, str) else dtype
         if isinstance(kind, _LegacyType):
             return tensor.to("cuda", kind.dtype)
@@ -61,5 +65,5 @@ def install(session: Session) -> None:  # noqa: ARG001
         else:
             original_default(kind)
 
-    torch.Tensor.type = type_
+    replace(torch.Tensor, type=type_)
     torch.set_default_tensor_type = set_default_tensor_type

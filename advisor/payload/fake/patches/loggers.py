@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...importing import attribute, when_imported
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -54,31 +56,31 @@ class Silence:
     def __init__(self, tell: Callable[[], None] | None = None) -> None:
         self._tell = tell
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
+    def __call__(self, *_: object, **__: object) -> object:
         """Go on with a chain of calls."""
         if self._tell is not None:
             self._tell()
         return self
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         return self
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> object:
         return self
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         """Forget it."""
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> object:
         """Begin nothing."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Hide no exception."""
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> object:
         """There is nothing."""
         return iter(())
 
@@ -89,7 +91,7 @@ class Silence:
         return ""
 
 
-def _silence(session: Session, names: tuple[str, ...] | None, module: Any) -> None:
+def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType) -> None:
     tell = functools.partial(_tell, session, module.__name__.partition(".")[0])
     if names is None:
         public = [name for name, value in vars(module).items() if _is_function(value)]
@@ -103,25 +105,25 @@ def _tell(session: Session, tracker: str) -> None:
     session.warn(f"{tracker} recorded nothing while profiling")
 
 
-def _is_function(value: Any) -> bool:
+def _is_function(value: object) -> bool:
     return callable(value) and not isinstance(value, type)
 
 
-def _disable_wandb(session: Session, module: Any) -> None:
+def _disable_wandb(session: Session, module: ModuleType) -> None:
     original = module.init
 
     @functools.wraps(original)
-    def init(*args: Any, **kwargs: Any) -> Any:
+    def init(*args: object, **kwargs: object) -> object:
         _tell(session, "wandb")
         return original(*args, **(kwargs | {"mode": "disabled"}))
 
-    module.init = init
+    replace(module, init=init)
 
 
-def _silence_writer(session: Session, module: Any) -> None:
+def _silence_writer(session: Session, module: ModuleType) -> None:
     _, _, kind = attribute(module, "SummaryWriter")
 
-    def init(self: Any, log_dir: Any = None, *_: Any, **kwargs: Any) -> None:
+    def init(self: Any, log_dir: Any = None, *_: object, **kwargs: object) -> None:
         _tell(session, module.__name__.rpartition(".")[0])
         self.log_dir = self.logdir = str(log_dir or kwargs.get("logdir") or "runs")
 
@@ -132,8 +134,8 @@ def _silence_writer(session: Session, module: Any) -> None:
         if not name.startswith("__") and callable(getattr(kind, name)):
             # Lightning writes by way of what a private method gives back.
             setattr(kind, name, Silence() if name.startswith("_") else _nothing)
-    kind.__init__, kind.get_logdir = init, get_logdir
+    replace(kind, __init__=init, get_logdir=get_logdir)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _nothing(*_: object, **__: object) -> None:
     return None

@@ -21,17 +21,19 @@ def install(session: Session) -> None:  # noqa: ARG001
     import torch.distributed as dist
     from torch.distributed import distributed_c10d
 
-    def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:  # noqa: ARG001
+    def all_gather_object(object_list: list[object], obj: object, group: object = None) -> None:  # noqa: ARG001
         object_list[:] = [obj] * len(object_list)
 
-    def gather_object(obj: Any, object_gather_list: Any = None, *_: Any, **__: Any) -> None:
+    def gather_object(obj: object, object_gather_list: Any = None, *_: object, **__: object) -> None:
         if object_gather_list is not None:
             object_gather_list[:] = [obj] * len(object_gather_list)
 
-    def broadcast_object_list(object_list: list[Any], *_: Any, **__: Any) -> None:
+    def broadcast_object_list(object_list: list[object], *_: object, **__: object) -> None:
         pass
 
-    def scatter_object_list(outputs: list[Any], inputs: Any = None, *_: Any, **__: Any) -> None:
+    def scatter_object_list(
+        outputs: list[object], inputs: list[object] | None = None, *_: object, **__: object
+    ) -> None:
         if inputs:
             outputs[0] = inputs[0]
 

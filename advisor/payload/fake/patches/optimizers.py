@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
@@ -26,12 +28,12 @@ def install(session: Session) -> None:  # noqa: ARG001
             supported.append(FakeTensor)
     original = torch._C._group_tensors_by_device_and_dtype
 
-    def group(*args: Any, **kwargs: Any) -> Any:
+    def group(*args: Any, **kwargs: Any) -> object:
         groups = original(*args, **kwargs)
         return {(_visible(device), dtype): group for (device, dtype), group in groups.items()}
 
-    torch._C._group_tensors_by_device_and_dtype = group
+    replace(torch._C, _group_tensors_by_device_and_dtype=group)
 
 
-def _visible(device: Any) -> Any:
+def _visible(device: torch.device) -> torch.device:
     return torch.device("cuda", 0) if device.type == "meta" else device

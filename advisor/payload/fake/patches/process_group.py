@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -24,13 +27,16 @@ def install(session: Session) -> None:
     import torch.distributed as dist
     from torch.distributed import device_mesh, distributed_c10d
 
-    originals = {"init": dist.init_process_group, "new": distributed_c10d._new_process_group_helper}
+    originals: dict[str, Callable[..., Any]] = {
+        "init": dist.init_process_group,
+        "new": distributed_c10d._new_process_group_helper,
+    }
     originals["backend"] = dist.get_backend
     signature = inspect.signature(originals["init"])
     names: list[str] = []
-    backends: dict[Any, str] = {}
+    backends: dict[object, str] = {}
 
-    def init_process_group(*args: Any, **kwargs: Any) -> None:
+    def init_process_group(*args: object, **kwargs: object) -> None:
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
         given = signature.bind(*args, **kwargs).arguments
@@ -43,7 +49,7 @@ def install(session: Session) -> None:
             change()
 
     # Of the positional arguments the fourth is the backend; options and device are NCCL's.
-    def new_process_group(*args: Any, **kwargs: Any) -> Any:
+    def new_process_group(*args: object, **kwargs: object) -> object:
         kwargs.update(backend_options=None, device_id=None)
         made = originals["new"](*args[:3], "fake", *args[4:6], **kwargs)
         if args[3] not in ("fake", None):
@@ -51,10 +57,12 @@ def install(session: Session) -> None:
         return made
 
     for module in (dist, distributed_c10d, device_mesh):
-        module.init_process_group = init_process_group
-    distributed_c10d._new_process_group_helper = new_process_group
+        replace(module, init_process_group=init_process_group)
+    replace(distributed_c10d, _new_process_group_helper=new_process_group)
+
     # Scripts choose by it; that ours is fake is not theirs to know.
-    dist.get_backend = distributed_c10d.get_backend = lambda group=None: (
-        originals["backend"](group) and backends.get(group, names[0])
-    )
-    dist.is_nccl_available = distributed_c10d.is_nccl_available = lambda: True
+    def get_backend(group: object = None) -> object:
+        return originals["backend"](group) and backends.get(group, names[0])
+
+    for module in (dist, distributed_c10d):
+        replace(module, get_backend=get_backend, is_nccl_available=lambda: True)

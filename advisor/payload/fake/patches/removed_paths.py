@@ -10,10 +10,15 @@ import errno
 import functools
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
+
+    from ..saved_files import AnyPath
 
 _WARNING = "files that were there before were kept, although the script removed or replaced them"
 
@@ -22,22 +27,21 @@ def install(session: Session) -> None:
     """Wrap what removes, renames and makes files and folders."""
     for name in ("remove", "unlink"):
         setattr(os, name, _removing(session, getattr(os, name), of_folders=False))
-    os.rmdir = _removing(session, os.rmdir, of_folders=True)
+    replace(os, rmdir=_removing(session, os.rmdir, of_folders=True))
     # By paths, which we know, instead of open folders.
-    shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    replace(shutil, _use_fd_functions=False)
     for name in ("rename", "replace"):
         setattr(os, name, _renaming(session, getattr(os, name)))
-    os.mkdir = _making_folder(session, os.mkdir)
-    os.open = _opening(session, os.open)
+    replace(os, mkdir=_making_folder(session, os.mkdir), open=_opening(session, os.open))
     for name in ("link", "symlink"):
         setattr(os, name, _linking(session, getattr(os, name)))
 
 
-def _removing(session: Session, original: Any, *, of_folders: bool) -> Any:
+def _removing(session: Session, original: Callable[..., object], *, of_folders: bool) -> object:
     saved = session.saved
 
     @functools.wraps(original)
-    def remove(path: Any, *, dir_fd: Any = None) -> None:
+    def remove(path: AnyPath, *, dir_fd: int | None = None) -> None:
         if dir_fd is not None:
             original(path, dir_fd=dir_fd)
             return
@@ -57,11 +61,11 @@ def _removing(session: Session, original: Any, *, of_folders: bool) -> Any:
     return remove
 
 
-def _renaming(session: Session, original: Any) -> Any:
+def _renaming(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     saved = session.saved
 
     @functools.wraps(original)
-    def rename(src: Any, dst: Any, **folders: Any) -> None:
+    def rename(src: AnyPath, dst: AnyPath, **folders: object) -> None:
         stand_in = saved.find(src)
         replaces = saved.is_real(dst) and not saved.is_made(dst)
         is_simple = saved.is_made(src) and not replaces and saved.find(dst) is None
@@ -82,7 +86,9 @@ def _renaming(session: Session, original: Any) -> Any:
     return rename
 
 
-def _rename_own(session: Session, original: Any, src: Any, dst: Any, folders: Any) -> None:
+def _rename_own(
+    session: Session, original: Callable[..., object], src: AnyPath, dst: AnyPath, folders: dict[str, object]
+) -> None:
     """What the script made itself, with what was saved to it if it is a folder."""
     saved_folder = None if folders else session.saved.folder(src)
     original(src, dst, **folders)
@@ -92,7 +98,7 @@ def _rename_own(session: Session, original: Any, src: Any, dst: Any, folders: An
         original(saved_folder, session.saved.place(dst))
 
 
-def _mirror(session: Session, src: Any, target: str) -> None:
+def _mirror(session: Session, src: AnyPath, target: str) -> None:
     """Put what the script sees at ``src`` into the mirror: links do for large files of the owner."""
 
     def link(source: str, place: str) -> None:
@@ -104,14 +110,14 @@ def _mirror(session: Session, src: Any, target: str) -> None:
             os.symlink(os.path.abspath(source), place)
 
     if os.path.isdir(src):
-        shutil.copytree(src, target, copy_function=link, dirs_exist_ok=True)
+        shutil.copytree(os.fsdecode(src), target, copy_function=link, dirs_exist_ok=True)
     else:
         link(os.fsdecode(src), target)
 
 
-def _making_folder(session: Session, original: Any) -> Any:
+def _making_folder(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def mkdir(path: Any, mode: int = 0o777, *, dir_fd: Any = None) -> None:
+    def mkdir(path: AnyPath, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
         if dir_fd is not None:
             original(path, mode, dir_fd=dir_fd)
         elif not session.saved.is_gone(path):
@@ -127,15 +133,15 @@ def _making_folder(session: Session, original: Any) -> Any:
     return mkdir
 
 
-def _opening(session: Session, original: Any) -> Any:
+def _opening(session: Session, original: Callable[..., int]) -> Callable[..., object]:
     @functools.wraps(original)
-    def open_(path: Any, flags: int, mode: int = 0o777, *, dir_fd: Any = None) -> int:
+    def open_(path: AnyPath, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         if dir_fd is not None or not flags & os.O_CREAT:
-            return int(original(path, flags, mode, dir_fd=dir_fd))
+            return original(path, flags, mode, dir_fd=dir_fd)
         if session.saved.find(path) is not None:
-            return int(original(session.saved.place(path), flags, mode))
+            return original(session.saved.place(path), flags, mode)
         is_new = not session.saved.is_real(path)
-        descriptor = int(original(path, flags, mode))
+        descriptor = original(path, flags, mode)
         if is_new:
             session.saved.note_made(path)
         return descriptor
@@ -143,15 +149,15 @@ def _opening(session: Session, original: Any) -> Any:
     return open_
 
 
-def _linking(session: Session, original: Any) -> Any:
+def _linking(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def link(src: Any, dst: Any, *args: Any, **kwargs: Any) -> None:
+    def link(src: AnyPath, dst: AnyPath, *args: object, **kwargs: object) -> None:
         if not session.saved.is_gone(dst):
             original(src, dst, *args, **kwargs)
             session.saved.note_made(dst)
             return
         # From the mirror, a relative link would point elsewhere.
-        beside = os.path.join(os.path.dirname(os.path.abspath(dst)), src)
+        beside = os.path.join(os.path.dirname(os.path.abspath(os.fsdecode(dst))), os.fsdecode(src))
         original(session.saved.find(beside) or beside, session.saved.place(dst), *args, **kwargs)
 
     return link

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import zipfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,18 +20,19 @@ if TYPE_CHECKING:
 
 def install(session: Session) -> None:
     """Wrap ``torch.load`` and the function below it that makes a tensor of a storage."""
-    load, rebuild = torch.load, torch._utils._rebuild_tensor
+    load: Callable[..., object] = torch.load
+    rebuild: Callable[..., object] = torch._utils._rebuild_tensor
 
     if session.backend != "fake":
         # Values are real: only files of this run lie elsewhere.
-        def load_real(f: Any, *args: Any, **kwargs: Any) -> Any:
+        def load_real(f: object, *args: object, **kwargs: object) -> object:
             return load(session.saved.find(f) or f, *args, **kwargs)
 
         torch.load = torch.serialization.load = functools.wraps(load)(load_real)
         return
 
     @functools.wraps(load)
-    def load_shapes(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def load_shapes(f: Any, map_location: Any = None, *args: object, **kwargs: object) -> object:
         f = session.saved.find(f) or f
         is_path = isinstance(f, (str, os.PathLike))
         if str(map_location) == "meta" or (is_path and os.fspath(f).endswith(".safetensors")):
@@ -45,16 +47,16 @@ def install(session: Session) -> None:
             session.restores_to_gpu = True
 
     @functools.wraps(rebuild)
-    def rebuild_shape(storage: Any, offset: int, size: Any, stride: Any) -> Any:
+    def rebuild_shape(storage: Any, offset: int, size: Any, stride: Any) -> object:
         if storage._untyped_storage.device.type == "meta":
-            return session.mode.empty(tuple(size), storage.dtype, tuple(stride))
+            return session.pretending.empty(tuple(size), storage.dtype, tuple(stride))
         return rebuild(storage, offset, size, stride)
 
     torch.load = torch.serialization.load = load_shapes
     torch._utils._rebuild_tensor = rebuild_shape
 
 
-def _restore(map_location: Any, storage: Any, location: str) -> Any:
+def _restore(map_location: Any, storage: Any, location: str) -> object:
     """What ``torch.load`` shall make of a storage: of one on the GPU only the size is kept."""
     if _is_on_gpu(map_location, location):
         return torch.UntypedStorage(storage.nbytes(), device="meta")
@@ -81,7 +83,7 @@ class _Storage:
     def __str__(self) -> str:
         return self.device
 
-    def cuda(self, *_: Any, **__: Any) -> _Storage:
+    def cuda(self, *_: object, **__: object) -> _Storage:
         """The storage on the GPU."""
         return _Storage("cuda")
 

@@ -21,16 +21,16 @@ _WARNING = "what cuDNN keeps for the backward pass of recurrent layers is estima
 
 def install(session: Session) -> None:
     """Wrap the functions that ``torch.nn.modules.rnn`` calls."""
-    functions = torch.nn.modules.rnn._VF
+    functions = vars(torch.nn.modules.rnn)["_VF"]
     kinds = (("rnn_relu", _RELU), ("rnn_tanh", _TANH), ("lstm", _LSTM), ("gru", _GRU))
     for name, kind in kinds:
         _wrap(session, functions, name, kind)
 
 
-def _wrap(session: Session, functions: Any, name: str, kind: int) -> None:
+def _wrap(session: Session, functions: object, name: str, kind: int) -> None:
     original = getattr(functions, name)
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any) -> object:
         if not session.is_fake(args[0]):
             return original(*args)
         # Packed: data, batch_sizes, hidden, weights, ...; else: data, hidden, weights, ..., batch_first.
@@ -56,7 +56,7 @@ def _wrap(session: Session, functions: Any, name: str, kind: int) -> None:
 def _call(
     data: Any, weights: list[Any], per_layer: int, state: Any, cell: Any, kind: int, layers: int,
     batch_first: bool, dropout: float, train: bool, bidirectional: bool, sizes: list[int],
-) -> Any:  # fmt: skip
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
     data, state, cell, *weights = to_autocast(data, state, cell, *weights)
     # On CUDA the weights are views of one flat buffer, so this one takes no memory.
     buffer = torch.empty(0, dtype=data.dtype, device=data.device)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ...importing import when_imported
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -33,17 +35,17 @@ def install(session: Session) -> None:
     when_imported("safetensors.torch", functools.partial(patch, session))
 
 
-def _patch_reader(session: Session, module: Any) -> None:
+def _patch_reader(session: Session, module: ModuleType) -> None:
     original = module.safe_open
 
     @functools.wraps(original, updated=())
-    def safe_open(filename: Any, *args: Any, **kwargs: Any) -> Any:
+    def safe_open(filename: Any, *args: object, **kwargs: object) -> object:
         return original(session.saved.find(filename) or filename, *args, **kwargs)
 
-    module.safe_open = safe_open
+    replace(module, safe_open=safe_open)
 
 
-def _redirect(session: Session, module: Any) -> None:
+def _redirect(session: Session, module: ModuleType) -> None:
     """Where tensors have values, the library itself writes, elsewhere."""
     for name in ("save_file", "save_model"):
         setattr(module, name, _elsewhere(session, getattr(module, name)))
@@ -51,19 +53,24 @@ def _redirect(session: Session, module: Any) -> None:
 
 def _elsewhere(session: Session, original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
-    def save(tensors: Any, filename: Any, *args: Any, **kwargs: Any) -> None:
+    def save(tensors: Any, filename: Any, *args: object, **kwargs: object) -> None:
         session.warn("what safetensors saved was thrown away after profiling")
         original(tensors, session.saved.place(filename), *args, **kwargs)
 
     return save
 
 
-def _patch_torch(session: Session, module: Any) -> None:
+def _patch_torch(session: Session, module: ModuleType) -> None:
     def save_file(tensors: Any, filename: Any, metadata: Any = None) -> None:
         session.warn("what safetensors saved was thrown away after profiling")
         _write(tensors, session.saved.place(filename), metadata)
 
-    def save_model(model: Any, filename: str, metadata: Any = None, force_contiguous: bool = True) -> None:  # noqa: ARG001
+    def save_model(
+        model: torch.nn.Module,
+        filename: str,
+        metadata: Any = None,
+        force_contiguous: bool = True,  # noqa: ARG001
+    ) -> None:
         # Tied weights are stored once; their names go to the metadata, as the library has it.
         kept, names = {}, dict(metadata or {})
         owners: dict[int, str] = {}
@@ -75,7 +82,7 @@ def _patch_torch(session: Session, module: Any) -> None:
                 names[name] = first
         save_file(kept, filename, names)
 
-    module.save_file, module.save_model = save_file, save_model
+    replace(module, save_file=save_file, save_model=save_model)
     # Tied weights are told by their address, which is 0 for all tensors of the pretended GPU.
     _answer_for_fakes(session, module, "storage_ptr", lambda tensor: tensor.untyped_storage()._cdata)
     _answer_for_fakes(session, module, "_is_complete", _fills_its_storage)
@@ -87,7 +94,7 @@ def _answer_for_fakes(session: Session, module: Any, name: str, answer: Callable
         setattr(module, name, lambda tensor: (answer if session.is_fake(tensor) else original)(tensor))
 
 
-def _fills_its_storage(tensor: Any) -> bool:
+def _fills_its_storage(tensor: torch.Tensor) -> bool:
     return bool(tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes())
 
 

@@ -12,11 +12,15 @@ import functools
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
+
+    from ..saved_files import AnyPath
 
 _ONE_PATH = ("stat", "lstat", "access", "chmod", "utime", "listxattr", "getxattr", "setxattr")
 _TWO_PATHS = ("link", "symlink")
@@ -27,17 +31,18 @@ def install(session: Session) -> None:
     # Extended attributes are Linux's alone.
     for name in filter(functools.partial(hasattr, os), _ONE_PATH):
         setattr(os, name, _reading(session, getattr(os, name)))
-    os.listdir = _listing(session, os.listdir)
-    os.scandir = _scanning(session, os.scandir)
+    replace(os, listdir=_listing(session, os.listdir), scandir=_scanning(session, os.scandir))
     for name in _TWO_PATHS:
         setattr(os, name, _copying(session, getattr(os, name)))
-    shutil.copyfile = _copying(session, shutil.copyfile)
-    builtins.open = io.open = _opening(session, io.open)
+    replace(shutil, copyfile=_copying(session, shutil.copyfile))
+    open_ = _opening(session, io.open)
+    replace(builtins, open=open_)
+    replace(io, open=open_)
 
 
-def _reading(session: Session, original: Any) -> Any:
+def _reading(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def function(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+    def function(path: object = ".", *args: object, **kwargs: object) -> object:
         if kwargs.get("dir_fd") is not None:
             return original(path, *args, **kwargs)
         return original(session.saved.find(path) or path, *args, **kwargs)
@@ -45,9 +50,9 @@ def _reading(session: Session, original: Any) -> Any:
     return function
 
 
-def _copying(session: Session, original: Any) -> Any:
+def _copying(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def function(src: Any, dst: Any, *args: Any, **kwargs: Any) -> Any:
+    def function(src: object, dst: AnyPath, *args: object, **kwargs: object) -> object:
         stand_in = session.saved.find(src)
         if stand_in is None:
             return original(src, dst, *args, **kwargs)
@@ -57,9 +62,9 @@ def _copying(session: Session, original: Any) -> Any:
     return function
 
 
-def _listing(session: Session, original: Any) -> Any:
+def _listing(session: Session, original: Callable[..., list[str]]) -> Callable[..., object]:
     @functools.wraps(original)
-    def listdir(path: Any = ".") -> list[Any]:
+    def listdir(path: object = ".") -> list[str]:
         folder, stand_in = session.saved.folder(path), session.saved.find(path)
         if folder is None:
             return _left(session, path, original(stand_in or path))
@@ -69,16 +74,16 @@ def _listing(session: Session, original: Any) -> Any:
     return listdir
 
 
-def _left(session: Session, folder: Any, names: list[Any]) -> list[Any]:
+def _left(session: Session, folder: Any, names: list[str]) -> list[str]:
     """Without what the script removed; a folder may be given as the number of an open file."""
     if isinstance(folder, int):
         return names
     return [name for name in names if not session.saved.is_gone(os.path.join(folder, name))]
 
 
-def _scanning(session: Session, original: Any) -> Any:
+def _scanning(session: Session, original: Callable[..., Iterable[os.DirEntry[str]]]) -> Callable[..., object]:
     @functools.wraps(original)
-    def scandir(path: Any = ".") -> Any:
+    def scandir(path: object = ".") -> object:
         folder, stand_in = session.saved.folder(path), session.saved.find(path)
         if folder is None and not session.saved.hides_any:
             return original(stand_in or path)
@@ -94,13 +99,13 @@ def _scanning(session: Session, original: Any) -> Any:
 class _Entries:
     """What ``os.scandir`` gives back: an iterator that can be closed."""
 
-    def __init__(self, entries: Iterator[Any]) -> None:
+    def __init__(self, entries: Iterator[object]) -> None:
         self._entries = entries
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return self._entries
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return next(self._entries)
 
     def __enter__(self) -> _Entries:
@@ -113,9 +118,9 @@ class _Entries:
         """Nothing is open."""
 
 
-def _opening(session: Session, original: Any) -> Any:
+def _opening(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def open_(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+    def open_(file: Any, mode: str = "r", *args: object, **kwargs: object) -> object:
         stand_in = session.saved.find(file)
         if not set(mode) & set("wax+"):
             return original(stand_in or file, mode, *args, **kwargs)

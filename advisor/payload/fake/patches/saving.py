@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ...replacing import replace
 from ..untouched import untouched_zeros
 
 if TYPE_CHECKING:
@@ -22,26 +24,32 @@ if TYPE_CHECKING:
 
 def install(session: Session) -> None:
     """Wrap ``torch.save`` and teach pickle what a tensor of the pretended GPU is."""
-    original = torch.save
+    original: Callable[..., None] = torch.save
 
     @functools.wraps(original)
-    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+    def save(obj: object, f: object, *args: object, **kwargs: object) -> None:
         # Without the folder the original says so.
         if isinstance(f, (str, os.PathLike)) and os.path.isdir(os.path.dirname(os.path.abspath(f))):
             session.warn("what torch.save wrote was thrown away after profiling")
             f = session.saved.place(f)
         original(obj, f, *args, **kwargs)
 
-    def rebuild_tensor(shape: Any, stride: Any, dtype: Any, requires_grad: bool, is_parameter: bool) -> Any:
+    def rebuild_tensor(
+        shape: Sequence[int],
+        stride: Sequence[int],
+        dtype: torch.dtype,
+        requires_grad: bool,
+        is_parameter: bool,
+    ) -> object:
         if session.restores_to_gpu:
-            tensor = session.mode.empty(shape, dtype, stride)
+            tensor = session.pretending.empty(shape, dtype, stride)
         else:
             tensor = untouched_zeros(shape, stride, dtype)
         if is_parameter:
             return torch.nn.Parameter(tensor, requires_grad)
         return tensor.requires_grad_(requires_grad)
 
-    def reduce(tensor: Any, _: Any) -> Any:
+    def reduce(tensor: torch.Tensor, _: object) -> object:
         is_parameter = isinstance(tensor, torch.nn.Parameter)
         described = (tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad, is_parameter)
         return rebuild_tensor, described
@@ -52,4 +60,4 @@ def install(session: Session) -> None:
     torch.serialization.add_safe_globals([rebuild_tensor])
     torch.save = torch.serialization.save = save
     if session.backend == "fake":
-        FakeTensor.__reduce_ex__ = reduce
+        replace(FakeTensor, __reduce_ex__=reduce)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...importing import attribute, when_imported
@@ -55,14 +56,14 @@ def install(session: Session) -> None:
     when_imported("transformers.trainer", functools.partial(_redirect_trainer, session))
 
 
-def _redirect(session: Session, name: str, parameter: str, module: Any) -> None:
+def _redirect(session: Session, name: str, parameter: str, module: ModuleType) -> None:
     owner, last, original = attribute(module, name)
     if original is None:
         return
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def write(*args: Any, **kwargs: Any) -> Any:
+    def write(*args: object, **kwargs: object) -> object:
         bound = signature.bind(*args, **kwargs)
         if bound.arguments.get(parameter) is None:
             return original(*args, **kwargs)
@@ -73,7 +74,7 @@ def _redirect(session: Session, name: str, parameter: str, module: Any) -> None:
     setattr(owner, last, write)
 
 
-def _redirect_trainer(session: Session, module: Any) -> None:
+def _redirect_trainer(session: Session, module: ModuleType) -> None:
     """Hugging Face's Trainer works out its folder itself, and deletes old checkpoints in it."""
     for name in ("_get_output_dir", "save_model"):
         owner, last, original = attribute(module, "Trainer." + name)
@@ -81,17 +82,17 @@ def _redirect_trainer(session: Session, module: Any) -> None:
             setattr(owner, last, _TRAINER[name](session, original))
 
 
-def _elsewhere(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+def _elsewhere(session: Session, original: Callable[..., Any]) -> Callable[..., object]:
     @functools.wraps(original)
-    def get_output_dir(*args: Any, **kwargs: Any) -> str:
+    def get_output_dir(*args: object, **kwargs: object) -> str:
         return session.saved.place(original(*args, **kwargs))
 
     return get_output_dir
 
 
-def _save_model(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+def _save_model(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
-    def save_model(trainer: Any, output_dir: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def save_model(trainer: Any, output_dir: Any = None, *args: object, **kwargs: object) -> object:
         folder = session.saved.place(output_dir or trainer.args.output_dir)
         return original(trainer, folder, *args, **kwargs)
 

@@ -6,9 +6,12 @@ zero, so every step would be skipped and the script would seem to have no traini
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -17,9 +20,16 @@ if TYPE_CHECKING:
 def install(session: Session) -> None:  # noqa: ARG001
     """Replace the decision, not the read, which costs time on a GPU."""
 
-    def step(scaler: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ARG001
+    def step(
+        scaler: object,  # noqa: ARG001
+        optimizer: torch.optim.Optimizer,
+        state: dict[str, dict[object, torch.Tensor]],
+        *args: object,
+        **kwargs: object,
+    ) -> object:
         for found in state["found_inf_per_device"].values():
             found.item()
-        return optimizer.step(*args, **kwargs)
+        take: Callable[..., object] = optimizer.step
+        return take(*args, **kwargs)
 
-    torch.amp.GradScaler._maybe_opt_step = step
+    replace(torch.amp.GradScaler, _maybe_opt_step=step)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
 class _Finished:
     """The processes that ``join=False`` would give back."""
 
-    processes: tuple[Any, ...] = ()
+    processes: tuple[object, ...] = ()
 
-    def join(self, *_: Any, **__: Any) -> bool:
+    def join(self, *_: object, **__: object) -> bool:
         """Say that all have ended."""
         return True
 
@@ -34,14 +36,19 @@ def install(session: Session) -> None:
     _count_processes(session)
 
     def spawn(
-        fn: Callable[..., Any], args: Any = (), nprocs: int = 1, join: bool = True, *_: Any, **__: Any
-    ) -> Any:
+        fn: Callable[..., object],
+        args: Any = (),
+        nprocs: int = 1,
+        join: bool = True,
+        *_: object,
+        **__: object,
+    ) -> object:
         if nprocs < 1:
             raise ValueError(f"nprocs must be 1 or more, not {nprocs}")
         fn(0, *args)
         return None if join else _Finished()
 
-    torch.multiprocessing.spawn = torch.multiprocessing.start_processes = spawn
+    replace(torch.multiprocessing, spawn=spawn, start_processes=spawn)
     # The function hides the module of the same name.
     module: Any = sys.modules["torch.multiprocessing.spawn"]
     module.spawn = module.start_processes = spawn

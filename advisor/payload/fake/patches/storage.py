@@ -6,9 +6,11 @@ tensors that live on, every layer of the model would count as gathered all the t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -18,9 +20,9 @@ def install(session: Session) -> None:
     """Wrap ``UntypedStorage.resize_``."""
     original = torch.UntypedStorage.resize_
 
-    def resize(storage: Any, size: int) -> Any:
+    def resize(storage: torch.UntypedStorage, size: int) -> object:
         result = original(storage, size)
         session.memory.resize(storage)
         return result
 
-    torch.UntypedStorage.resize_ = resize
+    replace(torch.UntypedStorage, resize_=resize)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
 class Event:
     """An event that has happened; elapsed time is that of the CPU."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self._recorded_s = 0.0
 
-    def record(self, stream: Any = None) -> None:  # noqa: ARG002
+    def record(self, stream: object = None) -> None:  # noqa: ARG002
         """Remember the time."""
         self._recorded_s = time.perf_counter()
 
@@ -33,7 +35,7 @@ class Event:
         """Whether the event has happened: yes."""
         return True
 
-    def wait(self, stream: Any = None) -> None:
+    def wait(self, stream: object = None) -> None:
         """Do nothing."""
 
     def synchronize(self) -> None:
@@ -48,7 +50,7 @@ class Stream:
     stream_id = 0
     device_type = 1
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self.device = torch.device("cuda", 0)
 
     def __enter__(self) -> Stream:
@@ -57,7 +59,7 @@ class Stream:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def wait_stream(self, stream: Any) -> None:
+    def wait_stream(self, stream: object) -> None:
         """Do nothing."""
 
     def wait_event(self, event: Any) -> None:
@@ -83,9 +85,13 @@ class Stream:
 
 def install(session: Session) -> None:  # noqa: ARG001
     """Replace the classes and the functions that hand out streams."""
-    torch.cuda.Event, torch.cuda.Stream = Event, Stream
-    torch.cuda.streams.Event, torch.cuda.streams.Stream = Event, Stream
-    torch.cuda.current_stream = torch.cuda.default_stream = lambda device=None: Stream()  # noqa: ARG005
-    torch.cuda.set_stream = lambda stream: None  # noqa: ARG005
-    torch.cuda.stream = lambda stream: contextlib.nullcontext(stream)
-    torch.Tensor.record_stream = lambda tensor, stream: None  # noqa: ARG005
+    replace(torch.cuda, Event=Event, Stream=Stream)
+    replace(torch.cuda.streams, Event=Event, Stream=Stream)
+    replace(
+        torch.cuda,
+        current_stream=lambda device=None: Stream(),  # noqa: ARG005
+        default_stream=lambda device=None: Stream(),  # noqa: ARG005
+        set_stream=lambda stream: None,  # noqa: ARG005
+        stream=lambda stream: contextlib.nullcontext(stream),
+    )
+    replace(torch.Tensor, record_stream=lambda tensor, stream: None)  # noqa: ARG005

@@ -8,10 +8,13 @@ CUDA's and ``tensor.device`` says ``cuda:0``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
+
+from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -19,17 +22,20 @@ if TYPE_CHECKING:
 
 def install(session: Session) -> None:  # noqa: ARG001 - all patches have one signature
     """Wrap ``Tensor._make_subclass`` and give FakeTensor the answers of a CUDA tensor."""
-    original = torch.Tensor._make_subclass
+    original: Callable[..., object] = torch.Tensor._make_subclass
 
     # torch._dynamo wants this very signature.
-    def make_subclass(cls: Any, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
-        device = kwargs.get("device_for_backend_keys")
+    def make_subclass(cls: object, data: object, requires_grad: bool = False, **kwargs: object) -> object:
+        device: Any = kwargs.get("device_for_backend_keys")
         if device is not None and torch.device(device).type == "cuda":
             kwargs["dispatch_device"] = False
         return original(cls, data, requires_grad, **kwargs)
 
-    torch.Tensor._make_subclass = staticmethod(make_subclass)
-    FakeTensor.is_cuda = property(lambda tensor: tensor.fake_device.type == "cuda")
-    FakeTensor.is_cpu = property(lambda tensor: tensor.fake_device.type == "cpu")
-    FakeTensor.is_meta = property(lambda tensor: False)  # noqa: ARG005
-    FakeTensor.get_device = lambda tensor: tensor.fake_device.index or 0
+    replace(torch.Tensor, _make_subclass=staticmethod(make_subclass))
+    replace(
+        FakeTensor,
+        is_cuda=property(lambda tensor: tensor.fake_device.type == "cuda"),
+        is_cpu=property(lambda tensor: tensor.fake_device.type == "cpu"),
+        is_meta=property(lambda tensor: False),  # noqa: ARG005
+        get_device=lambda tensor: tensor.fake_device.index or 0,
+    )

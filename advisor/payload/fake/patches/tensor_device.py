@@ -6,53 +6,61 @@ would copy it, because C++ compares with the device it knows, which is meta.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 
+from ...replacing import replace
 from .factories import plain_device
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
+
+    from ...dispatch import Args, Kwargs
 
 _CUDA = torch.device("cuda", 0)
 
 
 def install(session: Session) -> None:
     """Replace the methods of Tensor."""
-    original = torch.Tensor.to
+    original: Callable[..., object] = torch.Tensor.to
 
-    def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = _with_plain_target(session, args, kwargs)
-        if session.is_fake(tensor) and _is_there(tensor, args, kwargs):
+    def to(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
+        given, named = _with_plain_target(session, args, kwargs)
+        if session.is_fake(tensor) and _is_there(tensor, given, named):
             return tensor
-        return original(tensor, *args, **kwargs)
+        return original(tensor, *given, **named)
 
     def cuda(
-        tensor: Any,
-        device: Any = None,  # noqa: ARG001
+        tensor: torch.Tensor,
+        device: object = None,  # noqa: ARG001
         non_blocking: bool = False,
-        memory_format: Any = torch.preserve_format,
-    ) -> Any:
+        memory_format: object = torch.preserve_format,
+    ) -> object:
         return to(tensor, _CUDA, non_blocking=non_blocking, memory_format=memory_format)
 
-    torch.Tensor.to = to
-    torch.Tensor.cuda = cuda
-    torch.Tensor.pin_memory = lambda tensor, device=None: tensor  # noqa: ARG005
-    torch.Tensor.is_pinned = lambda tensor, device=None: False  # noqa: ARG005
+    replace(
+        torch.Tensor,
+        to=to,
+        cuda=cuda,
+        pin_memory=lambda tensor, device=None: tensor,  # noqa: ARG005
+        is_pinned=lambda tensor, device=None: False,  # noqa: ARG005
+    )
 
 
-def _with_plain_target(session: Session, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def _with_plain_target(session: Session, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     if args:
         first, *rest = args
-        is_model = session.is_fake(first)  # .to(other) takes the other's device and dtype
-        args = (_CUDA, first.dtype, *rest) if is_model else (plain_device(first), *rest)
+        # .to(other) takes the other's device and dtype.
+        target = (_CUDA, first.dtype) if session.is_fake(first) else (plain_device(first),)
+        args = (*target, *rest)
     if kwargs.get("device") is not None:
         kwargs = {**kwargs, "device": plain_device(kwargs["device"])}
     return args, kwargs
 
 
-def _is_there(tensor: Any, args: Any, kwargs: Any) -> bool:
+def _is_there(tensor: torch.Tensor, args: Args, kwargs: Kwargs) -> bool:
     # By position non_blocking comes before copy, whatever comes before them.
     flags = [value for value in args if isinstance(value, bool)]
     if kwargs.get("copy") or any(flags[1:]):

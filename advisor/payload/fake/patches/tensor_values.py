@@ -31,7 +31,7 @@ def _wrap(session: Session, kind: Any, name: str) -> None:
     original = getattr(kind, name)
 
     @functools.wraps(original)
-    def method(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(tensor: torch.Tensor, *args: object, **kwargs: object) -> object:
         if not session.is_fake(tensor):
             return original(tensor, *args, **kwargs)
         if name in ("numpy", "__array__"):

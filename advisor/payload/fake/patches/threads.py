@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ...replacing import replace
+
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
@@ -21,10 +23,10 @@ def install(session: Session) -> None:
         run = thread.run
 
         def run_with_mode() -> None:
-            with session.mode.for_thread():
+            with session.pretending.for_thread():
                 run()
 
         thread.run = run_with_mode
         start(thread)
 
-    threading.Thread.start = start_with_mode  # type: ignore[assignment,method-assign]
+    replace(threading.Thread, start=start_with_mode)

@@ -1,0 +1,83 @@
+"""What one of the script's DataLoaders gave and holds."""
+
+from __future__ import annotations
+
+import statistics
+import weakref
+from collections.abc import Callable
+
+import torch
+
+from ..protocol import Loading
+from .extent import batches_of_epoch, samples_of_epoch
+from .places import Place
+
+
+class LoaderUse:
+    """One DataLoader: what the script took from it, in this span and before.
+
+    Attributes:
+        num_workers: how many the script asked for.
+        may_leave_mode: its batches are made without the GPU; None as long as none was made.
+        trains: its last batch was taken where gradients are recorded.
+        has_ended: its newest iterator came to its end.
+        place: where the script asked for the span's first batch.
+    """
+
+    def __init__(self, loader: torch.utils.data.DataLoader[object], num_workers: int | None) -> None:
+        self.loader = loader
+        self.num_workers = num_workers
+        self.may_leave_mode: bool | None = None
+        self.trains = self.has_ended = False
+        self.batches: Callable[[], object] = lambda: None
+        self._num_iterators = 0
+        self._times_s: list[float] = []
+        self._sizes: list[int] = []
+        self.start_span()
+
+    def start_span(self) -> None:
+        """Forget the batches so far, not what they taught."""
+        self._fetches, self._samples = 0, 0
+        self.place: Place = ()
+
+    def begin(self, batches: object) -> None:
+        """The script makes an iterator."""
+        self._num_iterators += 1
+        self.has_ended = False
+        self.batches = weakref.ref(batches)
+
+    @property
+    def is_renewed(self) -> bool:
+        """No iterator gave more than one batch, as with ``next(iter(loader))``."""
+        return 1 < self._num_iterators >= len(self._times_s)
+
+    def add(self, num_samples: int | None, time_s: float) -> None:
+        """Count one batch."""
+        self._fetches += 1
+        self._samples += num_samples or 0
+        self._times_s.append(time_s)
+        if num_samples:
+            self._sizes.append(num_samples)
+
+    def usage(self) -> Loading:
+        """The span's batches, samples and seconds, and what an epoch holds."""
+        num_samples = samples_of_epoch(self.loader)
+        num_batches = batches_of_epoch(self.loader)
+        if self.loader.batch_size is None and self.loader.batch_sampler is None and num_batches:
+            # Each element is a batch already: the data set counts those, not samples.
+            num_samples = round(num_batches * statistics.mean(self._sizes)) if self._sizes else None
+        return {
+            "fetches": self._fetches,
+            "samples": self._samples or None,
+            "seconds": self.seconds(),
+            "num_workers": self.num_workers,
+            "num_batches": num_batches,
+            "num_samples": num_samples,
+            "batch_sizes": [min(self._sizes), max(self._sizes)] if self._sizes else None,
+            "is_dynamic": self.loader.batch_size is None and len(set(self._sizes)) > 1,
+            "rivals": [],
+        }
+
+    def seconds(self) -> float:
+        """The span's batches at the median time of one; the first shuffles, opens files, fills caches."""
+        return self._fetches * statistics.median(self._times_s[1:] or self._times_s or [0.0])

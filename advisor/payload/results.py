@@ -1,0 +1,59 @@
+"""How a child ends: its result whole in its place, then out of the process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+
+from .protocol import VERSION, Details, Job, Status
+
+# Room for the parent to take out secrets before it cuts as short as a person wants it.
+_MOST_CHARACTERS = 65_536
+_MOST_TEXTS = 200
+
+
+def write_result(job: Job, status: Status, details: Details) -> None:
+    """Put the result in its place whole or not at all."""
+    target = Path(job["result"])
+    temporary = target.with_suffix(".part")
+    # The version first: nothing else may be read of a result of another one.
+    document = {"format_version": VERSION, "status": status, **_cut_words(details)}
+    temporary.write_text(json.dumps(document), encoding="utf-8")
+    temporary.replace(target)
+
+
+def refuse(job: Job) -> None:
+    """Answer a job of another version: the parent sees ours in the result, and leave the process."""
+    write_result(job, Status.CRASHED, {"message": f"the payload reads jobs of version {VERSION} only"})
+    leave()
+
+
+def leave() -> None:
+    """End the process."""
+    # Not sys.exit: exit handlers of the script would upload, save or wait.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(0)
+
+
+def _cut_words(details: Details) -> Details:
+    kept = details.copy()
+    for text in ("message", "traceback"):
+        if text in kept:
+            kept[text] = _cut(kept[text])
+    for texts in ("warnings", "refused"):
+        if texts in kept:
+            kept[texts] = [_cut(text) for text in kept[texts][:_MOST_TEXTS]]
+    return kept
+
+
+def _cut(text: str) -> str:
+    """Both ends of a text: an exception's can be as long as a data set."""
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    half = _MOST_CHARACTERS // 2
+    return f"{text[:half]} [... cut ...] {text[-half:]}"

@@ -1,0 +1,43 @@
+"""No module needs another one that needs it: what is read first can be understood first."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+
+import grimp
+import pytest
+
+# They go with the renderer that values call, and with the room of the database.
+LEFT = (("advisor.core.values.*", "advisor.report.html"), ("advisor.store.database", "advisor.store.opening"))
+
+
+def graph() -> grimp.ImportGraph:
+    whole = grimp.build_graph(
+        "advisor", "recommender", "training", exclude_type_checking_imports=True, cache_dir=None
+    )
+    for importers, imported in LEFT:
+        for importer in whole.find_matching_modules(importers) if imported in whole.modules else ():
+            whole.remove_import(importer=importer, imported=imported)
+    return whole
+
+
+def cycle(whole: grimp.ImportGraph) -> list[str]:
+    """Modules that import each other in a circle; none if there is no circle."""
+    needs = {name: whole.find_modules_directly_imported_by(name) for name in whole.modules}
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert cycle(graph()) == []
+
+
+@pytest.mark.parametrize("back", ["advisor.core.errors", "advisor.payload.protocol"])
+def test_a_circle_would_be_seen(back):
+    whole = graph()
+    whole.add_import(importer=back, imported="advisor.__main__")
+    whole.add_import(importer="advisor.__main__", imported=back)
+    assert back in cycle(whole)
