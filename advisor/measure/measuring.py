@@ -11,8 +11,8 @@ from typing import Any
 
 from advisor.core.errors import GpuUnusableError, InputError, ProfileError
 from advisor.formats.recording_files import Recording, read_recording
-from advisor.measure.case import Case, call, tensor
 from advisor.measure.keeping import Keeper
+from advisor.operators.case import Case, call, tensor
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, job_folder
 from advisor.profile.backends import visible_devices, why_first_is_busy
 from advisor.profile.environment import child_environment, redact
