@@ -19,11 +19,11 @@ from advisor.operators.registry import rows
 from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import write_networks
+from training import registry
 from training.card import card
 from training.constants import fit_constants, render
 from training.fit import fit
 from training.folds import ALL, chosen
-from training.registry import DATA_SETS, used
 from training.samples import Samples
 from training.tables import tables
 
@@ -48,7 +48,7 @@ def train(samples: Samples, seed: int) -> dict[str, Network]:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for data_set in DATA_SETS:
+    for data_set in registry.DATA_SETS:
         parser.add_argument(
             f"--{data_set.flag}", type=Path, action="append", default=[], metavar=data_set.metavar
         )
@@ -74,7 +74,9 @@ def run(options: argparse.Namespace) -> None:
     constants = fit_constants(measured)
     networks = train(samples, options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
-    text = render(constants, set(measured.gpus.tolist()), [data_set for data_set, _ in used(measured)])
+    text = render(
+        constants, set(measured.gpus.tolist()), [data_set for data_set, _ in registry.used(measured)]
+    )
     write_atomically(options.out / CONSTANTS, text.encode())
     write_networks(networks, options.out / NETWORKS)
     text = card(samples, networks, fold=options.fold, seed=options.seed)
@@ -88,9 +90,11 @@ def _read(options: argparse.Namespace) -> Samples:
     Raises:
         InputError: there is none.
     """
-    parts = [data_set.read(path) for data_set in DATA_SETS for path in getattr(options, data_set.flag)]
+    parts = [
+        data_set.read(path) for data_set in registry.DATA_SETS for path in getattr(options, data_set.flag)
+    ]
     if not parts:
-        flags = ", ".join(f"--{data_set.flag} {data_set.metavar}" for data_set in DATA_SETS)
+        flags = ", ".join(f"--{data_set.flag} {data_set.metavar}" for data_set in registry.DATA_SETS)
         raise InputError(f"there is nothing to train on: name measurements by {flags}.")
     return Samples.joined(parts)
 

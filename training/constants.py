@@ -16,7 +16,8 @@ from advisor.predict.calibration.fitting import (
     fit_bandwidth_fraction,
     fit_compute_fraction,
 )
-from training.registry import DATA_SETS
+from training import registry
+from training.neusight import NEUSIGHT
 from training.samples import DataSet, Samples
 
 _ASSUMED = Path(__file__).with_name("assumed_constants.toml")
@@ -46,7 +47,7 @@ def _tellers(samples: Samples) -> list[tuple[str, NDArray[np.bool_]]]:
     """Each constant with the samples of one kind that tells it, [N]."""
     return [
         (constant, (samples.sources == data_set.flag) & (samples.kinds == kind))
-        for data_set in DATA_SETS
+        for data_set in registry.DATA_SETS
         for kind, constant in data_set.fits.items()
     ]
 
@@ -69,7 +70,7 @@ def _fraction(samples: Samples, gpu: str, constant: str) -> float | None:
 
 
 def render(
-    fitted: Constants, measured: Iterable[str] = (), data_sets: Sequence[DataSet] = DATA_SETS[:1]
+    fitted: Constants, measured: Iterable[str] = (), data_sets: Sequence[DataSet] = (NEUSIGHT,)
 ) -> str:
     """The TOML text: fitted tables, then what is assumed until somebody measures it.
 
