@@ -145,22 +145,22 @@ def _cases(index: int, caps: Caps) -> Iterator[Case]:
     for dtype, tf32 in RATES:
         draw = Draw(f"conv {dtype} {tf32}", index)
         layout = draw.choice((None, channels_last))
-        found = _drawn(draw, caps, dtype, tf32)
+        chosen = _drawn(draw, caps, dtype, tf32)
         source, weight, out = (
             tensor(shape, dtype, stride=layout(shape) if layout else None)
-            for shape in (found.source, found.weight, found.out)
+            for shape in (chosen.source, chosen.weight, chosen.out)
         )
-        geometry = _geometry(found)
+        geometry = _geometry(chosen)
         forward = call("convolution", source, weight, None, *geometry)
         backward = call("convolution_backward", out, source, weight, None, *geometry, [True, True, False])
         yield Case(family="conv", dtype=dtype, tf32=tf32, call=forward)
         yield Case(family="conv", dtype=dtype, tf32=tf32, phase=Phase.BACKWARD, call=backward)
 
 
-def _geometry(found: _Convolution) -> tuple[Argument, ...]:
+def _geometry(chosen: _Convolution) -> tuple[Argument, ...]:
     """Stride, padding, dilation, transposed, output padding, groups: as all operators take them."""
-    stride, padding = found.filter.stride, found.filter.padding
-    return [stride] * 2, [padding] * 2, [1, 1], found.filter.is_transposed, [0, 0], found.groups
+    stride, padding = chosen.filter.stride, chosen.filter.padding
+    return [stride] * 2, [padding] * 2, [1, 1], chosen.filter.is_transposed, [0, 0], chosen.groups
 
 
 def _drawn(draw: Draw, caps: Caps, dtype: str, tf32: bool) -> _Convolution:

@@ -47,8 +47,8 @@ def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes
     flops = flops_of(name, inputs, outputs, attributes)
     if flops is None and _is_heavy(name):
         warning = f"{name} has no FLOP formula: only its memory traffic is counted"
-    base, found = name.removeprefix("aten::"), rows().traffic
-    traffic = found.get(base) or found.get(base.rstrip("_"), each_once)
+    base, table = name.removeprefix("aten::"), rows().traffic
+    traffic = table.get(base) or table.get(base.rstrip("_"), each_once)
     return Cost(flops=flops or 0, bytes=traffic(inputs, outputs, attributes), warning=warning)
 
 
