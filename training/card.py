@@ -10,9 +10,8 @@ import torch
 
 from advisor.predict.learned.network import Network
 from training.fit import MEMBERS
+from training.registry import used
 from training.samples import Samples
-
-_NEUSIGHT = "NeuSight kernel measurements (ASPLOS'25, MIT licence, commit 6945927)"
 
 
 def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: int) -> str:
@@ -23,17 +22,12 @@ def card(samples: Samples, networks: Mapping[str, Network], *, fold: str, seed: 
         "fold": fold,
         "seed": seed,
         "members": MEMBERS,
-        "source": _source(samples),
+        "source": " and ".join(data_set.cite(part) for data_set, part in used(samples)),
         "rows": dict(zip(names.tolist(), counts.tolist(), strict=True)),
         "parameters": {family: _parameters(network) for family, network in sorted(networks.items())},
         "torch": torch.__version__,
     }
     return json.dumps(facts, indent=1) + "\n"
-
-
-def _source(samples: Samples) -> str:
-    recorded = sorted(set(samples.gpus[samples.is_recorded].tolist()))
-    return " and ".join([_NEUSIGHT, *([f"recordings of {', '.join(recorded)}"] if recorded else [])])
 
 
 def _parameters(network: Network) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
@@ -15,15 +16,11 @@ from advisor.predict.calibration.fitting import (
     fit_bandwidth_fraction,
     fit_compute_fraction,
 )
-from training.samples import Samples
+from training import registry
+from training.neusight import NEUSIGHT
+from training.samples import DataSet, Samples
 
 _ASSUMED = Path(__file__).with_name("assumed_constants.toml")
-_KINDS = {
-    "streaming_fraction": ("add", "mul", "div", "relu", "gelu", "tanh", "mulu"),
-    "reduction_fraction": ("softmax", "ln"),
-    "gemm_fraction.fp32": ("linear", "bmm"),
-    "conv_fraction.fp32": ("conv",),
-}
 Constants = dict[str, dict[str, float]]
 
 
@@ -32,19 +29,27 @@ def fit_constants(samples: Samples) -> Constants:
 
     The splits ran at different temperatures and are fitted apart.
     """
-    found: Constants = {}
+    fitted: Constants = {}
     for gpu in sorted(set(samples.gpus.tolist())):
-        for constant, kinds in sorted(_KINDS.items()):
-            parts = [(samples.gpus == gpu) & (samples.kinds == kind) for kind in kinds]
-            values = [
-                value
-                for chosen in parts
-                for split in np.unique(samples.splits[chosen])
-                if (value := _fraction(samples.where(chosen & (samples.splits == split)), gpu, constant))
-            ]
-            if values:
-                found.setdefault(gpu, {})[constant] = statistics.geometric_mean(values)
-    return found
+        values: dict[str, list[float]] = {}
+        for constant, chosen in _tellers(samples):
+            of_gpu = chosen & (samples.gpus == gpu)
+            for split in np.unique(samples.splits[of_gpu]):
+                value = _fraction(samples.where(of_gpu & (samples.splits == split)), gpu, constant)
+                if value:
+                    values.setdefault(constant, []).append(value)
+        if values:
+            fitted[gpu] = {name: statistics.geometric_mean(values[name]) for name in sorted(values)}
+    return fitted
+
+
+def _tellers(samples: Samples) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Each constant with the samples of one kind that tells it, [N]."""
+    return [
+        (constant, (samples.sources == data_set.flag) & (samples.kinds == kind))
+        for data_set in registry.DATA_SETS
+        for kind, constant in data_set.fits.items()
+    ]
 
 
 def _fraction(samples: Samples, gpu: str, constant: str) -> float | None:
@@ -64,22 +69,23 @@ def _fraction(samples: Samples, gpu: str, constant: str) -> float | None:
         return None
 
 
-def render(fitted: Constants, measured: Iterable[str] = ()) -> str:
+def render(
+    fitted: Constants, measured: Iterable[str] = (), data_sets: Sequence[DataSet] = (NEUSIGHT,)
+) -> str:
     """The TOML text: fitted tables, then what is assumed until somebody measures it.
 
     Args:
         fitted: by GPU.
         measured: GPUs whose kernels were learned from, which get a table even where they tell no constant.
+        data_sets: those that constants were fitted to.
     """
     tables: Constants = {gpu: {} for gpu in measured} | fitted
-    lines = [
-        "# Written by python -m training: what GPUs reach of their data sheets. Do not edit.",
-        "# Fitted to NeuSight's published kernel measurements (ASPLOS'25, MIT licence, commit 6945927;",
-        "# PyTorch 2.1.0, cuDNN 8.9.2, CUDA 12.1, true FP32).",
-    ]
+    lines = ["# Written by python -m training: what GPUs reach of their data sheets. Do not edit."]
+    lines += [f"# {line}" for data_set in data_sets for line in data_set.origin]
     lines += [] if tables else ["", "[gpu]"]
+    names = " and ".join(data_set.name for data_set in data_sets if data_set.fits)
     for gpu, constants in sorted(tables.items()):
-        source = "fitted to NeuSight kernel measurements" if constants else "kernels measured, none fitted"
+        source = f"fitted to {names} kernel measurements" if constants else "kernels measured, none fitted"
         lines += ["", f'[gpu."{gpu}"]', f'source = "{source}"']
         lines += [f"{name} = {value:.3f}" for name, value in constants.items()]
     return "\n".join([*lines, "", _ASSUMED.read_text(encoding="utf-8")])

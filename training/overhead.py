@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.predict.roofline import KERNEL_FLOOR_S
+from training import registry
 from training.samples import Samples
 
 EVENT_SHARE = 0.45
@@ -32,16 +33,21 @@ def floors_of(samples: Samples) -> Floors:
 
     A kind whose smallest call is large (convolutions) shows no floor of its own and gets at most twice its
     GPU's typical one; a GPU without a training split gets the typical one of the others, since the host is
-    most of it. Recorded kinds have the launch alone, and tell nothing about the others.
+    most of it. Kinds that were timed on the device have the launch alone, and tell nothing of the others.
     """
-    recorded = samples.is_recorded
-    pairs = set(zip(samples.gpus[recorded].tolist(), samples.kinds[recorded].tolist(), strict=True))
-    return _host_floors(samples.where(~recorded)) | dict.fromkeys(pairs, KERNEL_FLOOR_S)
+    on_device = _is_on_device(samples)
+    pairs = set(zip(samples.gpus[on_device].tolist(), samples.kinds[on_device].tolist(), strict=True))
+    return _host_floors(samples.where(~on_device)) | dict.fromkeys(pairs, KERNEL_FLOOR_S)
 
 
 def event_shares(samples: Samples) -> Floats:
     """The part of its floor that a call measures beside its kernel, [N]."""
-    return np.where(samples.is_recorded, 1.0, EVENT_SHARE)
+    return np.where(_is_on_device(samples), 1.0, EVENT_SHARE)
+
+
+def _is_on_device(samples: Samples) -> NDArray[np.bool_]:
+    flags = [data_set.flag for data_set in registry.DATA_SETS if data_set.is_timed_on_device]
+    return np.isin(samples.sources, flags)
 
 
 def _host_floors(samples: Samples) -> dict[tuple[str, str], float]:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from advisor.core.errors import RecordingError
 from advisor.formats.recording_files import Measurement, read_recording
-from advisor.operators.families import Family, base_name, family_of
+from advisor.operators.family import base_name
+from advisor.operators.rates import wanted_rate
+from advisor.operators.registry import rows
 from advisor.predict.learned.shapes import shape_of
-from advisor.predict.roofline import wanted_rate
-from training.samples import RECORDED, Samples
+from training.samples import DataSet, Samples
 
-_COMPUTE = (Family.GEMM, Family.CONV)
+_FLAG = "recording"
 
 
-def read_recordings(paths: Sequence[Path]) -> list[Samples]:
-    """What networks learn from, of each file: products and convolutions in true FP32, all else.
+def read_calls(path: Path) -> Samples:
+    """What networks learn from: families whose FLOPs count in true FP32, all others in any precision.
 
     Raises:
         RecordingError: missing, broken, not of a GPU of the catalog, or nothing in it can be used.
     """
-    return [_samples(path) for path in paths]
-
-
-def _samples(path: Path) -> Samples:
     recording = read_recording(path)
     gpu = recording.header.gpu
     if recording.header.backend != "cuda" or gpu is None:
@@ -38,13 +34,24 @@ def _samples(path: Path) -> Samples:
         ops=tuple(kernel.op for kernel in used),
         gpus=np.full(len(used), gpu),
         time_s=np.array([kernel.time_s for kernel in used]),
-        kinds=np.array([f"{RECORDED}{base_name(kernel.op.name)}" for kernel in used]),
+        kinds=np.array([f"recorded {base_name(kernel.op.name)}" for kernel in used]),
         splits=np.full(len(used), "train"),
+        sources=np.full(len(used), _FLAG),
     )
 
 
 def _is_usable(kernel: Measurement) -> bool:
-    family = family_of(kernel.op)
-    if shape_of(kernel.op) is None:
+    shape = shape_of(kernel.op)
+    if shape is None:
         return False
-    return family not in _COMPUTE or wanted_rate(kernel.op, family, kernel.precision) == "fp32"
+    family, learned = rows().network[shape.network]
+    return not learned.counts_flops or wanted_rate(kernel.op, family, kernel.precision) == "fp32"
+
+
+def _cite(samples: Samples) -> str:
+    return f"recordings of {', '.join(sorted(set(samples.gpus.tolist())))}"
+
+
+RECORDINGS = DataSet(
+    name="advisor measure", flag=_FLAG, metavar="FILE", read=read_calls, cite=_cite, is_timed_on_device=True
+)

@@ -15,9 +15,9 @@ from training.samples import Samples
 
 
 def tables(samples: Samples) -> Mapping[str, Table]:
-    """By family; each kind and split of a family weighs the same, however many calls it has.
+    """By network; each kind and split of its calls weighs the same, however many calls it has.
 
-    The samples are fp32 without TF32, so products and convolutions run at the vector peak.
+    The samples are fp32 without TF32, so what computes runs at the vector peak.
     """
     distinct = {id(op): op for op in samples.ops}
     place = {key: i for i, key in enumerate(distinct)}
@@ -33,7 +33,7 @@ def tables(samples: Samples) -> Mapping[str, Table]:
         chosen = np.flatnonzero(rows >= 0)
         rows = rows[chosen]
         boards, peak_flops_per_s, bytes_per_s = _devices(samples.gpus[chosen])
-        found[calls.family] = Table(
+        found[calls.network] = Table(
             features=np.concatenate([calls.features[rows], boards], axis=1),
             compute_s=calls.flops[rows] / peak_flops_per_s,
             memory_s=calls.num_bytes[rows] / bytes_per_s,

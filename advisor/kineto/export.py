@@ -15,7 +15,7 @@ from advisor.kineto.events import DeviceEvent, Recording, read_recording
 from advisor.kineto.joining import Call, Step, Unjoined, join
 from advisor.kineto.launches import kernels_of, merged
 from advisor.kineto.shapes import Autograd, cost_of_call, tensors_of
-from advisor.operators.costs import tensor_bytes
+from advisor.operators.work import tensor_bytes
 
 # Names under which copies and fills appear; their bytes are the profiler's own.
 _COPY_NAMES = {"HtoD": "advisor::h2d_copy", "DtoH": "advisor::d2h_copy"}

@@ -14,7 +14,8 @@ from typing import Any
 
 from advisor.core.values import TensorSpec
 from advisor.kineto.events import HostEvent
-from advisor.operators.costs import cost_of, tensor_bytes
+from advisor.operators.costs import cost_of
+from advisor.operators.work import tensor_bytes
 
 _DTYPES = {
     "float": "float32", "double": "float64", "c10::half": "float16", "c10::bfloat16": "bfloat16",

@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from advisor.measure.calibration_kernels import calibration_kernels
-from advisor.measure.grid import FAMILIES, Extent, grid
+from advisor.measure.grid import Extent, calibration_kernels, grid
 from advisor.measure.measuring import measure
 
-__all__ = ["FAMILIES", "Extent", "calibration_kernels", "grid", "measure"]
+__all__ = ["Extent", "calibration_kernels", "grid", "measure"]

@@ -5,34 +5,13 @@ A smaller grid is the beginning of a larger one, so what a quick recording holds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 from advisor.core.errors import InputError, did_you_mean
-from advisor.measure.case import Caps, Case
-from advisor.measure.convolution import convolutions
-from advisor.measure.normalisation import losses, norms, softmaxes
-from advisor.measure.optimizers import optimizer_steps
-from advisor.measure.products import batched_products, products
-from advisor.measure.sequences import attention, recurrent_layers
-from advisor.measure.streaming import elementwise, lookups, pooling, reductions, transfers
+from advisor.operators.case import Caps, Case
+from advisor.operators.registry import rows
 
-FAMILIES: Mapping[str, Callable[[int, Caps], Iterator[Case]]] = {
-    "gemm": products,
-    "bmm": batched_products,
-    "conv": convolutions,
-    "rnn": recurrent_layers,
-    "attention": attention,
-    "norm": norms,
-    "softmax": softmaxes,
-    "loss": losses,
-    "elementwise": elementwise,
-    "reduction": reductions,
-    "pooling": pooling,
-    "embedding": lookups,
-    "optimizer": optimizer_steps,
-    "transfer": transfers,
-}
 # 0.4 TFLOP take 0.1 s on the slowest GPU of the catalog that anybody trains on; 1 GiB leaves room on 4 GB.
 _CAPS = {"cuda": Caps(flops=4 * 10**11, num_bytes=2**30), "cpu": Caps(flops=10**7, num_bytes=2**19)}
 
@@ -62,18 +41,24 @@ def grid(extent: Extent, *, only: Sequence[str] = (), backend: str = "cuda") -> 
     >>> len(grid(Extent.QUICK, only=["bmm"]))
     8
     """
+    generators = rows().cases
     for family in only:
-        if family not in FAMILIES:
+        if family not in generators:
             raise InputError(
-                f"--only takes no family {family!r}: choose from {', '.join(FAMILIES)}."
-                + did_you_mean(family, FAMILIES)
+                f"--only takes no family {family!r}: choose from {', '.join(generators)}."
+                + did_you_mean(family, generators)
             )
     caps = _CAPS[backend]
     cases = [
         case
         for index in range(_NUM_POINTS[extent])
-        for family, generate in FAMILIES.items()
+        for family, generate in generators.items()
         if not only or family in only
         for case in generate(index, caps)
     ]
     return tuple({case.key: case for case in cases}.values())
+
+
+def calibration_kernels() -> tuple[Case, ...]:
+    """A few large kernels for each constant, for ``advisor calibrate``; a device skips what it cannot do."""
+    return tuple(case for family in rows().families for case in family.calibration_cases())

@@ -24,7 +24,7 @@ from advisor.formats.recording_files import (
     read_recording,
     start_recording,
 )
-from advisor.measure.case import Case
+from advisor.operators.case import Case
 from advisor.payload.protocol import Device, MeasuredLine, MeasuringLine, SkippedLine
 from advisor.profile.backends import first_visible
 from advisor.profile.recording import operators_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from advisor.core.errors import GpuUnusableError, InputError, ProfileError
 from advisor.formats.recording_files import Recording, read_recording
-from advisor.measure.case import Call, Case, call, tensor
 from advisor.measure.keeping import Keeper
+from advisor.operators.case import Call, Case, call, tensor
 from advisor.payload import protocol
 from advisor.payload.protocol import VERSION, MeasuringJob, Result, Status
 from advisor.profile.attempt import CHILD, TEMPORARY_NAME, job_folder

@@ -139,7 +139,7 @@ class ScriptJob(Job):
 
 
 class Call(TypedDict):
-    """One call of an operator, as ``advisor/measure/case.py`` describes its arguments."""
+    """One call of an operator, as ``advisor/operators/case.py`` describes its arguments."""
 
     operator: str
     arguments: list[object]

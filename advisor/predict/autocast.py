@@ -14,17 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
-from advisor.operators.families import Family, base_name, family_of
+from advisor.operators.family import base_name
+from advisor.operators.registry import family_of
 
 FULL = "float32"
-LOWER_FAMILIES = frozenset({Family.GEMM, Family.CONV, Family.ATTENTION, Family.RECURRENT})
-_FULL_PRECISION = {
-    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt",
-    "sinh", "tan", "pow", "softplus", "cumprod", "cumsum", "prod", "native_layer_norm", "native_group_norm",
-    "_fused_rms_norm", "_softmax", "nll_loss_forward", "nll_loss2d_forward", "mse_loss", "smooth_l1_loss",
-    "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "logsumexp",
-    "upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d",
-}  # fmt: skip
 _FORWARD_OF = {"threshold": "relu"}
 _ITEM_BYTES = {FULL: 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4}
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
@@ -60,8 +53,12 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
 
 
 def _is_full_product(op: Op) -> bool:
-    is_product = op.phase is not Phase.OPTIMIZER and family_of(op) in LOWER_FAMILIES
+    is_product = op.phase is not Phase.OPTIMIZER and _is_lowered(op)
     return is_product and any(tensor.dtype == FULL for tensor in op.inputs)
+
+
+def _is_lowered(op: Op) -> bool:
+    return family_of(op).compute.tensor_cores
 
 
 def _parameter_shapes(ops: Sequence[Op]) -> frozenset[Shape]:
@@ -121,7 +118,7 @@ class _Walk:
         given = [self._take(tensor) for tensor in op.inputs]
         runs_in = self._precision(op)
         result = runs_in or _result(op, given)
-        is_lower = family_of(op) in LOWER_FAMILIES
+        is_lower = _is_lowered(op)
         if op.phase is Phase.FORWARD:
             self._note_casts(op, given, result, is_promoted=runs_in is None)
             if op.inputs:
@@ -138,9 +135,9 @@ class _Walk:
     def _precision(self, op: Op) -> str | None:
         """The dtype an operator asks for; None if it takes what it is given."""
         name = base_name(op.name)
-        if family_of(op) in LOWER_FAMILIES:
+        if _is_lowered(op):
             return self.lower
-        if name in _FULL_PRECISION:
+        if name in family_of(op).autocast.full:
             return FULL
         if op.phase is Phase.BACKWARD and op.inputs:
             stem = name.removesuffix("_data").removesuffix("_backward").strip("_")
@@ -166,11 +163,10 @@ class _Walk:
 
     def _note_casts(self, op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> None:
         """Casts of operands, and of their gradients on the way back."""
-        family = family_of(op)
-        if family is Family.ATTENTION:
-            return  # its operands are parts of a product's result
+        if not family_of(op).autocast.casts_operands:
+            return
         for tensor, dtype in zip(op.inputs, given, strict=True):
-            if _retyped(tensor, wanted, is_lower=family in LOWER_FAMILIES).dtype == dtype:
+            if _retyped(tensor, wanted, is_lower=_is_lowered(op)).dtype == dtype:
                 continue
             if not is_promoted:  # else the kernel itself reads both
                 self.casts.append(_cast(tensor, dtype, wanted, Phase.FORWARD, op.count))
@@ -209,7 +205,7 @@ def _result(op: Op, given: Sequence[str]) -> str:
     operands = [(t, dtype) for t, dtype in zip(op.inputs, given, strict=True) if t.dtype == FULL]
     if base_name(op.name) in ("add", "add_"):
         operands = [(t, dtype) for t, dtype in operands if len(t.shape) > 1] or operands
-    if family_of(op) is Family.NORM:
+    if family_of(op).autocast.keeps_dtype:
         operands = operands[:1]
     dtypes = {dtype for _, dtype in operands} or {FULL}
     return FULL if FULL in dtypes else dtypes.pop()

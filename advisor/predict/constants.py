@@ -44,10 +44,7 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         name for name, source in origin.items() if source == _MEASURED or source.startswith(CALIBRATED)
     )
     return FittedConstants(
-        streaming_fraction=values["streaming_fraction"],
-        reduction_fraction=values["reduction_fraction"],
-        gemm_fraction=_by_rate(values, "gemm_fraction."),
-        conv_fraction=_by_rate(values, "conv_fraction."),
+        fractions=values,
         measured=measured,
         origin=origin,
         learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else calibrated_share),
@@ -124,7 +121,3 @@ def described(origin: Mapping[str, str], used: Collection[str] | None = None) ->
             texts.append(kind.removesuffix("_fraction") + which)
         lines.append(f"{source}: {', '.join(texts)}")
     return tuple(lines)
-
-
-def _by_rate(values: Mapping[str, float], prefix: str) -> dict[str, float]:
-    return {name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)}

@@ -19,9 +19,6 @@ SIGMA_MEASURED = 0.03
 SIGMA_WAVE = 0.25
 SIGMA_ROOFLINE_FITTED = 0.25
 SIGMA_ROOFLINE_ASSUMED = 0.35
-# Published iterations of recurrent networks take 1.2 to 1.8 times as long as modelled
-# (docs/methods/roofline.md).
-SIGMA_RECURRENT = 0.6
 SIGMA_HOST = 0.5
 SIGMA_COMMUNICATION = 0.4
 # Another machine's cores, disks and network load up to about twice as fast or slow.

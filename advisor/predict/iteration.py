@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.core.arguments import check_counts, check_kind
 from advisor.core.errors import InputError
 from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
-from advisor.operators.families import base_name
+from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
@@ -174,7 +174,7 @@ def _parts(times: Sequence[OpTime]) -> _Parts:
     parts = _Parts(by_family={}, by_operator={}, by_method=dict.fromkeys(Method, 0.0))
     for time in times:
         operator = f"{base_name(time.op.name)} ({time.method})"
-        for seconds, name in ((parts.by_family, str(time.family)), (parts.by_operator, operator)):
+        for seconds, name in ((parts.by_family, time.family.word), (parts.by_operator, operator)):
             seconds[name] = seconds.get(name, 0.0) + time.time_s
         parts.by_method[time.method] += time.time_s
     return parts

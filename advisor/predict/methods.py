@@ -14,12 +14,13 @@ import numpy as np
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
-from advisor.operators.families import Family, family_of
+from advisor.operators.family import Family
+from advisor.operators.rates import compute_rate
+from advisor.operators.registry import family_of
 from advisor.predict import wave
 from advisor.predict.constants import constants_for
 from advisor.predict.interval import (
     SIGMA_MEASURED,
-    SIGMA_RECURRENT,
     SIGMA_ROOFLINE_ASSUMED,
     SIGMA_ROOFLINE_FITTED,
     SIGMA_WAVE,
@@ -27,7 +28,7 @@ from advisor.predict.interval import (
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import OpTimes
 from advisor.predict.learned.times import SHARED, learned_times
-from advisor.predict.roofline import compute_rate, op_time
+from advisor.predict.roofline import op_time
 
 BLEND = 0.25
 
@@ -104,7 +105,7 @@ def _op_time(
     gpu: GpuSpec,
     constants: FittedConstants,
 ) -> OpTime:
-    constant = ""
+    family, constant = family_of(op), ""
     if op.measured_s is not None and trace.origin_gpu == gpu.name:
         method, call_s, sigma = Method.MEASURED, op.measured_s, SIGMA_MEASURED
     elif not math.isnan(learned_s):
@@ -114,10 +115,10 @@ def _op_time(
     else:
         found = op_time(op, gpu, constants, trace.precision)
         method, call_s, constant = Method.ROOFLINE, found.time_s, found.constant
-        sigma = _roofline_sigma(constant, constants)
+        sigma = _roofline_sigma(family, constant, constants)
     return OpTime(
         op=op,
-        family=family_of(op),
+        family=family,
         time_s=op.count * call_s,
         sigma=sigma,
         shared_sigma=SHARED * sigma if method is Method.LEARNED else sigma,
@@ -126,8 +127,8 @@ def _op_time(
     )
 
 
-def _roofline_sigma(constant: str, constants: FittedConstants) -> float:
-    if constant.startswith("recurrent"):
-        return SIGMA_RECURRENT
+def _roofline_sigma(family: Family, constant: str, constants: FittedConstants) -> float:
+    if family.sigma is not None:
+        return family.sigma
     is_fitted = constant in constants.measured or not constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
-from advisor.operators.families import Family, base_name, is_known
+from advisor.operators.family import base_name
+from advisor.operators.rates import rate_for, wanted_rate
+from advisor.operators.registry import is_known
 from advisor.predict import wave
 from advisor.predict.constants import described
 from advisor.predict.exchange.collectives import OTHER_WORLD, SHARDED, sharded_over
@@ -13,17 +15,13 @@ from advisor.predict.exchange.data_parallel import ASSUMPTION as DATA_PARALLEL
 from advisor.predict.memory import ASSUMPTION as MEMORY
 from advisor.predict.memory import UNKNOWN as UNKNOWN_MEMORY
 from advisor.predict.methods import OpTime
-from advisor.predict.recurrent import LAYERS, steps_of
-from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S, RECURRENT_SHARE, rate_for, wanted_rate
+from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 
 LEARNED = "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)"
 CORRECTED = "calibrated: of the learned rate this GPU reaches {}"
 OUTDATED = "calibrated with networks of another version, so not corrected: run advisor calibrate again"
 UNSEEN = "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
 NOT_LEARNED = "by the roofline, not learned: {}"
-STEPWISE = "recurrent layers: modelled step by step, not measured"
-_SHARE = f"{RECURRENT_SHARE * 100:.0f} %"
-UNKNOWN_STEPS = f"recurrent layers of unknown sizes: at {_SHARE} of the rate of products, not measured"
 UNKNOWN_GRADIENTS = (
     "data parallel: the size of the gradients is unknown and their exchange not counted; record with"
     " record_shapes=True"
@@ -34,11 +32,10 @@ def method_notes(
     trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
 ) -> list[str]:
     """Which methods and constants the times come from."""
-    # Recurrent layers rest on the rate of products.
-    used = {time.constant.replace("recurrent.", "gemm_fraction.") for time in times} - {""}
+    used = {time.constant for time in times} - {""}
     notes = _learned_notes(constants, times)
     notes += [f"roofline constants, {source}" for source in described(constants.origin, used)]
-    notes += sorted(_rate_notes(trace, gpu, constants, times) | _recurrent_notes(times))
+    notes += sorted(_rate_notes(trace, gpu, constants, times) | _caveats(times))
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
     scaled = [t.op for t in times if t.method is Method.WAVE]
     if scaled and wave.rests_on_unknown_resources(scaled):
@@ -53,9 +50,8 @@ def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: S
     return {rate_for(name, family, gpu, constants).note for name, family in wanted} - {""}
 
 
-def _recurrent_notes(times: Sequence[OpTime]) -> set[str]:
-    found = [t.op for t in times if t.method is Method.ROOFLINE and base_name(t.op.name) in LAYERS]
-    return {STEPWISE if steps_of(op) else UNKNOWN_STEPS for op in found}
+def _caveats(times: Sequence[OpTime]) -> set[str]:
+    return {t.family.caveat(t.op) for t in times if t.method is Method.ROOFLINE} - {""}
 
 
 def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[str]:
@@ -64,7 +60,7 @@ def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[
     reached = [f"{family} {part:.2f}" for family, part in sorted(constants.learned_share.items())]
     left = _families(times, Method.ROOFLINE)
     partly = left & _families(times, Method.LEARNED)
-    named = [f"some {family}" if family in partly else str(family) for family in sorted(left)]
+    named = [f"some {word}" if word in partly else word for word in sorted(left)]
     return [
         LEARNED,
         *([CORRECTED.format(", ".join(reached))] if reached else []),
@@ -74,8 +70,8 @@ def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[
     ]
 
 
-def _families(times: Sequence[OpTime], method: Method) -> set[Family]:
-    return {time.family for time in times if time.method is method}
+def _families(times: Sequence[OpTime], method: Method) -> set[str]:
+    return {time.family.word for time in times if time.method is method}
 
 
 def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool) -> list[str]:

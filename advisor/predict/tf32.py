@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.core.values import Op, Trace
-from advisor.operators.families import Family, family_of
-from advisor.predict.roofline import wanted_rate
-
-_BY_MATMUL_FLAG = frozenset({Family.GEMM, Family.ATTENTION})
+from advisor.operators.family import Tf32Flag
+from advisor.operators.rates import wanted_rate
+from advisor.operators.registry import family_of
 
 
 def allow_tf32(trace: Trace) -> Trace | None:
@@ -20,7 +19,9 @@ def allow_tf32(trace: Trace) -> Trace | None:
 
     def is_full(op: Op) -> bool:
         family = family_of(op)
-        return family in _BY_MATMUL_FLAG and wanted_rate(op, family, trace.precision) == "fp32"
+        compute = family.compute
+        is_switched = compute.tensor_cores and compute.tf32 is Tf32Flag.MATMUL
+        return is_switched and wanted_rate(op, family, trace.precision) == "fp32"
 
     if not any(is_full(op) for op in trace.ops):
         return None

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from advisor.formats.recording_files import Measurement, Recording
-from advisor.operators.families import family_of
+from advisor.operators.registry import family_of
 from advisor.report.plain import print_text
 from advisor.report.rows import Format, print_rows, to_json
 
@@ -41,9 +41,9 @@ def by_family(recording: Recording) -> Mapping[str, Mapping[str, float]]:
     """Number, extremes and median spread of the kernels of each family, the largest family first."""
     groups: dict[str, list[Measurement]] = {}
     for kernel in recording.measurements:
-        groups.setdefault(family_of(kernel.op), []).append(kernel)
+        groups.setdefault(family_of(kernel.op).word, []).append(kernel)
     return {
-        str(family): {
+        family: {
             "kernels": len(kernels),
             "shortest_s": min(kernel.time_s for kernel in kernels),
             "longest_s": max(kernel.time_s for kernel in kernels),

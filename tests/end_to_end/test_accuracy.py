@@ -177,6 +177,6 @@ def test_large_element_wise_kernels_on_measured_gpus(operator: str) -> None:
     frame["num_bytes"] = frame.B * frame.H * 4 * OPERATORS[operator][0]
     for gpu, rows in frame[frame.num_bytes >= 64e6].groupby("gpu"):
         spec = resolve_gpu(str(gpu))
-        rate = constants_for(spec).streaming_fraction * spec.memory_bytes_per_s
+        rate = constants_for(spec).fractions["streaming_fraction"] * spec.memory_bytes_per_s
         errors = (rows.num_bytes / rate / rows.time_s - 1).abs()
         assert errors.median() < 0.15, (gpu, errors.median())

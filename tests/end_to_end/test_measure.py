@@ -263,7 +263,7 @@ def test_what_is_refused(shell):
     write_recording(shell.folder / "z9.jsonl", [], gpu=None, device_name="NVIDIA Z9")
     assert_plain_error(shell.run("calibrate", "--from", "z9.jsonl"), 2, "'NVIDIA Z9'", "catalogs/gpus.toml")
     write_recording(shell.folder / "none.jsonl", [])
-    assert_plain_error(shell.run("calibrate", "--from", "none.jsonl"), 1, "no matrix product")
+    assert_plain_error(shell.run("calibrate", "--from", "none.jsonl"), 1, "of these families: gemm")
     write_recording(shell.folder / "fast.jsonl", [make_measurement(time_s=6e-5, dtype="float16")])
     assert_plain_error(shell.run("calibrate", "--from", "fast.jsonl"), 1, "no share of a rate")
     assert_plain_error(shell.run("calibrate", "--from", "nothing"), 2, "no recording at 'nothing'")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.formats.recording_files import read_recording
-from advisor.operators.families import family_of
+from advisor.operators.registry import family_of
 from tests.devices import need_torch_and_cuda
 from tests.end_to_end.cli import Shell
 

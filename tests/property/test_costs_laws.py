@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import TensorSpec
-from advisor.operators.costs import Cost, cost_of, item_bytes, tensor_bytes
-from advisor.operators.flops import flops_of
+from advisor.operators.costs import Cost, cost_of, flops_of
+from advisor.operators.work import item_bytes, tensor_bytes
 
 sizes = st.integers(1, 64)
 shapes = st.lists(sizes, min_size=1, max_size=4).map(tuple)

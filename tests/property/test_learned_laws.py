@@ -172,10 +172,10 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
     if shape is None:
         return math.nan, math.nan
     features = [float(np.float32(value)) for value in (*shape.values, *board_features(gpu))]
-    flops = op.flops if shape.family in ("gemm", "conv") else 0
+    flops = op.flops if shape.network in ("gemm", "conv") else 0
     peak = max(gpu.vector_flops_per_s["fp32"], gpu.tensor_flops_per_s.get("fp32", 0.0))
     logs, residuals = [], []
-    for compute, memory, residual in slow_outputs(knowledge.networks[shape.family], features):
+    for compute, memory, residual in slow_outputs(knowledge.networks[shape.network], features):
         compute_s = flops / peak * math.exp(min(max(compute, -4.0), 4.0))
         memory_s = op.bytes / gpu.memory_bytes_per_s * math.exp(min(max(memory, -4.0), 4.0))
         logs.append(math.log(compute_s + memory_s))

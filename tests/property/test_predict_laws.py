@@ -40,11 +40,14 @@ OPS = st.builds(
 GPUS = st.sampled_from(list(load_gpus().values()))
 PRECISIONS = st.builds(Precision, amp_dtype=st.none(), tf32_matmul=st.booleans(), tf32_cudnn=st.booleans())
 FASTER = st.floats(1, 10)
+RATES = ("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8")
 CONSTANTS = FittedConstants(
-    streaming_fraction=0.8,
-    reduction_fraction=0.6,
-    gemm_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8"), 0.7),
-    conv_fraction=dict.fromkeys(("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8"), 0.6),
+    fractions={
+        "streaming_fraction": 0.8,
+        "reduction_fraction": 0.6,
+        **{f"gemm_fraction.{rate}": 0.7 for rate in RATES},
+        **{f"conv_fraction.{rate}": 0.6 for rate in RATES},
+    },
     measured=frozenset(),
     origin={},
 )

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec, Op, Precision
+from advisor.operators.recurrent import steps_of
 from advisor.predict.constants import constants_for
-from advisor.predict.recurrent import steps_of
 from advisor.predict.roofline import op_time
 from tests.recurrent import make_layers
 

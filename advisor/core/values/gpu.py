@@ -29,11 +29,8 @@ class FittedConstants:
     """What a GPU reaches of its data sheet, fitted to measurements; data, never code.
 
     Attributes:
-        streaming_fraction: achieved / specified memory bandwidth of large element-wise kernels, 0..1.
-        reduction_fraction: the same for softmax and normalisation, which read their input twice.
-        gemm_fraction: achieved / peak FLOP rate of large matrix products, by rate (``fp32``, ``tf32``,
-            ``fp16``, ``bf16`` ...), 0..1.
-        conv_fraction: the same for convolutions; above 1 where Winograd saves multiplications.
+        fractions: achieved / specified, by dotted name: of memory bandwidth such as ``streaming_fraction``,
+            of a peak FLOP rate such as ``gemm_fraction.bf16``; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
         origin: where each constant comes from, in words, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by family of networks, the part of the learned rate that a calibration found.
@@ -41,10 +38,7 @@ class FittedConstants:
         is_measured: kernels of this GPU were measured for the constants and networks.
     """
 
-    streaming_fraction: float
-    reduction_fraction: float
-    gemm_fraction: Mapping[str, float]
-    conv_fraction: Mapping[str, float]
+    fractions: Mapping[str, float]
     measured: frozenset[str]
     origin: Mapping[str, str]
     learned_share: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Calls and their tensors from the descriptions of ``advisor/measure/case.py``."""
+"""Calls and their tensors from the descriptions of ``advisor/operators/case.py``."""
 
 from __future__ import annotations
 

@@ -10,25 +10,19 @@ from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
-from advisor.operators.families import Family, family_of
+from advisor.operators.rates import compute_rate
+from advisor.operators.registry import family_of, rows
 from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORRECTION
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.model import QUANTILE
-from advisor.predict.learned.shapes import FAMILIES, shape_of
+from advisor.predict.learned.shapes import shape_of
 from advisor.predict.learned.times import learned_times
-from advisor.predict.roofline import KERNEL_FLOOR_S, compute_rate, op_time
+from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 
 # Smaller kernels leave a part of the GPU empty, which no constant describes.
 _LEAST_S = 25 * KERNEL_FLOOR_S
-# Which constant is whose: kernels that are bound by another family's roof do not count.
-_KIND = {
-    Family.GEMM: "gemm_fraction",
-    Family.CONV: "conv_fraction",
-    Family.NORM: "reduction_fraction",
-    Family.ELEMENTWISE: "streaming_fraction",
-}
 _WIDE = 0.25
 # Networks aim below the median. A minute of one day tells 60 % of what sets a board apart from those like it:
 # 20 % between boards against 10 % between days and some between kernels (learned/times.py).
@@ -63,16 +57,15 @@ def calibrate(recording: Recording) -> Calibration:
     def predict_s(op: Op, precision: Precision) -> float:
         return op_time(op, gpu, before, precision).time_s
 
-    values = _values(before)
     fitted = tuple(
-        fit_offset(name, values[name], kernels, predict_s, KERNEL_FLOOR_S)
+        fit_offset(name, before.fractions[name], kernels, predict_s, KERNEL_FLOOR_S)
         for name, kernels in sorted(_by_constant(recording, gpu, before).items())
     )
     fitted += learned_offsets(recording.measurements, gpu, shipped())
     if not fitted:
         raise CalibrationError(
-            "the recording holds no matrix product, convolution, normalisation or element-wise operator that"
-            " takes 50 microseconds or more: advisor calibrate without --from measures what is needed."
+            "the recording holds no kernel of 50 microseconds or more of these families:"
+            f" {', '.join(_calibrated())}. advisor calibrate without --from measures what is needed."
         )
     return Calibration(
         gpu=gpu.name,
@@ -92,21 +85,21 @@ def learned_offsets(
         gpu: what they were measured on.
         knowledge: the networks.
     """
-    asked = replace(knowledge, corrections={gpu.name: dict.fromkeys(FAMILIES, 1.0)})
+    asked = replace(knowledge, corrections={gpu.name: dict.fromkeys(rows().network, 1.0)})
     constants = constants_for(gpu, asked)
 
     def predict_s(op: Op, precision: Precision) -> float:
         return float(learned_times([op], gpu, constants, precision, asked).time_s[0])
 
-    by_family: dict[str, list[Measurement]] = {}
+    by_network: dict[str, list[Measurement]] = {}
     for kernel in kernels:
         shape = shape_of(kernel.op)
         is_known = shape is not None and not math.isnan(predict_s(kernel.op, kernel.precision))
         if shape is not None and is_known and _own_constant(kernel, gpu, constants):
-            by_family.setdefault(shape.family, []).append(kernel)
+            by_network.setdefault(shape.network, []).append(kernel)
     return tuple(
-        fit_offset(f"{CORRECTIONS}.{family}", 1.0, found, predict_s, KERNEL_FLOOR_S, **_LEARNED)
-        for family, found in sorted(by_family.items())
+        fit_offset(f"{CORRECTIONS}.{network}", 1.0, found, predict_s, KERNEL_FLOOR_S, **_LEARNED)
+        for network, found in sorted(by_network.items())
     )
 
 
@@ -155,21 +148,20 @@ def _by_constant(
 
 
 def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:
-    """The constant that a kernel tells of: it is large, and bound by its own family's roof and rate."""
+    """The constant that a kernel tells of: it is large, and bound by its own family's roof and rate.
+
+    Kernels that are bound by another family's roof do not count.
+    """
     family = family_of(kernel.op)
     name = op_time(kernel.op, gpu, constants, kernel.precision).constant
-    is_own = name.partition(".")[0] == _KIND.get(family)
+    is_own = name.partition(".")[0] == family.calibrates
     is_substitute = compute_rate(kernel.op, family, gpu, constants, kernel.precision).is_substitute
     return name if kernel.time_s >= _LEAST_S and is_own and not is_substitute else None
 
 
-def _values(constants: FittedConstants) -> dict[str, float]:
-    return {
-        "streaming_fraction": constants.streaming_fraction,
-        "reduction_fraction": constants.reduction_fraction,
-        **{f"gemm_fraction.{rate}": value for rate, value in constants.gemm_fraction.items()},
-        **{f"conv_fraction.{rate}": value for rate, value in constants.conv_fraction.items()},
-    }
+def _calibrated() -> list[str]:
+    """The families whose kernels tell a constant."""
+    return list(dict.fromkeys(family.word for family in rows().families if family.calibrates))
 
 
 def _source(header: Header) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from advisor.core.errors import CalibrationError, CatalogError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import read_plain
+from advisor.operators import registry
 
 # How the source of every calibration begins.
 CALIBRATED = "calibrated"
@@ -22,8 +23,6 @@ MOST_CORRECTION = 10.0
 _MOST_FRACTION = 2.0
 _MOST_BYTES = 100_000
 _TEXTS = {"source", NETWORKS}
-_TABLES = {CORRECTIONS, "gemm_fraction", "conv_fraction"}
-_NAMES = _TEXTS | _TABLES | {"streaming_fraction", "reduction_fraction"}
 
 
 def calibration_path(gpu: str) -> Path:
@@ -108,11 +107,12 @@ def _plain(text: str) -> str:
 def _check(table: Mapping[str, Any]) -> None:
     if not str(table.get("source", "")).startswith(CALIBRATED):
         raise ValueError(f"its source does not begin with {CALIBRATED!r}")
-    for name in sorted(_TABLES):
+    has_rates = {**registry.constants(), CORRECTIONS: True}
+    for name in sorted(name for name, is_table in has_rates.items() if is_table):
         if not isinstance(table.get(name, {}), Mapping):
             raise ValueError(f"{name} is no table")
     for name, value in table.items():
-        if name not in _NAMES:
+        if name not in _TEXTS | has_rates.keys():
             raise ValueError(f"it holds {name!r}, which is no constant")
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
             is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op
+from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import CONV, FAMILIES, GEMM, shape_of
+from advisor.predict.learned.shapes import shape_of
 
 Floats = NDArray[np.float64]
 # Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest
@@ -33,16 +34,17 @@ _MOST = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calls:
-    """The calls of one family: what does not depend on the GPU.
+    """The calls that one network knows: what does not depend on the GPU.
 
     Attributes:
+        network: its name.
         index: where they stand among the operators asked for, [N].
         features: [N, F] without the board's.
-        flops: [N]; zero for families that stream through memory.
+        flops: [N]; zero where time goes by bytes alone.
         num_bytes: [N].
     """
 
-    family: str
+    network: str
     index: NDArray[np.int64]
     features: NDArray[np.float32]
     flops: Floats
@@ -63,24 +65,22 @@ def board_features(gpu: GpuSpec) -> tuple[float, float]:
 
 
 def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
-    """The calls that a network knows, by family; others are left out."""
+    """The calls that a network knows, by network; others are left out."""
     members: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
     for i, op in enumerate(ops):
         shape = shape_of(op)
         if shape is not None:
-            members.setdefault(shape.family, []).append((i, shape.values))
+            members.setdefault(shape.network, []).append((i, shape.values))
     return tuple(
         Calls(
-            family=family,
-            index=np.array([i for i, _ in members[family]]),
-            features=np.array([values for _, values in members[family]], np.float32),
-            flops=np.array(
-                [float(ops[i].flops) if family in (GEMM, CONV) else 0.0 for i, _ in members[family]]
-            ),
-            num_bytes=np.array([float(ops[i].bytes) for i, _ in members[family]]),
+            network=name,
+            index=np.array([i for i, _ in members[name]]),
+            features=np.array([values for _, values in members[name]], np.float32),
+            flops=np.array([float(ops[i].flops) if learned.counts_flops else 0.0 for i, _ in members[name]]),
+            num_bytes=np.array([float(ops[i].bytes) for i, _ in members[name]]),
         )
-        for family in FAMILIES
-        if family in members
+        for name, (_, learned) in rows().network.items()
+        if name in members
     )
 
 
@@ -88,7 +88,7 @@ def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s:
     """Seconds of each call on ``gpu`` without its launch.
 
     Args:
-        network: of the calls' family.
+        network: that knows the calls.
         calls: N calls.
         gpu: the destination.
         peak_flops_per_s: the data sheet's rate each call runs at, [N] or one for all.

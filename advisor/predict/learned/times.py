@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.families import Family, family_of
+from advisor.operators.family import Rate
+from advisor.operators.rates import rate_for, wanted_rate
+from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import Calls, OpTimes, grouped, kernel_times
-from advisor.predict.learned.shapes import CONV, GEMM
-from advisor.predict.roofline import KERNEL_FLOOR_S, Rate, rate_for, wanted_rate
+from advisor.predict.roofline import KERNEL_FLOOR_S
 
 Floats = NDArray[np.float64]
 # Clocks, heat and libraries differ from day to day; a GPU without measurements from those like it. Both such
@@ -37,30 +38,30 @@ def learned_times(
 ) -> OpTimes:
     """One call of each operator on ``gpu``, as far as the networks know it.
 
-    Products and convolutions are known in FP32 on CUDA cores, which is what was measured; element-wise
-    operators, softmax and layer normalisation at any precision, since only their bytes count.
+    Families whose FLOPs count are known in FP32 on CUDA cores, which is what was measured; others at any
+    precision, since only their bytes count.
     """
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
     if gpu.vendor != _VENDOR:
         return OpTimes(time_s=time_s, sigma=sigma)
     for calls in _grouped(Same(ops)):
-        network = knowledge.networks.get(calls.family)
+        network = knowledge.networks.get(calls.network)
         if network is None:
             continue
         peaks = _peaks(calls, ops, gpu, constants, precision)
         known = ~np.isnan(peaks)
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
-        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.family, 1.0)
-        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_board(calls.family, constants))
+        time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.network, 1.0)
+        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_board(calls.network, constants))
     return OpTimes(time_s=time_s, sigma=sigma)
 
 
-def _sigma_of_board(family: str, constants: FittedConstants) -> float:
+def _sigma_of_board(network: str, constants: FittedConstants) -> float:
     """What a GPU differs from itself on another day, and from boards like it where it was not measured."""
     if constants.is_measured:
         return SIGMA_DAY
-    left = CALIBRATED_SHARE if family in constants.learned_share else 1.0
+    left = CALIBRATED_SHARE if network in constants.learned_share else 1.0
     return math.hypot(SIGMA_DAY, left * SIGMA_UNSEEN)
 
 
@@ -68,9 +69,9 @@ def _peaks(
     calls: Calls, ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision
 ) -> Floats:
     """The data sheet's FLOP rate of each call; NaN where the networks have not seen that rate."""
-    if calls.family not in (GEMM, CONV):
+    family, learned = rows().network[calls.network]
+    if not learned.counts_flops:
         return np.ones(len(calls.index))
-    family = Family.GEMM if calls.family == GEMM else Family.CONV
     wanted = _wanted(Same(ops), precision)
     rates = {name: rate_for(name, family, gpu, constants) for name in set(wanted)}
     peaks = {name: rate.peak_flops_per_s if _is_learned(rate) else np.nan for name, rate in rates.items()}

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from advisor.core.errors import CatalogError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import read_plain
+from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import NUM_VALUES
 
 VERSION = 2
 # What a network is told of the board: its power limit and compute capability.
@@ -94,7 +94,7 @@ def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
 
 
 def _check_shapes(network: Network, family: str) -> None:
-    num_features = NUM_VALUES[family] + NUM_BOARD
+    num_features = rows().network[family][1].num_features + NUM_BOARD
     members, _, units = network.weights[0].shape
     sizes = [num_features, units, units, OUTPUTS]
     expected: list[tuple[int, ...]] = [(num_features,)] * len(_VECTORS)

@@ -10,7 +10,9 @@ if importlib.util.find_spec("transformers") is None:
     pytest.skip("needs transformers: pip install 'gpu-advisor[frameworks]'", allow_module_level=True)
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Phase
-from advisor.operators.families import Family, family_of
+from advisor.operators.attention import ATTENTION
+from advisor.operators.gemm import GEMM
+from advisor.operators.registry import family_of
 from benchmarks import bert
 from benchmarks.speedups import FILE
 from tests.shared import SHARED, needs_shared
@@ -21,7 +23,7 @@ LAYERS = 24 * 12 * 1024**2
 
 
 def product_flops(trace):
-    return sum(op.flops * op.count for op in trace.ops if family_of(op) is Family.GEMM)
+    return sum(op.flops * op.count for op in trace.ops if family_of(op) is GEMM)
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +46,13 @@ def test_gradients_accumulate_without_an_optimizer(pass_of_two):
 
 
 def test_attention_is_eager(pass_of_two):
-    assert not [op for op in pass_of_two.ops if family_of(op) is Family.ATTENTION]
+    assert not [op for op in pass_of_two.ops if family_of(op) is ATTENTION]
     assert sum(op.count for op in pass_of_two.ops if op.name == "aten::_softmax") == 24
 
 
 def test_autocast_halves_the_operands_of_products():
     trace = bert.pre_training(128, amp=True, batch_size=2)
-    products = [op for op in trace.ops if family_of(op) is Family.GEMM]
+    products = [op for op in trace.ops if family_of(op) is GEMM]
     assert {op.inputs[-1].dtype for op in products} == {"float16"}
 
 

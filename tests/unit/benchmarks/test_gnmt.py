@@ -3,7 +3,7 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.predict.recurrent import steps_of  # noqa: E402 - after torch
+from advisor.operators.recurrent import steps_of  # noqa: E402 - after torch
 from benchmarks.gnmt import BATCH_SIZE, VOCABULARY, WIDTH, NormalisedAttention, Translator, gnmt  # noqa: E402
 
 pytestmark = pytest.mark.torch

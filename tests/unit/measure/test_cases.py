@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-from advisor.measure.case import Call, Case, call, result, tensor  # noqa: E402
+from advisor.operators.case import Call, Case, call, result, tensor  # noqa: E402
 from advisor.payload.measuring import building, cases, run  # noqa: E402
 from advisor.payload.measuring.building import Build, NoSuchOperatorError, operator_of  # noqa: E402
 from advisor.payload.measuring.cases import measure_all, missing_ability, num_sets  # noqa: E402

@@ -12,9 +12,10 @@ import pytest
 from advisor.cli import measure as command
 from advisor.core.errors import InputError
 from advisor.core.values import Phase
-from advisor.measure import FAMILIES, Extent, calibration_kernels, grid
-from advisor.measure.case import call, channels_last, tensor, tensor_bytes, transposed
+from advisor.measure import Extent, calibration_kernels, grid
 from advisor.measure.grid import _CAPS
+from advisor.operators.case import argument_bytes, call, channels_last, tensor, transposed
+from advisor.operators.registry import rows
 
 QUICK, DEFAULT = grid(Extent.QUICK), grid(Extent.DEFAULT)
 
@@ -42,7 +43,7 @@ def test_cases_are_json(cases) -> None:
 
 
 def test_every_family_is_in_every_grid() -> None:
-    assert {case.family for case in QUICK} == set(FAMILIES)
+    assert {case.family for case in QUICK} == set(rows().cases)
 
 
 def test_every_rate_of_products_and_convolutions_is_there() -> None:
@@ -80,13 +81,13 @@ def test_attention_with_and_without_a_causal_mask() -> None:
 @pytest.mark.parametrize("backend", ["cuda", "cpu"])
 def test_no_call_takes_more_memory_than_allowed(backend: str) -> None:
     for case in grid(Extent.DEFAULT, backend=backend):
-        assert tensor_bytes(case.call.arguments) <= 1.5 * _CAPS[backend].num_bytes + 2**16, case
+        assert argument_bytes(case.call.arguments) <= 1.5 * _CAPS[backend].num_bytes + 2**16, case
 
 
 def test_the_cpu_gets_smaller_calls_of_the_same_operators() -> None:
     small = grid(Extent.QUICK, backend="cpu")
     assert Counter(case.call.operator for case in small) == Counter(case.call.operator for case in QUICK)
-    assert sum(tensor_bytes(case.call.arguments) for case in small) < 2**27
+    assert sum(argument_bytes(case.call.arguments) for case in small) < 2**27
 
 
 def test_families_can_be_chosen() -> None:
@@ -102,7 +103,7 @@ def test_a_family_that_is_none() -> None:
 
 def test_the_help_names_all_families() -> None:
     (_, option) = command.OnlyOption.__args__[0], command.OnlyOption.__metadata__[0]
-    assert all(family in option.help for family in FAMILIES)
+    assert all(family in option.help for family in rows().cases)
 
 
 def test_calibration_has_kernels_for_each_constant() -> None:
@@ -130,7 +131,7 @@ def test_calls_are_written_as_python_writes_them() -> None:
 
 def test_bytes_of_nested_tensors() -> None:
     one = tensor((2, 3), "float16")
-    assert tensor_bytes((one, [one, one], 3, None, {"result": "x"})) == 36
+    assert argument_bytes((one, [one, one], 3, None, {"result": "x"})) == 36
 
 
 def test_strides() -> None:

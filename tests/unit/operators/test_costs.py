@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import TensorSpec
-from advisor.operators.costs import Cost, cost_of, item_bytes, tensor_bytes
+from advisor.operators.costs import Cost, cost_of
+from advisor.operators.work import item_bytes, tensor_bytes
 
 
 def spec(*shape, dtype="float32", stride=None):

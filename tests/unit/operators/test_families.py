@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Phase
-from advisor.operators.families import Family, base_name, family_of, is_known
+from advisor.operators.attention import ATTENTION
+from advisor.operators.convolution import CONVOLUTION
+from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.embedding import EMBEDDING
+from advisor.operators.family import Family, base_name
+from advisor.operators.gemm import GEMM
+from advisor.operators.norm import NORM
+from advisor.operators.optimizer import OPTIMIZER
+from advisor.operators.recurrent import RECURRENT
+from advisor.operators.reduction import REDUCTION
+from advisor.operators.registry import family_of, is_known
+from advisor.operators.transfer import TRANSFER
 from tests.builders import make_op
 
 
@@ -28,35 +39,35 @@ def test_the_base_name_has_neither_namespace_nor_overload(name: str, base: str) 
 @pytest.mark.parametrize(
     ("name", "family"),
     [
-        ("aten::mm", Family.GEMM),
-        ("aten::addmm.out", Family.GEMM),
-        ("aten::bmm", Family.GEMM),
-        ("aten::baddbmm", Family.GEMM),
-        ("aten::addbmm", Family.GEMM),
-        ("aten::linear_backward", Family.GEMM),
-        ("aten::_scaled_mm", Family.GEMM),
-        ("aten::convolution", Family.CONV),
-        ("aten::convolution_backward", Family.CONV),
-        ("aten::cudnn_convolution", Family.CONV),
-        ("aten::_scaled_dot_product_flash_attention", Family.ATTENTION),
-        ("aten::_scaled_dot_product_efficient_attention_backward", Family.ATTENTION),
-        ("aten::_scaled_dot_product_cudnn_attention", Family.ATTENTION),
-        ("aten::_cudnn_rnn", Family.RECURRENT),
-        ("aten::_cudnn_rnn_backward", Family.RECURRENT),
-        ("aten::_softmax", Family.NORM),
-        ("aten::_log_softmax_backward_data", Family.NORM),
-        ("aten::native_layer_norm_backward", Family.NORM),
-        ("aten::native_batch_norm", Family.NORM),
-        ("aten::native_group_norm_backward", Family.NORM),
-        ("aten::_fused_rms_norm", Family.NORM),
-        ("aten::embedding", Family.EMBEDDING),
-        ("aten::embedding_dense_backward", Family.EMBEDDING),
-        ("aten::index_put_", Family.EMBEDDING),
-        ("advisor::h2d_copy", Family.TRANSFER),
-        ("advisor::d2h_copy", Family.TRANSFER),
-        ("aten::relu", Family.ELEMENTWISE),
-        ("aten::sum.dim_IntList", Family.ELEMENTWISE),
-        ("mylib::frobnicate", Family.ELEMENTWISE),
+        ("aten::mm", GEMM),
+        ("aten::addmm.out", GEMM),
+        ("aten::bmm", GEMM),
+        ("aten::baddbmm", GEMM),
+        ("aten::addbmm", GEMM),
+        ("aten::linear_backward", GEMM),
+        ("aten::_scaled_mm", GEMM),
+        ("aten::convolution", CONVOLUTION),
+        ("aten::convolution_backward", CONVOLUTION),
+        ("aten::cudnn_convolution", CONVOLUTION),
+        ("aten::_scaled_dot_product_flash_attention", ATTENTION),
+        ("aten::_scaled_dot_product_efficient_attention_backward", ATTENTION),
+        ("aten::_scaled_dot_product_cudnn_attention", ATTENTION),
+        ("aten::_cudnn_rnn", RECURRENT),
+        ("aten::_cudnn_rnn_backward", RECURRENT),
+        ("aten::_softmax", NORM),
+        ("aten::_log_softmax_backward_data", NORM),
+        ("aten::native_layer_norm_backward", NORM),
+        ("aten::native_batch_norm", NORM),
+        ("aten::native_group_norm_backward", NORM),
+        ("aten::_fused_rms_norm", NORM),
+        ("aten::embedding", EMBEDDING),
+        ("aten::embedding_dense_backward", EMBEDDING),
+        ("aten::index_put_", EMBEDDING),
+        ("advisor::h2d_copy", TRANSFER),
+        ("advisor::d2h_copy", TRANSFER),
+        ("aten::relu", ELEMENTWISE),
+        ("aten::sum.dim_IntList", REDUCTION),
+        ("mylib::frobnicate", ELEMENTWISE),
     ],
 )
 def test_each_operator_has_its_family(name: str, family: Family) -> None:
@@ -67,11 +78,11 @@ def test_each_operator_has_its_family(name: str, family: Family) -> None:
 @pytest.mark.parametrize(
     ("name", "family"),
     [
-        ("aten::_foreach_add_.List", Family.OPTIMIZER),
-        ("aten::mul_.Tensor", Family.OPTIMIZER),
-        ("aten::mm", Family.GEMM),  # Muon and Shampoo multiply matrices
-        ("aten::_softmax", Family.NORM),
-        ("advisor::d2h_copy", Family.TRANSFER),
+        ("aten::_foreach_add_.List", OPTIMIZER),
+        ("aten::mul_.Tensor", OPTIMIZER),
+        ("aten::mm", GEMM),  # Muon and Shampoo multiply matrices
+        ("aten::_softmax", NORM),
+        ("advisor::d2h_copy", TRANSFER),
     ],
 )
 def test_in_the_optimizer_only_streaming_operators_change_family(name: str, family: Family) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.operators import registry
 from advisor.predict import constants
 from advisor.predict.constants import constants_for, described
 from advisor.predict.knowledge import read_knowledge, shipped
@@ -61,8 +62,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 def test_what_was_fitted_on_the_gpu_beats_everything(install: Install) -> None:
     install(TABLES)
     found = constants_for(resolve_gpu("V100-PCIE-32GB"))
-    assert found.streaming_fraction == 0.9
-    assert (found.gemm_fraction["fp32"], found.conv_fraction["fp32"]) == (0.8, 0.85)
+    assert found.fractions["streaming_fraction"] == 0.9
+    assert (found.fractions["gemm_fraction.fp32"], found.fractions["conv_fraction.fp32"]) == (0.8, 0.85)
     assert found.measured == {"streaming_fraction", "gemm_fraction.fp32", "conv_fraction.fp32"}
 
 
@@ -70,8 +71,8 @@ def test_a_relative_gets_the_median_of_the_others(install: Install) -> None:
     install(TABLES)
     # Not fitted: the median of 0.9, 0.7 and 0.1. Another architecture (T4: 0.5) does not count.
     found = constants_for(make_gpu("V100-OTHER", architecture="Volta"))
-    assert found.streaming_fraction == 0.7
-    assert found.gemm_fraction["fp32"] == 0.8
+    assert found.fractions["streaming_fraction"] == 0.7
+    assert found.fractions["gemm_fraction.fp32"] == 0.8
     assert found.measured == frozenset()
 
 
@@ -79,7 +80,7 @@ def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
     install(TABLES)
     # Fitted for streaming alone; the products come from the one other Volta that has them.
     found = constants_for(resolve_gpu("V100-SXM-16GB"))
-    assert found.gemm_fraction["fp32"] == 0.8
+    assert found.fractions["gemm_fraction.fp32"] == 0.8
     assert found.measured == {"streaming_fraction"}
     alone = constants_for(resolve_gpu("T4"))
     assert not any("median" in source for source in alone.origin.values())
@@ -89,9 +90,9 @@ def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(insta
     """An RTX 2080 Ti is a Turing as the T4 is, and draws 250 W: it is like the V100s."""
     install(TABLES)
     found = constants_for(resolve_gpu("RTX-2080-Ti"))
-    assert (found.streaming_fraction, found.gemm_fraction["fp32"]) == (0.7, 0.8)
+    assert (found.fractions["streaming_fraction"], found.fractions["gemm_fraction.fp32"]) == (0.7, 0.8)
     assert found.origin["streaming_fraction"] == "median of the measured GPUs above 75 W"
-    assert constants_for(resolve_gpu("L4")).streaming_fraction == 0.5
+    assert constants_for(resolve_gpu("L4")).fractions["streaming_fraction"] == 0.5
     assert constants_for(resolve_gpu("L4")).origin["streaming_fraction"].endswith("GPUs up to 75 W")
     twin = constants_for(make_gpu(architecture="Turing", tdp_w=75.0))
     assert twin.origin["streaming_fraction"] == "median of the measured Turing GPUs up to 75 W"
@@ -99,7 +100,7 @@ def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(insta
 
 def test_another_vendors_boards_are_no_measure(install: Install) -> None:
     install(TABLES)
-    assert constants_for(make_gpu(vendor="AMD", architecture="CDNA3")).streaming_fraction == 0.8
+    assert constants_for(make_gpu(vendor="AMD", architecture="CDNA3")).fractions["streaming_fraction"] == 0.8
 
 
 def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out() -> None:
@@ -111,15 +112,8 @@ def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out() ->
         for fitted, errors in ((others, by_class), ({}, by_assumption)):
             knowledge = replace(shipped(), tables={**tables, "gpu": fitted}, is_calibrated_here=False)
             found = constants_for(resolve_gpu(name), knowledge)
-            told = {
-                "gemm_fraction": found.gemm_fraction,
-                "conv_fraction": found.conv_fraction,
-                "streaming_fraction": found.streaming_fraction,
-                "reduction_fraction": found.reduction_fraction,
-            }
-            for constant in constants._flat({key: value for key, value in own.items() if key != "source"}):
-                value = constants._flat(told)[constant]
-                errors.append(abs(math.log(value / constants._flat(own)[constant])))
+            for constant, measured in constants._flat(own).items():
+                errors.append(abs(math.log(found.fractions[constant] / measured)))
     assert len(by_class) == 23
     assert statistics.fmean(by_class) < 0.12 < statistics.fmean(by_assumption)
 
@@ -127,16 +121,22 @@ def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out() ->
 def test_then_the_architecture_then_any_gpu(install: Install) -> None:
     install(TABLES)
     volta = constants_for(resolve_gpu("V100-PCIE-32GB"))
-    assert volta.reduction_fraction == 0.6
-    assert volta.gemm_fraction == {"fp32": 0.8, "fp16": 0.55}
-    assert volta.conv_fraction == {"fp32": 0.85, "fp16": 0.3}
-    stranger = constants_for(make_gpu(architecture="Unheard-of"))
-    assert (stranger.streaming_fraction, stranger.gemm_fraction) == (0.7, {"fp32": 0.8, "fp16": 0.6})
+    assert volta.fractions == {
+        "streaming_fraction": 0.9,
+        "reduction_fraction": 0.6,
+        "gemm_fraction.fp32": 0.8,
+        "gemm_fraction.fp16": 0.55,
+        "conv_fraction.fp32": 0.85,
+        "conv_fraction.fp16": 0.3,
+    }
+    stranger = constants_for(make_gpu(architecture="Unheard-of")).fractions
+    assert (stranger["streaming_fraction"], stranger["gemm_fraction.fp32"]) == (0.7, 0.8)
+    assert stranger["gemm_fraction.fp16"] == 0.6
 
 
 def test_a_whole_number_is_a_constant_too(install: Install) -> None:
     install(TABLES)
-    assert constants_for(resolve_gpu("T4")).reduction_fraction == 1.0
+    assert constants_for(resolve_gpu("T4")).fractions["reduction_fraction"] == 1.0
 
 
 def test_the_sources_name_the_rates_unless_it_is_all_of_them(install: Install) -> None:
@@ -175,8 +175,9 @@ def test_a_missing_table_is_a_catalog_error(install: Install) -> None:
 def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach() -> None:
     for spec in load_gpus().values():
         found = constants_for(spec)
-        fractions = [found.streaming_fraction, found.reduction_fraction, *found.gemm_fraction.values()]
-        assert all(0 < fraction <= 1 for fraction in fractions), spec.name
-        assert set(found.gemm_fraction) == set(found.conv_fraction)
-        assert {"fp64", "fp32", "fp16_vector", *spec.tensor_flops_per_s} <= set(found.gemm_fraction)
+        reached = {name: x for name, x in found.fractions.items() if not name.startswith("conv_fraction.")}
+        assert all(0 < fraction <= 1 for fraction in reached.values()), spec.name
+        for name, has_rates in registry.constants().items():
+            rates = {"fp64", "fp32", "fp16_vector", *spec.tensor_flops_per_s} if has_rates else {""}
+            assert {f"{name}.{rate}".rstrip(".") for rate in rates} <= found.fractions.keys()
         assert set(found.origin.values())

@@ -8,7 +8,8 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import GpuSpec, Kernel, Method, Op, Phase, Trace
-from advisor.operators.families import Family
+from advisor.operators.gemm import GEMM
+from advisor.operators.optimizer import OPTIMIZER
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import HOST, predict
 from advisor.predict.knowledge import shipped
@@ -79,7 +80,7 @@ def test_each_time_knows_its_operator_and_family() -> None:
     ops = (make_op("aten::mm"), make_op("aten::mul_", phase=Phase.OPTIMIZER))
     times = op_times(trace_of(*ops), T4, constants_for(T4), shipped())
     assert tuple(time.op for time in times) == ops
-    assert [time.family for time in times] == [Family.GEMM, Family.OPTIMIZER]
+    assert [time.family for time in times] == [GEMM, OPTIMIZER]
 
 
 def test_what_the_kernels_leave_of_a_measured_iteration_is_the_host() -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase
+from advisor.operators.recurrent import STEPWISE, UNKNOWN_STEPS
 from advisor.predict.iteration import predict
-from advisor.predict.notes import LEARNED, STEPWISE, UNKNOWN_STEPS, UNSEEN
+from advisor.predict.notes import LEARNED, UNSEEN
 from tests.builders import make_op, make_trace
 from tests.recordings import make_measurement
 from tests.recurrent import make_layers

@@ -24,7 +24,7 @@ def only(*ops: object, **changes: object):  # type: ignore[no-untyped-def]
 def test_a_large_product_runs_at_the_fitted_share_of_peak() -> None:
     op = make_op("aten::mm", flops=10**13, num_bytes=10**6)
     estimate = predict(only(op), V100)
-    fraction = constants_for(V100).gemm_fraction["fp32"]
+    fraction = constants_for(V100).fractions["gemm_fraction.fp32"]
     expected_s = KERNEL_FLOOR_S + 10**13 / (fraction * V100.vector_flops_per_s["fp32"])
     assert estimate.iteration_s.p50 == pytest.approx(expected_s)
     assert estimate.by_family == {"gemm": pytest.approx(expected_s)}
@@ -33,7 +33,7 @@ def test_a_large_product_runs_at_the_fitted_share_of_peak() -> None:
 
 def test_a_large_sum_runs_at_the_fitted_share_of_bandwidth() -> None:
     op = make_op("aten::sum", flops=10**6, num_bytes=10**10)
-    fraction = constants_for(V100).streaming_fraction
+    fraction = constants_for(V100).fractions["streaming_fraction"]
     expected_s = KERNEL_FLOOR_S + 10**10 / (fraction * V100.memory_bytes_per_s)
     assert predict(only(op), V100).iteration_s.p50 == pytest.approx(expected_s)
 

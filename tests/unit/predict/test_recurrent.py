@@ -10,10 +10,10 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Op, Phase, Precision, TensorSpec
+from advisor.operators.recurrent import Steps, steps_of
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import shipped
 from advisor.predict.learned.times import learned_times
-from advisor.predict.recurrent import Steps, steps_of
 from tests.builders import make_op
 from tests.recurrent import GRU, LSTM, RELU, TANH, make_layers
 
@@ -161,8 +161,8 @@ def test_small_fp32_products_take_what_was_learned_from_measurements(
     )
     modelled_s = one.time_s(
         num_sms=spec.num_sms,
-        flops_per_s=constants.gemm_fraction["fp32"] * spec.vector_flops_per_s["fp32"],
-        bytes_per_s=constants.streaming_fraction * spec.memory_bytes_per_s,
+        flops_per_s=constants.fractions["gemm_fraction.fp32"] * spec.vector_flops_per_s["fp32"],
+        bytes_per_s=constants.fractions["streaming_fraction"] * spec.memory_bytes_per_s,
         launch_s=2e-6,
     )
     learned = learned_times([product(batch_size, one)], spec, constants, EXACT, shipped())

@@ -8,19 +8,24 @@ from typing import Any
 import pytest
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision, TensorSpec
-from advisor.operators.families import Family, family_of
-from advisor.predict.recurrent import steps_of
-from advisor.predict.roofline import Rate, RooflineTime, compute_rate, op_time, wanted_rate, work_flops
+from advisor.operators.family import Rate, RooflineTime
+from advisor.operators.gemm import GEMM
+from advisor.operators.rates import compute_rate, wanted_rate
+from advisor.operators.recurrent import steps_of
+from advisor.operators.registry import family_of
+from advisor.predict.roofline import op_time
 from tests.builders import make_gpu, make_op
 from tests.recurrent import make_layers
 
 FLOOR_S = 2e-6
 RATES = ("fp64", "fp32", "fp16_vector", "tf32", "fp16", "bf16", "fp8")
 CONSTANTS = FittedConstants(
-    streaming_fraction=0.8,
-    reduction_fraction=0.5,
-    gemm_fraction=dict.fromkeys(RATES, 0.5),
-    conv_fraction=dict.fromkeys(RATES, 0.25),
+    fractions={
+        "streaming_fraction": 0.8,
+        "reduction_fraction": 0.5,
+        **{f"gemm_fraction.{rate}": 0.5 for rate in RATES},
+        **{f"conv_fraction.{rate}": 0.25 for rate in RATES},
+    },
     measured=frozenset(),
     origin={},
 )
@@ -92,12 +97,12 @@ def test_copies_cross_pcie_at_four_fifths_of_its_rate(name: str) -> None:
 )
 def test_a_causal_mask_halves_the_work(is_causal: Any, share: float) -> None:
     op = replace(make_op(FLASH, flops=10**12, num_bytes=0), attributes={"is_causal": is_causal})
-    assert work_flops(op) == share * 10**12
     assert seconds(op) == pytest.approx(FLOOR_S + share * 0.2)
 
 
-def test_work_without_a_mask_is_all_of_it() -> None:
-    assert work_flops(make_op(flops=7)) == 7
+def test_a_mask_is_attentions_alone() -> None:
+    op = replace(make_op(flops=10**12, num_bytes=0), attributes={"is_causal": True})
+    assert seconds(op) == pytest.approx(FLOOR_S + 0.2)
 
 
 # --- rates -----------------------------------------------------------------------------------------
@@ -132,15 +137,15 @@ def test_recurrent_layers_of_unknown_sizes_get_three_tenths() -> None:
     op = make_op(RNN, dtype="float16", flops=12 * 10**12, num_bytes=0)
     found = rate_of(op)
     assert found.flops_per_s == pytest.approx(0.3 * 0.5 * 80e12)
-    assert found.constant == "recurrent.fp16"
+    assert found.constant == "gemm_fraction.fp16"
     assert op_time(op, AMPERE, CONSTANTS, EXACT) == RooflineTime(
-        time_s=pytest.approx(FLOOR_S + 1.0), constant="recurrent.fp16"
+        time_s=pytest.approx(FLOOR_S + 1.0), constant="gemm_fraction.fp16"
     )
 
 
 def test_recurrent_layers_of_known_sizes_get_the_rate_of_products() -> None:
     found = rate_of(make_layers(dtype="float16"))
-    assert (found.flops_per_s, found.constant) == (pytest.approx(40e12), "recurrent.fp16")
+    assert (found.flops_per_s, found.constant) == (pytest.approx(40e12), "gemm_fraction.fp16")
 
 
 def test_recurrent_layers_are_products_of_all_inputs_and_then_steps() -> None:
@@ -241,4 +246,4 @@ def test_fp64_takes_tensor_cores_where_there_are_any() -> None:
 )
 def test_the_first_floating_matrix_decides(inputs: tuple[TensorSpec, ...], rate: str) -> None:
     op = replace(make_op(), inputs=inputs)
-    assert wanted_rate(op, Family.GEMM, EXACT) == rate
+    assert wanted_rate(op, GEMM, EXACT) == rate

@@ -23,6 +23,7 @@ from tests.unit.predict.learned.values import EXACT, EXAMPLES
 torch = pytest.importorskip("torch")
 pd = pytest.importorskip("pandas")
 from training import __main__ as command  # noqa: E402 - it needs torch
+from training.fit import fit  # noqa: E402
 from training.neusight import KINDS, read_kernels  # noqa: E402 - it needs pandas
 
 pytestmark = pytest.mark.torch
@@ -55,7 +56,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def main(monkeypatch: pytest.MonkeyPatch) -> Main:
     """The command with a few steps for each family."""
-    monkeypatch.setattr(command, "STEPS", dict.fromkeys(command.STEPS, 3))
+    monkeypatch.setattr(command, "fit", lambda table, **knobs: fit(table, **{**knobs, "steps": 3}))
 
     def run(*arguments: object) -> None:
         monkeypatch.setattr(sys, "argv", ["training", *map(str, arguments)])

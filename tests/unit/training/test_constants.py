@@ -111,9 +111,10 @@ def test_what_is_written_is_read_back_to_three_digits() -> None:
     }
     tables = tomllib.loads(render(fitted))
     found = constants_for(T4, Knowledge(tables=tables, networks={}))
-    assert (found.streaming_fraction, found.gemm_fraction["fp32"]) == (0.712, 0.457)
+    assert (found.fractions["streaming_fraction"], found.fractions["gemm_fraction.fp32"]) == (0.712, 0.457)
     assert found.measured == {"streaming_fraction", "gemm_fraction.fp32"}
-    assert constants_for(resolve_gpu("P4"), Knowledge(tables=tables, networks={})).reduction_fraction == 0.5
+    other = constants_for(resolve_gpu("P4"), Knowledge(tables=tables, networks={}))
+    assert other.fractions["reduction_fraction"] == 0.5
 
 
 def test_gpus_that_tell_no_constant_are_named_as_measured() -> None:
@@ -135,7 +136,7 @@ def test_without_a_fit_every_gpu_has_what_is_assumed() -> None:
     for gpu in load_gpus().values():
         found = constants_for(gpu, knowledge)
         assert found.measured == frozenset()
-        assert 0 < found.streaming_fraction <= 1
+        assert 0 < found.fractions["streaming_fraction"] <= 1
 
 
 def test_the_text_does_not_depend_on_the_order_of_the_rows() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import NUM_VALUES
 from advisor.predict.learned.weights import NUM_BOARD, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
@@ -20,7 +20,7 @@ from training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ROWS, UNITS = 300, 96
-NUM_FEATURES = NUM_VALUES["pointwise"] + NUM_BOARD
+NUM_FEATURES = rows().network["pointwise"][1].num_features + NUM_BOARD
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from advisor.core.errors import RecordingError
 from advisor.formats.recording_files import Entry, Skipped
 from tests.recordings import make_measurement, write_recording
-from training.recordings import read_recordings
+from training.recordings import read_calls
 
 PRODUCT = make_measurement("aten::mm", time_s=2e-3)
 ADDITION = make_measurement("aten::add", time_s=1e-3)
@@ -20,18 +20,12 @@ def written(tmp_path: Path, *entries: Entry, **header: object) -> Path:
 
 
 def test_a_recording_is_its_kernels(tmp_path: Path) -> None:
-    (found,) = read_recordings(
-        [written(tmp_path, PRODUCT, 1e-3, Skipped(case="x", reason="memory"), ADDITION)]
-    )
+    found = read_calls(written(tmp_path, PRODUCT, 1e-3, Skipped(case="x", reason="memory"), ADDITION))
     assert found.ops == (PRODUCT.op, ADDITION.op)
     assert found.time_s.tolist() == [2e-3, 1e-3]
     assert found.gpus.tolist() == ["L4", "L4"]
     assert found.kinds.tolist() == ["recorded mm", "recorded add"]
     assert found.splits.tolist() == ["train", "train"]
-
-
-def test_no_recordings_are_no_samples() -> None:
-    assert read_recordings([]) == []
 
 
 @pytest.mark.parametrize(
@@ -45,15 +39,15 @@ def test_no_recordings_are_no_samples() -> None:
     ids=["fp16", "bf16", "fp64", "tf32"],
 )
 def test_products_that_are_not_in_true_fp32_are_left_out(tmp_path: Path, left_out: Entry) -> None:
-    (found,) = read_recordings([written(tmp_path, left_out, PRODUCT)])
+    found = read_calls(written(tmp_path, left_out, PRODUCT))
     assert found.ops == (PRODUCT.op,)
     with pytest.raises(RecordingError, match="no kernel that a network learns from"):
-        read_recordings([written(tmp_path, left_out)])
+        read_calls(written(tmp_path, left_out))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_element_wise_operators_of_any_dtype_are_kept(tmp_path: Path, dtype: str) -> None:
-    (found,) = read_recordings([written(tmp_path, make_measurement("aten::add", dtype=dtype))])
+    found = read_calls(written(tmp_path, make_measurement("aten::add", dtype=dtype)))
     assert [op.inputs[0].dtype for op in found.ops] == [dtype]
 
 
@@ -61,7 +55,7 @@ def test_each_file_is_samples_of_its_own(tmp_path: Path) -> None:
     first = written(tmp_path, PRODUCT)
     (tmp_path / "other").mkdir()
     second = written(tmp_path / "other", ADDITION, gpu="T4", device_name="Tesla T4")
-    assert [found.gpus.tolist() for found in read_recordings([first, second])] == [["L4"], ["T4"]]
+    assert [read_calls(path).gpus.tolist() for path in (first, second)] == [["L4"], ["T4"]]
 
 
 @pytest.mark.parametrize(
@@ -70,17 +64,17 @@ def test_each_file_is_samples_of_its_own(tmp_path: Path) -> None:
 def test_what_is_of_no_gpu_is_refused_with_its_path(tmp_path: Path, header: dict[str, object]) -> None:
     path = written(tmp_path, PRODUCT, **header)
     with pytest.raises(RecordingError, match="not of a GPU of the catalog") as caught:
-        read_recordings([path])
+        read_calls(path)
     assert repr(str(path)) in str(caught.value)
 
 
 def test_an_empty_or_missing_recording_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="no kernel that a network learns from"):
-        read_recordings([written(tmp_path)])
+        read_calls(written(tmp_path))
     with pytest.raises(RecordingError, match="no recording at"):
-        read_recordings([tmp_path / "nowhere.jsonl"])
+        read_calls(tmp_path / "nowhere.jsonl")
 
 
 def test_operators_that_no_network_knows_are_nothing_to_train_on(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="no kernel that a network learns from"):
-        read_recordings([written(tmp_path, make_measurement("aten::embedding"))])
+        read_calls(written(tmp_path, make_measurement("aten::embedding")))

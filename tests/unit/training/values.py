@@ -19,6 +19,7 @@ def make_samples(rows: Sequence[tuple[str, str, str, float]], ops: Sequence[Op] 
         ops=tuple(ops) if ops is not None else (OP,) * len(rows),
         gpus=np.array([row[0] for row in rows], dtype=np.str_),
         kinds=np.array([row[1] for row in rows], dtype=np.str_),
+        sources=np.array(["recording" if row[1].startswith("recorded ") else "kernels" for row in rows]),
         splits=np.array([row[2] for row in rows], dtype=np.str_),
         time_s=np.array([row[3] for row in rows], dtype=float),
     )

@@ -113,4 +113,5 @@ def make_samples(sizes, time_s, gpu="T4", kind="add", split="train") -> Samples:
         time_s=np.asarray(time_s, dtype=float),
         kinds=np.full(count, kind),
         splits=np.full(count, split),
+        sources=np.full(count, "kernels"),
     )

@@ -44,7 +44,7 @@ def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str |
     write_calibration("T4", "today", CORRECTED, networks=networks)
     assert work_s() == pytest.approx(before)
     found = constants_for(T4, KNOWLEDGE)
-    assert (found.learned_share, found.streaming_fraction) == ({}, 0.5)
+    assert (found.learned_share, found.fractions["streaming_fraction"]) == ({}, 0.5)
     assert OUTDATED in assumptions()
 
 

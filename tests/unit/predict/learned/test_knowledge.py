@@ -52,9 +52,9 @@ def test_constants_of_a_folder_count(folder: Path) -> None:
     text = TEXT.replace("streaming_fraction = 0.80", "streaming_fraction = 0.33")
     (folder / CONSTANTS).write_text(text, encoding="utf-8")
     unknown = make_gpu(architecture="Unheard", vendor="Nobody")
-    assert constants_for(unknown, read_knowledge(folder)).streaming_fraction == 0.33
+    assert constants_for(unknown, read_knowledge(folder)).fractions["streaming_fraction"] == 0.33
     (folder / CONSTANTS).write_text(TEXT, encoding="utf-8")
-    assert constants_for(unknown, read_knowledge(folder)).streaming_fraction == 0.8
+    assert constants_for(unknown, read_knowledge(folder)).fractions["streaming_fraction"] == 0.8
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:

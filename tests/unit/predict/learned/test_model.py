@@ -10,9 +10,10 @@ import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec
+from advisor.operators.registry import rows
 from advisor.predict.learned.model import board_features, grouped, kernel_times
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import FAMILIES, shape_of
+from advisor.predict.learned.shapes import shape_of
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.learned.values import EXAMPLES, add, make_networks, mm, slow_outputs, softmax
 
@@ -36,7 +37,7 @@ def constant_network(num_features: int, compute: float, memory: float, log_scale
 
 def test_calls_are_grouped_by_family_in_their_order() -> None:
     ops = [add(4), mm(2, 3, 4), make_op("aten::embedding"), softmax(5, 6), add(7), mm(8, 9, 10)]
-    found = {calls.family: calls for calls in grouped(ops)}
+    found = {calls.network: calls for calls in grouped(ops)}
     assert {family: calls.index.tolist() for family, calls in found.items()} == {
         "gemm": [1, 5],
         "norm": [3],
@@ -52,7 +53,7 @@ def test_calls_are_grouped_by_family_in_their_order() -> None:
 
 
 def test_only_products_and_convolutions_count_their_flops() -> None:
-    found = {calls.family: calls.flops.tolist() for calls in grouped(tuple(EXAMPLES.values()))}
+    found = {calls.network: calls.flops.tolist() for calls in grouped(tuple(EXAMPLES.values()))}
     assert found["norm"] == found["pointwise"] == [0.0]
     assert found["gemm"] == [EXAMPLES["gemm"].flops]
     assert found["conv"] == [EXAMPLES["conv"].flops]
@@ -63,7 +64,7 @@ def test_nothing_known_is_no_group(ops: list) -> None:
     assert grouped(ops) == ()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", rows().network)
 @pytest.mark.parametrize(("compute", "memory"), [(0.0, 0.0), (0.5, -0.5), (-2.0, 1.0)])
 def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
     family: str, compute: float, memory: float
@@ -105,7 +106,7 @@ def test_members_that_disagree_are_less_sure() -> None:
     assert found.time_s == pytest.approx(kernel_times(alike, calls, T4, PEAK).time_s, rel=1e-6)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", rows().network)
 @pytest.mark.parametrize("seed", range(3))
 def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
     op, network = EXAMPLES[family], make_networks(seed)[family]

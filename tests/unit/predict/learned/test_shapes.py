@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
-from advisor.predict.learned.shapes import CONV, FAMILIES, GEMM, NORM, POINTWISE, shape_of
+from advisor.operators.registry import rows
+from advisor.predict.learned.shapes import shape_of
 from tests.unit.predict.learned.values import (
     EXAMPLES,
     add,
@@ -377,12 +378,12 @@ def test_unknown_operators_are_unknown(name: str) -> None:
 
 
 def test_every_family_has_an_example() -> None:
-    assert set(EXAMPLES) == set(FAMILIES)
-    assert {name: shape.family for name, op in EXAMPLES.items() if (shape := shape_of(op))} == {
-        "gemm": GEMM,
-        "conv": CONV,
-        "norm": NORM,
-        "pointwise": POINTWISE,
+    assert set(EXAMPLES) == set(rows().network)
+    assert {name: shape.network for name, op in EXAMPLES.items() if (shape := shape_of(op))} == {
+        "gemm": "gemm",
+        "conv": "conv",
+        "norm": "norm",
+        "pointwise": "pointwise",
     }
 
 
@@ -427,6 +428,6 @@ CALLS = st.builds(
 def test_shapes_are_none_or_finite_whatever_was_recorded(op: Op) -> None:
     shape = shape_of(op)
     if shape is not None:
-        assert shape.family in FAMILIES
+        assert shape.network in rows().network
         assert all(math.isfinite(value) for value in shape.values)
-        assert len(shape.values) == len(values(EXAMPLES[shape.family]))
+        assert len(shape.values) == len(values(EXAMPLES[shape.network]))

@@ -1,18 +1,64 @@
-"""Cases of normalisation, softmax and the loss of classes: they read their input more than once."""
+"""Normalisation and softmax: they read their input more than once."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import cast
 
-from advisor.core.values import Phase
-from advisor.measure.case import FLOATS, Argument, Call, Caps, Case, call, dtype_argument, result, tensor
-from advisor.measure.draw import Draw, shrunk
-from advisor.operators.costs import item_bytes
+from advisor.core.values import Op, Phase
+from advisor.operators.case import FLOATS, Argument, Call, Caps, Case, call, dtype_argument, result, tensor
+from advisor.operators.draw import Draw, shrunk
+from advisor.operators.family import Autocast, Family, Learned, base_name, each, names
+from advisor.operators.tiles import padding
+from advisor.operators.work import PerElement, item_bytes
+
+# --- What the network reads ------------------------------------------------------------------------
+
+# How many dimensions at the end are normalised together: given by a weight, or one.
+_LAYER_NORM = {"native_layer_norm": 1, "native_layer_norm_backward": 4}
+_SOFTMAX = names("_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data")
+
+
+def _features(op: Op) -> tuple[float, ...] | None:
+    columns = _normalised(op)
+    if columns is None:
+        return None
+    rows = math.prod(op.inputs[0].shape) // max(columns, 1)
+    if not rows or not columns:
+        return None
+    power = 2 ** math.ceil(math.log2(columns))
+    return (
+        float(base_name(op.name) in _LAYER_NORM),
+        math.log(columns),
+        math.log(power / columns),
+        padding(columns, 4),
+        padding(columns, 32),
+        float(columns > 1024),  # beyond, softmax takes a block instead of a warp for each row
+        math.log(rows * columns),
+    )
+
+
+def _normalised(op: Op) -> int | None:
+    """How many elements are normalised together; None where a profiler did not say."""
+    shape, name = op.inputs[0].shape, base_name(op.name)
+    if name in _LAYER_NORM:
+        given = op.attributes.get("normalized_shape")
+        if given is not None:
+            return math.prod(cast("tuple[int, ...]", given))
+        place = _LAYER_NORM[name]
+        return math.prod(op.inputs[place].shape) if len(op.inputs) > place else None
+    dim = op.attributes.get("dim", -1 if len(shape) <= 2 else None)
+    return None if dim is None else shape[cast("int", dim)] if shape else 1
+
+
+# --- What is measured ------------------------------------------------------------------------------
 
 _EPSILON = 1e-5
+_ROWS, _COLUMNS = 32768, 2048
 
 
-def norms(index: int, caps: Caps) -> Iterator[Case]:
+def _norms(index: int, caps: Caps) -> Iterator[Case]:
     """Layer, group, batch and RMS norm, forward and backward."""
     for row_norm in (_layer_norm, _rms_norm):
         draw = Draw(row_norm.__name__, index)
@@ -83,7 +129,7 @@ def _batch_norm(shape: tuple[int, ...], dtype: str) -> tuple[Call, Call]:
     return forward, call("cudnn_batch_norm_backward", source, gradient, *kept, _EPSILON, result("reserve"))
 
 
-def softmaxes(index: int, caps: Caps) -> Iterator[Case]:
+def _softmaxes(index: int, caps: Caps) -> Iterator[Case]:
     """Softmax of attention scores, log-softmax of classes, forward and backward."""
     for name, multiple in (("_softmax", 64), ("_log_softmax", 1)):
         draw = Draw(name, index)
@@ -94,19 +140,6 @@ def softmaxes(index: int, caps: Caps) -> Iterator[Case]:
             f"{name}_backward_data", _gradient(shape, dtype), result("out"), 1, dtype_argument(dtype)
         )
         yield from _both_ways("softmax", dtype, forward, backward)
-
-
-def losses(index: int, caps: Caps) -> Iterator[Case]:
-    """What cross entropy does besides the log-softmax, which autocast makes float32."""
-    draw = Draw("nll_loss", index)
-    rows, classes = _matrix(draw, caps, "float32", 1)
-    scores = _named("scores", (rows, classes), "float32")
-    targets = tensor((rows,), "int64", below=classes, name="targets")
-    forward = call("nll_loss_forward", scores, targets, None, 1, -100, results=("loss", "total"))
-    backward = call(
-        "nll_loss_backward", _gradient((), "float32"), scores, targets, None, 1, -100, result("total")
-    )
-    yield from _both_ways("loss", "float32", forward, backward)
 
 
 def _matrix(draw: Draw, caps: Caps, dtype: str, multiple: int) -> tuple[int, int]:
@@ -136,3 +169,48 @@ def _gradient(shape: tuple[int, ...], dtype: str) -> Argument:
 def _both_ways(family: str, dtype: str, forward: Call, backward: Call) -> Iterator[Case]:
     yield Case(family=family, dtype=dtype, call=forward)
     yield Case(family=family, dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+
+
+def _calibration_cases() -> Iterator[Case]:
+    for dtype in FLOATS:
+        source, scale = tensor((_ROWS, _COLUMNS), dtype), tensor((_COLUMNS,), dtype)
+        layer_norm = call("native_layer_norm", source, [_COLUMNS], scale, scale, 1e-5)
+        yield Case(family="norm", dtype=dtype, call=layer_norm)
+        yield Case(family="softmax", dtype=dtype, call=call("_softmax", source, 1, False))
+
+
+NORM = Family(
+    word="norm and softmax",
+    others=names(
+        """batch_norm_stats batch_norm_gather_stats_with_counts batch_norm_elemt batch_norm_backward_reduce
+        batch_norm_backward_elemt"""
+    ),
+    nominal={
+        **each(
+            """_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data native_batch_norm
+            cudnn_batch_norm miopen_batch_norm native_layer_norm native_group_norm _fused_rms_norm
+            _native_batch_norm_legit _batch_norm_with_update _native_batch_norm_legit_no_training""",
+            PerElement(of_output=5),
+        ),
+        **each(
+            """native_batch_norm_backward cudnn_batch_norm_backward native_layer_norm_backward
+            native_group_norm_backward batch_norm_backward _fused_rms_norm_backward""",
+            PerElement(of_output=8),
+        ),
+    },
+    bandwidth="reduction_fraction",
+    calibrates="reduction_fraction",
+    learned=Learned(
+        name="norm",
+        names=_SOFTMAX | frozenset(_LAYER_NORM),
+        num_features=7,
+        features=_features,
+        counts_flops=False,
+        steps=5000,
+    ),
+    autocast=Autocast(
+        full=names("native_layer_norm native_group_norm _fused_rms_norm _softmax"), keeps_dtype=True
+    ),
+    cases={"norm": _norms, "softmax": _softmaxes},
+    calibration_cases=_calibration_cases,
+)

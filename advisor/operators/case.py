@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from advisor.core.values import Phase
-from advisor.operators.costs import item_bytes
+from advisor.operators.work import item_bytes
 
 Argument = Any  # what json.dumps takes
 HALF = ("float16", "bfloat16")
@@ -138,9 +138,9 @@ def transposed(rows: int, columns: int) -> tuple[int, int]:
     return 1, rows
 
 
-def tensor_bytes(arguments: Any) -> int:
+def argument_bytes(arguments: Any) -> int:
     """Bytes of all tensors among arguments, nested ones included; a name that comes twice counts twice."""
     if isinstance(arguments, dict):
         spec = arguments.get("tensor")
         return 0 if spec is None else prod(spec["shape"]) * item_bytes(spec["dtype"])
-    return sum(map(tensor_bytes, arguments)) if isinstance(arguments, list | tuple) else 0
+    return sum(map(argument_bytes, arguments)) if isinstance(arguments, list | tuple) else 0

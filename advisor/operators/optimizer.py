@@ -1,4 +1,4 @@
-"""Cases of optimizer steps: fused ones, and the operators on lists of which the others consist."""
+"""Optimizer steps: fused ones, and whatever else streams through memory in the optimizer's phase."""
 
 from __future__ import annotations
 
@@ -6,9 +6,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.core.values import Phase
-from advisor.measure.case import Argument, Call, Caps, Case, call, tensor
-from advisor.measure.draw import Draw, shrunk
-from advisor.operators.costs import item_bytes
+from advisor.operators.case import Argument, Call, Caps, Case, call, tensor
+from advisor.operators.draw import Draw, shrunk
+from advisor.operators.family import Family, each
+from advisor.operators.work import Attributes, Tensors, first_list, item_bytes, numel, total_bytes
+
+# --- FLOPs and bytes -------------------------------------------------------------------------------
+
+
+def _step(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    return 12 * sum(numel(tensor) for tensor in first_list(inputs, attributes))
+
+
+def _unscale(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    return sum(numel(tensor) for tensor in first_list(inputs, attributes))
+
+
+def _step_bytes(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
+    """The schema marks gradients as written, which fused steps do only when they unscale."""
+    return total_bytes(inputs) + total_bytes(outputs) - total_bytes(first_list(inputs, attributes))
+
+
+# --- What is measured ------------------------------------------------------------------------------
 
 _DTYPE = "float32"
 # Matrices and vectors of a transformer's layer, whose width is drawn.
@@ -17,7 +36,7 @@ _LAYER = ((1, 3), (3, 0), (1, 1), (1, 0), (1, 4), (4, 0), (4, 1), (1, 0), (1, 0)
 _MOST_LISTS = 4
 
 
-def optimizer_steps(index: int, caps: Caps) -> Iterator[Case]:
+def _cases(index: int, caps: Caps) -> Iterator[Case]:
     """Fused Adam, AdamW and SGD, and each operator of the default (foreach) ones, on float32."""
     draw = Draw("optimizer", index)
     shapes = _parameters(draw.size(32, 2048, 8), draw.size(1, 12), caps)
@@ -61,3 +80,14 @@ def _on_lists(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
     yield call("_foreach_sqrt", _list(shapes))
     yield call("_foreach_div_.ScalarList", _list(shapes), scalars)
     yield call("_foreach_addcdiv_.ScalarList", _list(shapes), _list(shapes), _list(shapes), scalars)
+
+
+OPTIMIZER = Family(
+    word="optimizer",
+    flops={
+        **each("_fused_sgd_ _fused_adam_ _fused_adamw_", _step),
+        "_amp_foreach_non_finite_check_and_unscale_": _unscale,
+    },
+    traffic=each("_fused_sgd _fused_adam _fused_adamw", _step_bytes),
+    cases={"optimizer": _cases},
+)

@@ -1,0 +1,126 @@
+"""Fused attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from advisor.core.values import Op, Phase, TensorSpec
+from advisor.operators.case import FLOATS, HALF, Argument, Call, Caps, Case, call, result, tensor
+from advisor.operators.draw import Draw, shrunk
+from advisor.operators.family import Autocast, Compute, Family, RooflineTime, Roofs, each, higher_roof, names
+from advisor.operators.work import Attributes, Tensors, item_bytes
+
+# --- FLOPs and time --------------------------------------------------------------------------------
+
+
+def _attend(query: TensorSpec, key: TensorSpec, value: TensorSpec, products: tuple[int, int]) -> int:
+    """``products``: how many products run over the query's and over the value's head size."""
+    scores = prod(query.shape[:-1]) * key.shape[-2]
+    return 2 * scores * (products[0] * query.shape[-1] + products[1] * value.shape[-1])
+
+
+def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    return _attend(inputs[0], inputs[1], inputs[2], (1, 1))
+
+
+def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    # The scores are computed again.
+    return _attend(inputs[1], inputs[2], inputs[3], (3, 2))
+
+
+def _time(op: Op, roofs: Roofs) -> RooflineTime:
+    """Kernels skip the half that a causal mask hides."""
+    is_causal = op.attributes.get("is_causal") is True
+    return higher_roof(op, roofs, op.flops / 2 if is_causal else op.flops)
+
+
+# --- What is measured ------------------------------------------------------------------------------
+
+
+def _cases(index: int, caps: Caps) -> Iterator[Case]:
+    """Flash attention in half precision, the memory-efficient kernel in all, forward and backward."""
+    for dtype in HALF:
+        yield from _flash(Draw(f"flash {dtype}", index), caps, dtype)
+    for dtype in FLOATS:
+        yield from _efficient(Draw(f"efficient {dtype}", index), caps, dtype)
+
+
+def _flash(draw: Draw, caps: Caps, dtype: str) -> Iterator[Case]:
+    query, key, value, gradient = _heads(draw, caps, dtype)
+    is_causal = draw.choice((False, True))
+    forward = call(
+        "_scaled_dot_product_flash_attention", query, key, value, 0.0, is_causal, False,
+        results=("out", "sums", "starts_q", "starts_k", "max_q", "max_k", "seed", "offset"),
+    )  # fmt: skip
+    names = ("out", "sums", "starts_q", "starts_k", "max_q", "max_k")
+    backward = call(
+        "_scaled_dot_product_flash_attention_backward", gradient, query, key, value,
+        *map(result, names), 0.0, is_causal, result("seed"), result("offset"),
+    )  # fmt: skip
+    yield from _both_ways(dtype, forward, backward)
+
+
+def _efficient(draw: Draw, caps: Caps, dtype: str) -> Iterator[Case]:
+    query, key, value, gradient = _heads(draw, caps, dtype)
+    is_causal = draw.choice((False, True))
+    forward = call(
+        "_scaled_dot_product_efficient_attention", query, key, value, None, True, 0.0, is_causal,
+        results=("out", "sums", "seed", "offset"),
+    )  # fmt: skip
+    backward = call(
+        "_scaled_dot_product_efficient_attention_backward", gradient, query, key, value, None,
+        *map(result, ("out", "sums", "seed", "offset")), 0.0, [True, True, True, False], is_causal,
+    )  # fmt: skip
+    yield from _both_ways(dtype, forward, backward)
+
+
+def _heads(draw: Draw, caps: Caps, dtype: str) -> list[Argument]:
+    """Query, key, value and the output's gradient, [B, H, S, D], which lie as [B, S, H, D]."""
+    size = draw.choice((32, 64, 64, 64, 128, 128))
+    sizes = draw.size(1, 64), draw.size(2, 32), draw.size(64, 4096, draw.choice((1, 64, 64)))
+
+    def fits(batch: int, heads: int, steps: int) -> bool:
+        flops = 10 * batch * heads * steps**2 * size
+        return (
+            flops <= caps.most_flops(dtype)
+            and 8 * batch * heads * steps * size * item_bytes(dtype) <= caps.num_bytes
+        )
+
+    batch, heads, steps = shrunk(sizes, fits, least=1)
+    stride = (steps * heads * size, size, heads * size, 1)
+    return [
+        tensor((batch, heads, steps, size), dtype, stride=stride, name=name)
+        for name in ("query", "key", "value", "gradient")
+    ]
+
+
+def _both_ways(dtype: str, forward: Call, backward: Call) -> Iterator[Case]:
+    yield Case(family="attention", dtype=dtype, call=forward)
+    yield Case(family="attention", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+
+
+ATTENTION = Family(
+    word="attention",
+    others=names(
+        """_flash_attention_forward _flash_attention_backward _efficient_attention_forward
+        _efficient_attention_backward"""
+    ),
+    flops={
+        **each(
+            """_scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention
+            _scaled_dot_product_cudnn_attention _scaled_dot_product_flash_attention_for_cpu""",
+            _forward,
+        ),
+        **each(
+            """_scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward
+            _scaled_dot_product_cudnn_attention_backward
+            _scaled_dot_product_flash_attention_for_cpu_backward""",
+            _backward,
+        ),
+    },
+    compute=Compute(fraction="gemm_fraction", tensor_cores=True),
+    time=_time,
+    autocast=Autocast(casts_operands=False),
+    cases={"attention": _cases},
+)

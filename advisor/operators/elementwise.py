@@ -1,0 +1,194 @@
+"""Element-wise operators, copies, fills and random numbers, and whatever no other family knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from advisor.core.values import Op, Phase
+from advisor.operators.case import FLOATS, Call, Caps, Case, call, dtype_argument, tensor
+from advisor.operators.family import Autocast, Family, Learned, base_name, each, names
+from advisor.operators.streams import Make, Shape, mapped, streams
+from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, total_bytes
+
+# --- Bytes -----------------------------------------------------------------------------------------
+
+
+def _writes_only(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """Fills and random numbers; an input gives the shape alone."""
+    return total_bytes(outputs)
+
+
+def _copies(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """In-place copies do not read what they overwrite."""
+    return total_bytes(inputs[len(outputs) :]) + total_bytes(outputs)
+
+
+def _copies_all_but_last(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """FSDP2 copies its shards into their place in a buffer, or gradients into one."""
+    return 2 * total_bytes(inputs[:-1])
+
+
+def _copies_first(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """FSDP2 copies what was gathered into the layer's parameters."""
+    return 2 * total_bytes(inputs[:1])
+
+
+# --- What the network reads ------------------------------------------------------------------------
+
+_LEARNED = names(
+    """add add_ sub sub_ rsub mul mul_ div div_ pow relu relu_ gelu gelu_backward tanh tanh_ tanh_backward
+    sigmoid sigmoid_backward silu silu_ exp silu_backward threshold_backward neg rsqrt sqrt where masked_fill
+    masked_fill_ native_dropout native_dropout_backward clone copy_ _to_copy reciprocal leaky_relu leaky_relu_
+    leaky_relu_backward hardtanh hardtanh_ clamp clamp_min addcmul addcdiv sin cos log abs"""
+)
+_TANH = names("tanh tanh_ sigmoid")
+
+
+def _features(op: Op) -> tuple[float, ...]:
+    """Powers and hyperbolic tangents take so many instructions that some boards wait for them."""
+    name = base_name(op.name)
+    return (
+        math.log(op.bytes),
+        math.log(1 + _num_tensors(op)),
+        float(name == "pow"),
+        float(name in _TANH),
+    )
+
+
+def _num_tensors(op: Op) -> int:
+    largest = max(math.prod(tensor.shape) for tensor in (*op.inputs, *op.outputs))
+    return sum(math.prod(tensor.shape) == largest for tensor in (*op.inputs, *op.outputs))
+
+
+# --- What is measured ------------------------------------------------------------------------------
+
+_LARGE = (32768, 2048)
+
+
+def _broadcast(shape: Shape, dtype: str) -> Call:
+    return call("add.Tensor", tensor(shape, dtype), tensor((1, shape[1]), dtype))
+
+
+def _cast(shape: Shape, dtype: str) -> Call:
+    target = "float16" if dtype == "float32" else "float32"
+    return call("_to_copy", tensor(shape, dtype), dtype=dtype_argument(target))
+
+
+def _transposing_clone(shape: Shape, dtype: str) -> Call:
+    source = tensor(shape, dtype, stride=(1, shape[0]))
+    return call("clone", source, memory_format={"memory_format": "contiguous_format"})
+
+
+def _concatenate(shape: Shape, dtype: str) -> Call:
+    return call("cat", [tensor(shape, dtype), tensor(shape, dtype)], 1)
+
+
+def _dropout_backward(shape: Shape, dtype: str) -> Call:
+    return call("native_dropout_backward", tensor(shape, dtype), tensor(shape, "bool"), 1.25)
+
+
+_FORWARD: Mapping[str, Make] = {
+    "add": mapped("add.Tensor", 2),
+    "add_": mapped("add_.Tensor", 2),
+    "broadcast": _broadcast,
+    "mul": mapped("mul.Tensor", 2),
+    "scale": mapped("mul.Scalar", 1, 0.5),
+    "gelu": mapped("gelu", 1, approximate="tanh"),
+    "relu": mapped("relu", 1),
+    "silu": mapped("silu", 1),
+    "dropout": mapped("native_dropout", 1, 0.1, True),
+    "copy": mapped("copy_", 2),
+    "cast": _cast,
+    "clone": _transposing_clone,
+    "cat": _concatenate,
+    "fill": mapped("zero_", 1),
+}
+_BACKWARD: Mapping[str, Make] = {
+    "gelu_backward": mapped("gelu_backward", 2, approximate="tanh"),
+    "relu_backward": mapped("threshold_backward", 2, 0),
+    "silu_backward": mapped("silu_backward", 2),
+    "dropout_backward": _dropout_backward,
+}
+
+
+def _cases(index: int, caps: Caps) -> Iterator[Case]:
+    """Element-wise operators, copies and casts, each with a size and dtype of its own."""
+    yield from streams("elementwise", _FORWARD, Phase.FORWARD, index, caps)
+    yield from streams("elementwise", _BACKWARD, Phase.BACKWARD, index, caps)
+
+
+def _calibration_cases() -> Iterator[Case]:
+    for dtype in FLOATS:
+        one = tensor(_LARGE, dtype)
+        yield Case(family="elementwise", dtype=dtype, call=call("add.Tensor", one, one))
+        yield Case(family="elementwise", dtype=dtype, call=call("relu", one))
+
+
+ELEMENTWISE = Family(
+    word="element-wise",
+    nominal={
+        **each(
+            """add sub rsub mul div neg abs sign maximum minimum clamp clamp_min clamp_max relu relu6
+            threshold threshold_backward leaky_relu leaky_relu_backward hardtanh hardtanh_backward sqrt
+            rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p pow square sin cos tan tanh sigmoid erf
+            floor ceil round trunc frac fmod remainder floor_divide eq ne lt le gt ge logical_and logical_or
+            logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor where masked_fill
+            isnan isinf isfinite nan_to_num native_dropout native_dropout_backward prelu
+            hardswish hardsigmoid bernoulli atan2 sgn acos asin atan
+            sinh cosh asinh acosh atanh erfinv addcmul_scalar
+            upsample_nearest2d upsample_nearest1d upsample_nearest3d""",
+            PerElement(of_output=1),
+        ),
+        **each(
+            """addcmul addcdiv lerp tanh_backward sigmoid_backward gelu silu elu celu
+            softplus mish hardswish_backward hardsigmoid_backward elu_backward softplus_backward
+            log_sigmoid_forward silu_backward mish_backward gelu_backward cumsum cumprod glu glu_backward
+            log_sigmoid_backward
+            _prelu_kernel _prelu_kernel_backward upsample_bilinear2d upsample_bicubic2d
+            upsample_bilinear2d_backward logit logaddexp""",
+            PerElement(of_output=2),
+        ),
+        **each(
+            """copy _to_copy clone contiguous zero zeros ones full fill empty zeros_like ones_like full_like
+            new_zeros new_ones new_full arange linspace eye scalar_tensor cat stack slice_backward
+            select_backward slice_scatter select_scatter as_strided_scatter constant_pad_nd pad
+            reflection_pad2d roll flip repeat repeat_interleave tril triu masked_select nonzero sort topk
+            argsort _unique2 unique_consecutive rand randn randint randperm rand_like randn_like randint_like
+            uniform normal random exponential multinomial one_hot _pack_padded_sequence
+            _pack_padded_sequence_backward _amp_update_scale detach_copy lift_fresh_copy searchsorted
+            bucketize bincount histc unfold_backward col2im im2col pixel_shuffle _reshape_copy
+            split_with_sizes_copy expand_copy view_copy masked_scatter diagonal_backward tril_indices
+            triu_indices full_out""",
+            MOVES,
+        ),
+    },
+    traffic={
+        **each(
+            """zero zeros ones full fill zeros_like ones_like full_like new_zeros new_ones new_full arange
+            linspace eye scalar_tensor rand randn randint randperm rand_like randn_like randint_like uniform
+            normal random exponential bernoulli _foreach_zero""",
+            _writes_only,
+        ),
+        **each("copy _foreach_copy", _copies),
+        **each("fsdp::all_gather_copy_in fsdp::chunk_cat", _copies_all_but_last),
+        "fsdp::split_with_sizes_copy": _copies_first,
+    },
+    calibrates="streaming_fraction",
+    learned=Learned(
+        name="pointwise",
+        names=_LEARNED,
+        num_features=4,
+        features=_features,
+        counts_flops=False,
+        steps=2000,
+    ),
+    autocast=Autocast(
+        full=names(
+            """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus
+            cumprod cumsum upsample_nearest2d upsample_bilinear2d upsample_bicubic2d"""
+        )
+    ),
+    cases={"elementwise": _cases},
+    calibration_cases=_calibration_cases,
+)

@@ -1,0 +1,218 @@
+"""What an operator family is: one value, written in one file, that all other rooms read by the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import TypeVar
+
+from advisor.core.values import GpuSpec, Op
+from advisor.operators.case import Caps, Case
+from advisor.operators.work import Formula, PerElement
+
+T = TypeVar("T")
+
+
+class Tf32Flag(StrEnum):
+    """Which of PyTorch's two switches lets TF32 replace FP32."""
+
+    MATMUL = "matmul"
+    CUDNN = "cudnn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """A FLOP rate a GPU can sustain.
+
+    Attributes:
+        flops_per_s: what is reached.
+        peak_flops_per_s: the data sheet's figure it is a fraction of.
+        constant: the fitted constant behind it, such as ``"gemm_fraction.bf16"``.
+        note: set where it is not what the script asks for.
+        is_substitute: the GPU could do what is asked for no faster, or not at all, so another rate serves.
+    """
+
+    flops_per_s: float
+    peak_flops_per_s: float
+    constant: str
+    note: str = ""
+    is_substitute: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roofs:
+    """What one operator reaches on one GPU.
+
+    Attributes:
+        rate: of its FLOPs.
+        bytes_per_s: of device memory.
+        bandwidth: the fitted constant behind that.
+        launch_s: the least time of one kernel.
+    """
+
+    gpu: GpuSpec
+    rate: Rate
+    bytes_per_s: float
+    bandwidth: str
+    launch_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflineTime:
+    """Seconds of one call, and the constant of the roof that binds it (empty: the PCIe link)."""
+
+    time_s: float
+    constant: str
+
+
+def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTime:
+    """The roofline of one kernel: ``launch + max(FLOPs / rate, bytes / bandwidth)``.
+
+    Args:
+        op: the call.
+        roofs: of the GPU.
+        flops: that the kernel does, by default all of the call's.
+    """
+    compute_s = (op.flops if flops is None else flops) / roofs.rate.flops_per_s
+    memory_s = op.bytes / roofs.bytes_per_s
+    return RooflineTime(
+        time_s=roofs.launch_s + max(compute_s, memory_s),
+        constant=roofs.rate.constant if compute_s > memory_s else roofs.bandwidth,
+    )
+
+
+def _whole_rate(op: Op) -> float:  # noqa: ARG001
+    return 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """At which rate a family's FLOPs run.
+
+    Attributes:
+        fraction: the fitted constant, one value for each rate.
+        tensor_cores: whether its libraries use them, and ``torch.autocast`` runs it in lower precision;
+            everything else runs on CUDA cores in FP32.
+        tf32: the switch that lets TF32 replace FP32.
+        share: the part of that rate a call gets.
+    """
+
+    fraction: str = "gemm_fraction"
+    tensor_cores: bool = False
+    tf32: Tf32Flag = Tf32Flag.MATMUL
+    share: Callable[[Op], float] = _whole_rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autocast:
+    """What ``torch.autocast`` does to a family that it does not lower.
+
+    Attributes:
+        full: base names that it runs in float32.
+        casts_operands: False where operands are parts of a product's result, which has the dtype already.
+        keeps_dtype: results have the dtype of the first operand, not the widest of all.
+    """
+
+    full: frozenset[str] = frozenset()
+    casts_operands: bool = True
+    keeps_dtype: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Learned:
+    """How a network sees a family, and how that network is trained.
+
+    Attributes:
+        name: of the network in weights and calibrations.
+        names: base names of the operators it knows.
+        num_features: how many numbers a call is to it.
+        features: those numbers, which tell how well a kernel uses a GPU; how much work it is stays with the
+            roofline. None for a call unlike those that were measured.
+        counts_flops: False where time goes by bytes alone.
+        steps: batches of 2,048 calls that it is trained with.
+        units: of each hidden layer.
+        board_noise: what training adds to the board's features, in standard deviations.
+    """
+
+    name: str
+    names: frozenset[str]
+    num_features: int
+    features: Callable[[Op], tuple[float, ...] | None]
+    counts_flops: bool
+    steps: int
+    units: int = 96
+    board_noise: float = 0.0
+
+
+Generate = Callable[[int, Caps], Iterator[Case]]
+
+
+def _no_kernels() -> Iterator[Case]:
+    return iter(())
+
+
+def _no_caveat(op: Op) -> str:  # noqa: ARG001
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family:
+    """All that is known of one family of operators.
+
+    Attributes:
+        word: under which its time is reported; families that share one are reported together.
+        others: base names beside those of the tables.
+        flops: FLOPs by name.
+        nominal: FLOPs of cheap operators by name, which also stands for ``name_`` and ``_foreach_name``.
+        traffic: bytes by name, for operators that do not move each of their tensors once.
+        compute: at which rate its FLOPs run.
+        bandwidth: the fitted constant of its memory traffic.
+        calibrates: the fitted constant that its kernels tell, if any.
+        time: seconds of one call under the GPU's roofs.
+        sigma: log-normal, of ``time``; None for the roofline's usual one.
+        caveat: what to say of a call that ``time`` predicts; empty for nothing.
+        learned: its network.
+        autocast: what autocast does to it.
+        cases: what is measured, by the word of ``advisor measure --only``.
+        calibration_cases: the few large kernels of ``advisor calibrate``.
+    """
+
+    word: str
+    others: frozenset[str] = frozenset()
+    flops: Mapping[str, Formula] = field(default_factory=dict)
+    nominal: Mapping[str, PerElement] = field(default_factory=dict)
+    traffic: Mapping[str, Formula] = field(default_factory=dict)
+    compute: Compute = Compute()
+    bandwidth: str = "streaming_fraction"
+    calibrates: str | None = None
+    time: Callable[[Op, Roofs], RooflineTime] = higher_roof
+    sigma: float | None = None
+    caveat: Callable[[Op], str] = _no_caveat
+    learned: Learned | None = None
+    autocast: Autocast = Autocast()
+    cases: Mapping[str, Generate] = field(default_factory=dict)
+    calibration_cases: Callable[[], Iterable[Case]] = _no_kernels
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Base names of all its operators."""
+        tables = {*self.flops, *self.nominal, *self.traffic}
+        return self.others | {base_name(name) for name in tables}
+
+
+@cache
+def base_name(op_name: str) -> str:
+    """``"aten::add_.Tensor"`` -> ``"add_"``: neither namespace nor overload."""
+    return op_name.rpartition("::")[2].partition(".")[0]
+
+
+def names(words: str) -> frozenset[str]:
+    """Names that are separated by white space."""
+    return frozenset(words.split())
+
+
+def each(words: str, row: T) -> dict[str, T]:
+    """A table with the same row for each of the names."""
+    return dict.fromkeys(words.split(), row)

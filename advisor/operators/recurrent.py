@@ -1,0 +1,253 @@
+"""Recurrent layers: their steps wait for each other.
+
+cuDNN multiplies the inputs of all steps at once. Then each step multiplies its states with the recurrent
+weights, reads these again and ends with the element-wise work of the gates; the backward pass takes the same
+steps with the weights transposed, and the gradients of all weights at once. Source: Appleyard, Kocisky,
+Blunsom, "Optimizing Performance of Recurrent Neural Networks on GPUs", 2016.
+
+Layers and directions are taken one after the other, and weights from device memory: cuDNN may overlap the
+former and keep the latter in caches or registers, so small layers can be faster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import cast
+
+from advisor.core.values import Op, Phase
+from advisor.operators.case import RATES, Argument, Caps, Case, call, result, tensor
+from advisor.operators.draw import Draw, shrunk
+from advisor.operators.family import (
+    Compute,
+    Family,
+    RooflineTime,
+    Roofs,
+    Tf32Flag,
+    base_name,
+    each,
+    higher_roof,
+    names,
+)
+from advisor.operators.work import Attributes, PerElement, Tensors, item_bytes
+
+_LAYERS = ("_cudnn_rnn", "_cudnn_rnn_backward")
+# cuDNN's numbers of the cells: plain with ReLU or tanh, LSTM, GRU.
+_LSTM, _GRU = 2, 3
+_GATES = {0: 1, 1: 1, _LSTM: 4, _GRU: 3}
+# Layers whose sizes were not recorded get this share of the rate of products. Assumed, not measured.
+UNKNOWN_SHARE = 0.3
+# Published iterations of recurrent networks take 1.2 to 1.8 times as long as modelled
+# (docs/methods/roofline.md).
+_SIGMA = 0.6
+STEPWISE = "recurrent layers: modelled step by step, not measured"
+UNKNOWN_STEPS = (
+    f"recurrent layers of unknown sizes: at {UNKNOWN_SHARE * 100:.0f} % of the rate of products, not measured"
+)
+
+# --- FLOPs -----------------------------------------------------------------------------------------
+
+
+def _forward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    def number(name: str) -> int:
+        return cast("int", attributes[name])
+
+    data = inputs[0]
+    hidden = number("hidden_size")
+    state = number("proj_size") or hidden
+    directions = 2 if attributes["bidirectional"] else 1
+    gates = _GATES[number("mode")]
+    rows = prod(data.shape[:-1])
+    total = 0
+    for layer in range(number("num_layers")):
+        width = data.shape[-1] if layer == 0 else state * directions
+        total += 2 * rows * directions * gates * hidden * (width + state)
+        total += 2 * rows * directions * hidden * number("proj_size")
+    return total
+
+
+def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
+    return 2 * _forward(inputs, outputs, attributes)
+
+
+# --- Time ------------------------------------------------------------------------------------------
+
+# A thread block of a product computes 64 x 64 outputs over a depth of 512. Of the blocks tried it comes
+# nearest to NeuSight's FP32 products of few waves (V100, A100: 11 to 20 % off on average for depths from
+# 512). Tensor cores were not measured: assumed the same.
+_BLOCK_OUTPUTS, _BLOCK_DEPTH = 64 * 64, 512
+_ELEMENT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The products of a recurrent operator that wait for each other, all of one shape but for the rows.
+
+    Attributes:
+        num_by_rows: how many steps have how many sequences, over all layers and directions.
+        outputs: columns of a step's product.
+        depth: what it sums over.
+        weight_bytes: what each step reads again.
+        num_kernels: launches of a step.
+    """
+
+    num_by_rows: Mapping[int, int]
+    outputs: int
+    depth: int
+    weight_bytes: int
+    num_kernels: int
+
+    @property
+    def flops(self) -> int:
+        """Of all steps; the rest of the operator's FLOPs are products of all steps at once."""
+        return 2 * self.outputs * self.depth * sum(rows * num for rows, num in self.num_by_rows.items())
+
+    def time_s(self, *, num_sms: int, flops_per_s: float, bytes_per_s: float, launch_s: float) -> float:
+        """Seconds of all steps: of each ``max(waves of blocks, weights / bandwidth) + launches``.
+
+        Args:
+            num_sms: of the GPU; a wave is a block on each, and a started wave counts whole.
+            flops_per_s: what all of them reach with large products.
+            bytes_per_s: what the memory reaches.
+            launch_s: of one kernel.
+        """
+        weights_s = self.weight_bytes / bytes_per_s
+        block_s = 2 * _BLOCK_OUTPUTS * min(self.depth, _BLOCK_DEPTH) * num_sms / flops_per_s
+
+        def step_s(rows: int) -> float:
+            blocks = ceil(rows * self.outputs / _BLOCK_OUTPUTS) * ceil(self.depth / _BLOCK_DEPTH)
+            return max(ceil(blocks / num_sms) * block_s, weights_s) + self.num_kernels * launch_s
+
+        return sum(num * step_s(rows) for rows, num in self.num_by_rows.items())
+
+
+def steps_of(op: Op) -> Steps | None:
+    """The steps of cuDNN's layers; None for single cells, and where the trace does not tell the sizes."""
+    numbers = {name: value for name, value in op.attributes.items() if isinstance(value, int)}
+    gates = _GATES.get(numbers.get("mode", -1), 0)
+    hidden, layers = numbers.get("hidden_size", 0), numbers.get("num_layers", 0)
+    num_by_rows = _num_by_rows(op)
+    if base_name(op.name) not in _LAYERS or min(gates, hidden, layers, len(num_by_rows)) < 1:
+        return None
+    projected = max(numbers.get("proj_size", 0), 0)
+    # A projection multiplies the cell's outputs once more: columns of the same depth cost the same.
+    outputs, depth = gates * hidden + (hidden if projected else 0), projected or hidden
+    if base_name(op.name).endswith("_backward"):
+        outputs, depth = depth, outputs
+    passes = layers * (2 if numbers.get("bidirectional") else 1)
+    return Steps(
+        num_by_rows={rows: passes * num for rows, num in num_by_rows.items()},
+        outputs=outputs,
+        depth=depth,
+        weight_bytes=outputs * depth * _ELEMENT_BYTES.get(op.inputs[0].dtype, 4),
+        num_kernels=3 if projected else 2,
+    )
+
+
+def _num_by_rows(op: Op) -> Mapping[int, int]:
+    """How many steps have how many sequences; empty where the trace does not tell."""
+    packed, shape = op.attributes.get("batch_sizes"), op.inputs[0].shape if op.inputs else ()
+    if isinstance(packed, tuple) and packed:
+        return Counter(rows for rows in packed if isinstance(rows, int) and rows > 0) if shape else {}
+    if len(shape) != 3:
+        return {}
+    rows, steps = shape[:2] if op.attributes.get("batch_first") else shape[1::-1]
+    return {rows: steps} if min(rows, steps) > 0 else {}
+
+
+def _time(op: Op, roofs: Roofs) -> RooflineTime:
+    """What all steps do at once, then the steps."""
+    steps = steps_of(op)
+    if steps is None:
+        return higher_roof(op, roofs)
+    flops_per_s, bytes_per_s = roofs.rate.flops_per_s, roofs.bytes_per_s
+    at_once_s = max((op.flops - steps.flops) / flops_per_s, op.bytes / bytes_per_s)
+    steps_s = steps.time_s(
+        num_sms=roofs.gpu.num_sms, flops_per_s=flops_per_s, bytes_per_s=bytes_per_s, launch_s=roofs.launch_s
+    )
+    return RooflineTime(time_s=roofs.launch_s + at_once_s + steps_s, constant=roofs.rate.constant)
+
+
+def _share(op: Op) -> float:
+    return 1.0 if steps_of(op) else UNKNOWN_SHARE
+
+
+def _caveat(op: Op) -> str:
+    if base_name(op.name) not in _LAYERS:
+        return ""
+    return STEPWISE if steps_of(op) else UNKNOWN_STEPS
+
+
+# --- What is measured ------------------------------------------------------------------------------
+
+
+def _cases(index: int, caps: Caps) -> Iterator[Case]:
+    """LSTM and GRU layers at one rate, forward and backward; their weights lie in one buffer."""
+    draw = Draw("rnn", index)
+    dtype, tf32 = draw.choice(RATES)
+    mode, layers = draw.choice((_LSTM, _GRU)), draw.choice((1, 1, 2, 3))
+    steps, batch, width, hidden = _recurrent_sizes(draw, caps, (dtype, tf32), _GATES[mode], layers)
+    data = tensor((steps, batch, width), dtype, name="data")
+    state = tensor((layers, batch, hidden), dtype, name="state")
+    cell = tensor((layers, batch, hidden), dtype, name="cell") if mode == _LSTM else None
+    weights = _weights(width, hidden, layers, _GATES[mode], dtype)
+    shape: tuple[Argument, ...] = (mode, hidden, 0, layers, False)
+    flatten = call("_cudnn_rnn_flatten_weight", weights, 4, width, *shape, False, results=("buffer",))
+    how = (*shape, 0.0, True, False, [], None)
+    forward = call(
+        "_cudnn_rnn", data, weights, 4, result("buffer"), state, cell, *how,
+        results=("output", "last_state", "last_cell", "reserve"),
+    )  # fmt: skip
+    backward = call(
+        "_cudnn_rnn_backward", data, weights, 4, result("buffer"), state, cell, result("output"),
+        tensor((steps, batch, hidden), dtype), None, None, *how, result("reserve"),
+        [True, False, False, True],
+    )  # fmt: skip
+    yield Case(family="rnn", dtype=dtype, tf32=tf32, prepare=(flatten,), call=forward)
+    yield Case(
+        family="rnn", dtype=dtype, tf32=tf32, prepare=(flatten, forward), call=backward,
+        phase=Phase.BACKWARD,
+    )  # fmt: skip
+
+
+def _recurrent_sizes(
+    draw: Draw, caps: Caps, rate: tuple[str, bool], gates: int, layers: int
+) -> tuple[int, ...]:
+    dtype, tf32 = rate
+    sizes = draw.size(8, 256), draw.size(8, 256), draw.size(64, 1024, 8), draw.size(64, 1024, 8)
+
+    def fits(steps: int, batch: int, width: int, hidden: int) -> bool:
+        flops = 2 * layers * steps * batch * gates * hidden * (width + 2 * hidden)
+        elements = steps * batch * (width + layers * (gates + 2) * hidden)
+        return (
+            2 * flops <= caps.most_flops(dtype, tf32) and 2 * elements * item_bytes(dtype) <= caps.num_bytes
+        )
+
+    return shrunk(sizes, fits)
+
+
+def _weights(width: int, hidden: int, layers: int, gates: int, dtype: str) -> list[Argument]:
+    """For each layer the weights of input and state, and their biases, as ``torch.nn.LSTM`` has them."""
+    rows = gates * hidden
+    return [
+        tensor(shape, dtype, name=f"weight {layer} {position}")
+        for layer in range(layers)
+        for position, shape in enumerate(
+            ((rows, width if layer == 0 else hidden), (rows, hidden), (rows,), (rows,))
+        )
+    ]
+
+
+RECURRENT = Family(
+    word="recurrent",
+    others=names("_thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell_backward"),
+    flops=dict(zip(_LAYERS, (_forward, _backward), strict=True)),
+    nominal=each("_thnn_fused_lstm_cell _thnn_fused_gru_cell", PerElement(of_output=10)),
+    compute=Compute(fraction="gemm_fraction", tensor_cores=True, tf32=Tf32Flag.CUDNN, share=_share),
+    time=_time,
+    sigma=_SIGMA,
+    caveat=_caveat,
+    cases={"rnn": _cases},
+)

@@ -1,0 +1,135 @@
+"""Reductions, pooling and losses: more elements in than out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import cast
+
+from advisor.core.values import Phase
+from advisor.operators.case import FLOATS, Caps, Case, call, result, tensor
+from advisor.operators.draw import Draw, shrunk
+from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.family import Autocast, Family, each, names
+from advisor.operators.streams import Make, mapped, streams
+from advisor.operators.work import (
+    MOVES,
+    Attributes,
+    PerElement,
+    Tensors,
+    item_bytes,
+    numel,
+    tensor_bytes,
+    total_bytes,
+)
+
+# --- FLOPs and bytes -------------------------------------------------------------------------------
+
+
+def _window(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    sides = cast("tuple[int, ...]", attributes["kernel_size"])
+    return numel(outputs[0]) * prod(sides * 2 if len(sides) == 1 else sides)
+
+
+def _picks_targets(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """The loss of classes reads one probability per target."""
+    picked = tensor_bytes(inputs[1]) // 8 * item_bytes(inputs[0].dtype)
+    return picked + total_bytes(inputs[1:]) + total_bytes(outputs)
+
+
+def _second_gives_shape(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """Backward operators that take the forward's input for its shape alone."""
+    return total_bytes(inputs[:1]) + total_bytes(inputs[2:]) + total_bytes(outputs)
+
+
+# --- What is measured ------------------------------------------------------------------------------
+
+_REDUCTIONS: Mapping[str, Make] = {
+    "sum of columns": mapped("sum.dim_IntList", 1, [0], True),
+    "mean of rows": mapped("mean.dim", 1, [1], True),
+    "norm": mapped("linalg_vector_norm", 1),
+}
+
+
+def _reductions(index: int, caps: Caps) -> Iterator[Case]:
+    """Sums over rows, columns and all: gradients of biases, pooled features, gradient clipping."""
+    yield from streams("reduction", _REDUCTIONS, Phase.BACKWARD, index, caps)
+
+
+def _pooling(index: int, caps: Caps) -> Iterator[Case]:
+    """Maximum pooling as in ResNet and VGG, forward and backward."""
+    draw = Draw("pooling", index)
+    dtype = draw.choice(FLOATS)
+    kernel, padding = draw.choice(((3, 1), (2, 0)))
+    channels = draw.size(16, 512, 8)
+    sizes = draw.size(1, 256), draw.size(8, 128, 2)
+
+    def fits(batch: int, side: int) -> bool:
+        return 5 * batch * channels * side**2 * item_bytes(dtype) <= caps.num_bytes
+
+    batch, side = shrunk(sizes, fits, least=4)
+    side = max(4, side // 2 * 2)
+    source = tensor((batch, channels, side, side), dtype, name="source")
+    window = ([kernel] * 2, [2, 2], [padding] * 2, [1, 1], False)
+    forward = call("max_pool2d_with_indices", source, *window, results=("out", "indices"))
+    gradient = tensor((batch, channels, side // 2, side // 2), dtype)
+    backward = call("max_pool2d_with_indices_backward", gradient, source, *window, result("indices"))
+    yield Case(family="pooling", dtype=dtype, call=forward)
+    yield Case(family="pooling", dtype=dtype, prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+
+
+def _losses(index: int, caps: Caps) -> Iterator[Case]:
+    """What cross entropy does besides the log-softmax, which autocast makes float32."""
+    draw = Draw("nll_loss", index)
+    sizes = draw.size(32, 65536), draw.size(64, 32768)
+    rows, classes = shrunk(sizes, lambda *it: 4 * prod(it) * item_bytes("float32") <= caps.num_bytes)
+    scores = tensor((rows, classes), "float32", name="scores")
+    targets = tensor((rows,), "int64", below=classes, name="targets")
+    gradient = tensor((), "float32", name="gradient")
+    forward = call("nll_loss_forward", scores, targets, None, 1, -100, results=("loss", "total"))
+    backward = call("nll_loss_backward", gradient, scores, targets, None, 1, -100, result("total"))
+    yield Case(family="loss", dtype="float32", call=forward)
+    yield Case(family="loss", dtype="float32", prepare=(forward,), call=backward, phase=Phase.BACKWARD)
+
+
+REDUCTION = Family(
+    word=ELEMENTWISE.word,
+    others=names("kl_div"),
+    flops=each("max_pool2d_with_indices avg_pool2d", _window),
+    nominal={
+        **each(
+            """binary_cross_entropy_with_logits max_pool2d_with_indices_backward avg_pool2d_backward""",
+            PerElement(of_output=1),
+        ),
+        **each(
+            """mse_loss_backward binary_cross_entropy_backward smooth_l1_loss_backward
+            huber_loss_backward""",
+            PerElement(of_output=2),
+        ),
+        **each(
+            """sum mean prod max min amax amin any all argmax argmin nansum norm linalg_vector_norm
+            logsumexp var std var_mean std_mean mse_loss l1_loss smooth_l1_loss huber_loss
+            binary_cross_entropy nll_loss_backward _adaptive_avg_pool2d adaptive_avg_pool2d
+            _adaptive_avg_pool2d_backward
+            adaptive_max_pool2d max_pool3d_with_indices avg_pool3d count_nonzero""",
+            PerElement(of_input=1),
+        ),
+        **each("nll_loss_forward nll_loss2d_forward nll_loss2d_backward", MOVES),
+    },
+    traffic={
+        **each("nll_loss_forward nll_loss2d_forward", _picks_targets),
+        **each(
+            """nll_loss_backward nll_loss2d_backward max_pool2d_with_indices_backward avg_pool2d_backward
+            _adaptive_avg_pool2d_backward""",
+            _second_gives_shape,
+        ),
+    },
+    calibrates=ELEMENTWISE.calibrates,
+    autocast=Autocast(
+        full=names(
+            """prod nll_loss_forward nll_loss2d_forward mse_loss smooth_l1_loss huber_loss
+            binary_cross_entropy binary_cross_entropy_with_logits kl_div logsumexp"""
+        )
+    ),
+    cases={"loss": _losses, "reduction": _reductions, "pooling": _pooling},
+)

@@ -1,0 +1,117 @@
+"""The table of operator families, and what follows from it: which family an operator is of, and its rows.
+
+A new family is one file with one ``Family`` and one row of ``FAMILIES``; all rooms read it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+from advisor.core.values import Op, Phase
+from advisor.operators.attention import ATTENTION
+from advisor.operators.convolution import CONVOLUTION
+from advisor.operators.elementwise import ELEMENTWISE
+from advisor.operators.embedding import EMBEDDING
+from advisor.operators.family import Family, Generate, Learned, base_name
+from advisor.operators.gemm import GEMM
+from advisor.operators.norm import NORM
+from advisor.operators.optimizer import OPTIMIZER
+from advisor.operators.recurrent import RECURRENT
+from advisor.operators.reduction import REDUCTION
+from advisor.operators.transfer import TRANSFER
+from advisor.operators.work import Formula, PerElement
+
+FAMILIES: tuple[Family, ...] = (
+    GEMM,
+    CONVOLUTION,
+    RECURRENT,
+    ATTENTION,
+    NORM,
+    ELEMENTWISE,
+    REDUCTION,
+    EMBEDDING,
+    OPTIMIZER,
+    TRANSFER,
+)
+# Most operators stream through memory: so does, as far as anybody knows, one that is in no table.
+_DEFAULT = ELEMENTWISE
+# Namespaces of PyTorch and of this program.
+_KNOWN = ("aten::", "advisor::", "prims::", "c10d::", "_c10d_functional::", "fsdp::")
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The families' tables as one of each kind, and each network with its family."""
+
+    families: tuple[Family, ...]
+    family: Mapping[str, Family]
+    flops: Mapping[str, Formula]
+    nominal: Mapping[str, PerElement]
+    traffic: Mapping[str, Formula]
+    network: Mapping[str, tuple[Family, Learned]]
+    network_of_name: Mapping[str, Learned]
+    cases: Mapping[str, Generate]
+
+
+def joined(families: tuple[Family, ...]) -> Rows:
+    """The tables of several families.
+
+    Raises:
+        ValueError: two of them claim one name.
+    """
+    learned = [(family, family.learned) for family in families if family.learned]
+    return Rows(
+        families=families,
+        family=_table((name, family) for family in families for name in family.names),
+        flops=_table(row for family in families for row in family.flops.items()),
+        nominal=_table(row for family in families for row in family.nominal.items()),
+        traffic=_table(row for family in families for row in family.traffic.items()),
+        network=_table((network.name, (family, network)) for family, network in learned),
+        network_of_name=_table((name, network) for _, network in learned for name in network.names),
+        cases=_table(row for family in families for row in family.cases.items()),
+    )
+
+
+def _table(pairs: Iterable[tuple[str, Row]]) -> dict[str, Row]:
+    table: dict[str, Row] = {}
+    for name, row in pairs:
+        if name in table:
+            raise ValueError(f"{name!r} stands in the tables of two families")
+        table[name] = row
+    return table
+
+
+_ROWS = joined(FAMILIES)
+
+
+def rows() -> Rows:
+    """The tables of all families."""
+    return _ROWS
+
+
+def family_of(op: Op) -> Family:
+    """The family of an operator; what streams through memory in the optimizer's phase is the optimizer's."""
+    return _family(op.name, op.phase)
+
+
+@cache
+def _family(op_name: str, phase: Phase) -> Family:
+    family = rows().family.get(base_name(op_name), _DEFAULT)
+    return OPTIMIZER if phase is Phase.OPTIMIZER and family.word == _DEFAULT.word else family
+
+
+def is_known(op: Op) -> bool:
+    """False for an operator that no PyTorch release defines: a custom one, whose work nobody knows."""
+    return op.name.startswith(_KNOWN)
+
+
+def constants() -> Mapping[str, bool]:
+    """The fitted constants of all families, and whether each has one value for each rate."""
+    families = rows().families
+    return {family.bandwidth: False for family in families} | {
+        family.compute.fraction: True for family in families
+    }

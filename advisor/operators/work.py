@@ -1,0 +1,88 @@
+"""The arithmetic behind FLOPs and bytes: what families count with.
+
+A multiply-add counts two, as in ``torch.utils.flop_counter``, with which matrix products, convolutions
+and attention agree; like there, a causal mask does not halve attention (the trace keeps ``is_causal``).
+Cheap operators have a nominal count per element: they are bound by memory, and the figure only has to
+say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import cast
+
+from advisor.core.values import AttributeValue, TensorSpec
+
+Tensors = Sequence[TensorSpec]
+Attributes = Mapping[str, AttributeValue]
+# Inputs, outputs, attributes -> FLOPs or bytes of one call.
+Formula = Callable[[Tensors, Tensors, Attributes], int]
+
+_ITEM_BYTES = {
+    "float64": 8, "int64": 8, "uint64": 8, "complex64": 8, "float32": 4, "int32": 4, "uint32": 4,
+    "complex32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "int8": 1, "uint8": 1,
+    "bool": 1, "complex128": 16,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerElement:
+    """A nominal FLOP count of a cheap operator.
+
+    Attributes:
+        of_output: FLOPs per element of the first output, or of all if the operator works on lists: norms
+            return statistics beside it, dropout a mask.
+        of_input: the same of the first input, for reductions.
+    """
+
+    of_output: int = 0
+    of_input: int = 0
+
+    def flops(self, inputs: Tensors, outputs: Tensors) -> int:
+        """Of the tensors that count."""
+        return self.of_output * sum(map(numel, outputs)) + self.of_input * sum(map(numel, inputs))
+
+
+# Copies, fills, look-ups and random numbers: no arithmetic worth counting.
+MOVES = PerElement()
+
+
+def numel(tensor: TensorSpec) -> int:
+    """Elements of a tensor."""
+    return prod(tensor.shape)
+
+
+def tensor_bytes(tensor: TensorSpec) -> int:
+    """Bytes of a tensor's distinct elements.
+
+    >>> tensor_bytes(TensorSpec(shape=(8, 4), dtype="float16", stride=(0, 1)))
+    8
+    """
+    stride = tensor.stride if tensor.stride is not None else (1,) * len(tensor.shape)
+    elements = 1
+    for size, step in zip(tensor.shape, stride, strict=True):
+        # A stride of 0 shows one element many times; a size of 0 leaves none.
+        elements *= size if step != 0 or size == 0 else 1
+    return elements * item_bytes(tensor.dtype)
+
+
+def item_bytes(dtype: str) -> int:
+    """Bytes of one element; formats that torch adds later are small floats, so 1."""
+    return _ITEM_BYTES.get(dtype, 1)
+
+
+def total_bytes(tensors: Tensors) -> int:
+    """Bytes of several tensors."""
+    return sum(tensor_bytes(tensor) for tensor in tensors)
+
+
+def each_once(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:  # noqa: ARG001
+    """Bytes if every tensor is read or written once: what holds for most operators."""
+    return total_bytes(inputs) + total_bytes(outputs)
+
+
+def first_list(tensors: Tensors, attributes: Attributes) -> Tensors:
+    """The tensors of the operator's first list argument."""
+    return tensors[: cast("int", attributes["num_tensors"])]
