@@ -7,12 +7,11 @@ from pathlib import Path
 
 from advisor.predict.calibration.calibrating import Calibration
 from advisor.report.cells import DECIMALS, PLAIN, SHARE
-from advisor.report.document import Column, Document, Lines, Row, Table
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 
 _COLUMNS = (
     Column("Constant"),
-    Column("Before", DECIMALS),
-    Column("After", DECIMALS),
+    *columns("Before", "After", kind=DECIMALS),
     Column("Kernels", PLAIN),
     Column("Spread", SHARE),
 )

@@ -7,15 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from advisor.report.cells import PLAIN
-from advisor.report.document import Column, Document, Row, Table
+from advisor.report.document import Column, Document, Row, Table, columns
 
 if TYPE_CHECKING:
     from advisor.pricing.sources.aws.capacity import PlacementScore, VcpuQuota
 
 
-_COLUMNS = (
-    Column("What"), Column("Region"), Column("Zone or families"), Column("Market"), Column("Value", PLAIN),
-)  # fmt: skip
+_COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Value", PLAIN))
 
 
 def capacity_document(

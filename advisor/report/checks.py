@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from advisor.report.document import Column, Document, Row, Table, Tone
+from advisor.report.document import Document, Row, Table, Tone, columns
 
 State = Literal["ok", "note", "broken"]
 _TONES = {"ok": Tone.PLAIN, "note": Tone.DOUBTFUL, "broken": Tone.BAD}
@@ -23,10 +23,9 @@ class Check:
 
 def checks_document(checks: Sequence[Check]) -> Document:
     """Every finding."""
-    columns = Column("Check"), Column("State"), Column("Detail")
     rows = tuple(
         Row((check.name, check.state, tuple(check.detail.split("\n"))), _TONES[check.state])
         for check in checks
     )
     facts = {"checks": [asdict(check) for check in checks]}
-    return Document(facts=facts, blocks=(Table(columns=columns, rows=rows),))
+    return Document(facts=facts, blocks=(Table(columns=columns("Check", "State", "Detail"), rows=rows),))

@@ -36,6 +36,11 @@ class Column:
     wraps: bool = True
 
 
+def columns(*names: str, kind: Kind = TEXT, wraps: bool = True) -> tuple[Column, ...]:
+    """Columns that differ by their names alone."""
+    return tuple(Column(name, kind, wraps) for name in names)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A cell for each column."""

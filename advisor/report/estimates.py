@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
@@ -58,7 +57,7 @@ def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
     return (Section("What the estimates rest on", lines),) if lines else ()
 
 
-def estimate_json(estimate: IterationEstimate) -> Mapping[str, Any]:
+def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
     """One estimate; seconds and bytes."""
     return {
         "gpu": estimate.gpu,

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
 
 from advisor.core.units import GB
 from advisor.core.values import GpuSpec
 from advisor.report.cells import BYTES, FOUR_DIGITS, MULTIPLE, ROUNDED, Cell
-from advisor.report.document import Column, Document, Row, Table
+from advisor.report.document import Column, Document, Row, Table, columns
 
 COLUMNS = (
-    Column("GPU"),
-    Column("Architecture"),
+    *columns("GPU", "Architecture"),
     Column("SMs", ROUNDED),
     Column("Memory", BYTES),
     Column("GB/s", ROUNDED),
-    *(Column(rate, FOUR_DIGITS) for rate in ("FP32", "TF32", "FP16", "BF16")),
+    *columns("FP32", "TF32", "FP16", "BF16", kind=FOUR_DIGITS),
     Column("NVLink GB/s", ROUNDED),
 )
-_MULTIPLES = (*COLUMNS[:2], *(Column(column.name, MULTIPLE) for column in COLUMNS[2:]))
+_MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=MULTIPLE))
 TFLOPS = 1e12
 # What one of a column is, in the units of a GpuSpec.
 _UNITS = (1, 1, GB, *[TFLOPS] * 4, GB)
@@ -39,7 +37,7 @@ def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> Docu
     return Document(facts=facts, blocks=(Table(columns=columns, rows=rows),))
 
 
-def _json(spec: GpuSpec) -> Mapping[str, Any]:
+def _json(spec: GpuSpec) -> Mapping[str, object]:
     # Not asdict: it copies, and the catalog's tables are read-only views.
     plain = {item.name: getattr(spec, item.name) for item in fields(spec)}
     return plain | {

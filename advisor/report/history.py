@@ -7,23 +7,19 @@ from datetime import datetime
 
 from advisor.pricing.refresh.history import Series
 from advisor.report.cells import DAY, PLAIN, USD_PER_H, Cell
-from advisor.report.document import Axis, Chart, Column, Document, Lines, Row, Table
+from advisor.report.document import Axis, Chart, Column, Document, Lines, Row, Table, columns
 from advisor.report.document import Series as Curve
 
-_WORDS, _PRICES = (
-    ("Machine", "Place", "Market", "Source", "Since"),
-    ("First", "Last", "Lowest", "Median", "Highest"),
-)
 COLUMNS = (
-    *(Column(name, wraps=False) for name in _WORDS),
+    *columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
     Column("Changes", PLAIN, wraps=False),
-    *(Column(name, USD_PER_H, wraps=False) for name in _PRICES),
+    *columns("First", "Last", "Lowest", "Median", "Highest", kind=USD_PER_H, wraps=False),
 )
 # Two lines a row: side by side, a machine, its place and seven figures take 130 columns.
 NARROW_COLUMNS = (
     Column("Machine,\nplace"),
     Column("Since,\nchanges", PLAIN, wraps=False),
-    *(Column(name, USD_PER_H, wraps=False) for name in ("First,\nlast", "Lowest,\nhighest", "Median")),
+    *columns("First,\nlast", "Lowest,\nhighest", "Median", kind=USD_PER_H, wraps=False),
 )
 MOST_CURVES = 8
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from advisor.core.values import Offer
 from advisor.report.cells import USD_PER_H, Cell
-from advisor.report.document import Column, Document, Lines, Row, Table
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 
 COLUMNS = (
-    Column("Where"),
-    Column("Zone"),
-    Column("GPUs"),
-    Column("Market"),
-    Column("USD/h", USD_PER_H),
-    Column("USD/h GPU", USD_PER_H),
-    Column("As of"),
-    Column("Source"),
+    *columns("Where", "Zone", "GPUs", "Market"),
+    *columns("USD/h", "USD/h GPU", kind=USD_PER_H),
+    *columns("As of", "Source"),
 )
 NARROW_COLUMNS = (
     Column("Where", wraps=False),
@@ -45,7 +39,7 @@ def offers_document(offers: Sequence[Offer], warnings: Sequence[str]) -> Documen
     return Document(facts=facts, blocks=(table,))
 
 
-def _json(offer: Offer) -> Mapping[str, Any]:
+def _json(offer: Offer) -> Mapping[str, object]:
     return {
         "provider": offer.provider,
         "instance_type": offer.instance_type,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from advisor.core.values import Job, Option, Recommendation, Trace
 from advisor.report.estimates import estimate_json
@@ -101,16 +100,23 @@ def gpus(option: Option) -> str:
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-def recommendation_facts(
-    recommendation: Recommendation, trace: Trace, *, recorded_as: str | None = None
-) -> Mapping[str, Any]:
-    """``advisor recommend --format json``, see docs/json.md."""
+def options_facts(recommendation: Recommendation) -> list[Mapping[str, object]]:
+    """The facts of every option, in the order of the table."""
     frontier = set(recommendation.frontier)
+    return [_option(option, frontier, recommendation.recommended) for option in ranked(recommendation)]
+
+
+def recommendation_facts(
+    recommendation: Recommendation,
+    trace: Trace,
+    options: Sequence[Mapping[str, object]],
+    *,
+    recorded_as: str | None = None,
+) -> Mapping[str, object]:
+    """``advisor recommend --format json``, see docs/json.md."""
     return {
         "job": _job(recommendation.job, trace),
-        "options": [
-            _option(option, frontier, recommendation.recommended) for option in ranked(recommendation)
-        ],
+        "options": options,
         "frontier": recommendation.frontier,
         "recommended": recommendation.recommended,
         "rule": recommendation.rule,
@@ -121,13 +127,13 @@ def recommendation_facts(
     }
 
 
-def option_facts(option: Option, recommendation: Recommendation) -> Mapping[str, Any]:
+def option_facts(option: Option, recommendation: Recommendation) -> Mapping[str, object]:
     """``--explain ID --format json``: one option as in the list, and how its iteration time was found."""
     body = _option(option, set(recommendation.frontier), recommendation.recommended)
     return {"option": body, "estimate": estimate_json(option.estimate)}
 
 
-def _job(job: Job, trace: Trace) -> Mapping[str, Any]:
+def _job(job: Job, trace: Trace) -> Mapping[str, object]:
     return {
         "script": trace.script,
         "arguments": trace.arguments,
@@ -138,7 +144,7 @@ def _job(job: Job, trace: Trace) -> Mapping[str, Any]:
     }
 
 
-def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, Any]:
+def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, object]:
     plan, estimate, offer = option.plan, option.estimate, option.plan.offer
     return {
         "id": plan.id,

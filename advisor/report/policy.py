@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.report.cells import PLAIN
-from advisor.report.document import Column, Document, Lines, Row, Section, Table, Tone
+from advisor.report.document import Column, Document, Lines, Row, Section, Table, Tone, columns
 
 if TYPE_CHECKING:
     from recommender.policy import Facts, Policy
@@ -22,18 +22,16 @@ _TONES = {
     "unknown": Tone.DOUBTFUL,
     "does not apply": Tone.FAINT,
 }
-_FILE_COLUMNS = (Column("File"), Column("Layer"), Column("Name"), Column("Rules", PLAIN))
+_FILE_COLUMNS = (*columns("File", "Layer", "Name"), Column("Rules", PLAIN))
 _RULE_COLUMNS = (
     Column("Rule", wraps=False),
     Column("Value"),
-    Column("From", wraps=False),
-    Column("Layer", wraps=False),
+    *columns("From", "Layer", wraps=False),
     Column("State"),
 )
 _JUDGEMENT_COLUMNS = (
     Column("Rule"),
-    Column("From", wraps=False),
-    Column("Says", wraps=False),
+    *columns("From", "Says", wraps=False),
     Column("Why"),
 )
 
@@ -48,7 +46,7 @@ def check_document(checked: Checked) -> Document:
     )
 
 
-def _files(policy: Policy) -> list[dict[str, Any]]:
+def _files(policy: Policy) -> list[dict[str, object]]:
     rules = [*policy.rules, *(rule for rule, _ in policy.overruled)]
     return [
         {
@@ -65,7 +63,7 @@ def policy_document(policy: Policy) -> Document:
     """Every rule, where it stands, and which one goes before it."""
     winners = {id(rule): winner for rule, winner in policy.overruled}
     rules = [*policy.rules, *(rule for rule, _ in policy.overruled)]
-    found = [
+    facts = [
         _rule(rule) | {"overruled_by": _where(winners[id(rule)]) if id(rule) in winners else None}
         for rule in rules
     ]
@@ -74,11 +72,11 @@ def policy_document(policy: Policy) -> Document:
         for rule in rules
     ]
     rows += [
-        ("lock", lock["key"], f"{lock['file']}:{lock['line']}", lock["layer"], _IN_FORCE)
+        ("lock", f"{lock['key']}", f"{lock['file']}:{lock['line']}", f"{lock['layer']}", _IN_FORCE)
         for lock in _locks(policy)
     ]
     return Document(
-        facts={"files": _files(policy), "rules": found, "locks": list(_locks(policy))},
+        facts={"files": _files(policy), "rules": facts, "locks": list(_locks(policy))},
         blocks=(_rules_table(rows),),
     )
 
@@ -99,18 +97,18 @@ def _rules_table(rows: Sequence[tuple[str, ...]]) -> Table:
     )
 
 
-def _locks(policy: Policy) -> Iterator[dict[str, Any]]:
+def _locks(policy: Policy) -> Iterator[dict[str, object]]:
     for source in policy.sources:
         for index, key in enumerate(source.content.lock):
             origin = source.origin("lock", index)
             yield {"key": key, **_origin(origin.file, origin.line, source.layer.value)}
 
 
-def _origin(file: str, line: int, layer: str) -> dict[str, Any]:
+def _origin(file: str, line: int, layer: str) -> dict[str, object]:
     return {"file": file, "line": line, "layer": layer}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: Rule) -> dict[str, object]:
     origin = rule.origin
     place = _origin(origin.file, origin.line, origin.layer.value)
     return {"key": rule.key, "value": rule.value, "means": list(rule.means), **place}
@@ -133,29 +131,29 @@ def explained_document(facts: Facts, policy: Policy) -> Document:
     """What each rule in force says of a plan."""
     from recommender.policy import explain, judge_facts
 
-    found = explain(facts, policy)
+    judged = explain(facts, policy)
     verdict = judge_facts(facts, policy)
     return Document(
         facts={
             "plan": asdict(facts),
             "removed": bool(verdict.removals),
             "approvals": [need.by for need in verdict.approvals],
-            "rules": [_rule(rule) | asdict(judgement) for rule, judgement in found],
+            "rules": [_rule(rule) | asdict(judgement) for rule, judgement in judged],
         },
-        blocks=(_judgements_table(found),),
+        blocks=(_judgements_table(judged),),
     )
 
 
-def _judgements_table(found: Sequence[tuple[Rule, Judgement]]) -> Table:
+def _judgements_table(judged: Sequence[tuple[Rule, Judgement]]) -> Table:
     return Table(
         columns=_JUDGEMENT_COLUMNS,
         rows=tuple(
             Row((rule.text, _where(rule), judgement.effect.value, judgement.detail), _tone(judgement))
-            for rule, judgement in found
+            for rule, judgement in judged
         ),
         narrow=tuple(
             Section(f"{judgement.effect.value}: {rule.text}", (f"{judgement.detail} ({_where(rule)})",))
-            for rule, judgement in found
+            for rule, judgement in judged
         ),
         narrow_below=NARROW,
         keeps_words=False,

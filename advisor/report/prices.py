@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.report.cells import COUNT, PLAIN, Cell
-from advisor.report.document import Column, Document, Lines, Row, Table
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 
 if TYPE_CHECKING:
     from advisor.pricing.catalog.doubts import Finding
@@ -20,20 +20,17 @@ _LONG = 400
 
 
 _SOURCE_COLUMNS = (
-    Column("Source"),
-    Column("Kind"),
-    Column("Providers"),
+    *columns("Source", "Kind", "Providers"),
     Column("Offers", COUNT),
-    Column("Newest"),
-    Column("Oldest"),
+    *columns("Newest", "Oldest"),
     Column("Gaps", PLAIN),
     Column("Credentials"),
 )
 _REFRESH_COLUMNS = (
     Column("Source"),
-    *(Column(name, COUNT) for name in ("Parts", "Failed", "Offers", "History", "Gaps")),
+    *columns("Parts", "Failed", "Offers", "History", "Gaps", kind=COUNT),
 )
-_FINDING_COLUMNS = (Column("Doubt"), Column("Machine"), Column("Place"), Column("Figures"))
+_FINDING_COLUMNS = columns("Doubt", "Machine", "Place", "Figures")
 
 
 def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> Document:
@@ -46,7 +43,7 @@ def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> 
     )
 
 
-def _state_json(state: SourceState) -> Mapping[str, Any]:
+def _state_json(state: SourceState) -> Mapping[str, object]:
     return {
         "name": state.name,
         "is_live": state.is_live,
@@ -101,16 +98,16 @@ def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
     )
 
 
-def findings_document(found: Sequence[Finding]) -> Document:
+def findings_document(doubts: Sequence[Finding]) -> Document:
     """One row a doubt."""
     rows = tuple(
         Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))
-        for one in found
+        for one in doubts
     )
     table = Table(columns=_FINDING_COLUMNS, rows=rows)
     return Document(
-        facts={"findings": [asdict(finding) for finding in found], "warnings": []},
-        blocks=(table if found else Lines(("nothing looks wrong",)),),
+        facts={"findings": [asdict(finding) for finding in doubts], "warnings": []},
+        blocks=(table if doubts else Lines(("nothing looks wrong",)),),
         sheet=table,
     )
 

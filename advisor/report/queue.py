@@ -8,7 +8,7 @@ from dataclasses import asdict
 from advisor.core.units import format_duration, format_duration_short
 from advisor.core.values import Quantiles
 from advisor.report.cells import COUNT, DECIMALS, SHARE, Cell, Kind
-from advisor.report.document import Column, Document, Lines, Row, Table
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.foresight import QueueCheck, Score
 
@@ -16,25 +16,20 @@ ANY = "any"
 NO_WAIT = "0 s"  # logs count whole seconds
 WAIT = Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
 BIN_COLUMNS = (
-    Column("Size"),
-    Column("Walltime"),
-    Column("Queue"),
+    *columns("Size", "Walltime", "Queue"),
     Column("Jobs", COUNT),
-    Column("Wait p50", WAIT),
-    Column("Wait p90", WAIT),
+    *columns("Wait p50", "Wait p90", kind=WAIT),
 )
 CHECK_COLUMNS = (
     Column("Quantiles"),
-    Column("Covers p50", SHARE),
-    Column("Covers p90", SHARE),
-    Column("Pinball p50", DECIMALS),
-    Column("Pinball p90", DECIMALS),
+    *columns("Covers p50", "Covers p90", kind=SHARE),
+    *columns("Pinball p50", "Pinball p90", kind=DECIMALS),
 )
 
 
-def fit_document(found: WaitQuantiles) -> Document:
+def fit_document(waits: WaitQuantiles) -> Document:
     """Every bin with enough jobs."""
-    return Document(facts=asdict(found), blocks=(_bins(found.bins),))
+    return Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
 
 
 def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[str]) -> Document:
@@ -54,23 +49,23 @@ def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[str]) -> Do
     )
 
 
-def check_document(found: QueueCheck) -> Document:
+def check_document(check: QueueCheck) -> Document:
     """Coverage and pinball loss beside those of the global quantiles."""
     scores = {
-        "coverage": found.foreseen.coverage,
-        "pinball": found.foreseen.pinball,
-        "uncorrected_coverage": found.uncorrected.coverage,
-        "uncorrected_pinball": found.uncorrected.pinball,
-        "baseline_coverage": found.baseline.coverage,
-        "baseline_pinball": found.baseline.pinball,
+        "coverage": check.foreseen.coverage,
+        "pinball": check.foreseen.pinball,
+        "uncorrected_coverage": check.uncorrected.coverage,
+        "uncorrected_pinball": check.uncorrected.pinball,
+        "baseline_coverage": check.baseline.coverage,
+        "baseline_pinball": check.baseline.pinball,
     }
-    counts = {"jobs": found.num_jobs, "jobs_checked": found.num_checked}
+    counts = {"jobs": check.num_jobs, "jobs_checked": check.num_checked}
     rows = (
-        _score("by size, walltime and queue, corrected", found.foreseen),
-        _score("the same, uncorrected", found.uncorrected),
-        _score("of all jobs", found.baseline),
+        _score("by size, walltime and queue, corrected", check.foreseen),
+        _score("the same, uncorrected", check.uncorrected),
+        _score("of all jobs", check.baseline),
     )
-    words = f"{found.num_checked:,} of {found.num_jobs:,} jobs checked, the last. Pinball in log minutes."
+    words = f"{check.num_checked:,} of {check.num_jobs:,} jobs checked, the last. Pinball in log minutes."
     return Document(
         facts={**counts, **{name: asdict(score) for name, score in scores.items()}},
         blocks=(Table(columns=CHECK_COLUMNS, rows=rows), Lines((words,))),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
-from advisor.report.document import Block, Column, Document, Lines, Row, Section, Table, Tone
+from advisor.report.document import Block, Column, Document, Lines, Row, Section, Table, Tone, columns
 from advisor.report.options import (
     gpus,
     market,
+    options_facts,
     place,
     ranked,
     recommendation_facts,
@@ -37,10 +37,11 @@ COLUMNS = (
 # GPUs above their place: side by side they would leave no room for time and cost.
 NARROW_COLUMNS = (_STATUS, _NUMBER, Column("GPUs, and where"), _TIME, Column("Cost", USD, wraps=False))
 NARROW = 110
-SHEET_COLUMNS = (
+SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
     "usd_per_h", "price_retrieved_at", "iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50",
     "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes", "removed_by",
+    kind=PLAIN,
 )  # fmt: skip
 MOST_ROWS_OF_A_NOTEBOOK = 15
 _TONES = {"recommended": Tone.BEST, "frontier": Tone.GOOD, "": Tone.PLAIN}
@@ -71,10 +72,11 @@ def recommendation_document(
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
     """
-    facts = recommendation_facts(recommendation, trace, recorded_as=recorded_as)
+    options = options_facts(recommendation)
+    facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
     body = time_over_cost(recommendation) if plot else options_table(recommendation, top)
     words = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
-    return Document(facts=facts, blocks=(body, *_lines(*words)), sheet=_sheet(recommendation, facts))
+    return Document(facts=facts, blocks=(body, *_lines(*words)), sheet=_sheet(recommendation, options))
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
@@ -118,15 +120,22 @@ def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     return state, number, machine, option.time_s, option.cost_usd.p50
 
 
-def _sheet(recommendation: Recommendation, facts: Mapping[str, Any]) -> Table:
+def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
     """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes."""
     rows = []
-    for option, plain in zip(ranked(recommendation), facts["options"], strict=True):
-        found = {"status": status(option, recommendation), **plain}
-        for name in ("iteration_s", "time_s", "cost_usd"):
-            found |= {f"{name}_{quantile}": value for quantile, value in plain[name].items()}
-        rows.append(Row(tuple("" if found[name] is None else found[name] for name in SHEET_COLUMNS)))
-    return Table(columns=tuple(Column(name, PLAIN) for name in SHEET_COLUMNS), rows=tuple(rows))
+    for option, plain in zip(ranked(recommendation), facts, strict=True):
+        values = {
+            **plain,
+            "status": status(option, recommendation),
+            "iteration_s_p50": option.estimate.iteration_s.p50,
+            "time_s_p50": option.time_s.p50,
+            "time_s_p90": option.time_s.p90,
+            "cost_usd_p50": option.cost_usd.p50,
+            "cost_usd_p90": option.cost_usd.p90,
+        }
+        cells = (values[column.name] for column in SHEET_COLUMNS)
+        rows.append(Row(tuple("" if cell is None else str(cell) for cell in cells)))
+    return Table(columns=SHEET_COLUMNS, rows=tuple(rows))
 
 
 # --- words ------------------------------------------------------------------------------------------

@@ -11,13 +11,12 @@ from pathlib import Path
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.families import family_of
 from advisor.report.cells import COUNT, MICROSECONDS, SHARE
-from advisor.report.document import Column, Document, Row, Table
+from advisor.report.document import Column, Document, Row, Table, columns
 
 _COLUMNS = (
     Column("Family"),
     Column("Kernels", COUNT),
-    Column("Shortest", MICROSECONDS),
-    Column("Longest", MICROSECONDS),
+    *columns("Shortest", "Longest", kind=MICROSECONDS),
     Column("Median spread", SHARE),
 )
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from advisor.core.units import format_usd
 from advisor.report.cells import DURATION, USD, Cell
-from advisor.report.document import Block, Column, Document, Lines, Row, Table
+from advisor.report.document import Block, Column, Document, Lines, Row, Table, columns
 from advisor.store.ledger import Run
 
 _STARTED = Column("Started (UTC)", wraps=False)
 _FIGURES = (Column("Duration", DURATION, wraps=False), Column("Cost", USD, wraps=False))
 COLUMNS = (
     _STARTED,
-    *(Column(name, wraps=False) for name in ("Project", "Script", "Where", "GPUs")),
+    *columns("Project", "Script", "Where", "GPUs", wraps=False),
     *_FIGURES,
     Column("Note"),
 )
@@ -23,25 +22,25 @@ COLUMNS = (
 NARROW_COLUMNS = (_STARTED, Column("GPUs, and where"), *_FIGURES)
 
 
-def runs_document(found: Sequence[Run]) -> Document:
+def runs_document(runs: Sequence[Run]) -> Document:
     """One row a run in the given order, and what they cost together."""
-    total_usd = sum(run.cost_usd for run in found)
-    table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in found), narrow=tuple(_narrow(found)))
-    total = Lines((f"{len(found):,} {'run' if len(found) == 1 else 'runs'}, {format_usd(total_usd)}",))
+    total_usd = sum(run.cost_usd for run in runs)
+    table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
+    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}",))
     return Document(
-        facts={"runs": [_json(run) for run in found], "total_usd": total_usd, "warnings": []},
-        blocks=(table, total) if found else (total,),
+        facts={"runs": [_json(run) for run in runs], "total_usd": total_usd, "warnings": []},
+        blocks=(table, total) if runs else (total,),
         sheet=table,
     )
 
 
-def _narrow(found: Sequence[Run]) -> Iterator[Block]:
+def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
     """Project, script and note below where it ran; a project of all runs is named once."""
-    projects = {run.project or "" for run in found}
+    projects = {run.project for run in runs}
     rows = []
-    for run in found:
+    for run in runs:
         texts = (run.project if len(projects) > 1 else "", run.script, run.note)
-        lines = (f"{_gpus(run)}, {_where(run)}", *(text for text in texts if text not in (None, "", "-")))
+        lines = (f"{_gpus(run)}, {_where(run)}", *(text for text in texts if text not in ("", "-")))
         rows.append(Row((_started(run), lines, run.duration_s, run.cost_usd)))
     yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
     if len(projects) == 1 and not projects & {"", "-"}:
@@ -75,5 +74,5 @@ def _gpus(run: Run) -> str:
     return f"{run.num_gpus} x {run.gpu}"
 
 
-def _json(run: Run) -> dict[str, Any]:
+def _json(run: Run) -> dict[str, object]:
     return asdict(run) | {"started_at": run.started_at.isoformat()}

@@ -11,21 +11,21 @@ from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
-from advisor.report.document import Column, Document, Row, Table
+from advisor.report.document import Document, Row, Table, columns
 from advisor.report.project import asked_in_words, project_json, without_secrets
 
-COLUMNS = (Column("Setting"), Column("Value"), Column("Set by"), Column("Refused"))
+COLUMNS = columns("Setting", "Value", "Set by", "Refused")
 DEFAULT = "default"
 
 
 def settings_document(config: Config) -> Document:
     """Every setting with its value and origin, and what a project was refused; without secrets."""
     values = without_secrets(config.settings.model_dump(mode="json"))
-    found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
-    body = {name: {"value": value, "origin": origin} for name, value, origin in found}
+    settings = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
+    body = {name: {"value": value, "origin": origin} for name, value, origin in settings}
     refused = {line.setting: asked_in_words(line) for line in config.refused}
     rows = tuple(
-        Row((name, _in_words(name, value), origin, refused.get(name, ""))) for name, value, origin in found
+        Row((name, _in_words(name, value), origin, refused.get(name, ""))) for name, value, origin in settings
     )
     return Document(
         facts={"settings": body, **project_json(config), "warnings": config.warnings},

@@ -9,9 +9,9 @@ from typing import Any
 
 from advisor.core.units import format_bytes, format_duration
 from advisor.core.values import Phase, Trace
-from advisor.report.document import Column, Document, Row, Table
+from advisor.report.document import Document, Row, Table, columns
 
-COLUMNS = (Column("Trace"), Column(""))
+COLUMNS = columns("Trace", "")
 
 
 def trace_document(trace: Trace, path: Path) -> Document:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from advisor.config.trust import TrustedFile, is_current, remembered
-from advisor.report.document import Column, Document, Row, Table
+from advisor.report.document import Document, Row, Table, columns
 
-COLUMNS = (Column("File"), Column("State"))
+COLUMNS = columns("File", "State")
 
 
 def trusted_document() -> Document:
