@@ -14,6 +14,10 @@ from typing import TypeAlias
 from advisor.report.cells import TEXT, Cell, Kind
 
 Point: TypeAlias = tuple[float, float]
+# Below this many characters most tables that have a narrow form take it.
+NARROW = 110
+# Characters of the name of a fact, at least.
+NAME_WIDTH = 28
 
 
 class Tone(Enum):
@@ -92,7 +96,7 @@ class Sum:
     """Facts that add up to their last, and how many characters their names take at least."""
 
     facts: tuple[Fact, ...]
-    name_width: int = 28
+    name_width: int = NAME_WIDTH
 
 
 Entry: TypeAlias = str | Fact | Sum

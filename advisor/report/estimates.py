@@ -8,7 +8,7 @@ from dataclasses import asdict
 from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
-from advisor.report.document import Column, Document, Row, Section, Table, Tone
+from advisor.report.document import NARROW, Column, Document, Row, Section, Table, Tone
 from advisor.report.trace import summary
 
 _ITERATION = "Iteration p10 .. p50 .. p90"
@@ -22,7 +22,6 @@ COLUMNS = (
     Column("How"),
 )
 NARROW_COLUMNS = (*COLUMNS[:2], Column(_ITERATION, INTERVAL), *COLUMNS[3:5], COLUMNS[6])
-NARROW = 110
 # A method that found less of the time is left out of the column.
 _LEAST_SHARE = 0.005
 _FITS = {True: "yes", False: "no", None: "?"}

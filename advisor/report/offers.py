@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from advisor.core.values import Offer
 from advisor.report.cells import USD_PER_H, Cell
-from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.report.document import NARROW, Column, Document, Lines, Row, Table, columns
 
 COLUMNS = (
     *columns("Where", "Zone", "GPUs", "Market"),
@@ -21,7 +21,6 @@ NARROW_COLUMNS = (
     Column("USD/h", USD_PER_H, wraps=False),
     Column("As of", wraps=False),
 )
-NARROW = 110
 
 
 def offers_document(offers: Sequence[Offer], warnings: Sequence[str]) -> Document:

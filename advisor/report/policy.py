@@ -7,14 +7,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from advisor.report.cells import PLAIN
-from advisor.report.document import Column, Document, Lines, Row, Section, Table, Tone, columns
+from advisor.report.document import NARROW, Column, Document, Lines, Row, Section, Table, Tone, columns
 
 if TYPE_CHECKING:
     from recommender.policy import Facts, Policy
     from recommender.policy.reading import Checked
     from recommender.policy.rules import Judgement, Rule
 
-NARROW = 110
 _IN_FORCE = "in force"
 _TONES = {
     "removes": Tone.BAD,

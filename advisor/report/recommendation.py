@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
-from advisor.report.document import Block, Column, Document, Lines, Row, Section, Table, Tone, columns
+from advisor.report.document import NARROW, Block, Column, Document, Lines, Row, Section, Table, Tone, columns
 from advisor.report.options import (
     gpus,
     market,
@@ -36,7 +36,6 @@ COLUMNS = (
 )
 # GPUs above their place: side by side they would leave no room for time and cost.
 NARROW_COLUMNS = (_STATUS, _NUMBER, Column("GPUs, and where"), _TIME, Column("Cost", USD, wraps=False))
-NARROW = 110
 SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
     "usd_per_h", "price_retrieved_at", "iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from advisor.report.cells import cell_lines
 from advisor.report.document import Document, Table
-from advisor.report.plain import Shown, stacked
-from advisor.report.writers.words import words_alone
+from advisor.report.plain import Shown
+from advisor.report.writers.words import row_texts, words_alone
 
 # A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
 _ACTIVE = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<!\w)_|_(?!\w)")
@@ -24,12 +23,8 @@ def to_markdown(document: Document) -> Shown:
 
 
 def _table(table: Table) -> str:
-    kinds = [column.kind for column in table.columns]
-    rows = (
-        [stacked(*cell_lines(*pair)) for pair in zip(row.cells, kinds, strict=True)] for row in table.rows
-    )
-    head = _line(column.name for column in table.columns), _line(["---"] * len(kinds))
-    return "\n".join([*head, *map(_line, rows)])
+    head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
+    return "\n".join([*head, *(_line(row_texts(row, table)) for row in table.rows)])
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -9,16 +9,26 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, assert_never
 
-from advisor.report.document import Block, Chart, Document, Entry, Fact, Lines, Section, Sum, Table
+from advisor.report.document import (
+    NAME_WIDTH,
+    Block,
+    Chart,
+    Document,
+    Entry,
+    Fact,
+    Lines,
+    Section,
+    Sum,
+    Table,
+)
 from advisor.report.plain import Shown, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _INDENT = "  "
-_NAME_WIDTH = 28
 # Where a value begins: its further lines do, too.
-_HANGING = " " * (len(_INDENT) + _NAME_WIDTH)
+_HANGING = " " * (len(_INDENT) + NAME_WIDTH)
 # Below, sentences with names and paths in them are left to the terminal.
 _LEAST_WIDTH = 50
 _NOT_A_TERMINAL = 160

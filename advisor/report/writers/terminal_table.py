@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from advisor.report.cells import cell_lines
 from advisor.report.document import Table, Tone
-from advisor.report.plain import stacked
 from advisor.report.writers.column_widths import column_widths, least_widths
+from advisor.report.writers.words import row_texts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,10 +30,7 @@ class Layout:
     def __init__(self, table: Table, console: Console) -> None:
         self._table = table
         self._console = console
-        kinds = [column.kind for column in table.columns]
-        self._rows = [
-            [stacked(*cell_lines(*pair)) for pair in zip(row.cells, kinds, strict=True)] for row in table.rows
-        ]
+        self._rows = [row_texts(row, table) for row in table.rows]
         names = [column.name for column in table.columns]
         self._columns = list(zip(names, *self._rows, strict=True))
         self._kept_whole = [not column.wraps for column in table.columns]

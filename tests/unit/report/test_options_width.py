@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
+from advisor.report.document import NARROW
 from advisor.report.options import (
     ranked,
     selection,
     status,
     where,
 )
-from advisor.report.recommendation import NARROW, options_table, recommendation_document
+from advisor.report.recommendation import options_table, recommendation_document
 from tests.builders import make_trace
 from tests.recommendations import many_options
 from tests.unit.report.printed import json_of, of, on_screen
