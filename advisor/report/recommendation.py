@@ -79,7 +79,7 @@ def recommendation_document(
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
-    """The table with what is recommended above it; a notebook asks for values and shows no warnings."""
+    """The table, with what is recommended above it and the warnings below."""
     caption = "Nothing is feasible"
     for option in recommendation.options:
         if option.plan.id == recommendation.recommended:

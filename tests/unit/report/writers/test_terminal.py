@@ -167,6 +167,12 @@ def test_a_line_chart_names_its_axes_series_and_notes() -> None:
     assert lines[-3:] == ["A L4", ". others", "  a note"]
 
 
+@pytest.mark.parametrize("width", [40, 60, 78, 120])
+def test_a_line_chart_is_as_wide_as_a_terminal_and_never_wider_than_it_is_readable(width: int) -> None:
+    lines = on_screen(of(CHART), width).splitlines()
+    assert min(width, 78) - 3 <= max(map(len, lines)) <= min(width, 78)
+
+
 def test_a_value_holds_until_the_next_and_a_point_does_not() -> None:
     line = on_screen(of(CHART), 80)
     points = on_screen(of(replace(CHART, until=None)), 80)
