@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from advisor.cli.common import warn
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Option, PickName, Recommendation, Trace
-from advisor.report.explain import explain
-from advisor.report.options import (
-    find_option,
-    option_json,
-    print_options,
-    ranked,
-    recommendation_json,
-    selection,
-    where,
-)
-from advisor.report.plain import print_lines, print_text
-from advisor.report.rows import Format, console
-from advisor.report.scatter import plot_options
+from advisor.core.values import Option, Recommendation, Trace
+from advisor.report.explain import option_document
+from advisor.report.options import find_option, where
+from advisor.report.printing import Format, print_document
+from advisor.report.recommendation import recommendation_document
 
 if TYPE_CHECKING:
     from recommender.ranking.choose import Nearest
-
-_NAMES = {
-    PickName.CHEAPEST: "Cheapest",
-    PickName.FASTEST: "Fastest",
-    PickName.BEST_VALUE: "Best value",
-    PickName.SAFEST: "Safest",
-}
 
 
 def show(
@@ -67,21 +50,12 @@ def show(
     if plot and (explained is not None or output is not Format.TABLE):
         raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
     if explained is not None:
-        option = _find(recommendation, explained)
-        if output is Format.JSON:
-            print_text(option_json(option, recommendation))
-        else:
-            print_text(explain(option, recommendation, width=console().width))
-    elif output is Format.JSON:
-        print_text(recommendation_json(recommendation, trace, recorded_as=recorded_as))
+        document = option_document(_find(recommendation, explained), recommendation)
     else:
-        if plot:
-            plot_options(recommendation)
-        else:
-            print_options(recommendation, output, top=top)
-        if output is Format.TABLE:
-            _print_words(recommendation, None if plot else top)
-            _print_what_if(recommendation, what_if)
+        document = recommendation_document(
+            recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
+        )
+    print_document(document, output)
     warn(recommendation.warnings)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
@@ -96,52 +70,6 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
     raise InputError(
         f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, found)}"
     )
-
-
-def _print_words(recommendation: Recommendation, top: int | None) -> None:
-    hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
-    if hidden:
-        print_lines(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
-    if recommendation.recommended is None:
-        return
-    by_id = {option.plan.id: option for option in recommendation.options}
-    chosen = by_id[recommendation.recommended]
-    print_lines("", f"Recommended: {where(chosen)}, {recommendation.rule}.")
-    for line in (*chosen.script_changes, *chosen.reasons):
-        print_lines(f"  - {line}")
-    for pick in recommendation.picks:
-        if pick.plan_id != chosen.plan.id:
-            print_lines(f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({pick.reason}).")
-    _print_ties([by_id[plan_id] for plan_id in recommendation.frontier])
-
-
-def _print_ties(frontier: Sequence[Option]) -> None:
-    """Rows of the frontier that tie with each other; other rows say it in their status."""
-    from recommender.ranking.pareto import EPSILON
-
-    row = {option.plan.id: number for number, option in enumerate(frontier, start=1)}
-    pairs = {tuple(sorted((row[o.plan.id], row[o.tie_with]))) for o in frontier if o.tie_with is not None}
-    if pairs:
-        named = ", ".join(f"#{one} with #{other}" for one, other in sorted(pairs))
-        print_lines(f"Ties, within {EPSILON * 100:g} % in time and cost: {named}.")
-
-
-def _in_short(option: Option) -> str:
-    time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
-    return f"{where(option)}, {time} for {cost}"
-
-
-def _print_what_if(recommendation: Recommendation, option: Option | None) -> None:
-    """What the best change to the script would bring, beside what is recommended for it as it is."""
-    if option is None:
-        return
-    time, cost = format_duration(option.time_s.p50), format_usd(option.cost_usd.p50)
-    line = f"What if {option.what_if}: {where(option)}, {time} for {cost}"
-    chosen = next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
-    if chosen is not None:
-        line += f" instead of {format_duration(chosen.time_s.p50)} for {format_usd(chosen.cost_usd.p50)}"
-    more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
-    print_lines(f"{line} ({more}).")
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:

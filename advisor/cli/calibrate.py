@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_format
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.formats.recording_files import Recording
@@ -35,7 +35,7 @@ def calibrate(
     from advisor.predict.calibration.calibrating import calibrate
     from advisor.predict.calibration.calibration_files import HERE, RECORDED, write_calibration
     from advisor.predict.knowledge import shipped
-    from advisor.report.calibration import print_calibration
+    from advisor.report.calibration import calibration_document
 
     if source is not None and python is not None:
         raise InputError(f"{str(source)!r} was measured already: give --python to measure here, or --from.")
@@ -46,7 +46,7 @@ def calibrate(
     networks = shipped().fingerprint
     path = write_calibration(found.gpu, found.source, constants, where=where, networks=networks)
     warn(found.warnings)
-    print_calibration(found, path, chosen_format(output, as_json))
+    print_document(calibration_document(found, path), chosen_format(output, as_json))
 
 
 def _measured(python: Path | None) -> Recording:

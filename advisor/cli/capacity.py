@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from advisor.cli.common import warn
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -28,7 +28,7 @@ def show_capacity(
     from advisor.core.errors import CloudError, InputError
     from advisor.pricing.sources.aws.options import read_options
     from advisor.pricing.sources.aws.placement import placement_scores, vcpu_quotas
-    from advisor.report.capacity import print_capacity
+    from advisor.report.capacity import capacity_document
 
     if config.settings.prices.offline:
         raise InputError("prices.offline is set: AWS cannot be asked without a network.")
@@ -52,4 +52,4 @@ def show_capacity(
         raise CloudError("; ".join(dict.fromkeys(problems)))
     warnings = tuple(dict.fromkeys(problems))
     warn(warnings)
-    print_capacity(scores, quotas, warnings, output)
+    print_document(capacity_document(scores, quotas, warnings), output)

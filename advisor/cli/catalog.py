@@ -9,7 +9,7 @@ import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.help_lines import WholeLines
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 app = typer.Typer(cls=WholeLines, help="Dated snapshots of prices.")
 
@@ -35,10 +35,10 @@ def build(
     from advisor.cli.common import settings_with, warn
     from advisor.pricing.refresh.building import build_snapshot
     from advisor.pricing.sources.query import OfferQuery
-    from advisor.report.prices import print_built
+    from advisor.report.prices import built_document
     from advisor.service.live import current_answers
 
     answers = current_answers(settings_with(), OfferQuery(), may_refresh=False)
     warn([warning for answer in answers for warning in answer.warnings])
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
-    print_built(build_snapshot(live, out, is_forced=force), chosen_format(output, as_json))
+    print_document(built_document(build_snapshot(live, out, is_forced=force)), chosen_format(output, as_json))

@@ -15,7 +15,7 @@ from advisor.cli.progress import progress
 from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
 from advisor.core.values import Market
 from advisor.report.plain import few, print_message
-from advisor.report.rows import Format
+from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

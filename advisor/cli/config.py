@@ -9,7 +9,7 @@ import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.help_lines import WholeLines
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 app = typer.Typer(
     cls=WholeLines, help="Settings and where each comes from.", no_args_is_help=True, rich_markup_mode=None
@@ -44,6 +44,6 @@ def init(
 def show(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Print every setting, its value and the layer that set it."""
     from advisor.cli.common import settings_with
-    from advisor.report.settings import print_settings
+    from advisor.report.settings import settings_document
 
-    print_settings(settings_with(), chosen_format(output, as_json))
+    print_document(settings_document(settings_with()), chosen_format(output, as_json))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 
 def doctor(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Check this installation; exits with 1 if the main job cannot work."""
     from advisor.core.errors import AdvisorError
-    from advisor.report.checks import print_checks
+    from advisor.report.checks import checks_document
     from advisor.service.health import run_checks
 
     checks = run_checks()
-    print_checks(checks, chosen_format(output, as_json))
+    print_document(checks_document(checks), chosen_format(output, as_json))
     broken = [check.name for check in checks if check.state == "broken"]
     if broken:
         raise AdvisorError(f"not in working order: {', '.join(broken)}.")

@@ -9,7 +9,7 @@ import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, vendor_names
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.core.values import GpuSpec
@@ -38,7 +38,7 @@ def gpus(
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.cli.filters import known_vendors
     from advisor.core.gpus import load_gpus, resolve_gpu
-    from advisor.report.gpus import print_gpus
+    from advisor.report.gpus import gpus_document
 
     specs = _named(names) if names else tuple(load_gpus().values())
     base = resolve_gpu(relative_to) if relative_to else None
@@ -48,7 +48,7 @@ def gpus(
         kept = _left(kept, (spec for spec in kept if spec.vendor in vendors), f"--vendor {vendor}")
     if min_memory_gib is not None:
         kept = _with_memory(kept, min_memory_gib)
-    print_gpus(kept, chosen_format(output, as_json), base)
+    print_document(gpus_document(kept, base), chosen_format(output, as_json))
 
 
 def _named(names: Iterable[str]) -> tuple[GpuSpec, ...]:

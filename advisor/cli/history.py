@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.common import note
 from advisor.core.units import DAY_S
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 from advisor.service.live import current_answers, known_answers, moment_ago, now
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
     from advisor.core.errors import InputError, NoOfferError
     from advisor.core.units import parse_duration_s
     from advisor.pricing.refresh.price_history import series_of
-    from advisor.report.history import plot_history, print_history
+    from advisor.report.history import history_document
     from advisor.service.offers import check_names, wanted_counts
 
     if plot and output is not Format.TABLE:
@@ -47,10 +47,7 @@ def show_history(config: Config, gpus: Sequence[str], since: str, *, plot: bool,
             "no prices of these are remembered: `advisor prices refresh` pulls live ones and remembers them;"
             " a longer --since or other limits may show more."
         )
-    if plot:
-        plot_history(series, now())
-    else:
-        print_history(series, now(), output)
+    print_document(history_document(series, now(), plot=plot), output)
 
 
 def doubts(config: Config, gpus: Sequence[str]) -> tuple[Finding, ...]:

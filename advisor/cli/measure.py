@@ -13,7 +13,7 @@ import typer
 
 from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_format, note
 from advisor.cli.progress import progress
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]
 FullOption = Annotated[bool, typer.Option("--full", help="Up to an hour: some 7,800 kernels.")]
@@ -55,7 +55,7 @@ def measure(
     from advisor.core.errors import InputError
     from advisor.measure import Extent, grid, measure
     from advisor.predict.calibration.calibrating import drift_warnings
-    from advisor.report.recording import print_recording, skipped_lines
+    from advisor.report.recording import recording_document, skipped_lines
 
     if quick and full:
         raise InputError("give either --quick or --full.")
@@ -73,7 +73,7 @@ def measure(
         note(line)
     warnings = drift_warnings(recording)
     warn(warnings)
-    print_recording(recording, out, warnings, chosen_format(output, as_json))
+    print_document(recording_document(recording, out, warnings), chosen_format(output, as_json))
 
 
 class _Told:

@@ -11,7 +11,7 @@ from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, provider_names, region_names
 from advisor.cli.help_lines import WholeLines
 from advisor.core.values import Market, Tier
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 app = typer.Typer(
     cls=WholeLines,
@@ -25,11 +25,11 @@ FilesArgument = Annotated[list[Path], typer.Argument(help="Policy files of any l
 @app.command("check")
 def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Look for everything that is wrong with policy files, each and together. Exits with 2 if anything is."""
-    from advisor.report.policy import print_check
+    from advisor.report.policy import check_document
     from recommender.policy import check_policies, policy_error
 
     checked = check_policies(files)
-    print_check(checked, chosen_format(output, as_json))
+    print_document(check_document(checked), chosen_format(output, as_json))
     if checked.policy is None:
         raise policy_error(checked.faults)
 
@@ -37,10 +37,10 @@ def check(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: Js
 @app.command("show")
 def show(files: FilesArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Print the rules that the files make together, each with where it stands and what it overrules."""
-    from advisor.report.policy import print_policy
+    from advisor.report.policy import policy_document
     from recommender.policy import read_policies
 
-    print_policy(read_policies(files), chosen_format(output, as_json))
+    print_document(policy_document(read_policies(files)), chosen_format(output, as_json))
 
 
 @app.command("schema")
@@ -94,7 +94,7 @@ def explain(
     Exits with 3 if a rule removes the plan.
     """
     from advisor.cli.common import settings_with
-    from advisor.report.policy import print_explained
+    from advisor.report.policy import explained_document
     from advisor.service.plan_facts import given_facts
     from recommender.policy import everything_removed, judge_facts, read_policies
 
@@ -112,7 +112,7 @@ def explain(
         usd_per_h=usd_per_hour,
         usd_per_job=usd_per_job,
     )
-    print_explained(facts, policy, chosen_format(output, as_json))
+    print_document(explained_document(facts, policy), chosen_format(output, as_json))
     removals = judge_facts(facts, policy).removals
     if removals:
         raise everything_removed({"": removals})

@@ -22,7 +22,7 @@ from advisor.cli.common import (
     WorldOption,
     chosen_format,
 )
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -48,7 +48,7 @@ def predict(
     from advisor.cli.common import check_exists, holds_data, load_trace, settings_with, warn
     from advisor.core.gpus import load_gpus
     from advisor.predict.iteration import predict_counts
-    from advisor.report.estimates import print_estimates
+    from advisor.report.estimates import estimates_document
     from advisor.service.offers import wanted_counts
 
     catalog = load_gpus()
@@ -79,7 +79,7 @@ def predict(
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
     trace = replace(trace, warnings=(*trace.warnings, *_unsupported(catalog[name] for name in wanted)))
     warn(trace.warnings)
-    print_estimates(trace, estimates, chosen_format(output, as_json))
+    print_document(estimates_document(trace, estimates), chosen_format(output, as_json))
 
 
 def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:

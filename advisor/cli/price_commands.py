@@ -17,7 +17,7 @@ from advisor.cli.common import (
 )
 from advisor.cli.completion import region_names
 from advisor.core.limits import MAX_MACHINES
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 SourceOption = Annotated[
     list[str] | None, typer.Option("--source", metavar="NAME", help="Only this source. Repeatable.")
@@ -37,7 +37,7 @@ def refresh(
     """
     from advisor.cli.common import settings_with, warn
     from advisor.core.errors import NoOfferError
-    from advisor.report.prices import print_refresh
+    from advisor.report.prices import refresh_document
     from advisor.service.live import failures_in_words, live_sources, opened, run_refresh
 
     config = settings_with(cloud__regions=region)
@@ -45,7 +45,7 @@ def refresh(
     with opened(config) as store:
         kept = run_refresh(config, asked, store)
     warn(failures_in_words(kept))
-    print_refresh(kept, chosen_format(output, as_json))
+    print_document(refresh_document(kept), chosen_format(output, as_json))
     if all(part.failure is not None for part in kept):
         raise NoOfferError(
             "no price could be pulled. What was known stays as it was; `advisor prices sources` says who"
@@ -74,11 +74,11 @@ def history(
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Show where prices come from: how many, how old, what is missing, and who would let us in."""
     from advisor.cli.common import settings_with
-    from advisor.report.prices import print_sources
+    from advisor.report.prices import sources_document
     from advisor.service.live import source_states
 
     states, warnings = source_states(settings_with())
-    print_sources(states, warnings, chosen_format(output, as_json))
+    print_document(sources_document(states, warnings), chosen_format(output, as_json))
 
 
 def check(
@@ -94,10 +94,10 @@ def check(
     """
     from advisor.cli.common import settings_with
     from advisor.cli.history import doubts
-    from advisor.report.prices import print_findings
+    from advisor.report.prices import findings_document
 
     found = doubts(settings_with(cloud__providers=provider, cloud__regions=region), gpu or [])
-    print_findings(found, chosen_format(output, as_json))
+    print_document(findings_document(found), chosen_format(output, as_json))
     if found:
         raise typer.Exit(1)
 

@@ -19,7 +19,7 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.help_lines import WholeLines
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from advisor.core.values import Offer
@@ -68,7 +68,7 @@ def prices(
     from advisor.core.errors import NoOfferError
     from advisor.core.limits import MAX_USD_PER_H
     from advisor.pricing.answer.places import cheapest_places
-    from advisor.report.offers import print_offers
+    from advisor.report.offers import offers_document
     from advisor.service.offers import query_offers, wanted_counts
 
     if max_price is not None:
@@ -86,11 +86,11 @@ def prices(
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
-            print_offers([], [str(error)], output)
+            print_document(offers_document([], [str(error)]), output)
         raise
     offers = list(found.offers) if all_ else cheapest_places(found.offers)
     warn(found.warnings)
-    print_offers(_sorted(offers, sort), found.warnings, output)
+    print_document(offers_document(_sorted(offers, sort), found.warnings), output)
 
 
 def _sorted(offers: list[Offer], sort: Sort) -> list[Offer]:

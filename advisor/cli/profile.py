@@ -22,7 +22,7 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.completion import gpu_names
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 
 def profile(
@@ -61,7 +61,7 @@ def profile(
     from advisor.cli.common import profile_script, settings_with, warn
     from advisor.core.errors import InputError
     from advisor.formats.trace_files import write_trace
-    from advisor.report.trace import print_trace
+    from advisor.report.trace import trace_document
 
     config = settings_with(
         profile__python=python,
@@ -87,4 +87,4 @@ def profile(
         trace = read_kineto(from_kineto, origin_gpu=origin_gpu)
     write_trace(trace, path)
     warn(trace.warnings)
-    print_trace(trace, path, chosen_format(output, as_json))
+    print_document(trace_document(trace, path), chosen_format(output, as_json))

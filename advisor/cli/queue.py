@@ -11,7 +11,7 @@ from advisor.cli.common import FormatOption, JsonOption, chosen_format, note, wa
 from advisor.cli.help_lines import WholeLines
 from advisor.cli.progress import progress
 from advisor.core.limits import MAX_MACHINES
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 if TYPE_CHECKING:
     from recommender.queue.job_log import JobLog
@@ -39,7 +39,7 @@ def fit(
     as_json: JsonOption = False,
 ) -> None:
     """Show the waits by size, requested walltime and queue; the file holds no rows of the log."""
-    from advisor.report.queue import print_fit
+    from advisor.report.queue import fit_document
     from recommender.queue.fitted import fit as fit_log
     from recommender.queue.wait_files import write_fit
 
@@ -48,18 +48,18 @@ def fit(
     if out is not None:
         write_fit(out, found)
         note(f"wrote {str(out)!r}")
-    print_fit(found, chosen_format(output, as_json))
+    print_document(fit_document(found), chosen_format(output, as_json))
 
 
 @app.command("check")
 def check(log: LogArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
     """Foresee the last 30 % of the log, job by job, and show how often and how closely it was right."""
-    from advisor.report.queue import print_check
+    from advisor.report.queue import check_document
     from recommender.queue.foresight import check as check_log
 
     with progress(f"reading {log.name}"):
         found = check_log(_read(log))
-    print_check(found, chosen_format(output, as_json))
+    print_document(check_document(found), chosen_format(output, as_json))
 
 
 @app.command("show")
@@ -80,7 +80,7 @@ def show(
     """Show how long one kind of job waits; without --gpus, all kinds."""
     from advisor.core.arguments import check_number
     from advisor.core.errors import InputError
-    from advisor.report.queue import print_fit, print_wait
+    from advisor.report.queue import fit_document, wait_document
     from recommender.queue.fitted import warnings_of
     from recommender.queue.wait_files import load_fit
 
@@ -92,12 +92,12 @@ def show(
     with progress(f"reading {source.name}"):
         found = load_fit(source)
     if gpus is None:
-        print_fit(found, chosen_format(output, as_json))
+        print_document(fit_document(found), chosen_format(output, as_json))
         return
     alike = found.of(size=gpus, walltime_s=asked_s, queue=queue)
     warnings = warnings_of(found, alike, gpus)
     warn(warnings)
-    print_wait(alike, found.size_unit, warnings, chosen_format(output, as_json))
+    print_document(wait_document(alike, found.size_unit, warnings), chosen_format(output, as_json))
 
 
 def _read(path: Path) -> JobLog:

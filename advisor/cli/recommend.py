@@ -31,7 +31,7 @@ from advisor.cli.common import (
 )
 from advisor.cli.completion import gpu_names, vendor_names
 from advisor.core.limits import MAX_PLANNED_S, MAX_ROWS
-from advisor.report.rows import Format
+from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config

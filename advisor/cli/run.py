@@ -10,7 +10,7 @@ from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, provider_names
 from advisor.cli.help_lines import WholeLines
 from advisor.core.values import Market
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 app = typer.Typer(
     cls=WholeLines,
@@ -68,7 +68,7 @@ def record(
     Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
     """
     from advisor.cli.common import settings_with
-    from advisor.report.runs import print_recorded
+    from advisor.report.runs import recorded_document
     from advisor.service.ledger import Told, keep_run
 
     told = Told(
@@ -86,7 +86,7 @@ def record(
         run_id=run_id,
     )
     run, is_new = keep_run(settings_with(), told)
-    print_recorded(run, is_new, chosen_format(output, as_json))
+    print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
 
 
 @app.command("list")
@@ -100,7 +100,9 @@ def list_(
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
     from advisor.cli.common import settings_with
-    from advisor.report.runs import print_runs
+    from advisor.report.runs import runs_document
     from advisor.service.ledger import recorded_runs
 
-    print_runs(recorded_runs(settings_with(), since, project), chosen_format(output, as_json))
+    print_document(
+        runs_document(recorded_runs(settings_with(), since, project)), chosen_format(output, as_json)
+    )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
 
 
 def trust(
@@ -25,9 +25,9 @@ def trust(
     ends the trust; files that it names are not watched.
     """
     if show:
-        from advisor.report.trust import print_trusted
+        from advisor.report.trust import trusted_document
 
-        print_trusted(chosen_format(output, as_json))
+        print_document(trusted_document(), chosen_format(output, as_json))
     elif revoke:
         _revoke(directory)
     else:

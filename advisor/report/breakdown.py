@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Quantiles
+from advisor.report.cells import interval_text
+from advisor.report.document import Fact, Sum
 from advisor.report.sums import Words, clock, dollars, rounded, short_times, with_rest
-from advisor.report.text import interval_text
 from recommender.outcome.spot import is_spot
 
 MOST_OPERATORS = 8
@@ -21,12 +22,7 @@ _TIME_NOTES = {
 }
 
 
-def line(name: str, value: str) -> str:
-    """A name and what stands behind it."""
-    return f"{name:<28}{value}"
-
-
-def time(option: Option) -> Iterator[str]:
+def time(option: Option) -> Sum:
     """Wait, boot, download, training and preemptions in seconds, then their total."""
     plan, total = option.plan, option.time_s
     train_s = {"training": option.train_s.p50}
@@ -47,10 +43,10 @@ def time(option: Option) -> Iterator[str]:
         **_TIME_NOTES,
         "total": _p90(total, format_duration),
     }
-    yield from _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_duration)
+    return _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_duration)
 
 
-def money(option: Option) -> Iterator[str]:
+def money(option: Option) -> Sum:
     """What each cause costs, then the total."""
     plan, total = option.plan, option.cost_usd
     parts: dict[str, float] = {}
@@ -65,7 +61,7 @@ def money(option: Option) -> Iterator[str]:
     if math.isfinite(total.p50):
         parts = with_rest(parts, total.p50, unit, "rest")
     notes = _money_notes(option) | {"total": _p90(total, format_usd)}
-    yield from _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_usd)
+    return _sum(parts, total.p50, notes, grid=(unit, words), in_words=format_usd)
 
 
 def _money_notes(option: Option) -> dict[str, str]:
@@ -88,27 +84,29 @@ def _money_notes(option: Option) -> dict[str, str]:
     return notes | {name: f"{format_duration(s)} {at}" for name, s in seconds.items() if s}
 
 
-def iteration(option: Option) -> Iterator[str]:
+def iteration(option: Option) -> tuple[Sum | Fact, ...]:
     """Seconds by operator family, then those of the whole, its interval and the methods behind it."""
     estimate = option.estimate
     total_s = estimate.iteration_s.p50
-    yield from _shares(estimate.by_family, option)
-    yield line("p10 .. p50 .. p90", interval_text(estimate.iteration_s))
     methods = (f"{method} {seconds / total_s:.0%}" for method, seconds in estimate.by_method.items())
-    yield line("methods", ", ".join(methods))
+    return (
+        _shares(estimate.by_family, option),
+        Fact("p10 .. p50 .. p90", interval_text(estimate.iteration_s)),
+        Fact("methods", ", ".join(methods)),
+    )
 
 
-def operators(option: Option) -> Iterator[str]:
+def operators(option: Option) -> Sum:
     """The largest operators with the method of each, the others as one, and the whole."""
     found = list(option.estimate.by_operator.items())
     parts = dict(found[:MOST_OPERATORS])
     others = found[MOST_OPERATORS:]
     if others:
         parts[f"{len(others)} others"] = sum(seconds for _, seconds in others)
-    yield from _shares(parts, option, width=56)
+    return _shares(parts, option, width=56)
 
 
-def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> Iterator[str]:
+def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> Sum:
     """Seconds of one iteration, with their share of its median."""
     total_s = option.estimate.iteration_s.p50
     if option.estimate.communication_s:
@@ -116,7 +114,7 @@ def _shares(parts: Mapping[str, float], option: Option, *, width: int = 28) -> I
     unit, words = short_times(total_s)
     parts = with_rest(parts, total_s, unit, "rest")
     notes = {name: f"{seconds / total_s:.0%}" for name, seconds in parts.items()}
-    yield from _sum(parts, total_s, notes, grid=(unit, words), in_words=format_duration, width=width)
+    return _sum(parts, total_s, notes, grid=(unit, words), in_words=format_duration, width=width)
 
 
 def _p90(quantiles: Quantiles, words: Callable[[float], str]) -> str:
@@ -132,14 +130,12 @@ def _sum(
     grid: tuple[float, Words],
     in_words: Callable[[float], str],
     width: int = 28,
-) -> Iterator[str]:
-    """A line a part and one of the total, to the right; what never ends is told in words."""
+) -> Sum:
+    """A fact a part and one of the total; what never ends is told in words."""
     unit, words = grid
     if math.isfinite(total):
         cells = {name: words(units) for name, units in rounded(parts, total, unit).items()}
         cells["total"] = words(round(total / unit))
     else:
         cells = {name: in_words(value) for name, value in {**parts, "total": total}.items()}
-    widest = max(map(len, cells.values()))
-    for name, cell in cells.items():
-        yield f"{name:<{width}}{cell:>{widest}}  {notes.get(name, '')}".rstrip()
+    return Sum(tuple(Fact(name, cell, notes.get(name, "")) for name, cell in cells.items()), width)

@@ -6,23 +6,28 @@ from dataclasses import asdict
 from pathlib import Path
 
 from advisor.predict.calibration.calibrating import Calibration
-from advisor.report.plain import print_lines, print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.cells import DECIMALS, PLAIN, SHARE
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 
-_COLUMNS = ("Constant", "Before", "After", "Kernels", "Spread")
+_COLUMNS = (
+    Column("Constant"),
+    *columns("Before", "After", kind=DECIMALS),
+    Column("Kernels", PLAIN),
+    Column("Spread", SHARE),
+)
 
 
-def print_calibration(calibration: Calibration, path: Path, output: Format) -> None:
-    """Constants to stdout."""
-    if output is Format.JSON:
-        facts = asdict(calibration)
-        warnings = facts.pop("warnings")
-        print_text(to_json({"calibration": {"path": str(path), **facts}, "warnings": warnings}))
-        return
-    rows = [
-        [fit.name, f"{fit.before:.3f}", f"{fit.after:.3f}", str(fit.num_kernels), f"{fit.spread:.1%}"]
-        for fit in calibration.constants
-    ]
-    print_rows(_COLUMNS, rows, output, right=frozenset(_COLUMNS[1:]))
-    if output is Format.TABLE:
-        print_lines(f"{calibration.gpu}: written to {path}")
+def calibration_document(calibration: Calibration, path: Path) -> Document:
+    """Constants, and where they were written."""
+    facts = asdict(calibration)
+    warnings = facts.pop("warnings")
+    rows = tuple(
+        Row((fit.name, fit.before, fit.after, fit.num_kernels, fit.spread)) for fit in calibration.constants
+    )
+    return Document(
+        facts={"calibration": {"path": str(path), **facts}, "warnings": warnings},
+        blocks=(
+            Table(columns=_COLUMNS, rows=rows),
+            Lines((f"{calibration.gpu}: written to {path}",)),
+        ),
+    )

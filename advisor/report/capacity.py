@@ -6,29 +6,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from advisor.report.plain import print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.cells import PLAIN
+from advisor.report.document import Column, Document, Row, Table, columns
 
 if TYPE_CHECKING:
     from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
 
 
-def print_capacity(
-    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[str], output: Format
-) -> None:
+_COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Value", PLAIN))
+
+
+def capacity_document(
+    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[str]
+) -> Document:
     """Scores first, best first; then how many vCPUs of each family may run at once."""
-    if output is Format.JSON:
-        body = {
-            "scores": list(map(asdict, scores)),
-            "quotas": list(map(asdict, quotas)),
-            "warnings": warnings,
-        }
-        print_text(to_json(body))
-        return
-    rows = [["score", score.region, score.zone, "spot", f"{score.score} of 10"] for score in scores]
+    rows = [Row(("score", score.region, score.zone, "spot", f"{score.score} of 10")) for score in scores]
     rows += [
-        ["quota", quota.region, " ".join(quota.families), quota.market, f"{quota.num_vcpus} vCPU"]
+        Row(("quota", quota.region, " ".join(quota.families), quota.market, f"{quota.num_vcpus} vCPU"))
         for quota in quotas
     ]
-    columns = ("What", "Region", "Zone or families", "Market", "Value")
-    print_rows(columns, rows, output, right=frozenset({"Value"}))
+    facts = {"scores": list(map(asdict, scores)), "quotas": list(map(asdict, quotas)), "warnings": warnings}
+    return Document(facts=facts, blocks=(Table(columns=_COLUMNS, rows=tuple(rows)),))

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from advisor.report.plain import print_text, stacked
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.document import Document, Row, Table, Tone, columns
 
 State = Literal["ok", "note", "broken"]
-_STYLES = {"ok": "", "note": "yellow", "broken": "bold red"}
+_TONES = {"ok": Tone.PLAIN, "note": Tone.DOUBTFUL, "broken": Tone.BAD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +21,11 @@ class Check:
     detail: str
 
 
-def print_checks(checks: Sequence[Check], output: Format) -> None:
-    """Findings to stdout."""
-    if output is Format.JSON:
-        print_text(to_json({"checks": [asdict(check) for check in checks]}))
-        return
-    rows = [[check.name, check.state, stacked(*check.detail.split("\n"))] for check in checks]
-    styles = [_STYLES[check.state] for check in checks]
-    print_rows(("Check", "State", "Detail"), rows, output, styles=styles)
+def checks_document(checks: Sequence[Check]) -> Document:
+    """Every finding."""
+    rows = tuple(
+        Row((check.name, check.state, tuple(check.detail.split("\n"))), _TONES[check.state])
+        for check in checks
+    )
+    facts = {"checks": [asdict(check) for check in checks]}
+    return Document(facts=facts, blocks=(Table(columns=columns("Check", "State", "Detail"), rows=rows),))

@@ -1,56 +1,62 @@
-"""IterationEstimates as a table and as JSON by contract (docs/json.md)."""
+"""IterationEstimates as a document, and as JSON by contract (docs/json.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from advisor.core.units import format_bytes
 from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
-from advisor.report.plain import print_text
-from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
-from advisor.report.text import interval_text
+from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
+from advisor.report.document import NARROW, Column, Document, Row, Section, Table, Tone
 from advisor.report.trace import summary
 
-ITERATION, SHARES, HOW = "Iteration p10 .. p50 .. p90", "Largest shares", "How"
-COLUMNS = ("GPU", "Count", ITERATION, "Memory", "Fits", SHARES, HOW)
-RIGHT = frozenset({"Count", "Memory"})
-NARROW = 110
+_ITERATION = "Iteration p10 .. p50 .. p90"
+COLUMNS = (
+    Column("GPU", wraps=False),
+    Column("Count", PLAIN, wraps=False),
+    Column(_ITERATION, INTERVAL, wraps=False),
+    Column("Memory", BYTES, wraps=False),
+    Column("Fits", wraps=False),
+    Column("Largest shares"),
+    Column("How"),
+)
+NARROW_COLUMNS = (*COLUMNS[:2], Column(_ITERATION, INTERVAL), *COLUMNS[3:5], COLUMNS[6])
 # A method that found less of the time is left out of the column.
 _LEAST_SHARE = 0.005
 _FITS = {True: "yes", False: "no", None: "?"}
 
 
-def print_estimates(trace: Trace, estimates: Sequence[IterationEstimate], output: Format) -> None:
-    """Estimates to stdout in the given order; below a table what they rest on."""
-    if output is Format.JSON:
-        body = {
-            "trace": summary(trace),
-            "estimates": [estimate_json(estimate) for estimate in estimates],
-            "warnings": trace.warnings,
-        }
-        print_text(to_json(body))
-        return
-    is_narrow = output is Format.TABLE and console().width < NARROW
-    columns = [name for name in COLUMNS if not (is_narrow and name == SHARES)]
+def estimates_document(trace: Trace, estimates: Sequence[IterationEstimate]) -> Document:
+    """Estimates in the given order, and what they rest on."""
+    facts = {
+        "trace": summary(trace),
+        "estimates": [estimate_json(estimate) for estimate in estimates],
+        "warnings": trace.warnings,
+    }
+    return Document(facts=facts, blocks=(_table(estimates), *_assumptions(estimates)))
+
+
+def _table(estimates: Sequence[IterationEstimate]) -> Table:
     cells = [_cells(estimate) for estimate in estimates]
-    rows = [[row[name] for name in columns] for row in cells]
-    styles = ["dim" if estimate.fits_memory is False else "" for estimate in estimates]
-    wrapping = frozenset({ITERATION, HOW} if is_narrow else {SHARES, HOW})
-    print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=wrapping)
-    if output is Format.TABLE:
-        _print_assumptions(estimates)
+    tones = [Tone.FAINT if estimate.fits_memory is False else Tone.PLAIN for estimate in estimates]
+    # On a narrow terminal the shares give way.
+    narrow = [(*row[:5], row[6]) for row in cells]
+    return Table(
+        columns=COLUMNS,
+        rows=tuple(map(Row, cells, tones)),
+        narrow=(Table(columns=NARROW_COLUMNS, rows=tuple(map(Row, narrow, tones))),),
+        narrow_below=NARROW,
+        keeps_words=False,
+    )
 
 
-def _print_assumptions(estimates: Sequence[IterationEstimate]) -> None:
-    lines = [f"{text} [{gpus}]" if gpus else text for text, gpus in by_gpus(estimates)]
-    if lines:
-        print_wrapped("What the estimates rest on", lines)
+def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
+    lines = tuple(f"{text} [{gpus}]" if gpus else text for text, gpus in by_gpus(estimates))
+    return (Section("What the estimates rest on", lines),) if lines else ()
 
 
-def estimate_json(estimate: IterationEstimate) -> Mapping[str, Any]:
+def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
     """One estimate; seconds and bytes."""
     return {
         "gpu": estimate.gpu,
@@ -68,17 +74,16 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, Any]:
     }
 
 
-def _cells(estimate: IterationEstimate) -> dict[str, str]:
+def _cells(estimate: IterationEstimate) -> tuple[Cell, ...]:
     total_s = estimate.iteration_s.p50
     largest = list(estimate.by_family.items())[:2]
     methods = sorted(estimate.by_method.items(), key=lambda item: -item[1])
-    values = (
+    return (
         estimate.gpu,
-        str(estimate.num_gpus),
-        interval_text(estimate.iteration_s),
-        "unknown" if estimate.memory_bytes is None else format_bytes(estimate.memory_bytes),
+        estimate.num_gpus,
+        estimate.iteration_s,
+        "unknown" if estimate.memory_bytes is None else estimate.memory_bytes,
         _FITS[estimate.fits_memory],
         ", ".join(f"{name} {seconds / total_s:.0%}" for name, seconds in largest),
         ", ".join(f"{s / total_s:.0%} {name}" for name, s in methods if s >= _LEAST_SHARE * total_s),
     )
-    return dict(zip(COLUMNS, values, strict=True))

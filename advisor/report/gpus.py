@@ -1,46 +1,43 @@
-"""GPUs of the catalog as a table and as JSON."""
+"""GPUs of the catalog as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
 
-from advisor.core.units import GB, format_bytes
+from advisor.core.units import GB
 from advisor.core.values import GpuSpec
-from advisor.report.plain import print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.cells import BYTES, FOUR_DIGITS, MULTIPLE, ROUNDED, Cell
+from advisor.report.document import Column, Document, Row, Table, columns
 
 COLUMNS = (
-    "GPU",
-    "Architecture",
-    "SMs",
-    "Memory",
-    "GB/s",
-    "FP32",
-    "TF32",
-    "FP16",
-    "BF16",
-    "NVLink GB/s",
+    *columns("GPU", "Architecture"),
+    Column("SMs", ROUNDED),
+    Column("Memory", BYTES),
+    Column("GB/s", ROUNDED),
+    *columns("FP32", "TF32", "FP16", "BF16", kind=FOUR_DIGITS),
+    Column("NVLink GB/s", ROUNDED),
 )
-RIGHT = frozenset(COLUMNS[2:])
+_MULTIPLES = (*COLUMNS[:2], *columns(*(column.name for column in COLUMNS[2:]), kind=MULTIPLE))
 TFLOPS = 1e12
+# What one of a column is, in the units of a GpuSpec.
+_UNITS = (1, 1, GB, *[TFLOPS] * 4, GB)
 
 
-def print_gpus(specs: Sequence[GpuSpec], output: Format, base: GpuSpec | None = None) -> None:
-    """Specs to stdout, in the given order.
+def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> Document:
+    """Specs in the given order.
 
     FLOP rates are dense TFLOP/s, with tensor cores where there are; with ``base`` every figure is a
-    multiple of that GPU's. JSON always carries the facts themselves.
+    multiple of that GPU's. The facts are always those of the GPU itself.
     """
-    if output is Format.JSON:
-        print_text(to_json({"gpus": [_json(spec) for spec in specs]}))
-        return
-    rows = [_row(spec) if base is None else _multiples(spec, base) for spec in specs]
-    print_rows(COLUMNS, rows, output, right=RIGHT)
+    columns = COLUMNS if base is None else _MULTIPLES
+    units = _UNITS if base is None else _figures(base)
+    rows = tuple(Row((*_names(spec), *_in_units(spec, units))) for spec in specs)
+    facts = {"gpus": [_json(spec) for spec in specs]}
+    return Document(facts=facts, blocks=(Table(columns=columns, rows=rows),))
 
 
-def _json(spec: GpuSpec) -> Mapping[str, Any]:
+def _json(spec: GpuSpec) -> Mapping[str, object]:
     # Not asdict: it copies, and the catalog's tables are read-only views.
     plain = {item.name: getattr(spec, item.name) for item in fields(spec)}
     return plain | {
@@ -61,24 +58,10 @@ def _figures(spec: GpuSpec) -> list[float | None]:
     ]
 
 
-def _multiples(spec: GpuSpec, base: GpuSpec) -> list[str]:
-    pairs = zip(_figures(spec), _figures(base), strict=True)
-    cells = ["-" if not value or not unit else f"{value / unit:.2f} x" for value, unit in pairs]
-    return [spec.name, f"{spec.architecture} {spec.compute_capability}".strip(), *cells]
+def _names(spec: GpuSpec) -> tuple[str, str]:
+    return spec.name, f"{spec.architecture} {spec.compute_capability}".strip()
 
 
-def _row(spec: GpuSpec) -> list[str]:
-    tensor = spec.tensor_flops_per_s
-    rates = [
-        spec.vector_flops_per_s.get("fp32"),
-        *(tensor.get(r) for r in ("tf32", "fp16", "bf16")),
-    ]
-    return [
-        spec.name,
-        f"{spec.architecture} {spec.compute_capability}".strip(),
-        str(spec.num_sms),
-        format_bytes(spec.memory_bytes),
-        f"{spec.memory_bytes_per_s / GB:,.0f}",
-        *("-" if rate is None else f"{rate / TFLOPS:.4g}" for rate in rates),
-        f"{spec.nvlink_bytes_per_s / GB:,.0f}" if spec.nvlink_bytes_per_s else "-",
-    ]
+def _in_units(spec: GpuSpec, units: Sequence[float | None]) -> list[Cell]:
+    pairs = zip(_figures(spec), units, strict=True)
+    return [None if value is None or not unit else value / unit for value, unit in pairs]

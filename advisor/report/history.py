@@ -1,58 +1,63 @@
-"""The history of prices as a table, a plot in the terminal, and JSON (docs/json.md)."""
+"""The history of prices as a table, a chart, and JSON (docs/json.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from advisor.pricing.refresh.price_history import Series
-from advisor.report.plain import print_lines, print_text, stacked
-from advisor.report.plot import draw, steps
-from advisor.report.rows import Format, fits, print_rows, to_json
+from advisor.report.cells import DAY, PLAIN, USD_PER_H, Cell
+from advisor.report.document import Axis, Chart, Column, Document, Lines, Row, Table, columns
+from advisor.report.document import Series as Curve
 
 COLUMNS = (
-    "Machine", "Place", "Market", "Source",
-    "Since", "Changes", "First", "Last", "Lowest", "Median", "Highest",
-)  # fmt: skip
-RIGHT = frozenset(COLUMNS[5:])
+    *columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
+    Column("Changes", PLAIN, wraps=False),
+    *columns("First", "Last", "Lowest", "Median", "Highest", kind=USD_PER_H, wraps=False),
+)
 # Two lines a row: side by side, a machine, its place and seven figures take 130 columns.
-NARROW_COLUMNS = ("Machine,\nplace", "Since,\nchanges", "First,\nlast", "Lowest,\nhighest", "Median")
+NARROW_COLUMNS = (
+    Column("Machine,\nplace"),
+    Column("Since,\nchanges", PLAIN, wraps=False),
+    *columns("First,\nlast", "Lowest,\nhighest", "Median", kind=USD_PER_H, wraps=False),
+)
 MOST_CURVES = 8
-_COLUMNS = 200
 
 
-def print_history(series: Sequence[Series], until: datetime, output: Format) -> None:
-    """One row a machine, place and source, prices in USD/h; JSON holds every point."""
-    if output is Format.JSON:
-        print_text(to_json({"series": [_json(one, until) for one in series], "warnings": []}))
-        return
-    rows = [_row(one, until) for one in series]
-    if output is not Format.TABLE or fits(COLUMNS, rows):
-        print_rows(COLUMNS, rows, output, right=RIGHT)
-        return
-    narrow, right = [_narrow_row(one, until) for one in series], frozenset(NARROW_COLUMNS[1:])
-    print_rows(NARROW_COLUMNS, narrow, output, right=right, wrapping=frozenset(NARROW_COLUMNS[:1]))
+def history_document(series: Sequence[Series], until: datetime, *, plot: bool = False) -> Document:
+    """One row a machine, place and source, prices in USD/h; the facts hold every point.
+
+    Args:
+        series: of any machines.
+        until: when the last price of each ends.
+        plot: curves instead of the table.
+    """
+    blocks = _curves(series, until) if plot else (_table(series, until),)
+    return Document(facts={"series": [_json(one, until) for one in series], "warnings": []}, blocks=blocks)
 
 
-def plot_history(series: Sequence[Series], until: datetime) -> None:
-    """The curves of the machines that are cheapest now, the cheapest first."""
+def _table(series: Sequence[Series], until: datetime) -> Table:
+    narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow(one, until)) for one in series))
+    return Table(columns=COLUMNS, rows=tuple(Row(_wide(one, until)) for one in series), narrow=(narrow,))
+
+
+def _curves(series: Sequence[Series], until: datetime) -> tuple[Chart | Lines, ...]:
+    """The machines that are cheapest now, the cheapest first."""
     cheapest = sorted(series, key=lambda one: one.points[-1].usd_per_h)[:MOST_CURVES]
-    curves = {
-        _name(one): steps(
-            [(point.observed_at.timestamp(), point.usd_per_h) for point in one.points],
-            until.timestamp(),
-            _COLUMNS,
-        )
-        for one in cheapest
-    }
-    print_text(draw(curves, x_text=_day, y_text=lambda usd: f"{usd:.4f}"))
-    if len(series) > len(cheapest):
-        num_left = len(series) - len(cheapest)
-        print_lines(f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.")
+    chart = Chart(
+        x=Axis(DAY), y=Axis(USD_PER_H), series=tuple(map(_curve, cheapest)), until=until.timestamp()
+    )
+    num_left = len(series) - len(cheapest)
+    if not num_left:
+        return (chart,)
+    return chart, Lines(
+        (f"{num_left} dearer series are not drawn: --region, --market or --gpu narrow them.",)
+    )
 
 
-def _day(timestamp: float) -> str:
-    return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d}"
+def _curve(one: Series) -> Curve:
+    points = ((point.observed_at.timestamp(), point.usd_per_h) for point in one.points)
+    return Curve(_name(one), tuple(points))
 
 
 def _name(one: Series) -> str:
@@ -68,35 +73,23 @@ def _place(one: Series) -> str:
     return one.zone or one.region
 
 
-def _row(one: Series, until: datetime) -> list[str]:
-    prices = (
-        one.points[0].usd_per_h,
-        one.points[-1].usd_per_h,
-        one.lowest_usd_per_h,
+def _wide(one: Series, until: datetime) -> tuple[Cell, ...]:
+    first, last = one.points[0], one.points[-1]
+    names = _machine(one), _place(one), one.market, one.source
+    prices = one.lowest_usd_per_h, one.median_usd_per_h(until), one.highest_usd_per_h
+    return *names, first.observed_at, len(one.points) - 1, first.usd_per_h, last.usd_per_h, *prices
+
+
+def _narrow(one: Series, until: datetime) -> tuple[Cell, ...]:
+    first, last = one.points[0], one.points[-1]
+    source = "" if one.source == one.provider else f" ({one.source})"
+    return (
+        (f"{_machine(one)}{source}", f"{_place(one)} {one.market}"),
+        (first.observed_at, len(one.points) - 1),
+        (first.usd_per_h, last.usd_per_h),
+        (one.lowest_usd_per_h, one.highest_usd_per_h),
         one.median_usd_per_h(until),
-        one.highest_usd_per_h,
     )
-    return [
-        _machine(one),
-        _place(one),
-        one.market,
-        one.source,
-        f"{one.points[0].observed_at:%Y-%m-%d}",
-        str(len(one.points) - 1),
-        *(f"{price:.4f}" for price in prices),
-    ]
-
-
-def _narrow_row(one: Series, until: datetime) -> list[str]:
-    machine, place, market, source, since, changes, first, last, lowest, median, highest = _row(one, until)
-    told_by = "" if source == one.provider else f" ({source})"
-    return [
-        stacked(f"{machine}{told_by}", f"{place} {market}"),
-        stacked(since, changes),
-        stacked(first, last),
-        stacked(lowest, highest),
-        median,
-    ]
 
 
 def _json(one: Series, until: datetime) -> dict[str, object]:

@@ -1,36 +1,44 @@
-"""Offers as a table and as JSON by contract (docs/json.md)."""
+"""Offers as a document, and as JSON by contract (docs/json.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from advisor.core.values import Offer
-from advisor.report.plain import print_lines, print_text
-from advisor.report.rows import Format, console, print_rows, to_json
+from advisor.report.cells import USD_PER_H, Cell
+from advisor.report.document import NARROW, Column, Document, Lines, Row, Table, columns
 
-COLUMNS = ("Where", "Zone", "GPUs", "Market", "USD/h", "USD/h GPU", "As of", "Source")
-RIGHT = frozenset({"USD/h", "USD/h GPU"})
-NARROW_COLUMNS = ("Where", "Place", "GPUs", "USD/h", "As of")
-NARROW = 110
-
-
-def print_offers(offers: Sequence[Offer], warnings: Sequence[str], output: Format) -> None:
-    """Offers to stdout in the given order, each with its date and source."""
-    if output is Format.JSON:
-        print_text(to_json({"offers": [_json(offer) for offer in offers], "warnings": warnings}))
-        return
-    if output is Format.TABLE and console().width < NARROW:
-        rows = [_narrow_row(offer) for offer in offers]
-        print_rows(NARROW_COLUMNS, rows, output, right=RIGHT, wrapping=frozenset({"Place"}))
-        for source in dict.fromkeys(offer.source for offer in offers):
-            print_lines(f"from: {source}")
-        return
-    print_rows(COLUMNS, [_row(offer) for offer in offers], output, right=RIGHT)
+COLUMNS = (
+    *columns("Where", "Zone", "GPUs", "Market"),
+    *columns("USD/h", "USD/h GPU", kind=USD_PER_H),
+    *columns("As of", "Source"),
+)
+NARROW_COLUMNS = (
+    Column("Where", wraps=False),
+    Column("Place"),
+    Column("GPUs", wraps=False),
+    Column("USD/h", USD_PER_H, wraps=False),
+    Column("As of", wraps=False),
+)
 
 
-def _json(offer: Offer) -> Mapping[str, Any]:
+def offers_document(offers: Sequence[Offer], warnings: Sequence[str]) -> Document:
+    """Offers in the given order, each with its date and source."""
+    narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow(offer)) for offer in offers))
+    sources = tuple(f"from: {source}" for source in dict.fromkeys(offer.source for offer in offers))
+    table = Table(
+        columns=COLUMNS,
+        rows=tuple(Row(_wide(offer)) for offer in offers),
+        narrow=(narrow, Lines(sources)),
+        narrow_below=NARROW,
+        keeps_words=False,
+    )
+    facts = {"offers": [_json(offer) for offer in offers], "warnings": warnings}
+    return Document(facts=facts, blocks=(table,))
+
+
+def _json(offer: Offer) -> Mapping[str, object]:
     return {
         "provider": offer.provider,
         "instance_type": offer.instance_type,
@@ -51,19 +59,19 @@ def _json(offer: Offer) -> Mapping[str, Any]:
     }
 
 
-def _narrow_row(offer: Offer) -> list[str]:
-    where, zone, gpus, market, usd, _, day, _ = _row(offer)
-    return [where, f"{zone} {market}", gpus, usd, day]
+def _narrow(offer: Offer) -> tuple[Cell, ...]:
+    where, zone, gpus, market, usd_per_h, _, day, _ = _wide(offer)
+    return where, f"{zone} {market}", gpus, usd_per_h, day
 
 
-def _row(offer: Offer) -> list[str]:
-    return [
+def _wide(offer: Offer) -> tuple[Cell, ...]:
+    return (
         f"{offer.provider} {offer.instance_type}",
         offer.zone or offer.region,
         f"{offer.num_gpus} x {offer.gpu}",
         offer.market,
-        f"{offer.usd_per_h:.4f}",
-        f"{offer.usd_per_h / offer.num_gpus:.4f}",
-        f"{offer.retrieved_at:%Y-%m-%d}",
+        offer.usd_per_h,
+        offer.usd_per_h / offer.num_gpus,
+        offer.retrieved_at,
         offer.source,
-    ]
+    )

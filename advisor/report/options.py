@@ -1,24 +1,13 @@
-"""A Recommendation as a table and as JSON by contract (docs/json.md)."""
+"""Options of a Recommendation: their order, what they are called, and their facts for JSON (docs/json.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
-from advisor.report.plain import stacked
-from advisor.report.rows import Format, console, print_rows, to_json
-from advisor.report.text import with_p90
 
-COLUMNS = ("Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)")
-# GPUs above their place: side by side they would leave no room for time and cost.
-STACKED = "GPUs, and where"
-NARROW_COLUMNS = ("Status", "#", STACKED, "Time (p90)", "Cost")
-NARROW = 110
-RIGHT = frozenset({"#", "Iteration", "Time (p90)", "Cost (p90)", "Cost"})
 _STATUS_OF_REMOVAL = {
     "memory": "does not fit",
     "sharding": "another world",
@@ -29,7 +18,6 @@ _STATUS_OF_REMOVAL = {
     "budget": "over budget",
     "deadline": "too late",
 }
-_STYLES = {"recommended": "bold green", "frontier": "green", "": ""}
 
 
 def ranked(recommendation: Recommendation) -> list[Option]:
@@ -86,79 +74,21 @@ def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int
     return sorted(must.items())
 
 
-def print_options(recommendation: Recommendation, output: Format, *, top: int | None) -> None:
-    """The ranked table to stdout, as text, CSV or Markdown."""
-    if output is Format.CSV:
-        _print_csv(recommendation)
-        return
-    cells = table_rows(recommendation, top)
-    is_narrow = output is Format.TABLE and console().width < max(NARROW, _needed_width(cells))
-    columns = NARROW_COLUMNS if is_narrow else COLUMNS
-    rows = [[row[column] for column in columns] for row in cells]
-    styles = [_STYLES.get(row["Status"], "dim") for row in cells]
-    print_rows(columns, rows, output, right=RIGHT, styles=styles, wrapping=frozenset({"Where", STACKED}))
-
-
-def table_rows(recommendation: Recommendation, top: int | None) -> list[dict[str, str]]:
-    """The texts of each row of a table, by column."""
-    return [
-        _cells(number, option, status(option, recommendation))
-        for number, option in selection(recommendation, top)
-    ]
-
-
-def _needed_width(cells: Sequence[Mapping[str, str]]) -> int:
-    """Characters of the wide table if places are broken between words alone."""
-    widest = {name: max(len(name), *(len(row[name]) for row in cells)) for name in COLUMNS}
-    widest["Where"] = max(len(word) for row in cells for word in row["Where"].split())
-    return sum(widest.values()) + 2 * len(COLUMNS)
-
-
-CSV_COLUMNS = (
-    "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
-    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50",
-    "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes", "removed_by",
-)  # fmt: skip
-
-
-def _print_csv(recommendation: Recommendation) -> None:
-    """Every option as plain numbers, for spreadsheets: seconds, dollars, bytes."""
-    rows = []
-    for option in ranked(recommendation):
-        facts = {"status": status(option, recommendation), **_option(option, set(), None)}
-        for name in ("iteration_s", "time_s", "cost_usd"):
-            facts |= {f"{name}_{quantile}": value for quantile, value in facts[name].items()}
-        rows.append(["" if facts[name] is None else str(facts[name]) for name in CSV_COLUMNS])
-    print_rows(CSV_COLUMNS, rows, Format.CSV)
-
-
-def _cells(number: int, option: Option, state: str) -> dict[str, str]:
-    return {
-        "Status": state,
-        "#": str(number),
-        "Where": where(option),
-        "GPUs": gpus(option),
-        STACKED: stacked(" ".join([gpus(option), *_market(option)]), _place(option)),
-        "Iteration": format_duration(option.estimate.iteration_s.p50),
-        "Time (p90)": with_p90(option.time_s, format_duration_short),
-        "Cost (p90)": with_p90(option.cost_usd, format_usd),
-        "Cost": format_usd(option.cost_usd.p50),
-    }
-
-
 def where(option: Option) -> str:
     """``aws p4d.24xlarge use1-az1 spot``, ``lab (cluster)`` or ``this machine``."""
-    return " ".join([_place(option), *_market(option)])
+    return " ".join([place(option), *market(option)])
 
 
-def _place(option: Option) -> str:
+def place(option: Option) -> str:
+    """``aws p4d.24xlarge use1-az1``: the same without its market."""
     plan = option.plan
     if plan.offer is None:
         return "this machine" if plan.provider == "local" else f"{plan.provider} (cluster)"
     return f"{plan.provider} {plan.offer.instance_type} {plan.offer.zone or plan.offer.region}"
 
 
-def _market(option: Option) -> list[str]:
+def market(option: Option) -> list[str]:
+    """``["spot"]``; nothing for machines of one's own."""
     return [] if option.plan.offer is None else [option.plan.offer.market]
 
 
@@ -170,39 +100,44 @@ def gpus(option: Option) -> str:
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-def recommendation_json(
-    recommendation: Recommendation, trace: Trace, *, recorded_as: str | None = None
-) -> str:
-    """``advisor recommend --format json``, see docs/json.md."""
+def options_facts(recommendation: Recommendation) -> list[Mapping[str, object]]:
+    """The facts of every option, in the order of the table."""
     frontier = set(recommendation.frontier)
-    return to_json(
-        {
-            "job": _job(recommendation.job, trace),
-            "options": [
-                _option(option, frontier, recommendation.recommended) for option in ranked(recommendation)
-            ],
-            "frontier": recommendation.frontier,
-            "recommended": recommendation.recommended,
-            "rule": recommendation.rule,
-            "recorded_as": recorded_as,
-            "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
-            "pick_reasons": {_json_name(pick.name): pick.reason for pick in recommendation.picks},
-            "warnings": recommendation.warnings,
-        }
-    )
+    return [_option(option, frontier, recommendation.recommended) for option in ranked(recommendation)]
+
+
+def recommendation_facts(
+    recommendation: Recommendation,
+    trace: Trace,
+    options: Sequence[Mapping[str, object]],
+    *,
+    recorded_as: str | None = None,
+) -> Mapping[str, object]:
+    """``advisor recommend --format json``, see docs/json.md."""
+    return {
+        "job": _job(recommendation.job, trace),
+        "options": options,
+        "frontier": recommendation.frontier,
+        "recommended": recommendation.recommended,
+        "rule": recommendation.rule,
+        "recorded_as": recorded_as,
+        "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
+        "pick_reasons": {_json_name(pick.name): pick.reason for pick in recommendation.picks},
+        "warnings": recommendation.warnings,
+    }
 
 
 def _json_name(name: PickName) -> str:
     return name.replace("-", "_")
 
 
-def option_json(option: Option, recommendation: Recommendation) -> str:
+def option_facts(option: Option, recommendation: Recommendation) -> Mapping[str, object]:
     """``--explain ID --format json``: one option as in the list, and how its iteration time was found."""
     body = _option(option, set(recommendation.frontier), recommendation.recommended)
-    return to_json({"option": body, "estimate": estimate_json(option.estimate)})
+    return {"option": body, "estimate": estimate_json(option.estimate)}
 
 
-def _job(job: Job, trace: Trace) -> Mapping[str, Any]:
+def _job(job: Job, trace: Trace) -> Mapping[str, object]:
     return {
         "script": trace.script,
         "arguments": trace.arguments,
@@ -213,7 +148,7 @@ def _job(job: Job, trace: Trace) -> Mapping[str, Any]:
     }
 
 
-def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, Any]:
+def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapping[str, object]:
     plan, estimate, offer = option.plan, option.estimate, option.plan.offer
     return {
         "id": plan.id,

@@ -1,34 +1,51 @@
-"""Policies and what they say of a plan, as tables and JSON."""
+"""Policies and what they say of a plan, as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from advisor.report.plain import print_lines, print_text
-from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
+from advisor.report.cells import PLAIN
+from advisor.report.document import NARROW, Column, Document, Lines, Row, Section, Table, Tone, columns
 
 if TYPE_CHECKING:
     from recommender.policy import Facts, Policy
     from recommender.policy.reading import Checked
-    from recommender.policy.rules import Rule
+    from recommender.policy.rules import Judgement, Rule
 
-NARROW = 110
-_STYLES = {"removes": "bold red", "needs approval": "yellow", "unknown": "yellow", "does not apply": "dim"}
+_IN_FORCE = "in force"
+_TONES = {
+    "removes": Tone.BAD,
+    "needs approval": Tone.DOUBTFUL,
+    "unknown": Tone.DOUBTFUL,
+    "does not apply": Tone.FAINT,
+}
+_FILE_COLUMNS = (*columns("File", "Layer", "Name"), Column("Rules", PLAIN))
+_RULE_COLUMNS = (
+    Column("Rule", wraps=False),
+    Column("Value"),
+    *columns("From", "Layer", wraps=False),
+    Column("State"),
+)
+_JUDGEMENT_COLUMNS = (
+    Column("Rule"),
+    *columns("From", "Says", wraps=False),
+    Column("Why"),
+)
 
 
-def print_check(checked: Checked, output: Format) -> None:
-    """Files and how many rules each has; faults in JSON alone, since an error tells them to people."""
+def check_document(checked: Checked) -> Document:
+    """Files and how many rules each has; faults for programs alone, since an error names them to people."""
     files = _files(checked.policy) if checked.policy else []
-    if output is Format.JSON:
-        print_text(to_json({"files": files, "faults": [asdict(fault) for fault in checked.faults]}))
-    elif checked.policy:
-        rows = [[str(value) for value in file.values()] for file in files]
-        print_rows(("File", "Layer", "Name", "Rules"), rows, output, right=frozenset({"Rules"}))
+    rows = tuple(Row(tuple(str(value) for value in file.values())) for file in files)
+    return Document(
+        facts={"files": files, "faults": [asdict(fault) for fault in checked.faults]},
+        blocks=(Table(columns=_FILE_COLUMNS, rows=rows),) if checked.policy else (),
+    )
 
 
-def _files(policy: Policy) -> list[dict[str, Any]]:
+def _files(policy: Policy) -> list[dict[str, object]]:
     rules = [*policy.rules, *(rule for rule, _ in policy.overruled)]
     return [
         {
@@ -41,46 +58,56 @@ def _files(policy: Policy) -> list[dict[str, Any]]:
     ]
 
 
-def print_policy(policy: Policy, output: Format) -> None:
+def policy_document(policy: Policy) -> Document:
     """Every rule, where it stands, and which one goes before it."""
     winners = {id(rule): winner for rule, winner in policy.overruled}
     rules = [*policy.rules, *(rule for rule, _ in policy.overruled)]
-    if output is Format.JSON:
-        found = [
-            _rule(rule) | {"overruled_by": _where(winners[id(rule)]) if id(rule) in winners else None}
-            for rule in rules
-        ]
-        print_text(to_json({"files": _files(policy), "rules": found, "locks": list(_locks(policy))}))
-        return
+    facts = [
+        _rule(rule) | {"overruled_by": _where(winners[id(rule)]) if id(rule) in winners else None}
+        for rule in rules
+    ]
     rows = [
-        [rule.key, _meaning(rule), _where(rule), rule.origin.layer.value, _state(winners.get(id(rule)))]
+        (rule.key, _meaning(rule), _where(rule), rule.origin.layer.value, _state(winners.get(id(rule))))
         for rule in rules
     ]
     rows += [
-        ["lock", lock["key"], f"{lock['file']}:{lock['line']}", lock["layer"], "in force"]
+        ("lock", f"{lock['key']}", f"{lock['file']}:{lock['line']}", f"{lock['layer']}", _IN_FORCE)
         for lock in _locks(policy)
     ]
-    if output is Format.TABLE and console().width < NARROW:
-        for key, meaning, where, layer, state in rows:
-            print_lines(f"{key}: {meaning}", f"    {where} ({layer}), {state}")
-        return
-    styles = ["dim" if row[-1] != "in force" else "" for row in rows]
-    columns, wrapping = ("Rule", "Value", "From", "Layer", "State"), frozenset({"Value", "State"})
-    print_rows(columns, rows, output, styles=styles, wrapping=wrapping)
+    return Document(
+        facts={"files": _files(policy), "rules": facts, "locks": list(_locks(policy))},
+        blocks=(_rules_table(rows),),
+    )
 
 
-def _locks(policy: Policy) -> Iterator[dict[str, Any]]:
+def _rules_table(rows: Sequence[tuple[str, ...]]) -> Table:
+    tones = [Tone.PLAIN if row[-1] == _IN_FORCE else Tone.FAINT for row in rows]
+    lines = (
+        line
+        for key, meaning, where, layer, state in rows
+        for line in (f"{key}: {meaning}", f"    {where} ({layer}), {state}")
+    )
+    return Table(
+        columns=_RULE_COLUMNS,
+        rows=tuple(map(Row, rows, tones)),
+        narrow=(Lines(tuple(lines)),),
+        narrow_below=NARROW,
+        keeps_words=False,
+    )
+
+
+def _locks(policy: Policy) -> Iterator[dict[str, object]]:
     for source in policy.sources:
         for index, key in enumerate(source.content.lock):
             origin = source.origin("lock", index)
             yield {"key": key, **_origin(origin.file, origin.line, source.layer.value)}
 
 
-def _origin(file: str, line: int, layer: str) -> dict[str, Any]:
+def _origin(file: str, line: int, layer: str) -> dict[str, object]:
     return {"file": file, "line": line, "layer": layer}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: Rule) -> dict[str, object]:
     origin = rule.origin
     place = _origin(origin.file, origin.line, origin.layer.value)
     return {"key": rule.key, "value": rule.value, "means": list(rule.means), **place}
@@ -96,25 +123,41 @@ def _meaning(rule: Rule) -> str:
 
 
 def _state(winner: Rule | None) -> str:
-    return "in force" if winner is None else f"overruled by {_where(winner)}"
+    return _IN_FORCE if winner is None else f"overruled by {_where(winner)}"
 
 
-def print_explained(facts: Facts, policy: Policy, output: Format) -> None:
+def explained_document(facts: Facts, policy: Policy) -> Document:
     """What each rule in force says of a plan."""
     from recommender.policy import explain, judge_facts
 
-    found = explain(facts, policy)
-    if output is Format.JSON:
-        verdict = judge_facts(facts, policy)
-        rules = [_rule(rule) | asdict(judgement) for rule, judgement in found]
-        body = {"removed": bool(verdict.removals), "approvals": [need.by for need in verdict.approvals]}
-        print_text(to_json({"plan": asdict(facts), **body, "rules": rules}))
-        return
-    rows = [[rule.text, _where(rule), said.effect.value, said.detail] for rule, said in found]
-    if output is Format.TABLE and console().width < NARROW:
-        for text, where, says, why in rows:
-            print_wrapped(f"{says}: {text}", [f"{why} ({where})"])
-        return
-    styles = [_STYLES.get(said.effect, "") for _, said in found]
-    columns, wrapping = ("Rule", "From", "Says", "Why"), frozenset({"Rule", "Why"})
-    print_rows(columns, rows, output, styles=styles, wrapping=wrapping)
+    judged = explain(facts, policy)
+    verdict = judge_facts(facts, policy)
+    return Document(
+        facts={
+            "plan": asdict(facts),
+            "removed": bool(verdict.removals),
+            "approvals": [need.by for need in verdict.approvals],
+            "rules": [_rule(rule) | asdict(judgement) for rule, judgement in judged],
+        },
+        blocks=(_judgements_table(judged),),
+    )
+
+
+def _judgements_table(judged: Sequence[tuple[Rule, Judgement]]) -> Table:
+    return Table(
+        columns=_JUDGEMENT_COLUMNS,
+        rows=tuple(
+            Row((rule.text, _where(rule), judgement.effect.value, judgement.detail), _tone(judgement))
+            for rule, judgement in judged
+        ),
+        narrow=tuple(
+            Section(f"{judgement.effect.value}: {rule.text}", (f"{judgement.detail} ({_where(rule)})",))
+            for rule, judgement in judged
+        ),
+        narrow_below=NARROW,
+        keeps_words=False,
+    )
+
+
+def _tone(judgement: Judgement) -> Tone:
+    return _TONES.get(judgement.effect.value, Tone.PLAIN)

@@ -1,14 +1,13 @@
-"""Sources, refreshes and doubts about prices, as tables and as JSON (docs/json.md)."""
+"""Sources, refreshes and doubts about prices as documents, and as JSON (docs/json.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from advisor.report.plain import print_lines, print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.cells import COUNT, PLAIN, Cell
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 
 if TYPE_CHECKING:
     from advisor.pricing.catalog.doubts import Finding
@@ -20,20 +19,31 @@ _FEW = 3
 _LONG = 400
 
 
-def print_sources(states: Sequence[SourceState], warnings: Sequence[str], output: Format) -> None:
-    """One row a source; JSON and the lines below the table hold the gaps."""
-    if output is Format.JSON:
-        print_text(to_json({"sources": [_state_json(state) for state in states], "warnings": warnings}))
-        return
-    columns = ("Source", "Kind", "Providers", "Offers", "Newest", "Oldest", "Gaps", "Credentials")
-    print_rows(columns, list(map(_state_row, states)), output, right=frozenset({"Offers", "Gaps"}))
-    if output is Format.TABLE:
-        for state in states:
-            for gap in _shortened(state.gaps):
-                print_lines(f"{state.name}: {gap}")
+_SOURCE_COLUMNS = (
+    *columns("Source", "Kind", "Providers"),
+    Column("Offers", COUNT),
+    *columns("Newest", "Oldest"),
+    Column("Gaps", PLAIN),
+    Column("Credentials"),
+)
+_REFRESH_COLUMNS = (
+    Column("Source"),
+    *columns("Parts", "Failed", "Offers", "History", "Gaps", kind=COUNT),
+)
+_FINDING_COLUMNS = columns("Doubt", "Machine", "Place", "Figures")
 
 
-def _state_json(state: SourceState) -> Mapping[str, Any]:
+def sources_document(states: Sequence[SourceState], warnings: Sequence[str]) -> Document:
+    """One row a source, and the first of its gaps; the facts hold all of them."""
+    gaps = tuple(f"{state.name}: {gap}" for state in states for gap in _shortened(state.gaps))
+    table = Table(columns=_SOURCE_COLUMNS, rows=tuple(Row(_state_cells(state)) for state in states))
+    return Document(
+        facts={"sources": [_state_json(state) for state in states], "warnings": warnings},
+        blocks=(table, Lines(gaps)) if gaps else (table,),
+    )
+
+
+def _state_json(state: SourceState) -> Mapping[str, object]:
     return {
         "name": state.name,
         "is_live": state.is_live,
@@ -46,21 +56,17 @@ def _state_json(state: SourceState) -> Mapping[str, Any]:
     }
 
 
-def _state_row(state: SourceState) -> list[str]:
-    return [
+def _state_cells(state: SourceState) -> tuple[Cell, ...]:
+    return (
         state.name,
         "live" if state.is_live else "dated",
-        ", ".join(state.providers) or "-",
-        f"{state.num_offers:,}",
-        _moment(state.newest),
-        _moment(state.oldest),
-        str(len(state.gaps)),
+        ", ".join(state.providers) or None,
+        state.num_offers,
+        state.newest,
+        state.oldest,
+        len(state.gaps),
         state.credentials,
-    ]
-
-
-def _moment(moment: datetime | None) -> str:
-    return "-" if moment is None else f"{moment:%Y-%m-%d}"
+    )
 
 
 def _shortened(gaps: Sequence[str]) -> list[str]:
@@ -69,56 +75,52 @@ def _shortened(gaps: Sequence[str]) -> list[str]:
     return few if len(gaps) <= _FEW else [*few, f"{len(gaps) - _FEW} more gaps: --json lists them"]
 
 
-def print_refresh(kept: Sequence[Kept], output: Format) -> None:
-    """What became of each source; JSON tells it of each part."""
-    if output is Format.JSON:
-        print_text(to_json({"parts": [asdict(part) for part in kept], "warnings": []}))
-        return
+def refresh_document(kept: Sequence[Kept]) -> Document:
+    """What became of each source; the facts hold each part."""
     by_source: dict[str, list[Kept]] = {}
     for part in kept:
         by_source.setdefault(part.source, []).append(part)
-    columns = ("Source", "Parts", "Failed", "Offers", "History", "Gaps")
-    print_rows(columns, list(map(_refresh_row, by_source.values())), output, right=frozenset(columns[1:]))
+    rows = tuple(Row(_refresh_cells(parts)) for parts in by_source.values())
+    return Document(
+        facts={"parts": [asdict(part) for part in kept], "warnings": []},
+        blocks=(Table(columns=_REFRESH_COLUMNS, rows=rows),),
+    )
 
 
-def _refresh_row(parts: Sequence[Kept]) -> list[str]:
-    numbers = (
+def _refresh_cells(parts: Sequence[Kept]) -> tuple[Cell, ...]:
+    return (
+        parts[0].source,
         len(parts),
         sum(part.failure is not None for part in parts),
         sum(part.num_offers for part in parts),
         sum(part.num_points for part in parts),
         sum(len(part.gaps) for part in parts),
     )
-    return [parts[0].source, *(f"{number:,}" for number in numbers)]
 
 
-def print_findings(found: Sequence[Finding], output: Format) -> None:
+def findings_document(doubts: Sequence[Finding]) -> Document:
     """One row a doubt."""
-    if output is Format.JSON:
-        print_text(to_json({"findings": [asdict(finding) for finding in found], "warnings": []}))
-        return
-    if not found and output is Format.TABLE:
-        print_lines("nothing looks wrong")
-        return
-    rows = [
-        [one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail]
-        for one in found
-    ]
-    print_rows(("Doubt", "Machine", "Place", "Figures"), rows, output)
+    rows = tuple(
+        Row((one.doubt, f"{one.provider} {one.instance_type or ''}".strip(), one.place, one.detail))
+        for one in doubts
+    )
+    table = Table(columns=_FINDING_COLUMNS, rows=rows)
+    return Document(
+        facts={"findings": [asdict(finding) for finding in doubts], "warnings": []},
+        blocks=(table if doubts else Lines(("nothing looks wrong",)),),
+        sheet=table,
+    )
 
 
-def print_built(built: Built, output: Format) -> None:
+def built_document(built: Built) -> Document:
     """Where a snapshot went, and the setting that makes it count."""
-    if output is Format.JSON:
-        body = {"folder": str(built.folder), "offers": built.num_offers, "left_out": built.left_out}
-        print_text(to_json({"snapshot": body, "warnings": []}))
-        return
-    print_lines(f"{built.num_offers:,} prices in {built.folder}")
+    snapshot = f"{{snapshot: {{folder: {built.folder.resolve()}}}}}"
+    lines = [f"{built.num_offers:,} prices in {built.folder}"]
     if built.left_out:
-        print_lines(
+        lines.append(
             "left out, since the catalog does not know the machine or the files cannot tell how it is billed:"
             f" {', '.join(built.left_out)}"
         )
-    print_lines(
-        f"to use it: prices: {{options: {{snapshot: {{folder: {built.folder.resolve()}}}}}}} in the settings"
-    )
+    lines.append(f"to use it: prices: {{options: {snapshot}}} in the settings")
+    facts = {"folder": str(built.folder), "offers": built.num_offers, "left_out": built.left_out}
+    return Document(facts={"snapshot": facts, "warnings": []}, blocks=(Lines(tuple(lines)),))

@@ -1,4 +1,4 @@
-"""Waits in a cluster's queue as tables and JSON (docs/json.md)."""
+"""Waits in a cluster's queue as documents, and as JSON (docs/json.md)."""
 
 from __future__ import annotations
 
@@ -7,62 +7,69 @@ from dataclasses import asdict
 
 from advisor.core.units import format_duration, format_duration_short
 from advisor.core.values import Quantiles
-from advisor.report.plain import print_lines, print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.cells import COUNT, DECIMALS, SHARE, Cell, Kind
+from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.foresight import QueueCheck, Score
 
-BIN_COLUMNS = ("Size", "Walltime", "Queue", "Jobs", "Wait p50", "Wait p90")
-CHECK_COLUMNS = ("Quantiles", "Covers p50", "Covers p90", "Pinball p50", "Pinball p90")
 ANY = "any"
 NO_WAIT = "0 s"  # logs count whole seconds
+WAIT = Kind("wait", lambda wait_s: NO_WAIT if wait_s < 1 else format_duration_short(wait_s))
+BIN_COLUMNS = (
+    *columns("Size", "Walltime", "Queue"),
+    Column("Jobs", COUNT),
+    *columns("Wait p50", "Wait p90", kind=WAIT),
+)
+CHECK_COLUMNS = (
+    Column("Quantiles"),
+    *columns("Covers p50", "Covers p90", kind=SHARE),
+    *columns("Pinball p50", "Pinball p90", kind=DECIMALS),
+)
 
 
-def print_fit(found: WaitQuantiles, output: Format) -> None:
+def fit_document(waits: WaitQuantiles) -> Document:
     """Every bin with enough jobs."""
-    if output is Format.JSON:
-        print_text(to_json(asdict(found)))
-        return
-    rows = [_bin_row(one) for one in found.bins]
-    print_rows(BIN_COLUMNS, rows, output, right=frozenset(BIN_COLUMNS[3:]))
+    return Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
 
 
-def print_wait(alike: WaitBin, size_unit: str, warnings: Sequence[str], output: Format) -> None:
+def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[str]) -> Document:
     """The wait of one kind of job, and what it rests on."""
-    if output is Format.JSON:
-        wait_s = Quantiles(p50=alike.p50_s, p90=alike.p90_s)
-        based_on = {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue}
-        body = {"wait_s": asdict(wait_s), "jobs": alike.num_jobs, "size_unit": size_unit}
-        print_text(to_json({**body, "based_on": based_on, "warnings": warnings}))
-    elif output is Format.TABLE:
-        wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
-        print_lines(f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})")
-    else:
-        print_rows(BIN_COLUMNS, [_bin_row(alike)], output)
+    wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
+    facts = {
+        "wait_s": asdict(Quantiles(p50=alike.p50_s, p90=alike.p90_s)),
+        "jobs": alike.num_jobs,
+        "size_unit": size_unit,
+        "based_on": {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
+        "warnings": warnings,
+    }
+    return Document(
+        facts=facts,
+        blocks=(Lines((f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})",)),),
+        sheet=_bins([alike]),
+    )
 
 
-def print_check(found: QueueCheck, output: Format) -> None:
+def check_document(check: QueueCheck) -> Document:
     """Coverage and pinball loss beside those of the global quantiles."""
-    if output is Format.JSON:
-        scores = {
-            "coverage": found.foreseen.coverage,
-            "pinball": found.foreseen.pinball,
-            "uncorrected_coverage": found.uncorrected.coverage,
-            "uncorrected_pinball": found.uncorrected.pinball,
-            "baseline_coverage": found.baseline.coverage,
-            "baseline_pinball": found.baseline.pinball,
-        }
-        counts = {"jobs": found.num_jobs, "jobs_checked": found.num_checked}
-        print_text(to_json({**counts, **{name: asdict(score) for name, score in scores.items()}}))
-        return
-    rows = [_score_row("by size, walltime and queue, corrected", found.foreseen)]
-    rows += [_score_row("the same, uncorrected", found.uncorrected)]
-    rows += [_score_row("of all jobs", found.baseline)]
-    print_rows(CHECK_COLUMNS, rows, output, right=frozenset(CHECK_COLUMNS[1:]))
-    if output is Format.TABLE:
-        print_lines(
-            f"{found.num_checked:,} of {found.num_jobs:,} jobs checked, the last. Pinball in log minutes."
-        )
+    scores = {
+        "coverage": check.foreseen.coverage,
+        "pinball": check.foreseen.pinball,
+        "uncorrected_coverage": check.uncorrected.coverage,
+        "uncorrected_pinball": check.uncorrected.pinball,
+        "baseline_coverage": check.baseline.coverage,
+        "baseline_pinball": check.baseline.pinball,
+    }
+    counts = {"jobs": check.num_jobs, "jobs_checked": check.num_checked}
+    rows = (
+        _score("by size, walltime and queue, corrected", check.foreseen),
+        _score("the same, uncorrected", check.uncorrected),
+        _score("of all jobs", check.baseline),
+    )
+    words = f"{check.num_checked:,} of {check.num_jobs:,} jobs checked, the last. Pinball in log minutes."
+    return Document(
+        facts={**counts, **{name: asdict(score) for name, score in scores.items()}},
+        blocks=(Table(columns=CHECK_COLUMNS, rows=rows), Lines((words,))),
+    )
 
 
 def basis(alike: WaitBin, size_unit: str) -> str:
@@ -73,20 +80,18 @@ def basis(alike: WaitBin, size_unit: str) -> str:
     return f"{alike.num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
 
 
-def _bin_row(one: WaitBin) -> list[str]:
-    kind = [ANY if name is None else name for name in one.key]
-    waits = [_short(seconds) for seconds in (one.p50_s, one.p90_s)]
-    return [*kind, f"{one.num_jobs:,}", *waits]
+def _bins(bins: Sequence[WaitBin]) -> Table:
+    return Table(columns=BIN_COLUMNS, rows=tuple(Row(_cells(one)) for one in bins))
+
+
+def _cells(one: WaitBin) -> tuple[Cell, ...]:
+    return *(ANY if name is None else name for name in one.key), one.num_jobs, one.p50_s, one.p90_s
 
 
 def _in_words(wait_s: float) -> str:
     return NO_WAIT if wait_s < 1 else format_duration(wait_s)
 
 
-def _short(wait_s: float) -> str:
-    return NO_WAIT if wait_s < 1 else format_duration_short(wait_s)
-
-
-def _score_row(name: str, score: Score) -> list[str]:
-    shares = [f"{share:.1%}" for share in (score.coverage.p50, score.coverage.p90)]
-    return [name, *shares, f"{score.pinball.p50:.3f}", f"{score.pinball.p90:.3f}"]
+def _score(name: str, score: Score) -> Row:
+    coverage, pinball = score.coverage, score.pinball
+    return Row((name, coverage.p50, coverage.p90, pinball.p50, pinball.p90))

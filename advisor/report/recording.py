@@ -10,31 +10,24 @@ from pathlib import Path
 
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
-from advisor.report.plain import print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.cells import COUNT, MICROSECONDS, SHARE
+from advisor.report.document import Column, Document, Row, Table, columns
 
-_COLUMNS = ("Family", "Kernels", "Shortest", "Longest", "Median spread")
+_COLUMNS = (
+    Column("Family"),
+    Column("Kernels", COUNT),
+    *columns("Shortest", "Longest", kind=MICROSECONDS),
+    Column("Median spread", SHARE),
+)
 
 
-def print_recording(recording: Recording, path: Path, warnings: Sequence[str], output: Format) -> None:
-    """A summary by family to stdout."""
+def recording_document(recording: Recording, path: Path, warnings: Sequence[str]) -> Document:
+    """A summary by family."""
     families = by_family(recording)
-    if output is Format.JSON:
-        body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
-        document = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
-        print_text(to_json({**document, "warnings": warnings}))
-        return
-    rows = [
-        [
-            family,
-            f"{facts['kernels']:,}",
-            _microseconds(facts["shortest_s"]),
-            _microseconds(facts["longest_s"]),
-            f"{facts['median_spread']:.1%}",
-        ]
-        for family, facts in families.items()
-    ]
-    print_rows(_COLUMNS, rows, output, right=frozenset(_COLUMNS[1:]))
+    body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
+    facts = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
+    rows = tuple(Row((family, *figures.values())) for family, figures in families.items())
+    return Document(facts={**facts, "warnings": warnings}, blocks=(Table(columns=_COLUMNS, rows=rows),))
 
 
 def by_family(recording: Recording) -> Mapping[str, Mapping[str, float]]:
@@ -61,7 +54,3 @@ def reasons(recording: Recording) -> list[tuple[str, int]]:
 def skipped_lines(recording: Recording) -> list[str]:
     """The same in words."""
     return [f"{count} left out: {reason}" for reason, count in reasons(recording)]
-
-
-def _microseconds(seconds: float) -> str:
-    return f"{seconds * 1e6:,.1f} us"

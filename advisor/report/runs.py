@@ -1,73 +1,78 @@
-"""Runs of the ledger as a table and as JSON (docs/json.md)."""
+"""Runs of the ledger as a document, and as JSON (docs/json.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from advisor.core.units import format_duration, format_usd
-from advisor.report.plain import print_lines, print_text, stacked
-from advisor.report.rows import Format, fits, print_rows, to_json
+from advisor.core.units import format_usd
+from advisor.report.cells import DURATION, USD, Cell
+from advisor.report.document import Block, Column, Document, Lines, Row, Table, columns
 from advisor.store.ledger import Run
 
-COLUMNS = ("Started (UTC)", "Project", "Script", "Where", "GPUs", "Duration", "Cost", "Note")
-RIGHT = frozenset({"Duration", "Cost"})
-WRAPPING = frozenset({"Note"})
+_STARTED = Column("Started (UTC)", wraps=False)
+_FIGURES = (Column("Duration", DURATION, wraps=False), Column("Cost", USD, wraps=False))
+COLUMNS = (
+    _STARTED,
+    *columns("Project", "Script", "Where", "GPUs", wraps=False),
+    *_FIGURES,
+    Column("Note"),
+)
 # What takes a line of its own in a narrow terminal: texts that people write may be of any length.
-NARROW_COLUMNS = ("Started (UTC)", "GPUs, and where", "Duration", "Cost")
+NARROW_COLUMNS = (_STARTED, Column("GPUs, and where"), *_FIGURES)
 
 
-def print_runs(found: Sequence[Run], output: Format) -> None:
-    """One row a run in the given order, and below a table what they cost together."""
-    total_usd = sum(run.cost_usd for run in found)
-    if output is Format.JSON:
-        print_text(to_json({"runs": [_json(run) for run in found], "total_usd": total_usd, "warnings": []}))
-        return
-    rows = [_row(run) for run in found]
-    if found and output is Format.TABLE and not fits(COLUMNS, rows, wrapping=WRAPPING):
-        _print_narrow(rows)
-    elif found or output is not Format.TABLE:
-        print_rows(COLUMNS, rows, output, right=RIGHT, wrapping=WRAPPING)
-    if output is Format.TABLE:
-        print_lines(f"{len(found):,} {'run' if len(found) == 1 else 'runs'}, {format_usd(total_usd)}")
+def runs_document(runs: Sequence[Run]) -> Document:
+    """One row a run in the given order, and what they cost together."""
+    total_usd = sum(run.cost_usd for run in runs)
+    table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
+    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}",))
+    return Document(
+        facts={"runs": [_json(run) for run in runs], "total_usd": total_usd, "warnings": []},
+        blocks=(table, total) if runs else (total,),
+        sheet=table,
+    )
 
 
-def _print_narrow(rows: Sequence[Sequence[str]]) -> None:
-    """Project, script and note below where it ran; a project of all runs is said once."""
-    projects = {project for _, project, *_ in rows}
-    narrow = []
-    for started, project, script, where, gpus, duration, cost, note in rows:
-        told = (project if len(projects) > 1 else "-", script, note)
-        lines = (f"{gpus}, {where}", *(text for text in told if text not in ("", "-")))
-        narrow.append([started, stacked(*lines), duration, cost])
-    print_rows(NARROW_COLUMNS, narrow, Format.TABLE, right=RIGHT, wrapping=frozenset(NARROW_COLUMNS[1:2]))
-    if len(projects) == 1 and projects != {"-"}:
-        print_lines(f"project: {projects.pop()}")
+def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
+    """Project, script and note below where it ran; a project of all runs is named once."""
+    projects = {run.project for run in runs}
+    rows = []
+    for run in runs:
+        texts = (run.project if len(projects) > 1 else "", run.script, run.note)
+        lines = (f"{_gpus(run)}, {_where(run)}", *(text for text in texts if text not in ("", "-")))
+        rows.append(Row((_started(run), lines, run.duration_s, run.cost_usd)))
+    yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
+    if len(projects) == 1 and not projects & {"", "-"}:
+        yield Lines((f"project: {projects.pop()}",))
 
 
-def print_recorded(run: Run, is_new: bool, output: Format) -> None:
+def recorded_document(run: Run, *, is_new: bool) -> Document:
     """What was entered, or was there before."""
-    if output is Format.JSON:
-        print_text(to_json({"run": _json(run), "is_new": is_new, "warnings": []}))
-    elif output is Format.TABLE:
-        print_lines(f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}.")
-    else:
-        print_rows(COLUMNS, [_row(run)], output)
+    words = f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}."
+    return Document(
+        facts={"run": _json(run), "is_new": is_new, "warnings": []},
+        blocks=(Lines((words,)),),
+        sheet=Table(columns=COLUMNS, rows=(Row(_wide(run)),)),
+    )
 
 
-def _row(run: Run) -> list[str]:
-    return [
-        f"{run.started_at:%Y-%m-%d %H:%M}",
-        run.project or "-",
-        run.script or "-",
-        " ".join([run.provider, *([run.market] if run.market is not None else [])]),
-        f"{run.num_gpus} x {run.gpu}",
-        format_duration(run.duration_s),
-        format_usd(run.cost_usd),
-        run.note,
-    ]
+def _wide(run: Run) -> tuple[Cell, ...]:
+    names = run.project or None, run.script or None, _where(run), _gpus(run)
+    return _started(run), *names, run.duration_s, run.cost_usd, run.note
 
 
-def _json(run: Run) -> dict[str, Any]:
+def _started(run: Run) -> str:
+    return f"{run.started_at:%Y-%m-%d %H:%M}"
+
+
+def _where(run: Run) -> str:
+    return " ".join([run.provider, *([run.market] if run.market is not None else [])])
+
+
+def _gpus(run: Run) -> str:
+    return f"{run.num_gpus} x {run.gpu}"
+
+
+def _json(run: Run) -> dict[str, object]:
     return asdict(run) | {"started_at": run.started_at.isoformat()}

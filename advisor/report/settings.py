@@ -1,4 +1,4 @@
-"""Settings as a table and as a commented first file."""
+"""Settings as a document, and as a commented first file."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
-from advisor.report.plain import print_text
+from advisor.report.document import Document, Row, Table, columns
 from advisor.report.project import asked_in_words, project_json, without_secrets
-from advisor.report.rows import Format, print_rows, to_json
 
-COLUMNS = ("Setting", "Value", "Set by", "Refused")
+COLUMNS = columns("Setting", "Value", "Set by", "Refused")
 DEFAULT = "default"
 
 
-def print_settings(config: Config, output: Format) -> None:
+def settings_document(config: Config) -> Document:
     """Every setting with its value and origin, and what a project was refused; without secrets."""
     values = without_secrets(config.settings.model_dump(mode="json"))
-    found = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
-    if output is Format.JSON:
-        body = {name: {"value": value, "origin": origin} for name, value, origin in found}
-        print_text(to_json({"settings": body, **project_json(config), "warnings": config.warnings}))
-        return
+    settings = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
+    body = {name: {"value": value, "origin": origin} for name, value, origin in settings}
     refused = {line.setting: asked_in_words(line) for line in config.refused}
-    rows = [[name, _in_words(name, value), origin, refused.get(name, "")] for name, value, origin in found]
-    print_rows(COLUMNS, rows, output)
+    rows = tuple(
+        Row((name, _in_words(name, value), origin, refused.get(name, ""))) for name, value, origin in settings
+    )
+    return Document(
+        facts={"settings": body, **project_json(config), "warnings": config.warnings},
+        blocks=(Table(columns=COLUMNS, rows=rows),),
+    )
 
 
 def exposed_passwords(config: Config) -> list[str]:

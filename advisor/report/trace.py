@@ -9,21 +9,22 @@ from typing import Any
 
 from advisor.core.units import format_bytes, format_duration
 from advisor.core.values import Phase, Trace
-from advisor.report.plain import print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.document import Document, Row, Table, columns
+
+COLUMNS = columns("Trace", "")
 
 
-def print_trace(trace: Trace, path: Path, output: Format) -> None:
-    """A summary to stdout."""
-    if output is Format.JSON:
-        print_text(to_json({"trace": {"path": str(path), **summary(trace)}, "warnings": trace.warnings}))
-        return
-    print_rows(("Trace", ""), [["written to", str(path)], *rows_of(trace)], output)
+def trace_document(trace: Trace, path: Path) -> Document:
+    """A summary, and where the trace was written."""
+    table = trace_table(trace, first=(("written to", str(path)),))
+    facts = {"trace": {"path": str(path), **summary(trace)}, "warnings": trace.warnings}
+    return Document(facts=facts, blocks=(table,))
 
 
-def rows_of(trace: Trace) -> list[list[str]]:
+def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = "") -> Table:
     """Name and text of each figure."""
-    return [[name, _text(name, value)] for name, value in summary(trace).items()]
+    figures = ((name, _text(name, value)) for name, value in summary(trace).items())
+    return Table(columns=COLUMNS, rows=tuple(map(Row, (*first, *figures))), caption=caption)
 
 
 def summary(trace: Trace) -> dict[str, object]:

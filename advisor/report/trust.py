@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from advisor.config.trusted_files import TrustedFile, is_current, remembered
-from advisor.report.plain import print_text
-from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.document import Document, Row, Table, columns
 
-COLUMNS = ("File", "State")
+COLUMNS = columns("File", "State")
 
 
-def print_trusted(output: Format) -> None:
+def trusted_document() -> Document:
     """Every file that was trusted, by path."""
-    rows = [(str(trusted.path), _state(trusted)) for trusted in remembered()]
-    if output is Format.JSON:
-        print_text(to_json({"trusted": [{"file": file, "state": state} for file, state in rows]}))
-        return
-    print_rows(COLUMNS, rows, output)
+    rows = tuple((str(trusted.path), _state(trusted)) for trusted in remembered())
+    facts = {"trusted": [{"file": file, "state": state} for file, state in rows]}
+    return Document(facts=facts, blocks=(Table(columns=COLUMNS, rows=tuple(map(Row, rows))),))
 
 
 def _state(trusted: TrustedFile) -> str:

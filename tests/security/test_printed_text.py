@@ -21,11 +21,12 @@ from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.price_history import series_of
 from advisor.pricing.refresh.states import SourceState
 from advisor.pricing.sources.protocol import Credentials
-from advisor.report.checks import Check, print_checks
-from advisor.report.estimates import print_estimates
-from advisor.report.history import plot_history, print_history
-from advisor.report.html import recommendation_html, trace_html
-from advisor.report.offers import print_offers
+from advisor.report.checks import Check, checks_document
+from advisor.report.document import Fact, Section
+from advisor.report.estimates import estimates_document
+from advisor.report.history import history_document
+from advisor.report.notebook import html_of
+from advisor.report.offers import offers_document
 from advisor.report.plain import (
     HEAD,
     MOST,
@@ -36,15 +37,20 @@ from advisor.report.plain import (
     shown_lines,
     status_text,
 )
-from advisor.report.prices import print_findings, print_sources
-from advisor.report.queue import print_fit, print_wait
-from advisor.report.rows import Format, print_rows, to_csv, to_json, to_markdown
-from advisor.report.runs import print_runs
-from advisor.report.scatter import scatter
-from advisor.report.trace import print_trace
+from advisor.report.prices import findings_document, sources_document
+from advisor.report.printing import Format, print_document
+from advisor.report.queue import fit_document, wait_document
+from advisor.report.runs import runs_document
+from advisor.report.scatter import time_over_cost
+from advisor.report.trace import trace_document
+from advisor.report.writers.csv_text import to_csv
+from advisor.report.writers.html import to_html
+from advisor.report.writers.json_text import to_json
+from advisor.report.writers.markdown import to_markdown
 from recommender.queue.fitted import WaitBin
 from tests.cpu_time import at_most
 from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with
+from tests.unit.report.printed import of, on_screen, table
 from tests.unit.report.test_queue import fitted
 from tests.unit.store.test_ledger import make_run
 
@@ -64,8 +70,10 @@ def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
     explained = text if output in (Format.TABLE, Format.JSON) else None
     yield lambda: show(recommendation, trace, output=output, explained=None, top=15)
     yield lambda: show(recommendation, trace, output=output, explained=explained, top=None)
-    yield lambda: print_estimates(trace, [option.estimate for option in recommendation.options], output)
-    yield lambda: print_trace(trace, trace_path(text), output)
+    yield lambda: print_document(
+        estimates_document(trace, [option.estimate for option in recommendation.options]), output
+    )
+    yield lambda: print_document(trace_document(trace, trace_path(text)), output)
 
 
 def trace_path(text: str) -> object:
@@ -90,15 +98,15 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     )  # fmt: skip
     finding = Finding(doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text)
     run = make_run(0, project=text, script=text, note=text, provider=text, gpu=text)
-    yield lambda: print_offers([offer], [text], output)
-    yield lambda: print_history(series, UNTIL, output)
-    yield lambda: plot_history(series, UNTIL)
-    yield lambda: print_fit(fitted(wait), output)
-    yield lambda: print_wait(wait, text, [text], output)
-    yield lambda: print_sources([state], [text], output)
-    yield lambda: print_findings([finding], output)
-    yield lambda: print_runs([run], output)
-    yield lambda: print_checks([Check(name=text, state="ok", detail=text)], output)
+    yield lambda: print_document(offers_document([offer], [text]), output)
+    yield lambda: print_document(history_document(series, UNTIL), output)
+    yield lambda: print_document(history_document(series, UNTIL, plot=True), Format.TABLE)
+    yield lambda: print_document(fit_document(fitted(wait)), output)
+    yield lambda: print_document(wait_document(wait, text, [text]), output)
+    yield lambda: print_document(sources_document([state], [text]), output)
+    yield lambda: print_document(findings_document([finding]), output)
+    yield lambda: print_document(runs_document([run]), output)
+    yield lambda: print_document(checks_document([Check(name=text, state="ok", detail=text)]), output)
 
 
 @pytest.mark.parametrize("columns", ["70", "200"])
@@ -139,8 +147,11 @@ def test_lists_are_text(output: Format, columns: str, monkeypatch: pytest.Monkey
 def test_what_a_notebook_shows_and_a_plot_are_text(text: str) -> None:
     """Before: HTML was escaped, but overrides of direction turned the rest of its row around."""
     recommendation = recommendation_with(text)
-    pages = recommendation_html(recommendation), trace_html(trace_with(text))
-    for page in (*pages, scatter(recommendation, width=100)):
+    chart = time_over_cost(recommendation)
+    drawing = to_html(of(chart, Section(text, (text, Fact(text, text, text)))))
+    pages = html_of(recommendation), html_of(trace_with(text)), drawing, on_screen(of(chart), 100)
+    for page in pages:
+        assert page
         assert_is_text(page)
 
 
@@ -194,7 +205,9 @@ def test_a_terminal_gets_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     terminal = Terminal()
     with redirect_stdout(terminal):
-        print_rows(["a"], [["[link=http://evil.test]x[/link] :smile: \x1b]8;;y\x07"]], Format.TABLE)
+        print_document(
+            table(["a"], [["[link=http://evil.test]x[/link] :smile: \x1b]8;;y\x07"]]), Format.TABLE
+        )
     assert "[link=http://evil.test]x[/link] :smile: \\x1b]8;;y\\x07" in terminal.getvalue()
     assert "\x1b]" not in terminal.getvalue()
     assert status_text("[red]:smile:").plain == "[red]:smile:"
@@ -206,19 +219,19 @@ def test_a_terminal_gets_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("cell", ["=1+1", "+cmd|' /C calc'!A0", "-2+cmd|x", "@SUM(1)", "\uff1d1", "--lr 0.1"])
 def test_a_spreadsheet_takes_no_text_for_a_formula(cell: str) -> None:
     """Before: what began with a minus, a tab, a return or a wide sign ran."""
-    assert to_csv(["a"], [[cell]]) == f"a\n'{cell}"
+    assert to_csv(table(["a"], [[cell]])) == f"a\n'{cell}"
 
 
 @pytest.mark.parametrize(("lead", "escaped"), [("\t", "\\t"), ("\r", "\\r"), ("\n", "\\n")])
 def test_blank_leads_do_not_hide_a_formula(lead: str, escaped: str) -> None:
     """Before: a tab or a return before `=` reached the spreadsheet, which skips it."""
-    assert to_csv(["a"], [[f"{lead}=1"]]) == f"a\n'{escaped}=1"
+    assert to_csv(table(["a"], [[f"{lead}=1"]])) == f"a\n'{escaped}=1"
 
 
 @pytest.mark.parametrize("cell", ["-1", "-0.25", "-1,234.5", "-1e-07", "-3.5 %", "-inf", "-", "", "a-b"])
 def test_numbers_stay_numbers(cell: str) -> None:
     """Before: as now; a number below zero must not become a text."""
-    assert list(csv.reader(io.StringIO(to_csv(["a", "b"], [[cell, "x"]]))))[1] == [cell, "x"]
+    assert list(csv.reader(io.StringIO(to_csv(table(["a", "b"], [[cell, "x"]])))))[1] == [cell, "x"]
 
 
 # --- Markdown ------------------------------------------------------------------------------------------
@@ -230,8 +243,8 @@ def test_numbers_stay_numbers(cell: str) -> None:
 @given(st.one_of(texts, st.text("|\\`[]()<>!&;#xalt*_~ \n", max_size=20)))
 def test_a_cell_of_markdown_is_its_text(text: str) -> None:
     """Before: a line break ended the row, and HTML, links and backslashes did what they do."""
-    table = to_markdown(["a", "b"], [[text, "end"]])
-    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(table)
+    rows = to_markdown(table(["a", "b"], [[text, "end"]]))
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(rows)
     cells = page.split("<tbody>")[1].split("<td>")[1:]
     assert len(cells) == 2
     words = cells[0].split("</td>")[0]

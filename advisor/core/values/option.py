@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from advisor.core.notebook import html_of
 from advisor.core.values.estimate import IterationEstimate, Quantiles
 from advisor.core.values.price import Offer
 
@@ -145,8 +146,6 @@ class Recommendation:
     what_ifs: tuple[Option, ...] = ()
     picks: tuple[Pick, ...] = ()
 
-    def _repr_html_(self) -> str:
-        """A table in a notebook; the renderer is imported when one asks."""
-        from advisor.report.html import recommendation_html
-
-        return recommendation_html(self)
+    def _repr_html_(self) -> str | None:
+        """A table in a notebook."""
+        return html_of(self)

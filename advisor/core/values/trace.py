@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from advisor.core.notebook import html_of
+
 AttributeValue = bool | int | float | str | None | tuple["AttributeValue", ...]
 
 
@@ -137,8 +139,6 @@ class Trace:
     world_size: int | None = None
     is_sharded: bool = False
 
-    def _repr_html_(self) -> str:
-        """A table in a notebook; the renderer is imported when one asks."""
-        from advisor.report.html import trace_html
-
-        return trace_html(self)
+    def _repr_html_(self) -> str | None:
+        """A table in a notebook."""
+        return html_of(self)

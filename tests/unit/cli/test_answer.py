@@ -11,7 +11,7 @@ import pytest
 from advisor.cli.answer import show
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.values import Option, Pick, PickName, Quantiles, Recommendation
-from advisor.report.rows import Format
+from advisor.report.printing import Format
 from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
 
 

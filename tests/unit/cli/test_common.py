@@ -26,7 +26,7 @@ from advisor.core.errors import InputError, TraceError
 from advisor.formats.trace_files import write_trace
 from advisor.profile.fake_data import FakeField
 from advisor.profile.profiling import PretendedGpu
-from advisor.report.rows import Format
+from advisor.report.printing import Format
 from tests.builders import make_trace
 
 DEFAULTS = Config(settings=Settings(), origins={}, warnings=())

@@ -1,13 +1,18 @@
-"""What a printer wrote to stdout, read back."""
+"""What a document looks like in a format, read back."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+
+from advisor.report.document import Block, Column, Document, Row, Table
+from advisor.report.printing import Format, text_of
+from advisor.report.writers.terminal import Screen, to_terminal
 
 
 def read_csv(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
@@ -18,3 +23,23 @@ def read_csv(capsys: pytest.CaptureFixture[str]) -> list[dict[str, str]]:
 def read_json(capsys: pytest.CaptureFixture[str]) -> Any:
     """The document."""
     return json.loads(capsys.readouterr().out)
+
+
+def json_of(document: Document) -> Any:
+    """What a program reads."""
+    return json.loads(text_of(document, Format.JSON))
+
+
+def on_screen(document: Document, width: int) -> str:
+    """What a terminal shows."""
+    return to_terminal(document, Screen(width))
+
+
+def of(*blocks: Block, **changes: Any) -> Document:
+    """A document of blocks alone."""
+    return Document(**({"facts": {}, "blocks": blocks} | changes))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Document:
+    """A document that is one table of texts."""
+    return of(Table(columns=tuple(map(Column, columns)), rows=tuple(Row(tuple(row)) for row in rows)))

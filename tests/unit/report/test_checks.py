@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.report.checks import Check, print_checks
-from advisor.report.rows import Format
+from advisor.report.checks import Check, checks_document
+from advisor.report.printing import Format, print_document
 from tests.unit.report.printed import read_csv, read_json
 
 CHECKS = [
@@ -17,12 +17,12 @@ FACTS = [("python", "ok", "3.12"), ("native", "note", "slow"), ("catalog", "brok
 
 
 def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    print_checks(CHECKS, Format.CSV)
+    print_document(checks_document(CHECKS), Format.CSV)
     assert [(row["Check"], row["State"], row["Detail"]) for row in read_csv(capsys)] == FACTS
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    print_checks(CHECKS, Format.JSON)
+    print_document(checks_document(CHECKS), Format.JSON)
     found = read_json(capsys)["checks"]
     assert [(check["name"], check["state"], check["detail"]) for check in found] == FACTS
 
@@ -31,11 +31,11 @@ def test_the_table_shows_every_state_and_takes_no_markup(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    print_checks(CHECKS, Format.TABLE)
+    print_document(checks_document(CHECKS), Format.TABLE)
     out = capsys.readouterr().out
     assert all(text in out for fact in FACTS for text in fact)
 
 
 def test_no_findings_are_an_empty_list(capsys: pytest.CaptureFixture[str]) -> None:
-    print_checks([], Format.JSON)
+    print_document(checks_document([]), Format.JSON)
     assert read_json(capsys)["checks"] == []

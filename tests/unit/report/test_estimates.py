@@ -6,8 +6,8 @@ import pytest
 
 from advisor.core.units import GIB
 from advisor.core.values import Interval, IterationEstimate, Method
-from advisor.report.estimates import COLUMNS, estimate_json, print_estimates
-from advisor.report.rows import Format
+from advisor.report.estimates import COLUMNS, estimate_json, estimates_document
+from advisor.report.printing import Format, print_document
 from tests.builders import make_estimate, make_trace
 from tests.unit.report.printed import read_csv, read_json
 
@@ -26,7 +26,7 @@ FULL = make_estimate(
 
 
 def printed_rows(capsys: pytest.CaptureFixture[str], *estimates: IterationEstimate) -> list[dict[str, str]]:
-    print_estimates(make_trace(), estimates, Format.CSV)
+    print_document(estimates_document(make_trace(), estimates), Format.CSV)
     return read_csv(capsys)
 
 
@@ -60,21 +60,23 @@ def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_nothing_to_print_is_a_header(capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimates(make_trace(), [], Format.CSV)
-    assert capsys.readouterr().out == ",".join(COLUMNS) + "\n"
+    print_document(estimates_document(make_trace(), []), Format.CSV)
+    assert capsys.readouterr().out == ",".join(column.name for column in COLUMNS) + "\n"
 
 
 def test_the_table_shows_the_same(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    print_estimates(make_trace(), [FULL, make_estimate("TINY", memory_limit_bytes=1)], Format.TABLE)
+    print_document(
+        estimates_document(make_trace(), [FULL, make_estimate("TINY", memory_limit_bytes=1)]), Format.TABLE
+    )
     out = capsys.readouterr().out
     assert all(text in out for text in ("200 ms", "gemm 50%", "TINY", "no"))
 
 
 def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimates(make_trace(warnings=("mind this",)), [FULL], Format.JSON)
+    print_document(estimates_document(make_trace(warnings=("mind this",)), [FULL]), Format.JSON)
     document = read_json(capsys)
     assert document["warnings"] == ["mind this"]
     assert document["trace"]["script"] == "train.py"
@@ -112,7 +114,7 @@ def printed_table(
     *found: IterationEstimate,
 ) -> list[str]:
     monkeypatch.setenv("COLUMNS", str(columns))
-    print_estimates(make_trace(), found, Format.TABLE)
+    print_document(estimates_document(make_trace(), found), Format.TABLE)
     return capsys.readouterr().out.splitlines()
 
 
@@ -157,7 +159,7 @@ def test_assumptions_are_below_the_table_once(
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
 def test_programs_get_rows_alone(output: Format, capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimates(make_trace(), WORDY, output)
+    print_document(estimates_document(make_trace(), WORDY), output)
     assert "of both" not in capsys.readouterr().out
 
 

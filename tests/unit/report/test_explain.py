@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from advisor.core.units import GIB
 from advisor.core.values import Interval, Job, Market, Method, Option, Quantiles, Recommendation, Tier
 from advisor.report.breakdown import MOST_OPERATORS
-from advisor.report.explain import explain
+from advisor.report.explain import option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
+from tests.unit.report.printed import on_screen
 
 TIME, MONEY = "Time, medians (h:mm:ss)", "Money, medians"
 
@@ -65,7 +66,7 @@ def text_of(option: Option, *, job: Job = LIMITS, recommended: bool = False, wid
         rule="the best there is",
         warnings=(),
     )
-    return explain(option, recommendation, width=width)
+    return on_screen(option_document(option, recommendation), width)
 
 
 def sections(option: Option) -> dict[str, list[str]]:

@@ -6,8 +6,8 @@ import pytest
 
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GIB
-from advisor.report.gpus import COLUMNS, print_gpus
-from advisor.report.rows import Format
+from advisor.report.gpus import COLUMNS, gpus_document
+from advisor.report.printing import Format, print_document
 from tests.builders import make_gpu
 from tests.unit.report.printed import read_csv, read_json
 
@@ -16,7 +16,7 @@ PLAIN = make_gpu("PLAIN", tensor_flops_per_s={}, num_sms=40, memory_bytes=8 * GI
 
 
 def test_units_of_every_column(capsys: pytest.CaptureFixture[str]) -> None:
-    print_gpus([BASE], Format.CSV)
+    print_document(gpus_document([BASE]), Format.CSV)
     (row,) = read_csv(capsys)
     assert list(row.values()) == [
         "TEST-1",
@@ -33,13 +33,13 @@ def test_units_of_every_column(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_a_gpu_lacks_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
-    print_gpus([PLAIN], Format.CSV)
+    print_document(gpus_document([PLAIN]), Format.CSV)
     (row,) = read_csv(capsys)
     assert [row[c] for c in ("FP32", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["10", "-", "-", "-", "-"]
 
 
 def test_multiples_of_another_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    print_gpus([PLAIN, BASE], Format.CSV, base=BASE)
+    print_document(gpus_document([PLAIN, BASE], base=BASE), Format.CSV)
     plain, itself = read_csv(capsys)
     assert plain == {
         "GPU": "PLAIN",
@@ -53,17 +53,17 @@ def test_multiples_of_another_gpu(capsys: pytest.CaptureFixture[str]) -> None:
         "BF16": "-",
         "NVLink GB/s": "-",
     }
-    assert {itself[column] for column in COLUMNS[2:]} == {"1.00 x"}
+    assert {itself[column] for column in (column.name for column in COLUMNS[2:])} == {"1.00 x"}
 
 
 def test_a_multiple_of_nothing_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
-    print_gpus([BASE], Format.CSV, base=PLAIN)
+    print_document(gpus_document([BASE], base=PLAIN), Format.CSV)
     (row,) = read_csv(capsys)
     assert [row[c] for c in ("SMs", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["2.00 x", "-", "-", "-", "-"]
 
 
 def test_json_carries_the_facts_whatever_the_base(capsys: pytest.CaptureFixture[str]) -> None:
-    print_gpus([PLAIN, make_gpu("AMD", occupancy=None)], Format.JSON, base=BASE)
+    print_document(gpus_document([PLAIN, make_gpu("AMD", occupancy=None)], base=BASE), Format.JSON)
     plain, amd = read_json(capsys)["gpus"]
     assert (plain["name"], plain["num_sms"], plain["memory_bytes"]) == ("PLAIN", 40, 8 * GIB)
     assert plain["memory_bytes_per_s"] == 2.5e12
@@ -74,7 +74,7 @@ def test_json_carries_the_facts_whatever_the_base(capsys: pytest.CaptureFixture[
 
 def test_the_whole_catalog_prints(capsys: pytest.CaptureFixture[str]) -> None:
     specs = list(load_gpus().values())
-    print_gpus(specs, Format.JSON)
+    print_document(gpus_document(specs), Format.JSON)
     assert [gpu["name"] for gpu in read_json(capsys)["gpus"]] == [spec.name for spec in specs]
-    print_gpus(specs, Format.MARKDOWN)
+    print_document(gpus_document(specs), Format.MARKDOWN)
     assert len(capsys.readouterr().out.splitlines()) == len(specs) + 2

@@ -9,8 +9,8 @@ import pytest
 
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.refresh.price_history import Series, series_of
-from advisor.report.history import print_history
-from advisor.report.rows import Format
+from advisor.report.history import history_document
+from advisor.report.printing import Format, print_document
 from tests.unit.report.printed import read_csv
 
 UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
@@ -33,7 +33,7 @@ SERIES: tuple[Series, ...] = series_of(
 
 def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int) -> list[str]:
     monkeypatch.setenv("COLUMNS", str(width))
-    print_history(SERIES, UNTIL, Format.TABLE)
+    print_document(history_document(SERIES, UNTIL), Format.TABLE)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
@@ -61,5 +61,5 @@ def test_a_wide_terminal_has_a_line_a_series(capsys, monkeypatch) -> None:
 
 def test_other_formats_do_not_depend_on_the_terminal(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    print_history(SERIES, UNTIL, Format.CSV)
+    print_document(history_document(SERIES, UNTIL), Format.CSV)
     assert [row["Machine"] for row in read_csv(capsys)] == ["gcp n1-standard-16+4xV100"] * 2

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
-from advisor.report.html import MOST_ROWS
+from advisor.core import notebook
+from advisor.report.notebook import html_of
+from advisor.report.recommendation import MOST_ROWS_OF_A_NOTEBOOK as MOST_ROWS
 from tests.builders import make_plan, make_trace
 from tests.recommendations import make_option, many_options
-from tests.test_imports import modules_after
 
 EVIL = "<script>alert('x')</script>&\"'"
 
@@ -98,5 +101,23 @@ def test_a_trace_shows_its_figures_and_a_script_name_is_text() -> None:
 
 
 def test_values_do_not_bring_their_renderer() -> None:
-    assert "advisor.report" not in modules_after("import advisor.core.values")
-    assert not modules_after("import advisor.core.values") & {"rich", "numpy"}
+    code = "import sys, advisor.core.values; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = loaded.stdout.split()
+    assert "advisor.core.values" in modules
+    assert not [name for name in modules if name.startswith(("advisor.report", "rich", "numpy"))]
+
+
+def test_without_somebody_who_draws_a_notebook_shows_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "_render", None)
+    assert make_trace()._repr_html_() is None
+
+
+def test_who_draws_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notebook, "_render", None)
+    notebook.show_with(lambda value: f"<b>{type(value).__name__}</b>")
+    assert make_trace()._repr_html_() == "<b>Trace</b>"
+
+
+def test_a_value_without_a_form_of_its_own_is_left_to_the_notebook() -> None:
+    assert html_of(make_plan("X")) is None

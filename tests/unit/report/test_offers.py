@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Market
-from advisor.report.offers import print_offers
-from advisor.report.rows import Format
+from advisor.report.offers import offers_document
+from advisor.report.printing import Format, print_document
 from tests.builders import make_offer
 from tests.unit.report.printed import read_csv, read_json
 
@@ -22,7 +22,7 @@ OFFER = make_offer(
 
 
 def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
-    print_offers([OFFER], [], Format.CSV)
+    print_document(offers_document([OFFER], []), Format.CSV)
     (row,) = read_csv(capsys)
     # 20 dollars contracted (not 32) for 8 GPUs are 2.50 for one.
     assert list(row.values()) == [
@@ -38,13 +38,13 @@ def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_a_zone_the_region_is_the_place(capsys: pytest.CaptureFixture[str]) -> None:
-    print_offers([make_offer()], [], Format.CSV)
+    print_document(offers_document([make_offer()], []), Format.CSV)
     (row,) = read_csv(capsys)
     assert (row["Zone"], row["Market"]) == ("us-east-1", "on-demand")
 
 
 def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    print_offers([OFFER, make_offer()], ["old prices"], Format.JSON)
+    print_document(offers_document([OFFER, make_offer()], ["old prices"]), Format.JSON)
     document = read_json(capsys)
     first, second = document["offers"]
     assert (first["usd_per_h"], first["list_usd_per_h"], first["contracted_usd_per_h"]) == (20, 32, 20)
@@ -57,5 +57,7 @@ def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixtu
 
 
 def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    print_offers([make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)], [], Format.CSV)
+    print_document(
+        offers_document([make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)], []), Format.CSV
+    )
     assert [row["GPUs"] for row in read_csv(capsys)] == ["1 x B", "1 x A", "1 x C"]

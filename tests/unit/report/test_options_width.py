@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,37 +12,28 @@ from hypothesis import strategies as st
 
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
+from advisor.report.document import NARROW
 from advisor.report.options import (
-    NARROW,
-    print_options,
     ranked,
-    recommendation_json,
     selection,
     status,
     where,
 )
-from advisor.report.rows import Format
+from advisor.report.recommendation import options_table, recommendation_document
 from tests.builders import make_trace
 from tests.recommendations import many_options
+from tests.unit.report.printed import json_of, of, on_screen
 
 MANY = many_options(3000)
 
 
-def table(
-    recommendation: Recommendation,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    width: int,
-    top: int | None,
-) -> list[str]:
-    monkeypatch.setenv("COLUMNS", str(width))
-    print_options(recommendation, Format.TABLE, top=top)
-    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+def table(recommendation: Recommendation, *, width: int, top: int | None) -> list[str]:
+    text = on_screen(of(options_table(recommendation, top)), width)
+    return [line.rstrip() for line in text.splitlines()]
 
 
-def test_eighty_columns_show_gpus_above_their_place(capsys, monkeypatch) -> None:
-    lines = table(many_options(40), capsys, monkeypatch, width=80, top=8)
+def test_eighty_columns_show_gpus_above_their_place() -> None:
+    lines = table(many_options(40), width=80, top=8)
     assert lines == [
         "",
         " Status          #  GPUs, and where                         Time (p90)     Cost",
@@ -74,8 +64,8 @@ def test_eighty_columns_show_gpus_above_their_place(capsys, monkeypatch) -> None
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
-def test_every_row_has_its_whole_price_and_time_in_its_first_line(width, capsys, monkeypatch) -> None:
-    lines = table(MANY, capsys, monkeypatch, width=width, top=None)
+def test_every_row_has_its_whole_price_and_time_in_its_first_line(width) -> None:
+    lines = table(MANY, width=width, top=None)
     assert max(map(len, lines)) <= width
     rows = [line for line in lines if "$" in line]
     assert len(rows) == 3000
@@ -89,15 +79,15 @@ def test_every_row_has_its_whole_price_and_time_in_its_first_line(width, capsys,
 
 
 @pytest.mark.parametrize("width", [80, NARROW])
-def test_names_are_broken_between_words_alone(width, capsys, monkeypatch) -> None:
-    text = " ".join("\n".join(table(MANY, capsys, monkeypatch, width=width, top=60)).split())
+def test_names_are_broken_between_words_alone(width) -> None:
+    text = " ".join("\n".join(table(MANY, width=width, top=60)).split())
     for _, option in selection(MANY, 60):
         for word in where(option).split():
             assert word in text
 
 
-def test_the_frontier_comes_first_among_three_thousand(capsys, monkeypatch) -> None:
-    lines = table(MANY, capsys, monkeypatch, width=120, top=15)
+def test_the_frontier_comes_first_among_three_thousand() -> None:
+    lines = table(MANY, width=120, top=15)
     states = [line[1:13].strip() for line in lines if "$" in line]
     assert set(states[:7]) == {"frontier", "recommended"}
     assert not {"frontier", "recommended"} & set(states[7:])
@@ -116,7 +106,7 @@ def test_a_selection_keeps_order_numbers_and_the_recommended(num_options, top) -
 
 
 def test_json_of_three_thousand_options_is_complete() -> None:
-    document = json.loads(recommendation_json(MANY, make_trace()))
+    document = json_of(recommendation_document(MANY, make_trace(), top=None))
     assert [option["id"] for option in document["options"]] == [o.plan.id for o in ranked(MANY)]
     assert len({option["id"] for option in document["options"]}) == 3000
     assert document["frontier"] == list(MANY.frontier)
@@ -143,7 +133,7 @@ def calls_of(write: Callable[[Recommendation], object], recommendation: Recommen
 @pytest.mark.parametrize(
     "write",
     [
-        lambda recommendation: recommendation_json(recommendation, make_trace()),
+        lambda recommendation: recommendation_document(recommendation, make_trace(), top=None),
         lambda recommendation: selection(recommendation, 15),
     ],
 )

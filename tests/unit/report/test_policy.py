@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.values import Tier
-from advisor.report.policy import print_check, print_explained, print_policy
-from advisor.report.rows import Format
+from advisor.report.policy import check_document, explained_document, policy_document
+from advisor.report.printing import Format, print_document
 from recommender.policy import Facts, Spent, check_policies
 from tests.unit.recommender.policy.files import policy_of, write
 from tests.unit.report.printed import read_json
@@ -16,9 +16,9 @@ from tests.unit.report.printed import read_json
 
 def test_a_check_with_faults_is_empty_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checked = check_policies(write(tmp_path, org="x: 1", team="limits: {usd_per_job: 1}"))
-    print_check(checked, Format.TABLE)
+    print_document(check_document(checked), Format.TABLE)
     assert capsys.readouterr().out == ""
-    print_check(checked, Format.JSON)
+    print_document(check_document(checked), Format.JSON)
     document = read_json(capsys)
     assert (document["files"], len(document["faults"])) == ([], 1)
 
@@ -27,7 +27,7 @@ def test_overruled_rules_count_as_rules_of_their_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = write(tmp_path, org="limits: {usd_per_job: 2}", team="limits: {usd_per_job: 1}")
-    print_check(check_policies(paths), Format.JSON)
+    print_document(check_document(check_policies(paths)), Format.JSON)
     assert [file["num_rules"] for file in read_json(capsys)["files"]] == [1, 1]
 
 
@@ -38,7 +38,7 @@ def test_values_keep_their_types_in_json(tmp_path: Path, capsys: pytest.CaptureF
         "prefer: {tier: cluster, if: {wait_p90_under: 90m}}\nobjective: {pick: safest}\n"
         "approval: [{over_usd_per_job: 1.5, by: me}]",
     )
-    print_policy(policy, Format.JSON)
+    print_document(policy_document(policy), Format.JSON)
     assert {rule["key"]: rule["value"] for rule in read_json(capsys)["rules"]} == {
         "allow.regions": ["a", "b"],
         "limits.gpus_per_job": 8,
@@ -52,7 +52,7 @@ def test_values_keep_their_types_in_json(tmp_path: Path, capsys: pytest.CaptureF
 def test_an_infinite_cost_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = policy_of(tmp_path, org="limits: {usd_per_job: 5}\napproval: [{over_usd_per_job: 1, by: me}]")
     facts = Facts(usd_per_job=float("inf"), spent=Spent(all_usd=1.0, project_usd=0.5))
-    print_explained(facts, policy, Format.JSON)
+    print_document(explained_document(facts, policy), Format.JSON)
     document = read_json(capsys)
     assert document["plan"]["usd_per_job"] is None
     assert document["plan"]["spent"] == {"all_usd": 1.0, "project_usd": 0.5}
@@ -65,7 +65,7 @@ def test_what_a_preference_and_an_objective_say_of_one_plan(
     policy = policy_of(tmp_path, org="prefer: {tier: cluster}\nobjective: {pick: safest}")
     said = {}
     for tier in Tier:
-        print_explained(Facts(tier=tier), policy, Format.JSON)
+        print_document(explained_document(Facts(tier=tier), policy), Format.JSON)
         said[tier] = {rule["key"]: rule["effect"] for rule in read_json(capsys)["rules"]}
     assert said[Tier.CLUSTER] == {"prefer": "keeps", "objective.pick": "does not apply"}
     assert said[Tier.CLOUD] == said[Tier.LOCAL] == {"prefer": "unknown", "objective.pick": "does not apply"}
@@ -78,7 +78,7 @@ def test_an_explanation_breaks_no_word_in_eighty_columns(
     policy = policy_of(tmp_path, org=f"allow: {{regions: {regions}}}\nlimits: {{usd_per_hour: 100}}")
     facts = Facts(region="us-east-1", usd_per_h=50.0)
     monkeypatch.setenv("COLUMNS", "80")
-    print_explained(facts, policy, Format.TABLE)
+    print_document(explained_document(facts, policy), Format.TABLE)
     lines = capsys.readouterr().out.splitlines()
     # A path may be longer than the terminal, and stays whole to be copied.
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
@@ -88,5 +88,5 @@ def test_an_explanation_breaks_no_word_in_eighty_columns(
     assert "keeps: limits.usd_per_hour: 100" in lines
     assert sum(f"{tmp_path}" in line for line in lines) == 2
     monkeypatch.setenv("COLUMNS", "160")
-    print_explained(facts, policy, Format.TABLE)
+    print_document(explained_document(facts, policy), Format.TABLE)
     assert "Says" in capsys.readouterr().out.splitlines()[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Quantiles
-from advisor.report.queue import basis, print_check, print_fit, print_wait
-from advisor.report.rows import Format
+from advisor.report.printing import Format, print_document
+from advisor.report.queue import basis, check_document, fit_document, wait_document
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.foresight import QueueCheck, Score
 from tests.unit.report.printed import read_json
@@ -44,7 +44,7 @@ def test_which_jobs_a_wait_is_from(alike: WaitBin, words: str) -> None:
 
 
 def test_a_wait_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    print_wait(ALIKE, "gpus", (), Format.TABLE)
+    print_document(wait_document(ALIKE, "gpus", ()), Format.TABLE)
     assert capsys.readouterr().out == (
         "half of the jobs wait up to 2 min, 9 of 10 within 2 h"
         " (1,812 jobs of 4..7 gpus, walltime <=12h, queue 'gpu')\n"
@@ -52,7 +52,7 @@ def test_a_wait_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    print_wait(ANYONE, "nodes", ("mind this",), Format.JSON)
+    print_document(wait_document(ANYONE, "nodes", ("mind this",)), Format.JSON)
     document = read_json(capsys)
     assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
     assert document["based_on"] == {"size": None, "walltime": None, "queue": None}
@@ -60,14 +60,14 @@ def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_wait_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    print_wait(ALIKE, "gpus", (), Format.CSV)
+    print_document(wait_document(ALIKE, "gpus", ()), Format.CSV)
     header, row = capsys.readouterr().out.splitlines()
     assert header == "Size,Walltime,Queue,Jobs,Wait p50,Wait p90"
     assert row == '4..7,<=12h,gpu,"1,812",2 min,2.0 h'
 
 
 def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    print_fit(fitted(ANYONE, ALIKE), Format.MARKDOWN)
+    print_document(fit_document(fitted(ANYONE, ALIKE)), Format.MARKDOWN)
     lines = capsys.readouterr().out.splitlines()
     assert lines[2:] == [
         "| any | any | any | 8,000 | 0 s | 1 min |",
@@ -76,14 +76,14 @@ def test_every_bin_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_fit_as_json_is_the_whole_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    print_fit(fitted(ALIKE), Format.JSON)
+    print_document(fit_document(fitted(ALIKE)), Format.JSON)
     document = read_json(capsys)
     assert document["left_out"] == {"never started": 3}
     assert document["bins"][0]["p90_s"] == 7200.0
 
 
 def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
-    print_check(CHECK, Format.CSV)
+    print_document(check_document(CHECK), Format.CSV)
     rows = capsys.readouterr().out.splitlines()[1:]
     assert rows[0].endswith(",51.2%,89.9%,0.244,0.152")
     assert rows[1].endswith(",40.0%,80.0%,1.000,2.000")
@@ -91,7 +91,7 @@ def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    print_check(CHECK, Format.JSON)
+    print_document(check_document(CHECK), Format.JSON)
     document = read_json(capsys)
     assert (document["jobs"], document["jobs_checked"]) == (6203, 1861)
     assert document["coverage"] == {"p50": 0.512, "p90": 0.899}

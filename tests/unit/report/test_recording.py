@@ -10,9 +10,9 @@ import pytest
 from advisor.formats.recording_files import Recording, Skipped
 from advisor.predict.calibration.calibrating import Calibration
 from advisor.predict.calibration.fitting import FittedConstant
-from advisor.report.calibration import print_calibration
-from advisor.report.recording import by_family, print_recording, reasons, skipped_lines
-from advisor.report.rows import Format
+from advisor.report.calibration import calibration_document
+from advisor.report.printing import Format, print_document
+from advisor.report.recording import by_family, reasons, recording_document, skipped_lines
 from tests.recordings import make_header, make_measurement
 
 RECORDING = Recording(
@@ -54,14 +54,14 @@ def test_reasons_are_counted_most_frequent_first():
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
 def test_rows_of_a_recording(capsys, output):
-    print_recording(RECORDING, Path("k.jsonl"), [], output)
+    print_document(recording_document(RECORDING, Path("k.jsonl"), []), output)
     out = capsys.readouterr().out
     for text in ("Median spread", "gemm", "norm and softmax", "5.0 us", "1.0%"):
         assert text in out
 
 
 def test_a_recording_as_json(capsys):
-    print_recording(RECORDING, Path("k.jsonl"), ["hot"], Format.JSON)
+    print_document(recording_document(RECORDING, Path("k.jsonl"), ["hot"]), Format.JSON)
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {"schema_version", "recording", "families", "skipped", "warnings"}
     assert document["recording"]["path"] == "k.jsonl"
@@ -72,7 +72,7 @@ def test_a_recording_as_json(capsys):
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
 def test_rows_of_a_calibration(capsys, output):
-    print_calibration(CALIBRATION, Path("L4.toml"), output)
+    print_document(calibration_document(CALIBRATION, Path("L4.toml")), output)
     out = capsys.readouterr().out
     for text in ("Before", "gemm_fraction.fp16", "0.600", "0.512", "5.0%"):
         assert text in out
@@ -80,7 +80,7 @@ def test_rows_of_a_calibration(capsys, output):
 
 
 def test_a_calibration_as_json(capsys):
-    print_calibration(CALIBRATION, Path("L4.toml"), Format.JSON)
+    print_document(calibration_document(CALIBRATION, Path("L4.toml")), Format.JSON)
     document = json.loads(capsys.readouterr().out)
     assert document["calibration"]["constants"][0]["after"] == 0.5123
     assert document["warnings"] == ["it was hot"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.report.rows import Format
-from advisor.report.runs import print_recorded, print_runs
+from advisor.report.printing import Format, print_document
+from advisor.report.runs import recorded_document, runs_document
 from tests.unit.report.printed import read_csv, read_json
 from tests.unit.store.test_ledger import make_run
 
@@ -11,7 +11,7 @@ RUNS = (make_run(0, id="a", note="first"), make_run(24, id="b", market=None, pro
 
 
 def test_a_row_a_run_and_their_sum(capsys) -> None:
-    print_runs(RUNS, Format.TABLE)
+    print_document(runs_document(RUNS), Format.TABLE)
     lines = capsys.readouterr().out.splitlines()
     (first,) = [line for line in lines if "2026-11-01 12:00" in line]
     for text in ("vision", "train.py", "aws on-demand", "8 x A100-SXM-40GB", "1 h", "$21.96", "first"):
@@ -22,13 +22,13 @@ def test_a_row_a_run_and_their_sum(capsys) -> None:
 
 
 def test_no_run_is_one_line(capsys) -> None:
-    print_runs((), Format.TABLE)
+    print_document(runs_document(()), Format.TABLE)
     assert capsys.readouterr().out == "0 runs, $0.00\n"
 
 
 def test_a_table_holds_in_eighty_columns_with_dates_and_prices_whole(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    print_runs(RUNS, Format.TABLE)
+    print_document(runs_document(RUNS), Format.TABLE)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert sum("$21.96" in line and " 12:00 " in line for line in lines) == 2
@@ -43,25 +43,25 @@ def test_a_narrow_table_breaks_no_word_and_says_a_common_project_once(capsys, mo
     )
     runs = [make_run(hour, id=str(hour), script=script, note=note) for hour in range(3)]
     monkeypatch.setenv("COLUMNS", "80")
-    print_runs(runs, Format.TABLE)
+    print_document(runs_document(runs), Format.TABLE)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert (out.count(script), out.count("resumed"), out.count("checkpoint")) == (3, 9, 9)
     assert out.count("vision") == 1
     assert "project: vision\n3 runs" in out
-    print_runs([*runs, make_run(9, id="9", project="speech")], Format.TABLE)
+    print_document(runs_document([*runs, make_run(9, id="9", project="speech")]), Format.TABLE)
     out = capsys.readouterr().out
     assert (out.count("vision"), out.count("speech"), out.count("project:")) == (3, 1, 0)
 
 
 def test_a_narrow_terminal_without_runs_shows_no_table(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "30")
-    print_runs((), Format.TABLE)
+    print_document(runs_document(()), Format.TABLE)
     assert capsys.readouterr().out == "0 runs, $0.00\n"
 
 
 def test_a_program_reads_every_field(capsys) -> None:
-    print_runs(RUNS, Format.JSON)
+    print_document(runs_document(RUNS), Format.JSON)
     document = read_json(capsys)
     assert document["total_usd"] == sum(run.cost_usd for run in RUNS)
     assert document["runs"][0] == {
@@ -82,17 +82,17 @@ def test_a_program_reads_every_field(capsys) -> None:
 
 
 def test_csv_has_a_line_a_run(capsys) -> None:
-    print_runs(RUNS, Format.CSV)
+    print_document(runs_document(RUNS), Format.CSV)
     assert [row["Where"] for row in read_csv(capsys)] == ["aws on-demand", "lab"]
 
 
 def test_what_was_entered_is_told_with_its_id(capsys) -> None:
-    print_recorded(RUNS[0], True, Format.TABLE)
-    print_recorded(RUNS[0], False, Format.TABLE)
+    print_document(recorded_document(RUNS[0], is_new=True), Format.TABLE)
+    print_document(recorded_document(RUNS[0], is_new=False), Format.TABLE)
     assert capsys.readouterr().out.splitlines() == [
         "Recorded as a.",
         "Nothing changed: it was recorded before as a.",
     ]
-    print_recorded(RUNS[0], False, Format.JSON)
+    print_document(recorded_document(RUNS[0], is_new=False), Format.JSON)
     document = read_json(capsys)
     assert (document["run"]["id"], document["is_new"]) == ("a", False)

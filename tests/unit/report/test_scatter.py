@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.values import Quantiles, Recommendation
-from advisor.report.plot import DOT, MARKS
-from advisor.report.scatter import plot_options, scatter
-from tests.builders import make_job
+from advisor.report.document import Chart
+from advisor.report.printing import Format, text_of
+from advisor.report.scatter import time_over_cost
+from advisor.report.writers.plot import DOT, MARKS
+from tests.builders import HOUR_S, make_job
 from tests.recommendations import make_option, many_options
+from tests.unit.report.printed import of, on_screen
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 100), make_option("MIDDLE", 10, 10), make_option("CHEAP", 100, 1)
 WORSE = make_option("WORSE", 100, 100)
@@ -27,6 +30,10 @@ def answer(*options, frontier=("FAST", "MIDDLE", "CHEAP"), recommended="MIDDLE")
         rule="a rule",
         warnings=(),
     )
+
+
+def scatter(recommendation: Recommendation, *, width: int) -> str:
+    return on_screen(of(time_over_cost(recommendation)), width)
 
 
 def rows_of(text: str) -> list[str]:
@@ -97,8 +104,17 @@ def test_nothing_leaves_the_terminal_and_the_first_letter_shows(num_options, wid
 
 
 @pytest.mark.parametrize("columns", ["80", "132"])
-def test_it_takes_the_width_of_the_terminal(columns, capsys, monkeypatch) -> None:
+def test_it_takes_the_width_of_the_terminal(columns, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    plot_options(many_options(300))
-    lines = capsys.readouterr().out.splitlines()
+    lines = text_of(of(time_over_cost(many_options(300))), Format.TABLE).splitlines()
     assert max(map(len, lines)) == int(columns) - 1
+
+
+def test_the_values_are_numbers_and_names_that_any_writer_can_draw() -> None:
+    chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, WORSE))
+    assert isinstance(chart, Chart)
+    assert [series.points for series in chart.series] == [
+        ((100.0, HOUR_S),), ((10.0, 10 * HOUR_S),), ((1.0, 100 * HOUR_S),)
+    ]  # fmt: skip
+    assert chart.others == ((100.0, 100 * HOUR_S),)
+    assert (chart.is_log, chart.until, chart.x.lowest) == (True, None, None)

@@ -11,8 +11,8 @@ import yaml
 from advisor.config.layers import Config, environment_variable
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
 from advisor.core.values import Market
-from advisor.report.rows import Format
-from advisor.report.settings import print_settings, template
+from advisor.report.printing import Format, print_document
+from advisor.report.settings import settings_document, template
 from tests.unit.report.printed import read_csv, read_json
 
 LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}
@@ -23,7 +23,7 @@ def config_of(origins: dict[str, str] | None = None, **values: Any) -> Config:
 
 
 def rows(capsys: pytest.CaptureFixture[str], config: Config) -> dict[str, tuple[str, str]]:
-    print_settings(config, Format.CSV)
+    print_document(settings_document(config), Format.CSV)
     return {row["Setting"]: (row["Value"], row["Set by"]) for row in read_csv(capsys)}
 
 
@@ -63,7 +63,7 @@ def test_options_of_sources_in_words(capsys: pytest.CaptureFixture[str]) -> None
 def test_secrets_are_never_shown(
     capsys: pytest.CaptureFixture[str], values: dict[str, Any], output: Format
 ) -> None:
-    print_settings(config_of(**values), output)
+    print_document(settings_document(config_of(**values)), output)
     printed = capsys.readouterr().out
     assert "hunter2" not in printed
     assert "***" in printed.replace("\n", "")
@@ -87,7 +87,9 @@ def test_a_setting_names_the_layer_it_came_from(capsys: pytest.CaptureFixture[st
 
 
 def test_json_has_value_origin_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    print_settings(config_of({"local.num_gpus": "flag"}, local={"num_gpus": 3}), Format.JSON)
+    print_document(
+        settings_document(config_of({"local.num_gpus": "flag"}, local={"num_gpus": 3})), Format.JSON
+    )
     document = read_json(capsys)
     assert document["settings"]["local.num_gpus"] == {"value": 3, "origin": "flag"}
     assert document["settings"]["local.gpu"] == {"value": None, "origin": "default"}

@@ -9,8 +9,8 @@ import pytest
 
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
-from advisor.report.rows import Format
-from advisor.report.trace import print_trace, summary
+from advisor.report.printing import Format, print_document
+from advisor.report.trace import summary, trace_document
 from tests.builders import make_op, make_trace
 from tests.unit.report.printed import read_csv, read_json
 
@@ -27,7 +27,7 @@ UNKNOWN = MemoryUse(
 
 def lines(capsys: pytest.CaptureFixture[str], **changes: Any) -> dict[str, str]:
     """The printed text of each fact."""
-    print_trace(make_trace(**changes), Path("folder/x.trace"), Format.CSV)
+    print_document(trace_document(make_trace(**changes), Path("folder/x.trace")), Format.CSV)
     return {row["Trace"]: row[""] for row in read_csv(capsys)}
 
 
@@ -91,7 +91,7 @@ def test_the_path_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     trace = make_trace(ops=OPS, warnings=("mind this",))
-    print_trace(trace, Path("x.trace"), Format.JSON)
+    print_document(trace_document(trace, Path("x.trace")), Format.JSON)
     document = read_json(capsys)
     assert document["trace"] == {"path": "x.trace", **summary(trace)}
     assert document["warnings"] == ["mind this"]

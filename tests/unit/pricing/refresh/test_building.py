@@ -16,8 +16,8 @@ from advisor.core.values import Market, Offer
 from advisor.pricing.refresh.building import build_snapshot
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
-from advisor.report.prices import print_built
-from advisor.report.rows import Format
+from advisor.report.prices import built_document
+from advisor.report.printing import Format, print_document
 from tests.builders import make_offer
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -81,7 +81,7 @@ def test_capacity_blocks_are_left_out_and_named(folder: Path) -> None:
 
 def test_what_is_left_out_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     block = replace(offers()[0], market=Market.CAPACITY_BLOCK)
-    print_built(build_snapshot([*offers(), block], folder), Format.TABLE)
+    print_document(built_document(build_snapshot([*offers(), block], folder)), Format.TABLE)
     assert "how it is billed: g5.xlarge capacity-block" in capsys.readouterr().out
 
 

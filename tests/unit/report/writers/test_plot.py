@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.plot import MARKS, draw, steps
+from advisor.report.writers.plot import MARKS, draw, steps
 
 VALUES = st.floats(0.01, 1e6)
 POINTS = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=30)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.column_widths import column_widths, least_widths
-from advisor.report.rows import Format, print_rows
+from advisor.report.writers.column_widths import column_widths, least_widths
+from tests.unit.report.printed import on_screen
+from tests.unit.report.printed import table as text_table
 
 
 def widths(*columns: str, available: int, whole: str = "") -> list[int]:
@@ -70,32 +71,10 @@ def test_a_printed_table_is_as_wide_as_the_terminal_at_most(
     columns = [column[:1] * 3 for column in table[0]]
     rows = [list(row) for row in zip(*columns, strict=True)]
     names = [f"c{i}" for i in range(len(columns))]
-    with pytest.MonkeyPatch.context() as patch:
-        printed: list[str] = []
-        patch.setenv("COLUMNS", str(width))
-        patch.setattr("sys.stdout", Recorder(printed))
-        print_rows(names, rows, Format.TABLE)
-    lines = "".join(printed).splitlines()
+    lines = on_screen(text_table(names, rows), width).splitlines()
     assert max(map(len, lines)) <= width
     shown = " ".join(lines).split()
     least = least_widths([[name, *column] for name, column in zip(names, columns, strict=True)],
                          kept_whole=[False] * len(names))  # fmt: skip
     if sum(least) + 2 * len(names) <= width:
         assert all(word in shown for column in columns for text in column for word in text.split())
-
-
-class Recorder:
-    """A file that is no terminal."""
-
-    encoding = "utf-8"
-
-    def __init__(self, written: list[str]) -> None:
-        self.written = written
-
-    def write(self, text: str) -> None:
-        self.written.append(text)
-
-    def flush(self) -> None: ...
-
-    def isatty(self) -> bool:
-        return False

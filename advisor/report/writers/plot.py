@@ -4,13 +4,45 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from advisor.report.document import Axis, Chart, Point
 from advisor.report.plain import shown
 
 MARKS = string.ascii_uppercase
 DOT = "."
-Points = Sequence[tuple[float, float]]
+Points = Sequence[Point]
+# Curves get no clearer by being longer; a value over time is looked up at this many moments.
+_CURVE_WIDTH, _MOMENTS = 78, 200
+
+
+def draw_chart(chart: Chart, width: int) -> Iterator[str]:
+    """The lines of a chart in a terminal of ``width`` characters, its legend below; they may be longer."""
+    until = chart.until
+    series = {
+        one.label: one.points if until is None else steps(one.points, until, _MOMENTS) for one in chart.series
+    }
+    points = [*chart.others, *(point for found in series.values() for point in found)]
+    drawing = draw(
+        series,
+        x_text=_text_of(chart.x, [x for x, _ in points]),
+        y_text=_text_of(chart.y, [y for _, y in points]),
+        width=width if until is None else min(width, _CURVE_WIDTH),
+        is_log=chart.is_log,
+        dots=chart.others,
+    )
+    if chart.title:
+        yield shown(chart.title)
+    yield from drawing.splitlines()
+    if chart.others_label:
+        yield f"{DOT} {shown(chart.others_label)}"
+    if chart.note:
+        yield f"  {shown(chart.note)}"
+
+
+def _text_of(axis: Axis, values: Sequence[float]) -> Callable[[float], str]:
+    least, lowest = min(values), axis.lowest
+    return lambda value: lowest if lowest is not None and value == least else axis.kind.words(value)
 
 
 def draw(

@@ -1,0 +1,173 @@
+"""What a command answers, as frozen values; each writer of ``report/writers`` makes its own text of them.
+
+Nothing here is escaped, aligned, coloured or cut: texts are as scripts and clouds wrote them, and numbers are
+numbers with a kind. What a format cannot show it leaves out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from advisor.report.cells import TEXT, Cell, Kind
+
+Point: TypeAlias = tuple[float, float]
+# Below this many characters most tables that have a narrow form take it.
+NARROW = 110
+# Characters of the name of a fact, at least.
+NAME_WIDTH = 28
+
+
+class Tone(Enum):
+    """How much a row matters, for writers that have colours."""
+
+    BEST = auto()
+    GOOD = auto()
+    PLAIN = auto()
+    FAINT = auto()
+    DOUBTFUL = auto()
+    BAD = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading, the kind below it, and whether its cells may take more lines where there is no room."""
+
+    name: str
+    kind: Kind = TEXT
+    wraps: bool = True
+
+
+def columns(*names: str, kind: Kind = TEXT, wraps: bool = True) -> tuple[Column, ...]:
+    """Columns that differ by their names alone."""
+    return tuple(Column(name, kind, wraps) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A cell for each column."""
+
+    cells: tuple[Cell, ...]
+    tone: Tone = Tone.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows under their columns.
+
+    Attributes:
+        caption: empty for none; where a terminal shows a table, the lines around it say what it is.
+        narrow: what stands for the table where a terminal is too narrow for it.
+        narrow_below: characters of a terminal below which it is too narrow.
+        keeps_words: whether it is too narrow also where a word would have to be broken.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    caption: str = ""
+    narrow: tuple[Block, ...] = ()
+    narrow_below: int = 0
+    keeps_words: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Texts of one line each, never broken."""
+
+    lines: tuple[str, ...]
+
+
+BLANK = Lines(("",))
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name, what stands behind it, and a remark."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Facts that add up to their last, and how many characters their names take at least."""
+
+    facts: tuple[Fact, ...]
+    name_width: int = NAME_WIDTH
+
+
+Entry: TypeAlias = str | Fact | Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A title and what belongs to it, broken between words."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The kind of its values; ``lowest`` stands for the least of them, such as ``free``."""
+
+    kind: Kind
+    lowest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points with a name; in a line chart a value holds until the next."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Points (scatter), or values over time (line).
+
+    Attributes:
+        series: the first lies on top.
+        until: where the last value of each series ends, in a line chart.
+        is_log: both axes logarithmic, for values above 0.
+        title: empty for none.
+        others: points that have no name of their own, below all series.
+        others_label: what they are.
+        note: about what is not drawn.
+    """
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    until: float | None = None
+    is_log: bool = False
+    title: str = ""
+    others: tuple[Point, ...] = ()
+    others_label: str = ""
+    note: str = ""
+
+
+Block: TypeAlias = Table | Lines | Section | Chart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """An answer.
+
+    Attributes:
+        facts: what JSON holds, by contract (docs/json.md); made from the values, not from the blocks.
+        blocks: what a person reads, in order.
+        sheet: the rows for a spreadsheet where they are not those of the first table.
+    """
+
+    facts: Mapping[str, object]
+    blocks: tuple[Block, ...]
+    sheet: Table | None = None
+
+    def tables(self) -> Iterator[Table]:
+        """The tables among the blocks."""
+        return (block for block in self.blocks if isinstance(block, Table))

@@ -1,0 +1,48 @@
+"""The one place where answers reach stdout, each in the format that was asked for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import assert_never
+
+from advisor.report.document import Document
+from advisor.report.plain import Shown, print_text
+
+
+class Format(StrEnum):
+    """What ``--format`` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+def print_document(document: Document, output: Format) -> None:
+    """An answer to stdout; nothing where a format has nothing to show."""
+    text = text_of(document, output)
+    if text:
+        print_text(text)
+
+
+def text_of(document: Document, output: Format) -> Shown:
+    """An answer in a format."""
+    match output:
+        case Format.TABLE:
+            from advisor.report.writers.terminal import to_terminal
+
+            return to_terminal(document)
+        case Format.JSON:
+            from advisor.report.writers.json_text import to_json
+
+            return to_json(document.facts)
+        case Format.CSV:
+            from advisor.report.writers.csv_text import to_csv
+
+            return to_csv(document)
+        case Format.MARKDOWN:
+            from advisor.report.writers.markdown import to_markdown
+
+            return to_markdown(document)
+        case _:
+            assert_never(output)

@@ -1,0 +1,36 @@
+"""The tables of a document for GitHub and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from advisor.report.document import Document, Table
+from advisor.report.plain import Shown
+from advisor.report.writers.words import row_texts, words_alone
+
+# A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
+_ACTIVE = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
+
+
+def to_markdown(document: Document) -> Shown:
+    """Each table as a GitHub table."""
+    tables = list(document.tables()) or ([document.sheet] if document.sheet else [])
+    if not tables:
+        return Shown(_inline(words_alone(document)))
+    return Shown("\n\n".join(map(_table, tables)))
+
+
+def _table(table: Table) -> str:
+    head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
+    return "\n".join([*head, *(_line(row_texts(row, table)) for row in table.rows)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(_inline(cell).replace(chr(10), '<br>') for cell in cells)} |"
+
+
+def _inline(text: str) -> str:
+    """Text that Markdown neither formats nor takes for HTML."""
+    return _ACTIVE.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), text)

@@ -1,0 +1,199 @@
+"""A document in a terminal: what stands where, what gives way, and that nothing is wider than it may be."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.report.cells import COUNT, DAY, TEXT, USD
+from advisor.report.document import (
+    BLANK,
+    Axis,
+    Chart,
+    Column,
+    Fact,
+    Lines,
+    Row,
+    Section,
+    Series,
+    Sum,
+    Table,
+    Tone,
+    columns,
+)
+from advisor.report.printing import Format, print_document
+from tests.unit.report.printed import of, on_screen
+
+NARROW = Lines(("one line",))
+
+
+def wide(*, kind_wraps: bool = False, **changes: object) -> Table:
+    table = Table(
+        columns=(Column("Name", wraps=kind_wraps), Column("Cost", USD, wraps=False)),
+        rows=(Row(("one two", 1.5)), Row(("three", 12.0))),
+        narrow=(NARROW,),
+    )
+    return replace(table, **changes)
+
+
+# --- tables ------------------------------------------------------------------------------------------
+
+
+def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
+    lines = [line.rstrip() for line in on_screen(of(wide()), 40).splitlines()]
+    assert lines[1:5] == [
+        " Name       Cost",
+        " " + "─" * 15,
+        " one two   $1.50",
+        " three    $12.00",
+    ]
+
+
+@pytest.mark.parametrize(("width", "is_narrow"), [(17, False), (16, True)])
+def test_a_table_gives_way_where_it_would_break_a_line(width: int, is_narrow: bool) -> None:
+    assert ("one line" in on_screen(of(wide()), width)) is is_narrow
+
+
+@pytest.mark.parametrize(("width", "is_narrow"), [(15, False), (14, True)])
+def test_a_column_that_wraps_breaks_between_words_first(width: int, is_narrow: bool) -> None:
+    assert ("one line" in on_screen(of(wide(kind_wraps=True)), width)) is is_narrow
+
+
+@pytest.mark.parametrize(("width", "is_narrow"), [(50, False), (49, True)])
+def test_a_table_may_ask_for_more_than_it_needs(width: int, is_narrow: bool) -> None:
+    assert ("one line" in on_screen(of(wide(narrow_below=50)), width)) is is_narrow
+
+
+def test_a_table_may_rather_break_words() -> None:
+    """Names of sources, say, have words longer than any column."""
+    text = on_screen(of(wide(keeps_words=False)), 12)
+    assert "one line" not in text
+    assert "thre " in text
+
+
+def test_a_table_without_another_form_breaks_words_too() -> None:
+    text = on_screen(of(wide(narrow=())), 12)
+    assert max(map(len, text.splitlines())) <= 12
+
+
+def test_a_cell_of_two_lines_takes_two() -> None:
+    table = Table(columns=(Column("Jobs", COUNT),), rows=(Row(((1234, "any"),)),))
+    assert [line.strip() for line in on_screen(of(table), 40).splitlines()][3:5] == ["1,234", "any"]
+
+
+def test_tones_are_colours_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    rows = tuple(Row((tone.name,), tone) for tone in Tone)
+    document = of(Table(columns=columns("Tone"), rows=rows))
+    with redirect_stdout(Terminal()) as terminal:
+        print_document(document, Format.TABLE)
+    colours = {line.split("m")[0] for line in terminal.getvalue().splitlines() if "\x1b" in line}
+    assert len(colours) >= len(Tone) - 1
+    assert "\x1b" not in on_screen(document, 40)
+
+
+# --- words -------------------------------------------------------------------------------------------
+
+
+def test_blocks_follow_each_other_with_blanks_where_there_are_some() -> None:
+    document = of(Lines(("first",)), BLANK, Section("Title", ("second",)))
+    assert on_screen(document, 80) == "first\n\nTitle\n  second"
+
+
+def test_facts_stand_below_each_other_and_a_sum_to_the_right() -> None:
+    entries = (Fact("rate", "$1.50"), Sum((Fact("a", "1"), Fact("total", "100", "in all")), name_width=10))
+    assert on_screen(of(Section("Money", entries)), 80).splitlines() == [
+        "Money",
+        "  rate                        $1.50",
+        "  a           1",
+        "  total     100  in all",
+    ]
+
+
+def test_further_lines_of_a_value_begin_below_it() -> None:
+    first, *others = on_screen(of(Section("T", (Fact("name", "word " * 20),))), 60).splitlines()[1:]
+    assert first.startswith("  name" + " " * 24 + "word")
+    assert others
+    assert {len(line) - len(line.lstrip()) for line in others} == {30}
+
+
+def test_lines_are_never_broken_and_names_stay_whole() -> None:
+    path = "/a/very-long/path-with-hyphens/" * 4
+    assert on_screen(of(Lines((path,))), 50) == path
+    assert path in on_screen(of(Section("T", (f"see {path} for more",))), 50)
+
+
+WORDS = st.text("ab ", min_size=1, max_size=80)
+
+
+@given(WORDS, st.lists(st.one_of(WORDS, st.builds(Fact, WORDS, WORDS)), max_size=5), st.integers(50, 100))
+def test_a_section_keeps_to_the_width_wherever_its_words_do(
+    title: str, entries: list[str | Fact], width: int
+) -> None:
+    text = on_screen(of(Section(title, tuple(entries))), width)
+    for line in text.splitlines():
+        assert len(line) <= width or len(line.split()) == 1
+
+
+# --- charts ------------------------------------------------------------------------------------------
+
+CHART = Chart(
+    title="Prices",
+    x=Axis(DAY),
+    y=Axis(USD, lowest="free"),
+    series=(Series("L4", ((0.0, 1.0), (86400.0, 2.0))),),
+    until=2 * 86400.0,
+    others_label="others",
+    note="a note",
+)
+
+
+def test_a_line_chart_names_its_axes_series_and_notes() -> None:
+    lines = on_screen(of(CHART), 80).splitlines()
+    assert lines[0] == "Prices"
+    assert lines[1].startswith("$2.00 |")
+    assert lines[-4].split() == ["1970-01-01", "1970-01-03"]
+    assert "free |AAA" in "".join(lines)
+    assert lines[-3:] == ["A L4", ". others", "  a note"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 78, 120])
+def test_a_line_chart_is_as_wide_as_a_terminal_and_never_wider_than_it_is_readable(width: int) -> None:
+    lines = on_screen(of(CHART), width).splitlines()
+    assert min(width, 78) - 3 <= max(map(len, lines)) <= min(width, 78)
+
+
+def test_a_value_holds_until_the_next_and_a_point_does_not() -> None:
+    line = on_screen(of(CHART), 80)
+    points = on_screen(of(replace(CHART, until=None)), 80)
+    assert line.count("A") > 50
+    assert points.count("A") == 3  # two points and the legend
+
+
+def test_the_lowest_value_has_its_number_where_it_has_no_name() -> None:
+    text = on_screen(of(replace(CHART, y=Axis(USD))), 80)
+    assert "$1.00 |" in text
+    assert "free" not in text
+
+
+def test_what_a_chart_calls_things_is_text() -> None:
+    hostile = replace(CHART, title="\x1b[2J", note="\u202e", series=(Series("\x07", ((1.0, 1.0),)),))
+    text = on_screen(of(hostile), 80)
+    assert "\\x1b[2J" in text
+    assert "\\u202e" in text
+    assert "A \\x07" in text
+
+
+def test_columns_share_kind_and_wrapping() -> None:
+    assert columns("a", "b", kind=USD, wraps=False) == (Column("a", USD, False), Column("b", USD, False))
+    assert columns("a") == (Column("a", TEXT, True),)
