@@ -61,7 +61,7 @@ def test_a_case_is_told_with_its_operator():
     line = outcome(PRODUCT)
     assert (line["case"], line["time_s"], line["num_samples"]) == (PRODUCT.key, 1e-3, 7)
     assert line["operator"]["name"] == "aten::mm"
-    assert [entry["shape"] for entry in line["operator"]["inputs"]] == [(8, 8), (8, 8)]
+    assert [entry["shape"] for entry in line["operator"]["inputs"]] == [[8, 8], [8, 8]]
     assert line["precision"] == {"amp_dtype": None, "tf32_matmul": False, "tf32_cudnn": False}
 
 
