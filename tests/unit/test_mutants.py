@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools import mutants as module
-from tools.mutants import Mutant, drawn, mutants, mutated, files_for
+from tools.mutants import Mutant, drawn, files_for, mutants, mutated
 
 SOURCE = '''
 """A module with 1 example."""
