@@ -52,7 +52,8 @@ def pair_errors(rows: pd.DataFrame, origin: str, destination: str, flops_per_byt
     wave_s = scale_kernels(kernels, GpuArrays.from_specs(specs[:1]), GpuArrays.from_specs(specs[1:]))[:, 0]
     ratio_s = both.time_s.to_numpy() * specs[0].memory_bytes_per_s / specs[1].memory_bytes_per_s
     truth_s = both.time_s_d.to_numpy()
-    return np.abs(np.stack([wave_s, ratio_s]) / truth_s - 1)
+    errors: np.ndarray = np.abs(np.stack([wave_s, ratio_s]) / truth_s - 1)
+    return errors
 
 
 def table(folder: Path, names: list[str]) -> str:

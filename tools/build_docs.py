@@ -7,12 +7,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TypeVar
 
 # Help pages wrap at the terminal's width; documents must not depend on it.
 os.environ["COLUMNS"] = "88"
 os.environ["TERMINAL_WIDTH"] = "88"
 
-import click
 import typer
 
 from advisor.cli import app
@@ -52,6 +52,10 @@ MAY_IN_WORDS = {
 }
 
 
+C = TypeVar("C")
+"""A command of click, which typer may bring itself."""
+
+
 def commands_page() -> str:
     """Every command's --help."""
     group = typer.main.get_command(app)
@@ -62,7 +66,7 @@ def commands_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _walk(command: click.Command, name: str) -> list[tuple[str, click.Command]]:
+def _walk(command: C, name: str) -> list[tuple[str, C]]:
     found = [(name, command)]
     for child, inner in getattr(command, "commands", {}).items():
         found += _walk(inner, f"{name} {child}")

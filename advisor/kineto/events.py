@@ -19,6 +19,9 @@ from advisor.core.errors import TraceError
 from advisor.formats.foreign_files import open_unpacked
 from advisor.formats.json_stream import read_members
 
+JsonObject = Mapping[str, Any]
+"""Of a file that somebody else wrote: each value is made what it should be where it is read."""
+
 NEWEST_SCHEMA = 1
 _US = 1e-6
 _EVENTS = "traceEvents"
@@ -49,7 +52,7 @@ class HostEvent:
     thread: str
     begin_s: float
     end_s: float
-    args: Mapping[str, Any]
+    args: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ class DeviceEvent:
     duration_s: float
     correlation: int | None
     external_id: int | None
-    args: Mapping[str, Any]
+    args: JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ class _Found:
     device_name: str | None = None
     num_others: int = 0
 
-    def take(self, event: Any) -> None:
+    def take(self, event: JsonObject) -> None:
         """Keep an event if it matters.
 
         Raises:
@@ -157,7 +160,7 @@ class _Found:
             device_name=self.device_name,
         )
 
-    def _category(self, event: Mapping[str, Any]) -> str:
+    def _category(self, event: JsonObject) -> str:
         told = str(event.get("cat"))
         if len(self.categories) < _MOST_CATEGORIES:
             self.categories.add(told[:40])
@@ -191,7 +194,7 @@ def _read(file: io.BufferedReader, path: Path) -> _Found:
     return found
 
 
-def _take_all(events: Iterator[Any], found: _Found, path: Path) -> None:
+def _take_all(events: Iterator[JsonObject], found: _Found, path: Path) -> None:
     for event in events:
         try:
             found.take(event)
@@ -210,7 +213,7 @@ def _check_schema(version: object, path: Path) -> None:
         )
 
 
-def _host(event: Mapping[str, Any]) -> HostEvent:
+def _host(event: JsonObject) -> HostEvent:
     begin_s = _seconds(event["ts"])
     return HostEvent(
         name=str(event["name"]),
@@ -221,7 +224,7 @@ def _host(event: Mapping[str, Any]) -> HostEvent:
     )
 
 
-def _launch(event: Mapping[str, Any]) -> dict[int, Launch]:
+def _launch(event: JsonObject) -> dict[int, Launch]:
     """By its correlation; none without one."""
     args = _args(event)
     if args.get("correlation") is None:
@@ -232,7 +235,7 @@ def _launch(event: Mapping[str, Any]) -> dict[int, Launch]:
     }
 
 
-def _device(event: Mapping[str, Any], kind: str) -> DeviceEvent:
+def _device(event: JsonObject, kind: str) -> DeviceEvent:
     args = _args(event)
     return DeviceEvent(
         kind=kind,
@@ -245,18 +248,18 @@ def _device(event: Mapping[str, Any], kind: str) -> DeviceEvent:
     )
 
 
-def _seconds(microseconds: Any) -> float:
+def _seconds(microseconds: str | float) -> float:
     seconds = float(microseconds) * _US
     if not math.isfinite(seconds):
         raise ValueError(f"a time of {seconds} s")
     return seconds
 
 
-def _thread(event: Mapping[str, Any]) -> str:
+def _thread(event: JsonObject) -> str:
     return f"{event.get('pid')}/{event.get('tid')}"
 
 
-def _args(event: Mapping[str, Any]) -> dict[str, Any]:
+def _args(event: JsonObject) -> JsonObject:
     """Arguments by name in lower case; those that are counted with are of the kind that they should be."""
     args = {str(name).lower(): value for name, value in (event.get("args") or {}).items()}
     for name in args.keys() & _WHOLE:
@@ -268,14 +271,14 @@ def _args(event: Mapping[str, Any]) -> dict[str, Any]:
     return args
 
 
-def _whole(value: Any) -> int:
+def _whole(value: str | float) -> int:
     number = int(value)
     if abs(number) >= _MOST:
         raise ValueError(f"a number of {number.bit_length()} bits")
     return number
 
 
-def _external_id(args: Mapping[str, Any]) -> int | None:
+def _external_id(args: JsonObject) -> int | None:
     # 0 stands for "none" where a kernel was launched outside of any operator.
     return args.get("external id") or None
 
@@ -284,7 +287,7 @@ def _begin(event: HostEvent | DeviceEvent) -> float:
     return event.begin_s
 
 
-def _device_name(devices: Any) -> str | None:
+def _device_name(devices: object) -> str | None:
     listed = devices if isinstance(devices, list) else []
     names = {str(device.get("name")) for device in listed if isinstance(device, dict)}
     return names.pop() if len(names) == 1 else None

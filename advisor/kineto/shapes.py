@@ -10,7 +10,6 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from advisor.core.values import TensorSpec
 from advisor.kineto.events import HostEvent
@@ -70,8 +69,8 @@ class Autograd:
 
 def tensors_of(operator: HostEvent) -> Tensors:
     """Tensor inputs; scalars and lists of numbers are left out. Without dtypes, float32."""
-    dims: Sequence[Any] = operator.args.get("input dims") or ()
-    types: Sequence[Any] = operator.args.get("input type") or ()
+    dims: Sequence[list[int]] = operator.args.get("input dims") or ()
+    types: Sequence[object] = operator.args.get("input type") or ()
     tensors = []
     for i, shape in enumerate(dims):
         told = str(types[i]).lower() if i < len(types) else ""
@@ -81,7 +80,7 @@ def tensors_of(operator: HostEvent) -> Tensors:
     return tuple(tensors)
 
 
-def _is_shape(value: Any) -> bool:
+def _is_shape(value: object) -> bool:
     """Of a tensor that PyTorch could have; products of absurd sizes would take for ever."""
     return (
         isinstance(value, list)
