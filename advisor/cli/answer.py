@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.common import warn
 from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.explain import explain
@@ -23,6 +24,7 @@ from advisor.report.options import (
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console
 from advisor.report.scatter import plot_options
+from advisor.report.words import rule_text, sentence, sentences
 
 if TYPE_CHECKING:
     from recommender.ranking.choose import Nearest
@@ -82,7 +84,7 @@ def show(
         if output is Format.TABLE:
             _print_words(recommendation, None if plot else top)
             _print_what_if(recommendation, what_if)
-    warn(recommendation.warnings)
+    warn(sentences(recommendation.warnings))
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
 
@@ -106,12 +108,12 @@ def _print_words(recommendation: Recommendation, top: int | None) -> None:
         return
     by_id = {option.plan.id: option for option in recommendation.options}
     chosen = by_id[recommendation.recommended]
-    print_lines("", f"Recommended: {where(chosen)}, {recommendation.rule}.")
-    for line in (*chosen.script_changes, *chosen.reasons):
+    print_lines("", f"Recommended: {where(chosen)}, {rule_text(recommendation)}.")
+    for line in sentences((*chosen.script_changes, *chosen.reasons)):
         print_lines(f"  - {line}")
     for pick in recommendation.picks:
         if pick.plan_id != chosen.plan.id:
-            print_lines(f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({pick.reason}).")
+            print_lines(f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({sentence(pick.reason)}).")
     _print_ties([by_id[plan_id] for plan_id in recommendation.frontier])
 
 
@@ -151,24 +153,32 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    forbidden = [o for o in recommendation.options if o.removed_by == "policy"]
+    forbidden = [o for o in recommendation.options if o.removed_by == (Code.POLICY,)]
     if forbidden:
         option = min(forbidden, key=lambda o: (o.cost_usd.p50, o.plan.id))
-        rule = option.reasons[0]
+        rule = _why(option, Code.POLICY)
         return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    too_large = [o for o in recommendation.options if "memory" in (o.removed_by or "")]
-    asked = [reason for o in recommendation.options for reason in o.reasons if "--world" in reason]
-    if asked and not too_large:
-        return f"nothing can be judged: {asked[0]}."
-    refused = [o for o in recommendation.options if "spot" in (o.removed_by or "")]
+    too_large = _removed_by(recommendation, Code.MEMORY)
+    of_other_worlds = _removed_by(recommendation, Code.SHARDING)
+    if of_other_worlds and not too_large:
+        return f"nothing can be judged: {_why(of_other_worlds[0], Code.SHARDING)}."
+    refused = _removed_by(recommendation, Code.SPOT)
     if refused and not too_large:
         option = min(refused, key=lambda o: o.time_s.p50)
-        return f"nothing is feasible. Nearest: {where(option)}, {option.reasons[0]}."
+        return f"nothing is feasible. Nearest: {where(option)}, {_why(option, Code.SPOT)}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)
-    why = next((reason for reason in option.reasons if "fit" in reason), option.reasons[0])
-    return f"nothing fits in memory. Nearest: {where(option)}: {why}."
+    return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, Code.MEMORY)}."
+
+
+def _removed_by(recommendation: Recommendation, code: Code) -> list[Option]:
+    return [option for option in recommendation.options if code in option.removed_by]
+
+
+def _why(option: Option, code: Code) -> str:
+    """The reason for which the option is removed."""
+    return sentence(next(reason for reason in option.reasons if reason.code is code))
 
 
 def _gap(item: Nearest) -> str:

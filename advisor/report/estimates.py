@@ -13,6 +13,7 @@ from advisor.report.plain import print_text
 from advisor.report.rows import Format, console, print_rows, print_wrapped, to_json
 from advisor.report.text import interval_text
 from advisor.report.trace import summary
+from advisor.report.words import finding_json, sentence, sentences
 
 ITERATION, SHARES, HOW = "Iteration p10 .. p50 .. p90", "Largest shares", "How"
 COLUMNS = ("GPU", "Count", ITERATION, "Memory", "Fits", SHARES, HOW)
@@ -45,7 +46,8 @@ def print_estimates(trace: Trace, estimates: Sequence[IterationEstimate], output
 
 
 def _print_assumptions(estimates: Sequence[IterationEstimate]) -> None:
-    lines = [f"{text} [{gpus}]" if gpus else text for text, gpus in by_gpus(estimates)]
+    found = [(sentence(assumption), gpus) for assumption, gpus in by_gpus(estimates)]
+    lines = [f"{text} [{gpus}]" if gpus else text for text, gpus in found]
     if lines:
         print_wrapped("What the estimates rest on", lines)
 
@@ -64,7 +66,8 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, Any]:
         "by_family": estimate.by_family,
         "by_method": estimate.by_method,
         "by_operator": estimate.by_operator,
-        "assumptions": estimate.assumptions,
+        "assumptions": sentences(estimate.assumptions),
+        "assumption_findings": list(map(finding_json, estimate.assumptions)),
     }
 
 

@@ -10,6 +10,7 @@ from advisor.core.values import Offer, Option, Recommendation
 from advisor.report.breakdown import iteration, line, money, operators, time
 from advisor.report.options import gpus, status, where
 from advisor.report.plain import shown
+from advisor.report.words import rule_text, sentence, sentences
 
 INDENT = "  "
 # Where a value begins: its further lines do, too.
@@ -27,9 +28,9 @@ def explain(option: Option, recommendation: Recommendation, *, width: int) -> st
         ("One iteration", iteration(option)),
         ("Its largest operators, and how their time was found", operators(option)),
         ("Memory of one GPU", _memory(option)),
-        ("What to change in the script", iter(option.script_changes)),
-        ("Notes", iter(option.reasons)),
-        ("What the estimate rests on", iter(option.estimate.assumptions)),
+        ("What to change in the script", iter(sentences(option.script_changes))),
+        ("Notes", iter(sentences(option.reasons))),
+        ("What the estimate rests on", iter(sentences(option.estimate.assumptions))),
     ]
     blocks = []
     for title, lines in sections:
@@ -57,9 +58,9 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
     yield f"{where(option)}: {gpus(option)}, {option.iterations:,} iterations"
     state = status(option, recommendation)
     if state == "recommended":
-        state = f"recommended: {recommendation.rule}"
+        state = f"recommended: {rule_text(recommendation)}"
     yield f"status: {state or 'feasible, but another is both faster and cheaper'}"
-    yield f"risk: {option.risk}"
+    yield f"risk: {sentence(option.risk)}"
 
 
 def _odds(option: Option, recommendation: Recommendation) -> Iterator[str]:

@@ -9,6 +9,7 @@ from advisor.core.values import Recommendation, Trace
 from advisor.report.options import COLUMNS, RIGHT, table_rows, where
 from advisor.report.plain import few, shown
 from advisor.report.trace import rows_of
+from advisor.report.words import rule_text, sentences
 
 MOST_ROWS = 15
 # Only what reads well on light and dark pages alike.
@@ -27,7 +28,7 @@ def recommendation_html(recommendation: Recommendation) -> str:
         [
             _table(COLUMNS, rows, title=_title(recommendation), right=RIGHT, styles=styles),
             *(f"<p>{_plain(note)}</p>" for note in notes),
-            _list("Warnings", recommendation.warnings),
+            _list("Warnings", sentences(recommendation.warnings)),
         ]
     ).rstrip()
 
@@ -42,7 +43,7 @@ def trace_html(trace: Trace) -> str:
 def _title(recommendation: Recommendation) -> str:
     for option in recommendation.options:
         if option.plan.id == recommendation.recommended:
-            return f"Recommended: {where(option)}, {recommendation.rule}"
+            return f"Recommended: {where(option)}, {rule_text(recommendation)}"
     return "Nothing is feasible"
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from advisor.core.findings import Finding
 from advisor.core.units import format_duration, format_duration_short
 from advisor.core.values import Quantiles
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
+from advisor.report.words import warnings_json
+from advisor.report.words.option_notes import basis as log_basis
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.foresight import QueueCheck, Score
 
@@ -27,13 +30,13 @@ def print_fit(found: WaitQuantiles, output: Format) -> None:
     print_rows(BIN_COLUMNS, rows, output, right=frozenset(BIN_COLUMNS[3:]))
 
 
-def print_wait(alike: WaitBin, size_unit: str, warnings: Sequence[str], output: Format) -> None:
+def print_wait(alike: WaitBin, size_unit: str, warnings: Sequence[Finding], output: Format) -> None:
     """The wait of one kind of job, and what it rests on."""
     if output is Format.JSON:
         wait_s = Quantiles(p50=alike.p50_s, p90=alike.p90_s)
         based_on = {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue}
         body = {"wait_s": asdict(wait_s), "jobs": alike.num_jobs, "size_unit": size_unit}
-        print_text(to_json({**body, "based_on": based_on, "warnings": warnings}))
+        print_text(to_json({**body, "based_on": based_on, **warnings_json(warnings)}))
     elif output is Format.TABLE:
         wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
         print_lines(f"half of the jobs wait up to {wait} ({basis(alike, size_unit)})")
@@ -67,10 +70,13 @@ def print_check(found: QueueCheck, output: Format) -> None:
 
 def basis(alike: WaitBin, size_unit: str) -> str:
     """In words, which jobs a wait was taken from: ``"812 jobs of 4..7 gpus, walltime <=12h"``."""
-    parts = [] if alike.size is None else [f"of {alike.size} {size_unit}"]
-    parts += [] if alike.walltime is None else [f"walltime {alike.walltime}"]
-    parts += [] if alike.queue is None else [f"queue {alike.queue!r}"]
-    return f"{alike.num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
+    return log_basis(
+        num_jobs=alike.num_jobs,
+        size=alike.size,
+        size_unit=size_unit,
+        walltime=alike.walltime,
+        queue=alike.queue,
+    )
 
 
 def _bin_row(one: WaitBin) -> list[str]:

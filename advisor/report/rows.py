@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from advisor.report.plain import Shown, print_text, shown
 
-SCHEMA_VERSION = "1.0.0"
+SCHEMA_VERSION = "2.0.0"
 # Characters of a table beside its cells: both edges, and between two columns.
 _EDGES, _GAP = 2, 2
 # What a spreadsheet takes for the beginning of a formula, in the wide letters of East Asia, too.

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
+from advisor.core.findings import Code
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.options import gpus, ranked, status, where
@@ -14,7 +15,7 @@ from advisor.report.plot import DOT, MARKS, draw
 from advisor.report.rows import console
 
 # Both only ask for more money or time: how far away they are is worth seeing.
-_LIMITS = {"budget", "deadline"}
+_LIMITS = {Code.BUDGET, Code.DEADLINE}
 # A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
 _FREE = 0.1
 
@@ -57,7 +58,7 @@ def scatter(recommendation: Recommendation, *, width: int) -> str:
 
 def _is_drawn(option: Option) -> bool:
     ends = math.isfinite(option.time_s.p50) and math.isfinite(option.cost_usd.p50)
-    return ends and set((option.removed_by or "budget").split(", ")) <= _LIMITS
+    return ends and set(option.removed_by) <= _LIMITS
 
 
 def _point(option: Option, least_usd: float) -> tuple[float, float]:

@@ -129,6 +129,7 @@ def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
 
 def spot_terms(config: Config) -> SpotTerms:
     """What the settings assume of preemptible machines."""
+    from advisor.core.findings import Code, finding
     from advisor.core.units import HOUR_S
     from recommender.outcome.spot import SpotTerms
 
@@ -140,5 +141,5 @@ def spot_terms(config: Config) -> SpotTerms:
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
         reacquire_h=spot.reacquire / HOUR_S,
-        rate_source="configured" if RATE in config.origins else "assumed",
+        rate_source=finding(Code.RATE_CONFIGURED if RATE in config.origins else Code.RATE_ASSUMED),
     )

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
 from advisor.cli.common import note, warn
+from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.history import series_of
@@ -94,7 +95,7 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     yield lambda: print_history(series, UNTIL, output)
     yield lambda: plot_history(series, UNTIL)
     yield lambda: print_fit(fitted(wait), output)
-    yield lambda: print_wait(wait, text, [text], output)
+    yield lambda: print_wait(wait, text, [quoted(text)], output)
     yield lambda: print_sources([state], [text], output)
     yield lambda: print_findings([finding], output)
     yield lambda: print_runs([run], output)

@@ -21,6 +21,7 @@ from advisor.report.options import (
 from advisor.report.rows import Format
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import texts
 from tests.recommendations import many_options
 
 OPTION_FIELDS = {
@@ -49,7 +50,7 @@ def answer() -> Recommendation:
             name,
             Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
             memory_limit_bytes=1 if name == "SMALL" else 16 * 2**30,
-            assumptions=("an assumption",),
+            assumptions=texts("an assumption"),
         )
         for name, s in seconds.items()
     }
@@ -130,6 +131,8 @@ def test_json_by_contract(answer: Recommendation) -> None:
     assert by_id["LAB"]["usd_per_h"] is None
     assert by_id["LAB"]["instance_type"] is None
     assert by_id["DEAR"]["removed_by"] == "budget"
+    assert by_id["DEAR"]["removed_by_codes"] == ["budget"]
+    assert by_id["LAB"]["removed_by_codes"] == []
     assert document["frontier"] == list(answer.frontier)
     assert document["job"]["budget_usd"] == 20.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.report.words import sentences
 from recommender.plans.software import capability, changes, is_unsupported
 from tests.builders import make_gpu, make_offer, make_plan
 
@@ -32,7 +33,7 @@ def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text: str, old_buil
     gpu = make_gpu(compute_capability=text, architecture="Oldtimer")
     needed = changes(make_plan(), gpu)
     assert bool(needed) == old_build
-    assert all("Oldtimer" in line and "CUDA 12" in line for line in needed)
+    assert all("Oldtimer" in line and "CUDA 12" in line for line in sentences(needed))
 
 
 def test_an_own_machine_has_no_offer_to_read() -> None:
@@ -41,7 +42,7 @@ def test_an_own_machine_has_no_offer_to_read() -> None:
 
 def test_two_reasons_are_two_lines() -> None:
     gpu = make_gpu(compute_capability="gfx942", vendor="AMD")
-    needed = changes(make_plan(offer=make_offer(includes=("4 vCPU (Arm)",))), gpu)
+    needed = sentences(changes(make_plan(offer=make_offer(includes=("4 vCPU (Arm)",))), gpu))
     assert len(needed) == 2
     assert "AMD" in needed[0]
     assert "aarch64" in needed[1]
