@@ -39,7 +39,6 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.POLICY: {"rule": "deny.regions: us-*", "file": "org.yaml:7", "detail": "region us-1 is among them"},
     Code.APPROVAL_NEEDED: {
         "by": "team lead",
-        "rule": "approval: by team lead over 100 USD a job",
         "file": "org.yaml:9",
         "detail": "the job costs $120.00 at p90",
     },

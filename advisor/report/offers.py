@@ -45,6 +45,7 @@ def _json(offer: Offer) -> Mapping[str, Any]:
         "effective_usd_per_h": offer.effective_usd_per_h,
         "spot_usd_per_h": None if offer.spot_usd_per_h is None else asdict(offer.spot_usd_per_h),
         "includes": offer.includes,
+        "architecture": offer.architecture,
         "minimum_billed_s": offer.minimum_billed_s,
         "retrieved_at": offer.retrieved_at.isoformat(),
         "source": offer.source,

@@ -11,7 +11,7 @@ from advisor.core.values import GpuSpec, Plan
 
 CUDA_12_LEAST = (5, 0)
 CUDA_13_LEAST = (7, 5)
-ARM_HOST = "(Arm)"
+ARM = "arm64"
 
 
 def capability(gpu: GpuSpec) -> tuple[int, int] | None:
@@ -41,6 +41,6 @@ def changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
         needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
     if found is None:
         needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
-    if plan.offer is not None and any(ARM_HOST in text for text in plan.offer.includes):
+    if plan.offer is not None and plan.offer.architecture == ARM:
         needed.append(finding(Code.INSTALL_AARCH64))
     return needed

@@ -43,6 +43,4 @@ def _removal(removal: Removal) -> Finding:
 
 
 def _approval(approval: NeededApproval) -> Finding:
-    return finding(
-        Code.APPROVAL_NEEDED, by=approval.by, rule=approval.rule, file=approval.file, detail=approval.detail
-    )
+    return finding(Code.APPROVAL_NEEDED, by=approval.by, file=approval.file, detail=approval.detail)

@@ -33,7 +33,7 @@ def test_another_vendor_needs_another_build() -> None:
 
 def test_an_arm_host_is_said() -> None:
     spec = resolve_gpu("T4G")
-    offer = make_offer("T4G", includes=("8 vCPU (Arm)", "16 GiB RAM"))
+    offer = make_offer("T4G", architecture="arm64")
     assert "aarch64" in said(changes(make_plan("T4G", offer=offer), spec))
     assert changes(make_plan("T4G"), spec) == []
 

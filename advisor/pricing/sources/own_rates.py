@@ -108,6 +108,7 @@ class Rate(BaseModel):
         """The offer at this rate, which is what is paid: no contract of the settings applies to it again."""
         per_gpu = (self.usd_per_gpu_h or 0.0) * self.num_gpus
         usd_per_h = per_gpu if self.usd_per_h is None else self.usd_per_h
+        known = _machines().get((self.provider, self.instance_type))
         return Offer(
             provider=self.provider,
             instance_type=self.instance_type,
@@ -121,6 +122,7 @@ class Rate(BaseModel):
             includes=self.includes,
             minimum_billed_s=self.minimum_billed_s,
             billed_step_s=self.billed_step_s,
+            architecture=None if known is None else known.architecture,
             retrieved_at=datetime.combine(self.as_of, datetime.min.time(), UTC),
             source=source if self.note is None else f"{source} ({self.note})",
         )

@@ -237,6 +237,7 @@ def _offer(row: Sequence[str], instances: Mapping[InstanceKey, InstanceType]) ->
         includes=instance.includes,
         minimum_billed_s=instance.minimum_billed_s,
         num_vcpus=instance.vcpus,
+        architecture=instance.architecture,
         retrieved_at=_midnight(retrieved_at),
         source=source,
     )

@@ -30,6 +30,7 @@ OPTION_FIELDS = {
     "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
     "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
+    "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
     "what_if",
 }  # fmt: skip
 

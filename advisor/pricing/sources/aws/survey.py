@@ -116,6 +116,7 @@ def offer_of(
         includes=machine.includes,
         minimum_billed_s=machine.minimum_billed_s,
         num_vcpus=machine.vcpus,
+        architecture=machine.architecture,
         retrieved_at=retrieved_at,
         source=source,
     )

@@ -76,6 +76,7 @@ def _offer(
         includes=instance.includes,
         minimum_billed_s=instance.minimum_billed_s,
         num_vcpus=instance.vcpus,
+        architecture=instance.architecture,
         retrieved_at=retrieved_at,
         source=SOURCE,
     )
