@@ -76,8 +76,9 @@ def recommend(
     check_kind("interruptions", interruptions, Mapping | None, "None will do")
     if not plans:
         raise NoOfferError(
-            "there is nothing to choose from: no local GPU, no cluster and no offer matches."
-            " Widen --gpu, --provider, --region or --market, or give --local-gpu NAME."
+            "there is nothing to choose from: no local GPU, no cluster and no offer matches. Ask for more"
+            " GPUs, providers, regions or markets.",
+            finding=finding(Code.NOTHING_TO_CHOOSE_FROM),
         )
     terms = spot or SpotTerms()
     judged = list(

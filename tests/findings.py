@@ -128,6 +128,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "p90_over_median": 1.5},
     Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
     Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
+    Code.EPOCH_LENGTH_UNKNOWN: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
+    Code.TOO_MANY_EPOCHS: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
     Code.RATES_UNKNOWN: {"num_not_counted": 2, "num_options": 9},
 }
 """By code; one that is not here has no facts."""

@@ -21,6 +21,7 @@ class Severity(StrEnum):
     WARNING = "warning"
     REMOVAL = "removal"
     CHANGE = "change"
+    ERROR = "error"
 
 
 class Code(StrEnum):
@@ -142,6 +143,11 @@ class Code(StrEnum):
     HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
     RATES_UNKNOWN = "rates-unknown", Severity.WARNING
+
+    # What is missing or wrong in what was asked: an error carries it.
+    EPOCH_LENGTH_UNKNOWN = "epoch-length-unknown", Severity.ERROR
+    NOTHING_TO_CHOOSE_FROM = "nothing-to-choose-from", Severity.ERROR
+    TOO_MANY_EPOCHS = "too-many-epochs", Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,23 +58,29 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
     per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
     if per_epoch is None or job.epochs is None:
         raise InputError(
-            f"how many iterations an epoch of {trace.script!r} has is unknown ({_why_unknown(trace)}):"
-            " add --iterations-per-epoch N, or give --iterations N instead of --epochs."
+            f"how many iterations an epoch of {trace.script!r} has is unknown: set iterations_per_epoch, or"
+            " iterations instead of epochs.",
+            finding=finding(
+                Code.EPOCH_LENGTH_UNKNOWN,
+                script=trace.script,
+                is_of_profiler=trace.backend == "kineto",
+                has_loader=trace.num_workers is not None,
+            ),
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
     found = math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
     if found > MAX_ITERATIONS:
         raise InputError(
             f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
-            " give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end."
+            " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
+            finding=finding(
+                Code.TOO_MANY_EPOCHS,
+                epochs=job.epochs,
+                iterations_per_epoch=per_epoch,
+                most_iterations=MAX_ITERATIONS,
+            ),
         )
     return found
-
-
-def _why_unknown(trace: Trace) -> str:
-    if trace.backend == "kineto":
-        return "a profile does not tell"
-    return "it uses no torch DataLoader" if trace.num_workers is None else "its data has no length"
 
 
 def evaluate(

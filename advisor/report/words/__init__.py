@@ -2,6 +2,7 @@
 
 from advisor.report.words.sentences import (
     WORDS,
+    error_text,
     finding_json,
     rule_text,
     sentence,
@@ -9,4 +10,4 @@ from advisor.report.words.sentences import (
     warnings_json,
 )
 
-__all__ = ["WORDS", "finding_json", "rule_text", "sentence", "sentences", "warnings_json"]
+__all__ = ["WORDS", "error_text", "finding_json", "rule_text", "sentence", "sentences", "warnings_json"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from advisor.core.errors import AdvisorError
 from advisor.core.findings import Code, Finding
 from advisor.core.values import Recommendation
 from advisor.report.words.changes import CHANGES
+from advisor.report.words.errors import ERRORS
 from advisor.report.words.estimate_notes import ESTIMATES
 from advisor.report.words.input_pipeline import INPUT
 from advisor.report.words.left_out import LEFT_OUT
@@ -17,7 +19,18 @@ from advisor.report.words.removals import REMOVALS
 from advisor.report.words.risks import RISKS
 from advisor.report.words.table import Words
 
-_TABLES = (CHANGES, ESTIMATES, INPUT, LEFT_OUT, OPTIONS, PICKS, REMOVALS, RISKS, {Code.TEXT: "{text}"})
+_TABLES = (
+    CHANGES,
+    ERRORS,
+    ESTIMATES,
+    INPUT,
+    LEFT_OUT,
+    OPTIONS,
+    PICKS,
+    REMOVALS,
+    RISKS,
+    {Code.TEXT: "{text}"},
+)
 WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}
 
 
@@ -33,6 +46,11 @@ def sentence(found: Finding) -> str:
     }
     words = WORDS[found.code]
     return words.format(**facts) if isinstance(words, str) else words(**facts)
+
+
+def error_text(error: AdvisorError) -> str:
+    """An error as the command line tells it: with flags, where it knows them."""
+    return str(error) if error.finding is None else f"{sentence(error.finding)}."
 
 
 def sentences(findings: Iterable[Finding]) -> list[str]:

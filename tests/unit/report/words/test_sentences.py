@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding
 from advisor.report import words
 from advisor.report.rows import to_json
-from advisor.report.words import WORDS, finding_json, sentence, warnings_json
+from advisor.report.words import WORDS, error_text, finding_json, sentence, warnings_json
 from tests.findings import FACTS, sample, texts
 
 MODULES = [
@@ -126,3 +127,12 @@ def test_shares_and_times_keep_their_units() -> None:
     assert "in 25 MiB buckets, 70 % of backward" in sentence(sample(Code.DATA_PARALLEL))
     assert "peak + 4 % fragmentation + 0.25 GiB workspace + 0.5 GiB" in sentence(sample(Code.MEMORY_COUNTED))
     assert "(20:00 UTC)" in sentence(sample(Code.LATER_START))
+
+
+def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None:
+    error = InputError("set iterations_per_epoch.", finding=sample(Code.EPOCH_LENGTH_UNKNOWN))
+    assert str(error) == "set iterations_per_epoch."
+    assert error_text(error).endswith(
+        "(its data has no length): add --iterations-per-epoch N, or give --iterations N instead of --epochs."
+    )
+    assert error_text(InputError("no such file.")) == "no such file."
