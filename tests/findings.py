@@ -128,6 +128,36 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "p90_over_median": 1.5},
     Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
     Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
+    Code.GPU_FAMILY: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
+    Code.GPUS_NOT_IN_CATALOG: {"gpus": ["X9"]},
+    Code.PRICES_AHEAD: {"providers": ["aws"]},
+    Code.PRICES_COMPUTED: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
+    Code.PRICES_IMPLAUSIBLE: {
+        "num_prices": 1,
+        "source": "aws",
+        "examples": "p5.48xlarge use1-az1 spot 0.01 USD/h",
+        "is_kept": False,
+    },
+    Code.PRICES_NOT_LIVE: {
+        "num_dated": 1,
+        "num_prices": 2,
+        "ages": [
+            {
+                "provider": "aws",
+                "newest_days": 124,
+                "oldest_days": 511,
+                "newest_on": "2026-07-20",
+                "oldest_on": "2025-06-28",
+            }
+        ],
+    },
+    Code.PRICES_STALE: {
+        "examples": ["aws p5 on-demand in us-east-1"],
+        "num_machines": 2,
+        "num_prices": 3,
+        "sources": ["snapshot"],
+        "is_kept": True,
+    },
     Code.EPOCH_LENGTH_UNKNOWN: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
     Code.TOO_MANY_EPOCHS: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
     Code.RATES_UNKNOWN: {"num_not_counted": 2, "num_options": 9},

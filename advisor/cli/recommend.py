@@ -219,7 +219,6 @@ def _answer(
     from dataclasses import replace
 
     from advisor.cli.common import load_trace
-    from advisor.core.findings import quoted
     from advisor.service.plans import plans_of
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
@@ -230,7 +229,7 @@ def _answer(
     trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
     job = with_objective(job, rules)
     found = recommendation_of(trace, plans, job, config, what_if=what_if, policy=rules, spent=spent)
-    return replace(found, warnings=(*found.warnings, *map(quoted, warnings))), trace
+    return replace(found, warnings=(*found.warnings, *warnings)), trace
 
 
 def _tell(

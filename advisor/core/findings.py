@@ -144,6 +144,16 @@ class Code(StrEnum):
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
     RATES_UNKNOWN = "rates-unknown", Severity.WARNING
 
+    # What to know of prices.
+    GPU_FAMILY = "gpu-family"
+    GPUS_NOT_IN_CATALOG = "gpus-not-in-catalog", Severity.WARNING
+    NO_PRICE_MATCHES = "no-price-matches", Severity.WARNING
+    PRICES_AHEAD = "prices-ahead", Severity.WARNING
+    PRICES_COMPUTED = "prices-computed", Severity.WARNING
+    PRICES_IMPLAUSIBLE = "prices-implausible", Severity.WARNING
+    PRICES_NOT_LIVE = "prices-not-live", Severity.WARNING
+    PRICES_STALE = "prices-stale", Severity.WARNING
+
     # What is missing or wrong in what was asked: an error carries it.
     EPOCH_LENGTH_UNKNOWN = "epoch-length-unknown", Severity.ERROR
     NOTHING_TO_CHOOSE_FROM = "nothing-to-choose-from", Severity.ERROR

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from advisor.core.findings import Finding
 from advisor.core.values import Offer
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, console, print_rows, to_json
+from advisor.report.words import warnings_json
 
 COLUMNS = ("Where", "Zone", "GPUs", "Market", "USD/h", "USD/h GPU", "As of", "Source")
 RIGHT = frozenset({"USD/h", "USD/h GPU"})
@@ -16,10 +18,10 @@ NARROW_COLUMNS = ("Where", "Place", "GPUs", "USD/h", "As of")
 NARROW = 110
 
 
-def print_offers(offers: Sequence[Offer], warnings: Sequence[str], output: Format) -> None:
+def print_offers(offers: Sequence[Offer], warnings: Sequence[Finding], output: Format) -> None:
     """Offers to stdout in the given order, each with its date and source."""
     if output is Format.JSON:
-        print_text(to_json({"offers": [_json(offer) for offer in offers], "warnings": warnings}))
+        print_text(to_json({"offers": [_json(offer) for offer in offers], **warnings_json(warnings)}))
         return
     if output is Format.TABLE and console().width < NARROW:
         rows = [_narrow_row(offer) for offer in offers]

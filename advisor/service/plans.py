@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError
+from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
     from advisor.cli.filters import Asked
@@ -21,7 +22,7 @@ RATE = "spot.preemptions_per_h"
 
 def plans_of(
     config: Config, gpu: list[str] | None, vendors: Collection[str], policy: Policy | None
-) -> tuple[list[Plan], tuple[str, ...]]:
+) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
 
     Args:
@@ -54,7 +55,7 @@ def plans_of(
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
-        return own, (str(error),)
+        return own, (quoted(str(error)),)
     return [*own, *_of_vendors(rented, known, is_all=not own)], warnings
 
 
@@ -96,7 +97,7 @@ def _of_vendors(plans: Sequence[Plan], vendors: Collection[str], *, is_all: bool
     return kept
 
 
-def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[str, ...]]:
+def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
     from advisor.pricing.bills.storage import load_rates

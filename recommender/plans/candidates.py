@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
-from advisor.core.findings import Finding
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Offer, Plan, Quantiles, Tier
 from advisor.pricing.bills.storage import Rate
 from recommender.outcome.spot_price import dearest_factor
@@ -195,7 +195,7 @@ def place_in_id(offer: Offer) -> str:
     return offer.zone if tells else f"{offer.region}:{offer.zone}"
 
 
-def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[str, ...]]:
+def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[Finding, ...]]:
     """Offers whose GPU can be predicted, and one warning that names the GPUs of the others."""
     kept, unknown = [], set()
     for offer in offers:
@@ -205,7 +205,7 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
             unknown.add(offer.gpu)
     if not unknown:
         return kept, ()
-    return kept, (f"the catalog does not know {', '.join(sorted(unknown))}: offers with it are left out",)
+    return kept, (finding(Code.GPUS_NOT_IN_CATALOG, gpus=sorted(unknown)),)
 
 
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:

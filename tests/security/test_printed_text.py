@@ -91,7 +91,7 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     )  # fmt: skip
     finding = Finding(doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text)
     run = make_run(0, project=text, script=text, note=text, provider=text, gpu=text)
-    yield lambda: print_offers([offer], [text], output)
+    yield lambda: print_offers([offer], [quoted(text)], output)
     yield lambda: print_history(series, UNTIL, output)
     yield lambda: plot_history(series, UNTIL)
     yield lambda: print_fit(fitted(wait), output)

@@ -23,7 +23,7 @@ from recommender.plans.candidates import (
 )
 from recommender.plans.extras import CloudTerms
 from tests.builders import make_offer, make_plan
-from tests.findings import sample
+from tests.findings import said, sample
 
 WAIT = Quantiles(p50=3600.0, p90=7200.0)
 NOTHING = CloudTerms(startup_s=0.0)
@@ -325,7 +325,7 @@ def test_offers_of_unknown_gpus_are_left_out_with_one_warning() -> None:
     kept, warnings = with_known_gpu(offers, {"T4", "L4"})
     assert kept == offers[:1]
     assert len(warnings) == 1
-    assert "aws B400, gcp X1" in warnings[0]
+    assert "aws B400, gcp X1" in said(warnings)
 
 
 def test_known_gpus_need_no_warning() -> None:

@@ -136,3 +136,22 @@ def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None
         "(its data has no length): add --iterations-per-epoch N, or give --iterations N instead of --epochs."
     )
     assert error_text(InputError("no such file.")) == "no such file."
+
+
+def test_the_age_of_prices() -> None:
+    told = sentence(sample(Code.PRICES_NOT_LIVE))
+    assert told == "1 of 2 prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20)"
+    one_day = {**FACTS[Code.PRICES_NOT_LIVE]["ages"][0], "oldest_days": 124, "oldest_on": "2026-07-20"}
+    same = variant(Code.PRICES_NOT_LIVE, num_dated=2, ages=[one_day])
+    assert same == "prices are not live: aws 124 days old (2026-07-20)"
+
+
+def test_what_becomes_of_doubtful_prices() -> None:
+    assert "could not price aws p5 on-demand in us-east-1 and 1 more: 3" in sentence(
+        sample(Code.PRICES_STALE)
+    )
+    assert "older than allowed and left out" in variant(Code.PRICES_STALE, is_kept=False)
+    assert sentence(sample(Code.PRICES_IMPLAUSIBLE)).startswith(
+        "1 price of aws that no such machine can have"
+    )
+    assert "2 prices of aws far from" in variant(Code.PRICES_IMPLAUSIBLE, is_kept=True, num_prices=2)
