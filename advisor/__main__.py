@@ -41,8 +41,10 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except AdvisorError as error:
+        from advisor.report.words import error_text
+
         sys.stdout.flush()
-        print_error(str(error))
+        print_error(error_text(error))
         sys.exit(error.exit_code)
     except SystemExit as end:
         # What typer makes of Ctrl-C; it says nothing.

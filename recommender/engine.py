@@ -10,6 +10,7 @@ import numpy as np
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError, NoOfferError
+from advisor.core.findings import Code, Finding, finding, quoted
 from advisor.core.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
 from advisor.core.values import (
     GpuSpec,
@@ -75,8 +76,9 @@ def recommend(
     check_kind("interruptions", interruptions, Mapping | None, "None will do")
     if not plans:
         raise NoOfferError(
-            "there is nothing to choose from: no local GPU, no cluster and no offer matches."
-            " Widen --gpu, --provider, --region or --market, or give --local-gpu NAME."
+            "there is nothing to choose from: no local GPU, no cluster and no offer matches. Ask for more"
+            " GPUs, providers, regions or markets.",
+            finding=finding(Code.NOTHING_TO_CHOOSE_FROM),
         )
     terms = spot or SpotTerms()
     judged = list(
@@ -165,27 +167,20 @@ def check_job(job: Job) -> None:
         raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")
 
 
-def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[str, ...]:
-    warnings = list(trace.warnings)
+def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:
+    warnings = [quoted(warning) for warning in trace.warnings]
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
-        warnings.append(
-            f"no hourly cost is configured for {', '.join(free)}: counted as $0, which flatters it"
-        )
+        warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))
     if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
-        warnings.append("the wait for cloud capacity is unknown and counts as 0")
+        warnings.append(finding(Code.CLOUD_WAIT_UNKNOWN))
     uncounted = [o for o in options if None in (o.plan.storage_usd_per_h, o.plan.egress_usd)]
     if uncounted:
-        warnings.append(
-            f"disks or data transfer are not counted for {len(uncounted)} of {len(options)} options, whose"
-            " regions have no known rate (see their notes), which flatters them"
-        )
+        warnings.append(finding(Code.RATES_UNKNOWN, num_not_counted=len(uncounted), num_options=len(options)))
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
-        warnings.append("GPUs of this machine are in use: the wait until they are free counts as 0")
+        warnings.append(finding(Code.LOCAL_GPUS_BUSY))
     queued = sorted({plan.provider for plan in own if plan.tier is not Tier.LOCAL})
     if queued:
-        warnings.append(
-            f"no wait is configured for {', '.join(queued)} (wait_p50, wait_p90 or wait_log): counted as 0"
-        )
+        warnings.append(finding(Code.CLUSTER_WAIT_UNKNOWN, clusters=queued))
     return tuple(warnings)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from advisor.core.findings import Code, quoted
 from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
+from tests.findings import sample
 
 PLACES = ("us-east-1", "northamerica-northeast1-a", "apse3-az3", "europe-central2")
 MACHINES = ("g6e.48xlarge", "a2-ultragpu-8g", "p6-b200.48xlarge", "Standard_ND96isr_H100_v5")
 GPUS = ("L40S", "RTX-PRO-6000-Server", "H100-SXM-80GB", "V100-PCIE-32GB")
-REMOVALS = ("memory", "budget", "budget, deadline", "sharding")
+REMOVALS = ((Code.MEMORY,), (Code.BUDGET,), (Code.BUDGET, Code.DEADLINE), (Code.SHARDING,))
 
 
 def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
@@ -27,13 +30,16 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
         "cost_breakdown_usd": {"training": usd},
         "p_within_budget": None,
         "p_within_deadline": None,
-        "risk": "low",
-        "feasible": True,
-        "removed_by": None,
+        "risk": quoted("low"),
         "script_changes": (),
         "reasons": (),
     }
     return Option(**(facts | changes))
+
+
+def removed(option: Option, *codes: Code, **changes: Any) -> Option:
+    """The option, removed for these reasons."""
+    return replace(option, reasons=(*map(sample, codes), *option.reasons), **changes)
 
 
 def many_options(num_options: int, *, num_frontier: int = 7) -> Recommendation:
@@ -45,13 +51,13 @@ def many_options(num_options: int, *, num_frontier: int = 7) -> Recommendation:
         options=tuple(reversed(options)),
         frontier=frontier,
         recommended=frontier[len(frontier) // 2],
-        rule="the best value",
+        rule=quoted("the best value"),
         warnings=(),
     )
 
 
 def _numbered(i: int, num_frontier: int) -> Option:
-    is_first, removed = i < num_frontier, i >= num_frontier and i % 3 == 0
+    is_first, is_removed = i < num_frontier, i >= num_frontier and i % 3 == 0
     hours = 1.5**i if is_first else 20.0 + i / 7
     usd = 90_000.0 / 1.9**i if is_first else 95_000.0 + 37.3 * i
     gpu, market = GPUS[i % 4], (Market.SPOT, Market.ON_DEMAND)[i % 2]
@@ -65,6 +71,5 @@ def _numbered(i: int, num_frontier: int) -> Option:
         usd,
         plan=plan,
         estimate=make_estimate(gpu, Interval(p10=0.1, p50=0.2, p90=0.3), num_gpus=8),
-        feasible=not removed,
-        removed_by=REMOVALS[i // 3 % 4] if removed else None,
+        reasons=tuple(map(sample, REMOVALS[i // 3 % 4])) if is_removed else (),
     )

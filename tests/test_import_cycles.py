@@ -7,8 +7,8 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
-# They go with the renderer that values call, and with the room of the database.
-LEFT = (("advisor.core.values.*", "advisor.report.html"), ("advisor.store.database", "advisor.store.opening"))
+# It goes with the room of the database.
+LEFT = (("advisor.store.database", "advisor.store.opening"),)
 
 
 def graph() -> grimp.ImportGraph:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from advisor.report.words import sentence
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -25,7 +27,7 @@ def test_the_example_runs_from_script_to_recommendation(monkeypatch: pytest.Monk
     answer = names["answer"]
     assert len(lines) == len(answer.frontier) + 1 >= 3
     assert all(re.fullmatch(r"(aws|gcp)/\S+: \d+\.\d h, \d+\.\d\d USD", line) for line in lines[:-1])
-    assert lines[-1] == f"take {answer.recommended}: {answer.rule}"
+    assert lines[-1] == f"take {answer.recommended}: {sentence(answer.rule)}"
     assert names["estimate"].gpu == "L4"
     assert "Recommended: " in answer._repr_html_()
     assert "train_dcgan.py" in names["trace"]._repr_html_()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
+import string
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +21,8 @@ import typer
 from advisor.cli import app
 from advisor.config.layers import environment_variable
 from advisor.config.settings import LIST_SECTIONS, ProjectMay, project_may, setting_field, setting_names
+from advisor.core.findings import Code
+from advisor.report.words import WORDS
 from recommender.policy import json_schema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -104,6 +109,33 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def findings_page() -> str:
+    """Every code with its severity, its facts and its words."""
+    lines = [
+        f"# Findings\n\n{GENERATED}\n",
+        "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any",
+        "time, and as `{code, severity, facts}` in the field of the same name that ends in `_finding` or",
+        "`_findings`. Programs read those: a code keeps its meaning, and facts have units in their names.",
+        "A `removal` says why an option is not feasible, a `warning` what may mislead, a `change` what to",
+        "do to the script; the rest are a `note`. A fact may be a finding itself. Words that depend on",
+        "more than the values of the facts are described in *italics*.\n",
+        "| code | severity | facts | words |",
+        "|---|---|---|---|",
+    ]
+    for code in Code:
+        words = WORDS[code]
+        facts = ", ".join(f"`{name}`" for name in dict.fromkeys(_facts(words)))
+        shown = words if isinstance(words, str) else f"*{inspect.getdoc(words)}*"
+        lines.append(f"| `{code}` | {code.severity} | {facts} | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
+def _facts(words: str | Callable[..., str]) -> Iterable[str]:
+    if isinstance(words, str):
+        return [name for _, name, _, _ in string.Formatter().parse(words) if name]
+    return inspect.signature(words).parameters
+
+
 def _lower(sentence: str | None) -> str:
     return (sentence or "")[:1].lower() + (sentence or "")[1:]
 
@@ -124,6 +156,7 @@ def main() -> None:
     pages = {
         "commands.md": commands_page(),
         "settings.md": settings_page(),
+        "findings.md": findings_page(),
         "policy.schema.json": json.dumps(json_schema(), indent=2) + "\n",
     }
     stale = [name for name, text in pages.items() if not _same(DOCS / name, text)]

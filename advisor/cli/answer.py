@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from advisor.cli.common import warn
 from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation, Trace
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
 from advisor.report.printing import Format, print_document
 from advisor.report.recommendation import recommendation_document
+from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
     from recommender.ranking.choose import Nearest
@@ -56,7 +58,7 @@ def show(
             recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
         )
     print_document(document, output)
-    warn(recommendation.warnings)
+    warn(sentences(recommendation.warnings))
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
 
@@ -79,24 +81,32 @@ def _nothing_feasible(recommendation: Recommendation) -> str:
     if near:
         misses = [f"{where(item.option)} is {_gap(item)}" for item in near]
         return f"nothing is feasible. Nearest: {'; '.join(misses)}."
-    forbidden = [o for o in recommendation.options if o.removed_by == "policy"]
+    forbidden = [o for o in recommendation.options if o.removed_by == (Code.POLICY,)]
     if forbidden:
         option = min(forbidden, key=lambda o: (o.cost_usd.p50, o.plan.id))
-        rule = option.reasons[0]
+        rule = _why(option, Code.POLICY)
         return f"nothing that the policy keeps is feasible. {where(option)} would be, but for {rule}."
-    too_large = [o for o in recommendation.options if "memory" in (o.removed_by or "")]
-    asked = [reason for o in recommendation.options for reason in o.reasons if "--world" in reason]
-    if asked and not too_large:
-        return f"nothing can be judged: {asked[0]}."
-    refused = [o for o in recommendation.options if "spot" in (o.removed_by or "")]
+    too_large = _removed_by(recommendation, Code.MEMORY)
+    of_other_worlds = _removed_by(recommendation, Code.SHARDING)
+    if of_other_worlds and not too_large:
+        return f"nothing can be judged: {_why(of_other_worlds[0], Code.SHARDING)}."
+    refused = _removed_by(recommendation, Code.SPOT)
     if refused and not too_large:
         option = min(refused, key=lambda o: o.time_s.p50)
-        return f"nothing is feasible. Nearest: {where(option)}, {option.reasons[0]}."
+        return f"nothing is feasible. Nearest: {where(option)}, {_why(option, Code.SPOT)}."
     if not too_large:
         return "PyTorch no longer runs on any of these GPUs: widen --gpu, --provider or --region."
     option = min(too_large, key=_missing_bytes)
-    why = next((reason for reason in option.reasons if "fit" in reason), option.reasons[0])
-    return f"nothing fits in memory. Nearest: {where(option)}: {why}."
+    return f"nothing fits in memory. Nearest: {where(option)}: {_why(option, Code.MEMORY)}."
+
+
+def _removed_by(recommendation: Recommendation, code: Code) -> list[Option]:
+    return [option for option in recommendation.options if code in option.removed_by]
+
+
+def _why(option: Option, code: Code) -> str:
+    """The reason for which the option is removed."""
+    return sentence(next(reason for reason in option.reasons if reason.code is code))
 
 
 def _gap(item: Nearest) -> str:

@@ -36,9 +36,10 @@ def build(
     from advisor.pricing.refresh.building import build_snapshot
     from advisor.pricing.sources.query import OfferQuery
     from advisor.report.prices import built_document
+    from advisor.report.words import sentences
     from advisor.service.live import current_answers
 
     answers = current_answers(settings_with(), OfferQuery(), may_refresh=False)
-    warn([warning for answer in answers for warning in answer.warnings])
+    warn(sentences(warning for answer in answers for warning in answer.warnings))
     live = [offer for answer in answers if answer.is_live for offer in answer.offers]
     print_document(built_document(build_snapshot(live, out, is_forced=force)), chosen_format(output, as_json))

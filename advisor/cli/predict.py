@@ -114,8 +114,9 @@ def _largest_machine(config: Config) -> int:
 
 def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[str]:
     """Times of hardware that no software of today runs on are only of historical interest: say so."""
+    from advisor.report.words import sentence
     from recommender.plans.software import why_unsupported
 
     for gpu in gpus:
         if (why := why_unsupported(gpu)) is not None:
-            yield f"{gpu.name}: {why}; its time is what the hardware could do"
+            yield f"{gpu.name}: {sentence(why)}; its time is what the hardware could do"

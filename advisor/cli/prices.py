@@ -66,9 +66,11 @@ def prices(
     from advisor.cli.filters import Asked
     from advisor.core.arguments import check_number
     from advisor.core.errors import NoOfferError
+    from advisor.core.findings import quoted
     from advisor.core.limits import MAX_USD_PER_H
     from advisor.pricing.answer.places import cheapest_places
     from advisor.report.offers import offers_document
+    from advisor.report.words import sentences
     from advisor.service.offers import query_offers, wanted_counts
 
     if max_price is not None:
@@ -86,10 +88,10 @@ def prices(
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
-            print_document(offers_document([], [str(error)]), output)
+            print_document(offers_document([], [quoted(str(error))]), output)
         raise
     offers = list(found.offers) if all_ else cheapest_places(found.offers)
-    warn(found.warnings)
+    warn(sentences(found.warnings))
     print_document(offers_document(_sorted(offers, sort), found.warnings), output)
 
 

@@ -81,6 +81,7 @@ def show(
     from advisor.core.arguments import check_number
     from advisor.core.errors import InputError
     from advisor.report.queue import fit_document, wait_document
+    from advisor.report.words import sentences
     from recommender.queue.fitted import warnings_of
     from recommender.queue.wait_files import load_fit
 
@@ -96,7 +97,7 @@ def show(
         return
     alike = found.of(size=gpus, walltime_s=asked_s, queue=queue)
     warnings = warnings_of(found, alike, gpus)
-    warn(warnings)
+    warn(sentences(warnings))
     print_document(wait_document(alike, found.size_unit, warnings), chosen_format(output, as_json))
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from advisor.core.units import format_bytes
+from advisor.core.findings import Code, Finding, finding
 
 QUERY = "name,memory.total,memory.used,utilization.gpu"
 STATE_QUERY = "driver_version,clocks.sm,clocks.max.sm,power.limit"
@@ -49,13 +49,17 @@ class DeviceState:
     power_limit_w: float | None
 
 
-def why_in_use(index: int, device: Device) -> str | None:
-    """In words what others do on a card; None if it is free, or nobody knows."""
+def why_in_use(index: int, device: Device) -> Finding | None:
+    """What others do on a card; None if it is free, or nobody knows."""
     if device.is_working:
-        return f"GPU {index} is in use: {100 * (device.utilization or 0):.0f} % busy"
+        return finding(Code.GPU_BUSY, gpu_index=index, busy_share=device.utilization)
     if device.is_occupied:
-        used, total = format_bytes(device.used_bytes or 0), format_bytes(device.memory_bytes or 0)
-        return f"GPU {index} is in use: {used} of its {total} are taken"
+        return finding(
+            Code.GPU_MEMORY_TAKEN,
+            gpu_index=index,
+            used_bytes=device.used_bytes,
+            memory_bytes=device.memory_bytes,
+        )
     return None
 
 

@@ -31,11 +31,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from advisor.core.findings import Finding
+
 
 class AdvisorError(Exception):
-    """The root of the tree."""
+    """The root of the tree.
+
+    Args:
+        args: the message, in the words of Python: arguments have names and no dashes.
+        finding: the same for a caller that has other words for it, such as flags.
+    """
 
     exit_code = 1
+
+    def __init__(self, *args: object, finding: Finding | None = None) -> None:
+        super().__init__(*args)
+        self.finding = finding
 
 
 class InputError(AdvisorError):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cache
 from typing import TypeVar
 
+from advisor.core.findings import Finding
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.case import Caps, Case
 from advisor.operators.work import Formula, PerElement
@@ -37,7 +38,7 @@ class Rate:
     flops_per_s: float
     peak_flops_per_s: float
     constant: str
-    note: str = ""
+    note: Finding | None = None
     is_substitute: bool = False
 
 
@@ -153,8 +154,8 @@ def _no_kernels() -> Iterator[Case]:
     return iter(())
 
 
-def _no_caveat(op: Op) -> str:  # noqa: ARG001
-    return ""
+def _no_caveat(op: Op) -> Finding | None:  # noqa: ARG001
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,7 +173,7 @@ class Family:
         calibrates: the fitted constant that its kernels tell, if any.
         time: seconds of one call under the GPU's roofs.
         sigma: log-normal, of ``time``; None for the roofline's usual one.
-        caveat: what to say of a call that ``time`` predicts; empty for nothing.
+        caveat: what to say of a call that ``time`` predicts, if anything.
         learned: its network.
         autocast: what autocast does to it.
         cases: what is measured, by the word of ``advisor measure --only``.
@@ -189,7 +190,7 @@ class Family:
     calibrates: str | None = None
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
     sigma: float | None = None
-    caveat: Callable[[Op], str] = _no_caveat
+    caveat: Callable[[Op], Finding | None] = _no_caveat
     learned: Learned | None = None
     autocast: Autocast = Autocast()
     cases: Mapping[str, Generate] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.family import Family, Rate, Tf32Flag
 
@@ -30,7 +31,7 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
     """The same for any operator of the family that asks for the rate ``wanted``."""
     kind = family.compute.fraction
 
-    def rate(name: str, peak_flops_per_s: float, note: str = "") -> Rate:
+    def rate(name: str, peak_flops_per_s: float, note: Finding | None = None) -> Rate:
         constant = f"{kind}.{name}"
         return Rate(
             flops_per_s=constants.fractions[constant] * peak_flops_per_s,
@@ -51,10 +52,10 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
         return own if own.flops_per_s >= fp32.flops_per_s else replace(fp32, is_substitute=True)
     if wanted == "fp16" and "fp16" in vector:
         # Without tensor cores cuBLAS still accumulates in fp32: never slower than fp32.
-        return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), "fp16 without tensor cores")
+        return rate("fp16_vector", max(vector["fp16"], vector["fp32"]), finding(Code.FP16_ON_CUDA_CORES))
     if wanted == "tf32":
         return fp32
-    return replace(fp32, note=f"{wanted} is emulated at the fp32 rate", is_substitute=True)
+    return replace(fp32, note=finding(Code.EMULATED_RATE, rate=wanted), is_substitute=True)
 
 
 def wanted_rate(op: Op, family: Family, precision: Precision) -> str:

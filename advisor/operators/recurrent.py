@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import cast
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Op, Phase
 from advisor.operators.case import RATES, Argument, Caps, Case, call, result, tensor
 from advisor.operators.draw import Draw, shrunk
@@ -42,10 +43,8 @@ UNKNOWN_SHARE = 0.3
 # Published iterations of recurrent networks take 1.2 to 1.8 times as long as modelled
 # (docs/methods/roofline.md).
 _SIGMA = 0.6
-STEPWISE = "recurrent layers: modelled step by step, not measured"
-UNKNOWN_STEPS = (
-    f"recurrent layers of unknown sizes: at {UNKNOWN_SHARE * 100:.0f} % of the rate of products, not measured"
-)
+STEPWISE = finding(Code.RECURRENT_STEPWISE)
+UNKNOWN_STEPS = finding(Code.RECURRENT_OF_UNKNOWN_SIZE, share_of_rate=UNKNOWN_SHARE)
 
 # --- FLOPs -----------------------------------------------------------------------------------------
 
@@ -174,9 +173,9 @@ def _share(op: Op) -> float:
     return 1.0 if steps_of(op) else UNKNOWN_SHARE
 
 
-def _caveat(op: Op) -> str:
+def _caveat(op: Op) -> Finding | None:
     if base_name(op.name) not in _LAYERS:
-        return ""
+        return None
     return STEPWISE if steps_of(op) else UNKNOWN_STEPS
 
 

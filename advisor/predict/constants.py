@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec
 from advisor.predict.calibration.calibration_files import (
-    CALIBRATED,
     CORRECTIONS,
     is_of_other_networks,
     read_calibration,
@@ -35,14 +35,12 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     is_outdated = is_of_other_networks(calibration, knowledge.fingerprint)
     calibrated_share = calibration.pop(CORRECTIONS, {})
     values: dict[str, float] = {}
-    origin: dict[str, str] = {}
+    origin: dict[str, Finding] = {}
     for source, table in _layers(gpu, knowledge.tables, calibration):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
-    measured = frozenset(
-        name for name, source in origin.items() if source == _MEASURED or source.startswith(CALIBRATED)
-    )
+    measured = frozenset(name for name, source in origin.items() if source.code in _OF_THIS_GPU)
     return FittedConstants(
         fractions=values,
         measured=measured,
@@ -53,25 +51,35 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     )
 
 
-_MEASURED = "fitted to measurements on this GPU"
+_OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
 # PCI Express Card Electromechanical Specification: what a x16 slot supplies.
 _SLOT_W = 75.0
 
 
-def _layers(gpu: GpuSpec, tables: Table, calibration: Table) -> list[tuple[str, Table]]:
+def _layers(gpu: GpuSpec, tables: Table, calibration: Table) -> list[tuple[Finding, Table]]:
     fitted: Mapping[str, Table] = tables["gpu"]
     others = [load_gpus()[name] for name in fitted if name != gpu.name]
     alike = [other for other in others if _power_class(other) == _power_class(gpu)]
     relatives = [other.name for other in alike if other.architecture == gpu.architecture]
-    power = "up to 75 W" if gpu.tdp_w <= _SLOT_W else "above 75 W"
     assumed = tables["assumed"]
+
+    def median(architecture: str | None) -> Finding:
+        is_on_slot = gpu.tdp_w <= _SLOT_W
+        return finding(
+            Code.CONSTANT_MEDIAN, architecture=architecture, is_on_slot_power=is_on_slot, slot_power_w=_SLOT_W
+        )
+
+    def assumption(architecture: str | None) -> Finding:
+        return finding(Code.CONSTANT_ASSUMED, architecture=architecture)
+
+    calibrated = finding(Code.CONSTANT_CALIBRATED, source=str(calibration.get("source")))
     return [
-        *([(str(calibration["source"]), calibration)] if calibration else []),
-        (_MEASURED, fitted.get(gpu.name, {})),
-        (f"median of the measured {gpu.architecture} GPUs {power}", _median([fitted[r] for r in relatives])),
-        (f"assumed for {gpu.architecture}", assumed.get(gpu.architecture, {})),
-        (f"median of the measured GPUs {power}", _median([fitted[a.name] for a in alike])),
-        ("assumed for any GPU", assumed["any"]),
+        *([(calibrated, calibration)] if calibration else []),
+        (finding(Code.CONSTANT_MEASURED), fitted.get(gpu.name, {})),
+        (median(gpu.architecture), _median([fitted[name] for name in relatives])),
+        (assumption(gpu.architecture), assumed.get(gpu.architecture, {})),
+        (median(None), _median([fitted[other.name] for other in alike])),
+        (assumption(None), assumed["any"]),
     ]
 
 
@@ -98,26 +106,30 @@ def _flat(table: Table) -> dict[str, float]:
     return flat
 
 
-def described(origin: Mapping[str, str], used: Collection[str] | None = None) -> tuple[str, ...]:
-    """Where constants come from: ``"assumed for Ampere: gemm (bf16, fp16, tf32)"``, one text a source.
+def described(origin: Mapping[str, Finding], used: Collection[str] | None = None) -> tuple[Finding, ...]:
+    """Where constants come from: ``assumed for Ampere: gemm (bf16, fp16, tf32)``, one finding a source.
 
-    The rates are left out where it is all of them.
+    The rates of a constant are left out where it is all of them.
 
     Args:
         origin: of ``FittedConstants``.
         used: the constants of interest, by default all.
     """
     chosen = {name: source for name, source in origin.items() if used is None or name in used}
-    lines = []
+    found = []
     for source in dict.fromkeys(chosen.values()):
         kinds: dict[str, list[str]] = {}
-        for name in sorted(name for name, found in chosen.items() if found == source):
+        for name in sorted(name for name, whence in chosen.items() if whence == source):
             kind, _, rate = name.partition(".")
             kinds.setdefault(kind, []).append(rate)
-        texts = []
-        for kind, rates in kinds.items():
-            every = sum(name.startswith(f"{kind}.") for name in origin)
-            which = "" if len(rates) == every or rates == [""] else f" ({', '.join(rates)})"
-            texts.append(kind.removesuffix("_fraction") + which)
-        lines.append(f"{source}: {', '.join(texts)}")
-    return tuple(lines)
+        rates_of = {
+            kind.removesuffix("_fraction"): [] if _is_every(rates, kind, origin) else rates
+            for kind, rates in kinds.items()
+        }
+        found.append(finding(Code.CONSTANTS, source=source, rates_by_constant=rates_of))
+    return tuple(found)
+
+
+def _is_every(rates: Sequence[str], kind: str, origin: Mapping[str, Finding]) -> bool:
+    """Whether it is all rates of a constant, or one that has none."""
+    return rates == [""] or len(rates) == sum(name.startswith(f"{kind}.") for name in origin)

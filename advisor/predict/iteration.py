@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from advisor.core.arguments import check_counts, check_kind
 from advisor.core.errors import InputError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
@@ -22,7 +23,6 @@ from advisor.predict.exchange.data_parallel import exposed_communication_s
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import (
-    UNCOUNTED,
     WAITING,
     cpu_note,
     input_note,
@@ -96,7 +96,7 @@ def _estimate(
     num_gpus: int,
     times: Sequence[OpTime],
     parts: _Parts,
-    notes: Sequence[str],
+    notes: Sequence[Finding],
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
@@ -128,7 +128,7 @@ def _estimate(
         assumptions=(
             *notes,
             *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
-            *([UNCOUNTED] if is_uncounted(trace, device_s) else []),
+            *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
         ),
     )
     note = input_note(trace, estimate, names_gpu_time=False)

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import math
 
-from advisor.core.units import format_duration
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Interval, IterationEstimate, Trace
 from advisor.predict.interval import SIGMA_LOADING, spread
 
 # Below this a single run tells more about the machine's other work than about loading.
 SHORTEST_S = 1e-3
-UNCOUNTED = (
-    "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration as"
-    " short as this one may wait for it"
-)
 WAITING = "waiting for data"
 
 
@@ -46,38 +42,32 @@ def with_loading(trace: Trace, device_s: float, variance: float) -> Interval:
     return spread(total_s, math.hypot(math.sqrt(variance), SIGMA_LOADING * load_s) / total_s)
 
 
-def input_note(trace: Trace, estimate: IterationEstimate, *, names_gpu_time: bool = True) -> str | None:
-    """What loading does to the iteration, in words; None where it hides for sure or is unknown.
+def input_note(trace: Trace, estimate: IterationEstimate, *, names_gpu_time: bool = True) -> Finding | None:
+    """What loading does to the iteration; None where it hides for sure or is unknown.
 
     Args:
         trace: tells how long loading takes.
         estimate: of the iteration.
-        names_gpu_time: beside loading's; without it the words are the same for all GPUs that wait.
+        names_gpu_time: beside loading's; without it the finding is the same for all GPUs that wait.
     """
     load_s = loading_s(trace)
     device_s = estimate.iteration_s.p50 - estimate.loading_s
-    device, load = format_duration(device_s), format_duration(load_s)
     if not load_s or (not trace.num_workers and not estimate.loading_s):
         return None
     if not trace.num_workers:
-        bound = "input-bound: " if load_s > device_s else ""
-        then = f", then takes {device}" if names_gpu_time else ""
-        return (
-            f"{bound}loading takes {load} per iteration in the main process (on the machine that profiled)"
-            f" and the GPU waits{then}: num_workers in the DataLoader would overlap them"
-        )
-    workers = f"{trace.num_workers} worker" + ("s" if trace.num_workers > 1 else "")
-    whole = format_duration(trace.data_loading_s or 0.0)
-    beside = f", the GPU {device}" if names_gpu_time else ""
-    takes = (
-        f"loading takes {load} per iteration with {workers} ({whole} of CPU work on the machine that"
-        f" profiled){beside}"
+        code = Code.INPUT_BOUND_ALONE if load_s > device_s else Code.INPUT_IN_TURN
+    elif estimate.loading_s:
+        code = Code.INPUT_BOUND
+    elif spread(load_s, SIGMA_LOADING).p90 >= estimate.iteration_s.p90:
+        code = Code.INPUT_NEARLY_BOUND
+    else:
+        return None
+    gpu_s = device_s if names_gpu_time else None
+    if not trace.num_workers:
+        return finding(code, loading_s=load_s, gpu_s=gpu_s)
+    return finding(
+        code, loading_s=load_s, num_workers=trace.num_workers, cpu_s=trace.data_loading_s, gpu_s=gpu_s
     )
-    if estimate.loading_s:
-        return f"input-bound: {takes}: a faster GPU will not help, more workers will"
-    if spread(load_s, SIGMA_LOADING).p90 >= estimate.iteration_s.p90:
-        return f"nearly input-bound: {takes}: on a slower CPU the GPU waits"
-    return None
 
 
 def is_uncounted(trace: Trace, device_s: float) -> bool:
@@ -85,15 +75,12 @@ def is_uncounted(trace: Trace, device_s: float) -> bool:
     return 0 < (trace.data_loading_s or 0.0) < SHORTEST_S and device_s < SHORTEST_S
 
 
-def cpu_note(trace: Trace, estimate: IterationEstimate, num_vcpus: int | None) -> str | None:
-    """Whether a machine has too few cores for the workers of all its GPUs, in words; None if not."""
+def cpu_note(trace: Trace, estimate: IterationEstimate, num_vcpus: int | None) -> Finding | None:
+    """Whether a machine has too few cores for the workers of all its GPUs; None if not."""
     num_workers = (trace.num_workers or 0) * estimate.num_gpus
     if not num_vcpus or num_workers <= num_vcpus:
         return None
     shared_s = loading_s(trace) * num_workers / num_vcpus
     if shared_s <= estimate.iteration_s.p50:
         return None
-    return (
-        f"{num_workers} loading workers share {num_vcpus} vCPUs: loading takes"
-        f" {format_duration(shared_s)} per iteration there, longer than the time shown"
-    )
+    return finding(Code.TOO_FEW_CPUS, num_workers=num_workers, num_vcpus=num_vcpus, loading_s=shared_s)

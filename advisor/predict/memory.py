@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from advisor.core.units import GIB, MIB
 from advisor.core.values import GpuSpec, MemoryUse
 
@@ -10,9 +12,6 @@ FRAGMENTATION = 1.04
 # cuDNN's and cuBLAS's scratch space, and the CUDA context with its loaded kernels.
 WORKSPACE_BYTES = 256 * MIB
 CONTEXT_BYTES = GIB // 2
-
-UNKNOWN = "memory: the profile does not tell how much the script needs, so nothing was excluded"
-ASSUMPTION = "memory: tracked peak + 4 % fragmentation + 0.25 GiB workspace + 0.5 GiB CUDA context"
 
 
 def needed_bytes(memory: MemoryUse, *, num_gpus: int = 1) -> int | None:
@@ -32,21 +31,29 @@ def bucket_bytes(memory: MemoryUse, num_gpus: int) -> int:
     return (memory.gradient_bytes or 0) if num_gpus > 1 else 0
 
 
-def what_would_fit(memory: MemoryUse, gpu: GpuSpec, batch_size: int | None, num_gpus: int = 1) -> str:
-    """In words, the largest batch a GPU can take that cannot take this one, or that there is none.
+def what_would_fit(
+    memory: MemoryUse, gpu: GpuSpec, batch_size: int | None, num_gpus: int = 1
+) -> Mapping[str, float | None]:
+    """The largest batch a GPU can take that cannot take this one.
 
     Only activations shrink with the batch, in proportion.
+
+    Returns:
+        ``fitting_share`` of the batch (None: nobody knows; 0: not even what no batch needs), and in samples
+        ``batch_size`` and ``fitting_batch_size``, None where the batch's size is unknown.
     """
+    share = _fitting_share(memory, gpu, num_gpus)
+    fitting = None
+    if batch_size is not None and share is not None:
+        fitting = min(int(batch_size * share), batch_size - 1)
+    return {"fitting_share": share, "batch_size": batch_size, "fitting_batch_size": fitting}
+
+
+def _fitting_share(memory: MemoryUse, gpu: GpuSpec, num_gpus: int) -> float | None:
     if memory.peak_bytes is None or memory.activation_bytes is None:
-        return "profile the script to learn what would fit"
+        return None
     fixed = memory.peak_bytes - memory.activation_bytes + bucket_bytes(memory, num_gpus)
     room = (gpu.memory_bytes - WORKSPACE_BYTES - CONTEXT_BYTES) / FRAGMENTATION - fixed
     if room <= 0:
-        return "weights, gradients and optimizer state alone do not fit: shard them or use a larger GPU"
-    share = room / memory.activation_bytes if memory.activation_bytes else 1.0
-    if batch_size is None:
-        return f"a batch of about {share:.0%} of this one would fit"
-    fitting = min(int(batch_size * share), batch_size - 1)
-    if fitting < 1:
-        return "not even a batch of one fits: use activation checkpointing or a larger GPU"
-    return f"a batch of {fitting} instead of {batch_size} would fit"
+        return 0.0
+    return room / memory.activation_bytes if memory.activation_bytes else 1.0

@@ -22,10 +22,6 @@ from advisor.native import (
     scale_kernels,
 )
 
-ASSUMPTION = (
-    "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"
-    " occupancy"
-)
 PeakOf = Callable[[Op, GpuSpec], float]
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from advisor.core.findings import Finding
 from advisor.core.values import IterationEstimate
 
 
-def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[str, str]]:
+def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[Finding, str]]:
     """Each assumption and whose it is: first those of all, of nobody in particular, then the others.
 
     GPUs are named as ``--gpu`` takes them, or those that are left out where they are fewer: ``all but T4``.
     """
     names = [_name(estimate) for estimate in estimates]
-    holders: dict[str, list[str]] = {}
+    holders: dict[Finding, list[str]] = {}
     for name, estimate in zip(names, estimates, strict=True):
-        for text in dict.fromkeys(estimate.assumptions):
-            holders.setdefault(text, []).append(name)
-    for text, found in sorted(holders.items(), key=lambda item: len(item[1]) < len(names)):
-        yield text, _named(found, names)
+        for assumption in dict.fromkeys(estimate.assumptions):
+            holders.setdefault(assumption, []).append(name)
+    for assumption, found in sorted(holders.items(), key=lambda item: len(item[1]) < len(names)):
+        yield assumption, _named(found, names)
 
 
 def _name(estimate: IterationEstimate) -> str:

@@ -10,6 +10,7 @@ from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Column, Document, Row, Section, Table, Tone
 from advisor.report.trace import summary
+from advisor.report.words import finding_json, sentence, sentences
 
 _ITERATION = "Iteration p10 .. p50 .. p90"
 COLUMNS = (
@@ -52,7 +53,8 @@ def _table(estimates: Sequence[IterationEstimate]) -> Table:
 
 
 def _assumptions(estimates: Sequence[IterationEstimate]) -> tuple[Section, ...]:
-    lines = tuple(f"{text} [{gpus}]" if gpus else text for text, gpus in by_gpus(estimates))
+    texts = [(sentence(assumption), gpus) for assumption, gpus in by_gpus(estimates)]
+    lines = tuple(f"{text} [{gpus}]" if gpus else text for text, gpus in texts)
     return (Section("What the estimates rest on", lines),) if lines else ()
 
 
@@ -70,7 +72,8 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
         "by_family": estimate.by_family,
         "by_method": estimate.by_method,
         "by_operator": estimate.by_operator,
-        "assumptions": estimate.assumptions,
+        "assumptions": sentences(estimate.assumptions),
+        "assumption_findings": list(map(finding_json, estimate.assumptions)),
     }
 
 

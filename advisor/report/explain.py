@@ -9,6 +9,7 @@ from advisor.core.values import Offer, Option, Recommendation
 from advisor.report.breakdown import iteration, money, operators, time
 from advisor.report.document import BLANK, Block, Document, Fact, Section
 from advisor.report.options import gpus, option_facts, status, where
+from advisor.report.words import rule_text, sentence, sentences
 
 
 def option_document(option: Option, recommendation: Recommendation) -> Document:
@@ -22,9 +23,9 @@ def option_document(option: Option, recommendation: Recommendation) -> Document:
         Section("One iteration", iteration(option)),
         Section("Its largest operators, and how their time was found", (operators(option),)),
         Section("Memory of one GPU", tuple(_memory(option))),
-        Section("What to change in the script", option.script_changes),
-        Section("Notes", option.reasons),
-        Section("What the estimate rests on", option.estimate.assumptions),
+        Section("What to change in the script", tuple(sentences(option.script_changes))),
+        Section("Notes", tuple(sentences(option.reasons))),
+        Section("What the estimate rests on", tuple(sentences(option.estimate.assumptions))),
     ]
     blocks: list[Block] = []
     for section in sections:
@@ -37,9 +38,9 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
     yield f"{where(option)}: {gpus(option)}, {option.iterations:,} iterations"
     state = status(option, recommendation)
     if state == "recommended":
-        state = f"recommended: {recommendation.rule}"
+        state = f"recommended: {rule_text(recommendation)}"
     yield f"status: {state or 'feasible, but another is both faster and cheaper'}"
-    yield f"risk: {option.risk}"
+    yield f"risk: {sentence(option.risk)}"
 
 
 def _odds(option: Option, recommendation: Recommendation) -> Iterator[Fact]:

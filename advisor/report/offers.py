@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from advisor.core.findings import Finding
 from advisor.core.values import Offer
 from advisor.report.cells import USD_PER_H, Cell
 from advisor.report.document import NARROW, Column, Document, Lines, Row, Table, columns
+from advisor.report.words import warnings_json
 
 COLUMNS = (
     *columns("Where", "Zone", "GPUs", "Market"),
@@ -23,7 +25,7 @@ NARROW_COLUMNS = (
 )
 
 
-def offers_document(offers: Sequence[Offer], warnings: Sequence[str]) -> Document:
+def offers_document(offers: Sequence[Offer], warnings: Sequence[Finding]) -> Document:
     """Offers in the given order, each with its date and source."""
     narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow(offer)) for offer in offers))
     sources = tuple(f"from: {source}" for source in dict.fromkeys(offer.source for offer in offers))
@@ -34,7 +36,7 @@ def offers_document(offers: Sequence[Offer], warnings: Sequence[str]) -> Documen
         narrow_below=NARROW,
         keeps_words=False,
     )
-    facts = {"offers": [_json(offer) for offer in offers], "warnings": warnings}
+    facts = {"offers": [_json(offer) for offer in offers], **warnings_json(warnings)}
     return Document(facts=facts, blocks=(table,))
 
 
@@ -53,6 +55,7 @@ def _json(offer: Offer) -> Mapping[str, object]:
         "effective_usd_per_h": offer.effective_usd_per_h,
         "spot_usd_per_h": None if offer.spot_usd_per_h is None else asdict(offer.spot_usd_per_h),
         "includes": offer.includes,
+        "architecture": offer.architecture,
         "minimum_billed_s": offer.minimum_billed_s,
         "retrieved_at": offer.retrieved_at.isoformat(),
         "source": offer.source,

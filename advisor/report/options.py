@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from advisor.core.findings import Code
 from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
+from advisor.report.words import finding_json, sentence, sentences, warnings_json
 
 _STATUS_OF_REMOVAL = {
-    "memory": "does not fit",
-    "sharding": "another world",
-    "spot": "hopeless on spot",
-    "software": "unsupported",
-    "policy": "policy",
-    "quota": "over quota",
-    "budget": "over budget",
-    "deadline": "too late",
+    Code.MEMORY: "does not fit",
+    Code.SHARDING: "another world",
+    Code.SPOT: "hopeless on spot",
+    Code.SOFTWARE: "unsupported",
+    Code.POLICY: "policy",
+    Code.QUOTA: "over quota",
+    Code.BUDGET: "over budget",
+    Code.DEADLINE: "too late",
 }
 
 
@@ -42,9 +44,9 @@ def status(option: Option, recommendation: Recommendation) -> str:
         return "frontier"
     if option.what_if:
         return f"what if {option.what_if}"
-    if option.removed_by is None:
-        return "" if option.tie_with is None else f"tie with #{_row(option.tie_with, recommendation)}"
-    return _STATUS_OF_REMOVAL.get(option.removed_by.split(", ")[0], "removed")
+    if option.removed_by:
+        return _STATUS_OF_REMOVAL[option.removed_by[0]]
+    return "" if option.tie_with is None else f"tie with #{_row(option.tie_with, recommendation)}"
 
 
 def _row(plan_id: str, recommendation: Recommendation) -> int:
@@ -119,11 +121,15 @@ def recommendation_facts(
         "options": options,
         "frontier": recommendation.frontier,
         "recommended": recommendation.recommended,
-        "rule": recommendation.rule,
+        "rule": None if recommendation.rule is None else sentence(recommendation.rule),
+        "rule_finding": None if recommendation.rule is None else finding_json(recommendation.rule),
         "recorded_as": recorded_as,
         "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
-        "pick_reasons": {_json_name(pick.name): pick.reason for pick in recommendation.picks},
-        "warnings": recommendation.warnings,
+        "pick_reasons": {_json_name(pick.name): sentence(pick.reason) for pick in recommendation.picks},
+        "pick_reason_findings": {
+            _json_name(pick.name): finding_json(pick.reason) for pick in recommendation.picks
+        },
+        **warnings_json(recommendation.warnings),
     }
 
 
@@ -181,15 +187,19 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "p_within_deadline": option.p_within_deadline,
         "memory_bytes": estimate.memory_bytes,
         "fits_memory": estimate.fits_memory,
-        "risk": option.risk,
+        "risk": sentence(option.risk),
+        "risk_finding": finding_json(option.risk),
         "feasible": option.feasible,
-        "removed_by": option.removed_by,
-        "script_changes": option.script_changes,
+        "removed_by": ", ".join(option.removed_by) or None,
+        "removed_by_codes": option.removed_by,
+        "script_changes": sentences(option.script_changes),
+        "script_change_findings": list(map(finding_json, option.script_changes)),
         "what_if": option.what_if,
         "on_frontier": plan.id in frontier,
         "tie_with": option.tie_with,
         "recommended": plan.id == recommended,
-        "reasons": option.reasons,
+        "reasons": sentences(option.reasons),
+        "reason_findings": list(map(finding_json, option.reasons)),
     }
 
 

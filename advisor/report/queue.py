@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from advisor.core.findings import Finding
 from advisor.core.units import format_duration, format_duration_short
 from advisor.core.values import Quantiles
 from advisor.report.cells import COUNT, DECIMALS, SHARE, Cell, Kind
 from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.report.words import warnings_json
+from advisor.report.words.option_notes import basis as log_basis
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.foresight import QueueCheck, Score
 
@@ -32,7 +35,7 @@ def fit_document(waits: WaitQuantiles) -> Document:
     return Document(facts=asdict(waits), blocks=(_bins(waits.bins),))
 
 
-def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[str]) -> Document:
+def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[Finding]) -> Document:
     """The wait of one kind of job, and what it rests on."""
     wait = f"{_in_words(alike.p50_s)}, 9 of 10 within {_in_words(alike.p90_s)}"
     facts = {
@@ -40,7 +43,7 @@ def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[str]) -> Do
         "jobs": alike.num_jobs,
         "size_unit": size_unit,
         "based_on": {"size": alike.size, "walltime": alike.walltime, "queue": alike.queue},
-        "warnings": warnings,
+        **warnings_json(warnings),
     }
     return Document(
         facts=facts,
@@ -74,10 +77,13 @@ def check_document(check: QueueCheck) -> Document:
 
 def basis(alike: WaitBin, size_unit: str) -> str:
     """In words, which jobs a wait was taken from: ``"812 jobs of 4..7 gpus, walltime <=12h"``."""
-    parts = [] if alike.size is None else [f"of {alike.size} {size_unit}"]
-    parts += [] if alike.walltime is None else [f"walltime {alike.walltime}"]
-    parts += [] if alike.queue is None else [f"queue {alike.queue!r}"]
-    return f"{alike.num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
+    return log_basis(
+        num_jobs=alike.num_jobs,
+        size=alike.size,
+        size_unit=size_unit,
+        walltime=alike.walltime,
+        queue=alike.queue,
+    )
 
 
 def _bins(bins: Sequence[WaitBin]) -> Table:

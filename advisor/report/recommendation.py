@@ -21,6 +21,7 @@ from advisor.report.options import (
 )
 from advisor.report.plain import few
 from advisor.report.scatter import time_over_cost
+from advisor.report.words import rule_text, sentence, sentences
 
 _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)
@@ -83,11 +84,11 @@ def notebook_document(recommendation: Recommendation) -> Document:
     caption = "Nothing is feasible"
     for option in recommendation.options:
         if option.plan.id == recommendation.recommended:
-            caption = f"Recommended: {where(option)}, {recommendation.rule}"
+            caption = f"Recommended: {where(option)}, {rule_text(recommendation)}"
     table = options_table(recommendation, MOST_ROWS_OF_A_NOTEBOOK, caption=caption)
     hidden = len(recommendation.options) - len(table.rows)
     notes = _lines(f"{hidden} more options are not shown.") if hidden else ()
-    return Document(facts={}, blocks=(table, *notes, *warnings_of(recommendation.warnings)))
+    return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
 
 
 def warnings_of(warnings: Sequence[str]) -> tuple[Section, ...]:
@@ -152,12 +153,12 @@ def _words(recommendation: Recommendation, top: int | None) -> Iterator[str]:
         return
     by_id = {option.plan.id: option for option in recommendation.options}
     chosen = by_id[recommendation.recommended]
-    yield from ("", f"Recommended: {where(chosen)}, {recommendation.rule}.")
-    for line in (*chosen.script_changes, *chosen.reasons):
+    yield from ("", f"Recommended: {where(chosen)}, {rule_text(recommendation)}.")
+    for line in sentences((*chosen.script_changes, *chosen.reasons)):
         yield f"  - {line}"
     for pick in recommendation.picks:
         if pick.plan_id != chosen.plan.id:
-            yield f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({pick.reason})."
+            yield f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({sentence(pick.reason)})."
     yield from _ties([by_id[plan_id] for plan_id in recommendation.frontier])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from advisor.core.findings import Code
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.cells import SHORT_DURATION, USD
@@ -11,7 +12,7 @@ from advisor.report.document import Axis, Chart, Lines, Point, Series
 from advisor.report.options import gpus, ranked, status, where
 
 # Both only ask for more money or time: how far away they are is worth seeing.
-_LIMITS = {"budget", "deadline"}
+_LIMITS = {Code.BUDGET, Code.DEADLINE}
 # A logarithm knows no zero; beyond a tenth of the cheapest a plot would mostly be empty.
 _FREE = 0.1
 # As many as a reader tells apart, and a terminal has letters.
@@ -47,7 +48,7 @@ def time_over_cost(recommendation: Recommendation) -> Chart | Lines:
 
 def _is_drawn(option: Option) -> bool:
     ends = math.isfinite(option.time_s.p50) and math.isfinite(option.cost_usd.p50)
-    return ends and set((option.removed_by or "budget").split(", ")) <= _LIMITS
+    return ends and set(option.removed_by) <= _LIMITS
 
 
 def _point(option: Option, least_usd: float) -> Point:

@@ -17,6 +17,7 @@ from advisor.cli.filters import (
     is_wanted,
     nothing_left,
 )
+from advisor.core.findings import quoted
 from advisor.service.live import now
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def query_offers(config: Config, asked: Asked, *, may_refresh: bool = False) -> 
         and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
     )
     _check_against_all(config, asked, kept)
-    return replace(found, offers=kept, warnings=(*found.warnings, *idle_in_words(config, answers)))
+    return replace(
+        found, offers=kept, warnings=(*found.warnings, *map(quoted, idle_in_words(config, answers)))
+    )
 
 
 def _at_own_prices(
@@ -80,7 +83,7 @@ def _at_own_prices(
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
     fresh_s = config.settings.prices.refresh_after
     found = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
-    return replace(found, warnings=(*found.warnings, *ended))
+    return replace(found, warnings=(*found.warnings, *map(quoted, ended)))
 
 
 def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer]) -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from advisor.cli.common import note, warn
 from advisor.cli.progress import progress
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
     from recommender.plans.candidates import LoggedWait, Machine
-    from recommender.queue.fitted import WaitQuantiles
+    from recommender.queue.fitted import WaitBin, WaitQuantiles
 
 WATTS_PER_KW = 1000.0
 
@@ -39,19 +40,19 @@ def _local(local: LocalSettings) -> list[Machine]:
     return [_local_machine(spec, [use for s, use in cards if s is spec], local) for spec in models.values()]
 
 
-def _configured(local: LocalSettings) -> list[tuple[GpuSpec, str | None]]:
+def _configured(local: LocalSettings) -> list[tuple[GpuSpec, Finding | None]]:
     from advisor.core.gpus import resolve_gpu
 
     assert local.gpu is not None, "asked only where it is configured"  # noqa: S101
     return [(resolve_gpu(local.gpu), None)] * local.num_gpus
 
 
-def _detected() -> list[tuple[GpuSpec, str | None]]:
+def _detected() -> list[tuple[GpuSpec, Finding | None]]:
     """The cards of this machine that the catalog knows, and who uses them."""
     from advisor.core.devices import detect_devices, why_in_use
     from advisor.core.gpus import resolve_gpu
 
-    cards: list[tuple[GpuSpec, str | None]] = []
+    cards: list[tuple[GpuSpec, Finding | None]] = []
     for index, device in enumerate(detect_devices()):
         try:
             cards.append((resolve_gpu(device.name), why_in_use(index, device)))
@@ -61,7 +62,7 @@ def _detected() -> list[tuple[GpuSpec, str | None]]:
     return cards
 
 
-def _local_machine(spec: GpuSpec, uses: list[str | None], local: LocalSettings) -> Machine:
+def _local_machine(spec: GpuSpec, uses: list[Finding | None], local: LocalSettings) -> Machine:
     from recommender.plans.candidates import Machine
 
     usd_per_gpu_h, source = local.usd_per_gpu_h, None
@@ -126,7 +127,6 @@ def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:
 
 
 def _logged_wait(found: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) -> LoggedWait:
-    from advisor.report.queue import basis
     from recommender.plans.candidates import LoggedWait
     from recommender.queue.fitted import warnings_of
 
@@ -136,5 +136,16 @@ def _logged_wait(found: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) 
     doubts = warnings_of(found, alike, size)
     return LoggedWait(
         wait_s=Quantiles(p50=alike.p50_s, p90=alike.p90_s),
-        notes=(f"wait from {basis(alike, found.size_unit)}", *doubts),
+        notes=(_basis(alike, found.size_unit), *doubts),
+    )
+
+
+def _basis(alike: WaitBin, size_unit: str) -> Finding:
+    return finding(
+        Code.WAIT_OF_LOG,
+        num_jobs=alike.num_jobs,
+        size=alike.size,
+        size_unit=size_unit,
+        walltime=alike.walltime,
+        queue=alike.queue,
     )

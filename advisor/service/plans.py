@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, NoOfferError
+from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
     from advisor.cli.filters import Asked
@@ -21,7 +22,7 @@ RATE = "spot.preemptions_per_h"
 
 def plans_of(
     config: Config, gpu: list[str] | None, vendors: Collection[str], policy: Policy | None
-) -> tuple[list[Plan], tuple[str, ...]]:
+) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
 
     Args:
@@ -54,7 +55,7 @@ def plans_of(
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
-        return own, (str(error),)
+        return own, (quoted(str(error)),)
     return [*own, *_of_vendors(rented, known, is_all=not own)], warnings
 
 
@@ -96,7 +97,7 @@ def _of_vendors(plans: Sequence[Plan], vendors: Collection[str], *, is_all: bool
     return kept
 
 
-def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[str, ...]]:
+def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
     from advisor.pricing.bills.storage import load_rates
@@ -129,6 +130,7 @@ def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
 
 def spot_terms(config: Config) -> SpotTerms:
     """What the settings assume of preemptible machines."""
+    from advisor.core.findings import Code, finding
     from advisor.core.units import HOUR_S
     from recommender.outcome.spot import SpotTerms
 
@@ -140,5 +142,5 @@ def spot_terms(config: Config) -> SpotTerms:
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
         reacquire_h=spot.reacquire / HOUR_S,
-        rate_source="configured" if RATE in config.origins else "assumed",
+        rate_source=finding(Code.RATE_CONFIGURED if RATE in config.origins else Code.RATE_ASSUMED),
     )

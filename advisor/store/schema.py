@@ -25,7 +25,7 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.core.values import Market
 
-VERSION = "0003"
+VERSION = "0004"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -126,6 +126,7 @@ offers = Table(
     Column("minimum_billed_s", Double, nullable=False),
     Column("billed_step_s", Double, nullable=False),
     Column("num_vcpus", Integer),
+    Column("architecture", Text),
     Column("retrieved_at", UtcTime, nullable=False),
     Column("source", Text, nullable=False),
     sqlite_with_rowid=False,

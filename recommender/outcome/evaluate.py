@@ -10,16 +10,15 @@ from functools import cache
 import numpy as np
 
 from advisor.core.errors import InputError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_ITERATIONS
-from advisor.core.units import format_duration, format_usd
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
+from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.words import changes_of, is_of_another_world, reasons_of, risk_of
-from recommender.plans import software
 
 EstimateKey = tuple[str, int]
 
@@ -59,23 +58,29 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
     per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
     if per_epoch is None or job.epochs is None:
         raise InputError(
-            f"how many iterations an epoch of {trace.script!r} has is unknown ({_why_unknown(trace)}):"
-            " add --iterations-per-epoch N, or give --iterations N instead of --epochs."
+            f"how many iterations an epoch of {trace.script!r} has is unknown: set iterations_per_epoch, or"
+            " iterations instead of epochs.",
+            finding=finding(
+                Code.EPOCH_LENGTH_UNKNOWN,
+                script=trace.script,
+                is_of_profiler=trace.backend == "kineto",
+                has_loader=trace.num_workers is not None,
+            ),
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
     found = math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
     if found > MAX_ITERATIONS:
         raise InputError(
             f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
-            " give fewer --epochs, or --iterations-per-epoch N where the epoch has no real end."
+            " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
+            finding=finding(
+                Code.TOO_MANY_EPOCHS,
+                epochs=job.epochs,
+                iterations_per_epoch=per_epoch,
+                most_iterations=MAX_ITERATIONS,
+            ),
         )
     return found
-
-
-def _why_unknown(trace: Trace) -> str:
-    if trace.backend == "kineto":
-        return "a profile does not tell"
-    return "it uses no torch DataLoader" if trace.num_workers is None else "its data has no length"
 
 
 def evaluate(
@@ -161,13 +166,6 @@ def _option(
 ) -> Option:
     iterations = num_iterations(trace, job, plan.num_gpus)
     work_s, usd = iterations * estimate.iteration_s.p50, figures.cost_usd.p50
-    refused = _refused(plan, work_s, terms, job, figures)
-    removed_by = [
-        *_unfit(estimate, gpu, trace),
-        *(["quota"] if plan.blocked else []),
-        *(["spot"] if refused else []),
-        *(name for name, p in figures.odds.items() if p is not None and p < job.confidence),
-    ]
     return Option(
         plan=plan,
         estimate=estimate,
@@ -180,17 +178,19 @@ def _option(
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],
         risk=risk_of(plan, terms),
-        feasible=not removed_by,
-        removed_by=", ".join(removed_by) or None,
         script_changes=tuple(changes_of(plan, gpu, trace, terms, work_s)),
-        reasons=(*refused, *_misses(job, figures), *reasons_of(plan, estimate, gpu, trace)),
+        reasons=(
+            *_refused(plan, work_s, terms, job, figures),
+            *_misses(job, figures),
+            *reasons_of(plan, estimate, gpu, trace),
+        ),
     )
 
 
 def _refused(
     plan: Plan, work_s: float, terms: SpotTerms, job: Job, figures: _Figures
-) -> tuple[()] | tuple[str]:
-    words = refusal(
+) -> tuple[()] | tuple[Finding]:
+    refused = refusal(
         plan,
         work_s,
         terms,
@@ -198,23 +198,12 @@ def _refused(
         deadline_s=job.deadline_s,
         p_within_deadline=figures.odds["deadline"],
     )
-    return () if words is None else (words,)
+    return () if refused is None else (refused,)
 
 
-def _unfit(estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[str]:
-    if estimate.fits_memory is False:
-        yield "memory"
-    if is_of_another_world(trace, estimate.num_gpus):
-        yield "sharding"
-    if software.is_unsupported(gpu):
-        yield "software"
-
-
-def _misses(job: Job, figures: _Figures) -> Iterator[str]:
+def _misses(job: Job, figures: _Figures) -> Iterator[Finding]:
     budget, deadline = figures.odds["budget"], figures.odds["deadline"]
     if job.budget_usd is not None and budget is not None and budget < job.confidence:
-        cost, limit = format_usd(figures.cost_usd.p50), format_usd(job.budget_usd)
-        yield f"over budget: {cost} expected, within {limit} with p {budget:.2f}"
+        yield finding(Code.BUDGET, cost_usd=figures.cost_usd.p50, budget_usd=job.budget_usd, p=budget)
     if job.deadline_s is not None and deadline is not None and deadline < job.confidence:
-        time, limit = format_duration(figures.time_s.p50), format_duration(job.deadline_s)
-        yield f"too late: {time} expected, within {limit} with p {deadline:.2f}"
+        yield finding(Code.DEADLINE, time_s=figures.time_s.p50, deadline_s=job.deadline_s, p=deadline)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from advisor.core.units import HOUR_S, format_duration, format_usd
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.units import HOUR_S
 from advisor.core.values import Plan
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.spot import (
@@ -29,8 +31,8 @@ def refusal(
     median_time_s: float,
     deadline_s: float | None,
     p_within_deadline: float | None,
-) -> str | None:
-    """Why preemptions make the plan hopeless, in words; None where they do not.
+) -> Finding | None:
+    """Why preemptions make the plan hopeless; None where they do not.
 
     It is if the expected makespan exceeds five times the time on demand, or half of the draws never end;
     without checkpoints, also if no draw meets a deadline that the same machine would meet on demand.
@@ -45,23 +47,25 @@ def refusal(
     ends = makespan_h <= HOPELESS_TIMES * work_h and math.isfinite(median_time_s)
     if ends and not too_late:
         return None
-    every = format_duration((terms.checkpoint_interval_h or 0) * HOUR_S)
-    how = f"with a checkpoint every {every}" if saves else "without checkpoints"
-    expected = f"{_hours(makespan_h)} of training and {format_usd(usd)} are expected {how}"
-    return (
-        f"refused: {expected}, against {_hours(work_h)} on demand{_better(plan, work_s, terms, makespan_h)}"
+    return finding(
+        Code.SPOT,
+        training_h=makespan_h,
+        cost_usd=usd,
+        checkpoint_interval_h=terms.checkpoint_interval_h,
+        on_demand_h=work_h,
+        best=_better(plan, work_s, terms, makespan_h),
     )
 
 
-def _better(plan: Plan, work_s: float, terms: SpotTerms, makespan_h: float) -> str:
+def _better(plan: Plan, work_s: float, terms: SpotTerms, makespan_h: float) -> Mapping[str, float] | None:
     """What the best checkpoint interval would make of it, if it helps."""
     interval_h = best_checkpoint_interval_h(terms)
     if not 0 < interval_h < work_s / HOUR_S:
-        return ""
+        return None
     best_h, usd = _expected(plan, work_s, replace(terms, checkpoint_interval_h=interval_h))
     if best_h >= makespan_h:
-        return ""
-    return f"; with one every {format_duration(interval_h * HOUR_S)}: {_hours(best_h)} and {format_usd(usd)}"
+        return None
+    return {"checkpoint_interval_h": interval_h, "training_h": best_h, "cost_usd": usd}
 
 
 def _expected(plan: Plan, work_s: float, terms: SpotTerms) -> tuple[float, float]:
@@ -74,7 +78,3 @@ def _expected(plan: Plan, work_s: float, terms: SpotTerms) -> tuple[float, float
     )
     run_s, kept_s = (plan.startup_s + hours * HOUR_S for hours in (billed_h, makespan_h))
     return float(makespan_h[0]), float(cost_usd(plan, run_s=run_s, kept_s=kept_s)[0])
-
-
-def _hours(hours: float) -> str:
-    return f"{hours:,.1f} h" if math.isfinite(hours) else "more than a century"

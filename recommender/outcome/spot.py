@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.arguments import check_number
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
@@ -27,6 +28,7 @@ from advisor.pricing.catalog.interruptions import Interruptions
 
 Array = NDArray[np.float64]
 
+ASSUMED = finding(Code.RATE_ASSUMED)
 # Spread of what replays of real availability traces showed (log-normal sigmas).
 SIGMA_RATE = 0.6
 SIGMA_REACQUIRE = 0.8
@@ -42,7 +44,7 @@ class SpotTerms:
         preemptions_per_h: per running hour of the whole plan. The nodes of a gang are one unit: where one
             goes, all stop, and traces show many going at once, so nothing is multiplied by their number.
         checkpoint_interval_h: None if the script saves none, so that all work is lost each time.
-        rate_source: in words, where the rate comes from.
+        rate_source: where the rate comes from.
 
     Raises:
         InputError: a figure is negative or no number; an interval must be above 0.
@@ -53,7 +55,7 @@ class SpotTerms:
     checkpoint_h: float = 1 / 60
     restart_h: float = 0.1
     reacquire_h: float = 0.5
-    rate_source: str = "assumed"
+    rate_source: Finding = ASSUMED
 
     def __post_init__(self) -> None:
         check_number("preemptions_per_h", self.preemptions_per_h, least=0)
@@ -86,10 +88,14 @@ def terms_at(
     if bucket is None:
         return terms
     floor = bucket.least_preemptions_per_h
-    raised = "floor" if floor > terms.preemptions_per_h else "assumed"
-    source = (
-        f"{raised}; {bucket.source} of {bucket.as_of}: {bucket.low_pct} to {bucket.high_pct} % of machines"
-        f" taken back in a month, at least {floor:.1g} per hour"
+    source = finding(
+        Code.RATE_PUBLISHED,
+        is_floor=floor > terms.preemptions_per_h,
+        source=bucket.source,
+        as_of=str(bucket.as_of),
+        low_pct=bucket.low_pct,
+        high_pct=bucket.high_pct,
+        least_preemptions_per_h=floor,
     )
     rate = max(floor, terms.preemptions_per_h)
     return replace(terms, preemptions_per_h=rate, rate_source=source)

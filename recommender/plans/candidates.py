@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Offer, Plan, Quantiles, Tier
 from advisor.pricing.bills.storage import Rate
 from recommender.outcome.spot_price import dearest_factor
@@ -26,10 +27,10 @@ _AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedWait:
-    """A wait that a job log tells, and in words what it rests on."""
+    """A wait that a job log tells, and what it rests on."""
 
     wait_s: Quantiles
-    notes: tuple[str, ...]
+    notes: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Machine:
         cost_source: in words, what that cost was made of; None if somebody configured it.
         wait_s: None if nobody configured or measured it.
         waits: by number of GPUs, where a log tells it; goes before ``wait_s``.
-        in_use: in words, one for each GPU that others work on.
+        in_use: one for each GPU that others work on.
 
     Raises:
         InputError: fewer than one GPU, a cost below 0, or a wait that is no `Quantiles`.
@@ -55,7 +56,7 @@ class Machine:
     wait_s: Quantiles | None
     cost_source: str | None = None
     waits: Mapping[int, LoggedWait] = field(default_factory=dict)
-    in_use: tuple[str, ...] = ()
+    in_use: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
         check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
@@ -164,7 +165,7 @@ def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
     check_each("quotas", quotas, Quota, "advisor.config.settings.QuotaSettings makes one")
 
 
-def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: str | None) -> Plan:
+def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Finding | None) -> Plan:
     return Plan(
         id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
         tier=Tier.CLOUD,
@@ -194,7 +195,7 @@ def place_in_id(offer: Offer) -> str:
     return offer.zone if tells else f"{offer.region}:{offer.zone}"
 
 
-def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[str, ...]]:
+def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list[Offer], tuple[Finding, ...]]:
     """Offers whose GPU can be predicted, and one warning that names the GPUs of the others."""
     kept, unknown = [], set()
     for offer in offers:
@@ -204,7 +205,7 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
             unknown.add(offer.gpu)
     if not unknown:
         return kept, ()
-    return kept, (f"the catalog does not know {', '.join(sorted(unknown))}: offers with it are left out",)
+    return kept, (finding(Code.GPUS_NOT_IN_CATALOG, gpus=sorted(unknown)),)
 
 
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:

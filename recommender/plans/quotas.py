@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.globs import is_among
 from advisor.core.values import Offer
 
@@ -12,15 +13,19 @@ if TYPE_CHECKING:
     from advisor.config.settings import QuotaSettings
 
 
-def over_quota(offer: Offer, quotas: Sequence[QuotaSettings]) -> str | None:
-    """Why the account may not start a machine, in words; None if no quota is known to forbid it.
+def over_quota(offer: Offer, quotas: Sequence[QuotaSettings]) -> Finding | None:
+    """Why the account may not start a machine; None if no quota is known to forbid it.
 
     Of several quotas that match, each must hold. A machine of unknown size is not judged.
     """
     for quota in quotas:
         if is_among(offer, quota) and offer.num_vcpus is not None and offer.num_vcpus > quota.vcpus:
-            return (
-                f"over the quota: it has {offer.num_vcpus} vCPU, and {quota.vcpus} are allowed for"
-                f" {' '.join(quota.instance_types)} in {offer.region}; ask {quota.provider} for more"
+            return finding(
+                Code.QUOTA,
+                num_vcpus=offer.num_vcpus,
+                most_vcpus=quota.vcpus,
+                instance_types=quota.instance_types,
+                region=offer.region,
+                provider=quota.provider,
             )
     return None

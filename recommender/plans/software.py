@@ -6,11 +6,12 @@ removed). PyTorch's wheels follow the CUDA version they are built with.
 
 from __future__ import annotations
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, Plan
 
 CUDA_12_LEAST = (5, 0)
 CUDA_13_LEAST = (7, 5)
-ARM_HOST = "(Arm)"
+ARM = "arm64"
 
 
 def capability(gpu: GpuSpec) -> tuple[int, int] | None:
@@ -25,21 +26,21 @@ def is_unsupported(gpu: GpuSpec) -> bool:
     return found is not None and found < CUDA_12_LEAST
 
 
-def why_unsupported(gpu: GpuSpec) -> str | None:
-    """In words why PyTorch no longer runs on the GPU; None where it does."""
+def why_unsupported(gpu: GpuSpec) -> Finding | None:
+    """Why PyTorch no longer runs on the GPU; None where it does."""
     if not is_unsupported(gpu):
         return None
-    return f"no PyTorch 2 build for CUDA 12 or later runs on compute capability {gpu.compute_capability}"
+    return finding(Code.SOFTWARE, compute_capability=gpu.compute_capability)
 
 
-def changes(plan: Plan, gpu: GpuSpec) -> list[str]:
-    """What the user's environment needs to run there, in words."""
+def changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
+    """What the user's environment needs to run there."""
     needed = []
     found = capability(gpu)
     if found is not None and CUDA_12_LEAST <= found < CUDA_13_LEAST:
-        needed.append(f"install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {gpu.architecture}")
+        needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
     if found is None:
-        needed.append(f"install a PyTorch build for {gpu.vendor}: CUDA extensions will not run")
-    if plan.offer is not None and any(ARM_HOST in text for text in plan.offer.includes):
-        needed.append("the host is Arm: every package needs an aarch64 build")
+        needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
+    if plan.offer is not None and plan.offer.architecture == ARM:
+        needed.append(finding(Code.INSTALL_AARCH64))
     return needed

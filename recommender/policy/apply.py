@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Option
 from recommender.outcome.spot import SpotTerms
 from recommender.policy.facts import Spent
-from recommender.policy.judge import Verdict, everything_removed, judge_options
+from recommender.policy.judge import NeededApproval, Removal, Verdict, everything_removed, judge_options
 from recommender.policy.merge import Policy
-
-POLICY = "policy"
-"""What ``Option.removed_by`` names."""
 
 
 def under_policy(
@@ -36,8 +34,13 @@ def under_policy(
 
 
 def _judged(option: Option, verdict: Verdict) -> Option:
-    told = (*map(str, verdict.removals), *map(str, verdict.approvals))
-    if not verdict.removals:
-        return replace(option, reasons=(*told, *option.reasons)) if told else option
-    removed_by = ", ".join(filter(None, (option.removed_by, POLICY)))
-    return replace(option, feasible=False, removed_by=removed_by, reasons=(*told, *option.reasons))
+    reasons = (*map(_removal, verdict.removals), *map(_approval, verdict.approvals))
+    return replace(option, reasons=(*reasons, *option.reasons)) if reasons else option
+
+
+def _removal(removal: Removal) -> Finding:
+    return finding(Code.POLICY, rule=removal.rule, file=removal.file, detail=removal.detail)
+
+
+def _approval(approval: NeededApproval) -> Finding:
+    return finding(Code.APPROVAL_NEEDED, by=approval.by, file=approval.file, detail=approval.detail)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from advisor.core.errors import InputError, did_you_mean
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Quantiles
 from recommender.queue.job_log import GPUS, JobLog
 from recommender.queue.waits import (
@@ -124,13 +125,11 @@ def _wait_bin(waits: Waits, which: Bin, num_jobs: int) -> WaitBin:
     )
 
 
-def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[str, ...]:
+def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
     warnings = []
     if found.size_unit != GPUS:
-        warnings.append(f"the log counts {found.size_unit}, not GPUs: this is the wait of size {size:g}")
+        warnings.append(finding(Code.WAIT_OF_OTHER_UNIT, size_unit=found.size_unit, size=size))
     if alike.size is None:
-        warnings.append(
-            f"the log has fewer than {ENOUGH_JOBS} jobs of this size: the wait is that of jobs of any size"
-        )
+        warnings.append(finding(Code.WAIT_OF_ANY_SIZE, enough_jobs=ENOUGH_JOBS))
     return tuple(warnings)

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option
 from recommender.ranking.pareto import Point, knee
 
 NEGLIGIBLE_SAVING = 0.05
+
+
+def _cost_p50(option: Option) -> float:
+    return option.cost_usd.p50
+
+
+def _time_p50(option: Option) -> float:
+    return option.time_s.p50
+
+
+# What only asks for more money or time, with what comes nearest to it.
+LIMITS = {Code.BUDGET: _cost_p50, Code.DEADLINE: _time_p50}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +33,7 @@ class Nearest:
     late_s: float
 
 
-def choose(frontier: Sequence[Option]) -> tuple[Option, str] | None:
+def choose(frontier: Sequence[Option]) -> tuple[Option, Finding] | None:
     """The option to take and the rule that chose it; None for an empty frontier.
 
     What is hardly faster than something cheaper is left out. The knee of the rest gives the best value. A
@@ -30,16 +43,16 @@ def choose(frontier: Sequence[Option]) -> tuple[Option, str] | None:
     if not frontier:
         return None
     if len(frontier) == 1:
-        return frontier[0], "the only one that nothing feasible beats in time and cost"
+        return frontier[0], finding(Code.ONLY_ONE)
     frontier = _worth_their_price(frontier)
     if len(frontier) == 1:
-        return frontier[0], "the cheapest: what is faster saves less than 5 % of the time"
+        return frontier[0], finding(Code.CHEAPEST_OF_EQUALS, least_saving_share=NEGLIGIBLE_SAVING)
     points = _positive([(o.time_s.p50, o.cost_usd.p50) for o in frontier])
     best = knee(points)
     if best is not None:
-        return frontier[best], "the best value: from here speed gets dear, and savings slow"
+        return frontier[best], finding(Code.BEST_AT_KNEE)
     least = min(range(len(points)), key=lambda i: (points[i][0] * points[i][1], points[i][0]))
-    return frontier[least], "the best value: the least time x cost"
+    return frontier[least], finding(Code.BEST_OF_PRODUCT)
 
 
 def _worth_their_price(frontier: Sequence[Option]) -> list[Option]:
@@ -62,24 +75,15 @@ def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
 
     What fails for another reason (memory, sharding, software) never comes near.
     """
-    limits = {"budget", "deadline"}
-    fitting = [o for o in options if set((o.removed_by or "").split(", ")) <= limits]
+    fitting = [o for o in options if o.removed_by and not set(o.removed_by) - LIMITS.keys()]
     found: dict[str, Nearest] = {}
-    for limit in ("budget", "deadline"):
-        if (job.budget_usd if limit == "budget" else job.deadline_s) is None or not fitting:
+    for limit, figure in LIMITS.items():
+        if (job.budget_usd if limit is Code.BUDGET else job.deadline_s) is None or not fitting:
             continue
-        only_this = [o for o in fitting if o.removed_by == limit] or fitting
-        best = min(only_this, key=_cost_p50 if limit == "budget" else _time_p50)
+        only_this = [o for o in fitting if o.removed_by == (limit,)] or fitting
+        best = min(only_this, key=figure)
         found.setdefault(best.plan.id, _gap(best, job))
     return tuple(found.values())
-
-
-def _cost_p50(option: Option) -> float:
-    return option.cost_usd.p50
-
-
-def _time_p50(option: Option) -> float:
-    return option.time_s.p50
 
 
 def _gap(option: Option, job: Job) -> Nearest:

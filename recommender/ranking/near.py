@@ -1,4 +1,4 @@
-"""Which options are ties of the frontier, and which are not surely beaten by it, in words."""
+"""Which options are ties of the frontier, and which are not surely beaten by it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Option
 from recommender.outcome.draws import chance_below
 from recommender.outcome.evaluate import Judged
@@ -17,7 +18,7 @@ UNSURE = (0.1, 0.9)
 
 
 def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
-    """The options of feasible plans, ties and near ties told.
+    """The options of feasible plans, ties and near ties among their reasons.
 
     Args:
         judged: feasible ones.
@@ -27,13 +28,13 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
     points = [point_of(option) for option in options]
     tied = ties(points, kept)
     unsure = _unsure(judged, points, kept, tied)
-    told = []
+    marked = []
     for i, option in enumerate(options):
         other = options[tied[i]].plan.id if i in tied else None
-        words = [f"tie with {other}: within {EPSILON * 100:g} % in time and cost"] if other else []
-        words += [unsure[i]] if i in unsure else []
-        told.append(replace(option, tie_with=other, reasons=(*words, *option.reasons)) if words else option)
-    return told
+        near = [finding(Code.TIE, plan_id=other, within_share=EPSILON)] if other else []
+        near += [unsure[i]] if i in unsure else []
+        marked.append(replace(option, tie_with=other, reasons=(*near, *option.reasons)) if near else option)
+    return marked
 
 
 def point_of(option: Option) -> Point:
@@ -43,9 +44,9 @@ def point_of(option: Option) -> Point:
 
 def _unsure(
     judged: Sequence[Judged], points: Sequence[Point], kept: Sequence[int], tied: Mapping[int, int]
-) -> dict[int, str]:
-    """By index: the words for options that are not surely slower or faster than the frontier's rival."""
-    found: dict[int, str] = {}
+) -> dict[int, Finding]:
+    """By index: options that are not surely slower or faster than the frontier's rival."""
+    found: dict[int, Finding] = {}
     for i, item in enumerate(judged):
         rivals = [] if i in tied else _rivals(i, points, kept)
         if not rivals:
@@ -55,8 +56,7 @@ def _unsure(
         p = float(chances[surest])
         if UNSURE[0] < p < UNSURE[1]:
             rival = judged[rivals[surest]].option.plan.id
-            odds = f"faster with p {1 - p:.2f} only" if i in kept else f"slower with p {p:.2f} only"
-            found[i] = f"near tie in time with {rival}, which costs no more: {odds}"
+            found[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
     return found
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from advisor.core.units import format_duration, format_usd
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option, Pick, PickName
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.choose import choose
 from recommender.ranking.near import point_of, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
-from recommender.ranking.safety import risk_ranks, safest, safety_in_words
+from recommender.ranking.safety import risk_ranks, safest, why_safest
 from recommender.ranking.value import Valued, expected, least_total, wait_or_rent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """As in ``Recommendation``; ``options`` are the feasible ones, with what the comparison told of them."""
+    """As in ``Recommendation``; ``options`` are the feasible ones, with what comparing them showed."""
 
     options: tuple[Option, ...] = ()
     frontier: tuple[str, ...] = ()
     recommended: str | None = None
-    rule: str | None = None
+    rule: Finding | None = None
     picks: tuple[Pick, ...] = ()
 
 
@@ -53,44 +53,45 @@ def rank(judged: Sequence[Judged], job: Job, pick: PickName | None = None) -> Ra
     elif pick is not None:
         chosen = next(found for found in picks if found.name is pick)
         best = next(option for option in told if option.plan.id == chosen.plan_id)
-        rule = f"the policy's objective: {chosen.reason}"
+        rule = finding(Code.OBJECTIVE_OF_POLICY, reason=chosen.reason)
     return Ranking(
         options=tuple(told),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best.plan.id,
-        rule=rule if best.plan.usd_per_h is not None else f"{rule}; what it costs is unknown",
+        rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
         picks=picks,
     )
 
 
-def _best_value(strict: Sequence[Option]) -> tuple[Option, str]:
+def _best_value(strict: Sequence[Option]) -> tuple[Option, Finding]:
     chosen = choose(strict)
     assert chosen is not None, "what is feasible ends some day"  # noqa: S101
     return chosen
 
 
-def _by_value(valued: Sequence[Valued], value_usd_per_h: float) -> tuple[Option, str]:
+def _by_value(valued: Sequence[Valued], value_usd_per_h: float) -> tuple[Option, Finding]:
     best = least_total(valued, value_usd_per_h)
-    cost, time = format_usd(best.cost_usd), format_duration(best.time_s)
-    return best.option, (
-        f"the least expected cost and time at ${value_usd_per_h:g}/h: {cost} and {time}, means of the draws"
+    return best.option, finding(
+        Code.BEST_OF_TOTAL, value_usd_per_h=value_usd_per_h, cost_usd=best.cost_usd, time_s=best.time_s
     )
 
 
 def _with_waits(options: Sequence[Option], valued: Sequence[Valued], value_usd_per_h: float) -> list[Option]:
-    words = wait_or_rent(valued, value_usd_per_h)
-    return [replace(option, reasons=(*words.get(option.plan.id, ()), *option.reasons)) for option in options]
+    advice = wait_or_rent(valued, value_usd_per_h)
+    return [replace(option, reasons=(*advice.get(option.plan.id, ()), *option.reasons)) for option in options]
 
 
-def _picks(options: Sequence[Option], strict: Sequence[Option], best: Option, rule: str) -> tuple[Pick, ...]:
+def _picks(
+    options: Sequence[Option], strict: Sequence[Option], best: Option, rule: Finding
+) -> tuple[Pick, ...]:
     """The named picks. The frontier of time and cost begins with the fastest and ends with the cheapest."""
     fastest, cheapest = strict[0], strict[-1]
     safe = safest(options)
-    unknown = "" if cheapest.plan.usd_per_h is not None else ", which is unknown and counts as 0"
+    is_cost_known = cheapest.plan.usd_per_h is not None
     named = (
-        (PickName.CHEAPEST, cheapest, f"the least median cost{unknown}"),
-        (PickName.FASTEST, fastest, "the least median time"),
+        (PickName.CHEAPEST, cheapest, finding(Code.CHEAPEST, is_cost_known=is_cost_known)),
+        (PickName.FASTEST, fastest, finding(Code.FASTEST)),
         (PickName.BEST_VALUE, best, rule),
-        (PickName.SAFEST, safe, safety_in_words(safe)),
+        (PickName.SAFEST, safe, why_safest(safe)),
     )
     return tuple(Pick(name=name, plan_id=option.plan.id, reason=why) for name, option, why in named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Option, Quantiles
 from recommender.outcome.spot import is_spot
 
@@ -38,11 +39,11 @@ def safest(options: Sequence[Option]) -> Option:
     return min(options, key=lambda option: (risk_key(option), option.cost_usd.p90, option.plan.id))
 
 
-def safety_in_words(option: Option) -> str:
+def why_safest(option: Option) -> Finding:
     """Why it is the safest."""
     missed, preempted, spread = risk_key(option)
     limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
-    asked = " and ".join(name for name, p in limits.items() if p is not None)
-    held = f"{asked} met with p {1 - missed:.2f}, " if asked else ""
-    can = "can be preempted" if preempted else "is not preempted"
-    return f"the surest: {held}{can}, p90 is {spread:.1f} times the median"
+    asked = [name for name, p in limits.items() if p is not None]
+    return finding(
+        Code.SAFEST, limits=asked, p_met=1 - missed, is_preemptible=preempted, p90_over_median=spread
+    )

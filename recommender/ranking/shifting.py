@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from advisor.core.units import HOUR_S, format_usd
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.units import HOUR_S
 from advisor.core.values import Option, PricePoint, Recommendation
 from recommender.outcome.draws import Array
 
@@ -109,14 +110,17 @@ def _told(option: Option, points: Sequence[PricePoint], now: datetime) -> Option
     shift = cheapest_start(points, run_s=run_s, now=now)
     if shift is None:
         return option
-    return replace(option, reasons=(*option.reasons, in_words(shift)))
+    return replace(option, reasons=(*option.reasons, _advice(shift)))
 
 
-def in_words(shift: Shift) -> str:
-    """One line; prices of the past promise nothing."""
-    saving, spread, usd = (format_usd(x) for x in (shift.saving_usd, shift.spread_usd, shift.usd))
-    at = f"{shift.start_at:%H:%M} {shift.start_at.tzname()}"
-    return (
-        f"a start {shift.delay_h} h later ({at}) was cheaper over the last {shift.num_days} days:"
-        f" {saving} less than {usd} on average, give or take {spread} from day to day"
+def _advice(shift: Shift) -> Finding:
+    """Prices of the past promise nothing: it says what they were."""
+    return finding(
+        Code.LATER_START,
+        delay_h=shift.delay_h,
+        start_at=shift.start_at.isoformat(),
+        saving_usd=shift.saving_usd,
+        spread_usd=shift.spread_usd,
+        usd=shift.usd,
+        num_days=shift.num_days,
     )

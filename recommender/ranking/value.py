@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from advisor.core.units import HOUR_S, format_duration
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.units import HOUR_S
 from advisor.core.values import Option, Tier
 from recommender.outcome.evaluate import Judged
 
@@ -55,8 +56,8 @@ def break_even_wait_s(own: Valued, rented: Valued, value_usd_per_h: float) -> fl
     return saved_h * HOUR_S + rented.time_s - (own.time_s - own.wait_s)
 
 
-def wait_or_rent(valued: Sequence[Valued], value_usd_per_h: float) -> dict[str, list[str]]:
-    """Words by plan id: for each plan of a cluster, and for the rented one it is compared with.
+def wait_or_rent(valued: Sequence[Valued], value_usd_per_h: float) -> dict[str, list[Finding]]:
+    """Advice by plan id: for each plan of a cluster, and for the rented one it is compared with.
 
     A cluster's plans are each compared with the best rented plan; that one is told of each cluster's best.
     """
@@ -65,20 +66,21 @@ def wait_or_rent(valued: Sequence[Valued], value_usd_per_h: float) -> dict[str, 
     if not rented or not own or not value_usd_per_h:
         return {}
     best = least_total(rented, value_usd_per_h)
-    words = {item.option.plan.id: [_words(item, best, value_usd_per_h)] for item in own}
+    advice = {item.option.plan.id: [_advice(item, best, value_usd_per_h)] for item in own}
     clusters = sorted({item.option.plan.provider for item in own})
     of_each = [
         least_total([v for v in own if v.option.plan.provider == name], value_usd_per_h) for name in clusters
     ]
-    words[best.option.plan.id] = [words[item.option.plan.id][0] for item in of_each]
-    return words
+    advice[best.option.plan.id] = [advice[item.option.plan.id][0] for item in of_each]
+    return advice
 
 
-def _words(own: Valued, rented: Valued, value_usd_per_h: float) -> str:
-    at = f"at ${value_usd_per_h:g}/h"
-    renting = f"instead of {own.option.plan.id}, renting {rented.option.plan.id} pays"
-    least_s = break_even_wait_s(own, rented, value_usd_per_h)
-    if least_s <= 0:
-        return f"{renting} even without a wait {at}"
-    known = "unknown" if own.option.wait_s is None else f"{format_duration(own.wait_s)} on average"
-    return f"{renting} once the wait exceeds {format_duration(least_s)} {at}; the wait is {known}"
+def _advice(own: Valued, rented: Valued, value_usd_per_h: float) -> Finding:
+    return finding(
+        Code.RENT_OR_WAIT,
+        own_id=own.option.plan.id,
+        rented_id=rented.option.plan.id,
+        value_usd_per_h=value_usd_per_h,
+        break_even_wait_s=break_even_wait_s(own, rented, value_usd_per_h),
+        mean_wait_s=None if own.option.wait_s is None else own.wait_s,
+    )

@@ -13,6 +13,7 @@ from itertools import compress
 
 import numpy as np
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
 from advisor.predict.autocast import under_autocast
@@ -30,7 +31,6 @@ from recommender.ranking.choose import NEGLIGIBLE_SAVING
 # are off by 8 % at most (docs/methods/recommendation.md).
 SIGMA_CHANGED = 0.1
 TF32_LEAST = (8, 0)
-_CHECK_LOSS = "check that the loss still falls as before"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +41,15 @@ class Change:
         name: ends the ids of its options.
         trace: the script's as the change would make it.
         suits: whether a GPU gains from it at all.
-        steps: what to change in the script, in words.
+        steps: what to change in the script.
         assumption: what its estimates rest on besides.
     """
 
     name: str
     trace: Trace
     suits: Callable[[GpuSpec], bool]
-    steps: tuple[str, ...]
-    assumption: str
+    steps: tuple[Finding, ...]
+    assumption: Finding
 
 
 def with_what_ifs(
@@ -80,7 +80,7 @@ def with_what_ifs(
 
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
-        kept = (option for option in answer.options if "policy" not in (option.removed_by or ""))
+        kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
         old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus)
@@ -139,8 +139,8 @@ def _tf32(trace: Trace) -> Iterator[Change]:
             name="tf32",
             trace=changed,
             suits=_has_tf32,
-            steps=(f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',),
-            assumption="what if: products in TF32 instead of FP32; not profiled so",
+            steps=(finding(Code.ALLOW_TF32),),
+            assumption=finding(Code.WHAT_IF_TF32),
         )
 
 
@@ -161,17 +161,15 @@ def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec],
     changed = under_autocast(trace, dtype)
     if changed is None:
         return
-    context = f'torch.autocast("cuda", dtype=torch.{dtype})'
-    steps = [f"run the forward pass and the loss under {context}, and {_CHECK_LOSS}"]
+    steps = [finding(Code.USE_AUTOCAST, dtype=dtype)]
     if dtype == "float16":
-        steps.append('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")')
+        steps.append(finding(Code.ADD_GRAD_SCALER))
     yield Change(
         name=name,
         trace=changed,
         suits=suits,
         steps=tuple(steps),
-        assumption=f"what if: the forward pass and the loss under autocast to {dtype}; casts estimated from"
-        " the order of operators, activations still counted in FP32 (an upper bound); not profiled so",
+        assumption=finding(Code.WHAT_IF_AUTOCAST, dtype=dtype),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Job, Option, PickName, Plan, Recommendation, Tier, Trace
 from advisor.profile import profile
@@ -107,7 +108,7 @@ class TestShouldIRentACloudGpu:
         assert picked(found, PickName.FASTEST) == "V100-SXM-16GB"
         hurried = self.answer(gnmt, deadline_s=1.01 * option(found, "V100-SXM-16GB").time_s.p90)
         assert hurried.recommended == "V100-SXM-16GB"
-        assert option(hurried, "Quadro-P4000").removed_by == "deadline"
+        assert option(hurried, "Quadro-P4000").removed_by == (Code.DEADLINE,)
 
     def test_the_t4_is_the_cheapest_to_rent_and_the_p100_is_worth_it_to_nobody(self, gnmt: Trace) -> None:
         found = self.answer(gnmt)

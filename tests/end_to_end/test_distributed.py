@@ -13,6 +13,7 @@ from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.findings import said
 
 SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"
 RUNS = {
@@ -97,7 +98,7 @@ def test_a_share_is_predicted_for_its_own_world_alone(traces):
     assert one.memory_bytes is None
     assert eight.memory_bytes is not None
     assert eight.communication_s > 0
-    assert any("--world 1" in text for text in one.assumptions)
+    assert "--world 1" in said(one.assumptions)
 
 
 def test_who_holds_a_part_of_the_model(traces):

@@ -16,6 +16,7 @@ from advisor.pricing.answer.answering import DERIVED, load_offers
 from advisor.pricing.catalog.instance_types import load_instances
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
+from advisor.report.words import sentence
 
 TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -195,4 +196,4 @@ def test_known_prices(provider: str, instance_type: str, region: str, usd_per_h:
 def test_the_shipped_snapshot_tells_its_age() -> None:
     found = load_offers(OfferQuery(), now=NOW)
     assert len(found.offers) == len(OFFERS)
-    assert found.warnings[0].startswith("prices are not live: aws ")
+    assert sentence(found.warnings[0]).startswith("prices are not live: aws ")

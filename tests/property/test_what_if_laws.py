@@ -14,6 +14,7 @@ from advisor.core.values import GpuSpec, Interval, Op, Phase, Precision, Recomme
 from advisor.predict.autocast import under_autocast
 from advisor.predict.interval import widened
 from advisor.predict.tf32 import allow_tf32
+from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.estimates import estimates_for
 from recommender.plans.software import capability
@@ -195,7 +196,7 @@ def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
     answer = changed_answer(make_trace(), [CATALOG["A100-SXM-80GB"]])
     assert {option.what_if for option in answer.what_ifs} == {"tf32", "bf16"}
     for option in answer.what_ifs:
-        assert option.estimate.assumptions[0].startswith("what if: ")
+        assert sentence(option.estimate.assumptions[0]).startswith("what if: ")
         interval = option.estimate.iteration_s
         assert interval.p90 / interval.p50 > math.exp(1.28 * 0.1)
 

@@ -6,6 +6,7 @@ import unicodedata
 
 from hypothesis import strategies as st
 
+from advisor.core.findings import Code, Finding
 from advisor.core.values import Collective, Market, Option, Quantiles, Recommendation, Trace
 from tests.builders import make_estimate, make_offer, make_plan, make_trace
 from tests.recommendations import make_option, many_options
@@ -42,12 +43,13 @@ def trace_with(text: str, **changes: str | None) -> Trace:
 
 def option_with(text: str, **changes: object) -> Option:
     """An option whose machine, place, GPU and reasons are ``text``."""
+    said = Finding(Code.TEXT, {"text": text})
     offer = make_offer(text, provider=text, instance_type=text, zone=text, region=text, source=text)
     plan = make_plan(text, offer=offer, provider=text, id=text, rates={text: text}, market=Market.ON_DEMAND)
     estimate = make_estimate(
-        text, by_family={text: 0.05, "gemm": 0.05}, by_operator={text: 0.1}, assumptions=(text,)
+        text, by_family={text: 0.05, "gemm": 0.05}, by_operator={text: 0.1}, assumptions=(said,)
     )
-    words = {"reasons": (text,), "script_changes": (text,), "risk": text}
+    words = {"reasons": (said,), "script_changes": (said,), "risk": said}
     return make_option(text, 1.0, 1.0, **({"plan": plan, "estimate": estimate} | words | changes))
 
 
@@ -60,6 +62,6 @@ def recommendation_with(text: str) -> Recommendation:
         options=(chosen, *others.options),
         frontier=(text, *others.frontier),
         recommended=text,
-        rule=text,
-        warnings=(text,),
+        rule=Finding(Code.TEXT, {"text": text}),
+        warnings=(Finding(Code.TEXT, {"text": text}),),
     )

@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
 from advisor.cli.common import note, warn
+from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.price_history import series_of
@@ -98,11 +99,11 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     )  # fmt: skip
     finding = Finding(doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text)
     run = make_run(0, project=text, script=text, note=text, provider=text, gpu=text)
-    yield lambda: print_document(offers_document([offer], [text]), output)
+    yield lambda: print_document(offers_document([offer], [quoted(text)]), output)
     yield lambda: print_document(history_document(series, UNTIL), output)
     yield lambda: print_document(history_document(series, UNTIL, plot=True), Format.TABLE)
     yield lambda: print_document(fit_document(fitted(wait)), output)
-    yield lambda: print_document(wait_document(wait, text, [text]), output)
+    yield lambda: print_document(wait_document(wait, text, [quoted(text)]), output)
     yield lambda: print_document(sources_document([state], [text]), output)
     yield lambda: print_document(findings_document([finding]), output)
     yield lambda: print_document(runs_document([run]), output)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.units import GB
 from advisor.core.values import (
     Interval,
@@ -21,12 +22,14 @@ from advisor.core.values import (
 )
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.ranking.choose import nearest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import said
 
 TOLERANCE = 1e-4
 
@@ -55,7 +58,7 @@ def decide(
 
 
 def reasons(recommendation: Recommendation, plan_id: str) -> str:
-    return "\n".join(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
+    return said(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
 
 
 def time_h(recommendation: Recommendation, plan_id: str) -> Quantiles:
@@ -88,12 +91,12 @@ class TestCase1FrontierBudgetDeadline:
         answer = self.decide(budget_usd=7)
         assert answer.recommended == "Y"
         assert answer.frontier == ("Y",)
-        assert answer.options[0].removed_by == "budget"
+        assert answer.options[0].removed_by == (Code.BUDGET,)
 
     def test_deadline(self) -> None:
         answer = self.decide(deadline_s=4 * HOUR_S)
         assert answer.recommended == "X"
-        assert answer.options[1].removed_by == "deadline"
+        assert answer.options[1].removed_by == (Code.DEADLINE,)
 
     def test_nothing_feasible_names_the_nearest(self) -> None:
         answer = self.decide(budget_usd=7, deadline_s=4 * HOUR_S)
@@ -125,7 +128,7 @@ class TestCase2ClusterAgainstCloud:
         answer = decide(list(self.PLANS), list(self.ESTIMATES), make_job(deadline_s=4 * HOUR_S))
         assert answer.frontier == ("X",)
         (late,) = (option for option in answer.options if option.plan.id == "C")
-        assert late.removed_by == "deadline"
+        assert late.removed_by == (Code.DEADLINE,)
         assert late.p_within_deadline is not None
         assert late.p_within_deadline < 0.9
 
@@ -186,7 +189,7 @@ class TestCase3Spot:
     def test_without_checkpoints_it_is_refused_with_the_number(self) -> None:
         answer = self.decide(None)
         assert answer.frontier == ("D",)
-        assert answer.options[0].removed_by == "spot"
+        assert answer.options[0].removed_by == (Code.SPOT,)
         words = reasons(answer, "S")
         assert "73.5 h of training and $61.23 are expected without checkpoints" in words
         assert "with one every 19 min: 11.4 h and $9.48" in words
@@ -195,7 +198,7 @@ class TestCase3Spot:
     def test_with_checkpoints_it_is_a_choice(self, interval_h: float) -> None:
         answer = self.decide(interval_h)
         assert set(answer.frontier) == {"S", "D"}
-        assert "(least is lost at 19 min)" in " ".join(answer.options[0].script_changes)
+        assert "(least is lost at 19 min)" in said(answer.options[0].script_changes)
 
 
 class TestCase4EpochsToSteps:
@@ -225,9 +228,9 @@ class TestCase5MemoryFirst:
         small = answer.options[0]
         assert answer.recommended == "LARGE"
         assert answer.frontier == ("LARGE",)
-        assert (small.feasible, small.removed_by) == (False, "memory")
-        assert "does not fit" in small.reasons[0]
-        assert "would fit" in small.reasons[0]
+        assert (small.feasible, small.removed_by) == (False, (Code.MEMORY,))
+        assert "does not fit" in sentence(small.reasons[0])
+        assert "would fit" in sentence(small.reasons[0])
 
 
 class TestCase6WholeMachine:
@@ -288,11 +291,11 @@ class TestCase9FreeIsNotFree:
         answer = decide([plan], [make_estimate("C", 0.1)], make_job())
         option = answer.options[0]
         assert option.cost_usd.p50 == 0
-        assert any("cost unknown" in reason for reason in option.reasons)
-        assert any("no hourly cost" in warning for warning in answer.warnings)
+        assert "cost unknown" in said(option.reasons)
+        assert "no hourly cost" in said(answer.warnings)
 
     def test_recommended_says_that_the_cost_is_unknown(self) -> None:
         answer = decide([make_plan("C", None, tier=Tier.CLUSTER)], [make_estimate("C", 0.1)], make_job())
         assert answer.recommended == "C"
         assert answer.rule is not None
-        assert "what it costs is unknown" in answer.rule
+        assert "what it costs is unknown" in sentence(answer.rule)

@@ -7,6 +7,7 @@ import pytest
 from advisor.core.gpus import load_gpus, resolve_gpu
 from recommender.plans.software import capability, changes, is_unsupported, why_unsupported
 from tests.builders import make_offer, make_plan
+from tests.findings import said
 
 
 @pytest.mark.parametrize(("name", "unsupported"), [("K80", True), ("M60", False), ("T4", False)])
@@ -20,20 +21,20 @@ def test_kepler_is_gone(name: str, unsupported: bool) -> None:
 )
 def test_before_turing_a_cuda_12_build_is_needed(name: str, old: bool) -> None:
     spec = resolve_gpu(name)
-    words = " ".join(changes(make_plan(spec.name), spec))
+    words = said(changes(make_plan(spec.name), spec))
     assert ("CUDA 12" in words) == old
 
 
 def test_another_vendor_needs_another_build() -> None:
     spec = resolve_gpu("MI300X")
     assert capability(spec) is None
-    assert "AMD" in changes(make_plan(spec.name), spec)[0]
+    assert "AMD" in said(changes(make_plan(spec.name), spec))
 
 
 def test_an_arm_host_is_said() -> None:
     spec = resolve_gpu("T4G")
-    offer = make_offer("T4G", includes=("8 vCPU (Arm)", "16 GiB RAM"))
-    assert "aarch64" in changes(make_plan("T4G", offer=offer), spec)[0]
+    offer = make_offer("T4G", architecture="arm64")
+    assert "aarch64" in said(changes(make_plan("T4G", offer=offer), spec))
     assert changes(make_plan("T4G"), spec) == []
 
 

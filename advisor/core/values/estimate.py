@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from advisor.core.findings import Finding
+
 
 class Method(StrEnum):
     """How a time was found, best first."""
@@ -47,7 +49,7 @@ class IterationEstimate:
         communication_s: gradient exchange that does not hide behind the backward pass.
         loading_s: how long each iteration waits for its data, part of ``by_family``.
         memory_bytes: what one GPU must hold, context and fragmentation included; None if unknown.
-        assumptions: in words, what the estimate rests on.
+        assumptions: what the estimate rests on.
     """
 
     gpu: str
@@ -60,7 +62,7 @@ class IterationEstimate:
     loading_s: float
     memory_bytes: int | None
     memory_limit_bytes: int
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Finding, ...]
 
     @property
     def fits_memory(self) -> bool | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from advisor.core.findings import Finding
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccupancyLimits:
@@ -32,7 +34,7 @@ class FittedConstants:
         fractions: achieved / specified, by dotted name: of memory bandwidth such as ``streaming_fraction``,
             of a peak FLOP rate such as ``gemm_fraction.bf16``; above 1 where Winograd saves multiplications.
         measured: the constants fitted on this very GPU; the others are medians or assumptions.
-        origin: where each constant comes from, in words, by dotted name such as ``gemm_fraction.bf16``.
+        origin: where each constant comes from, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by family of networks, the part of the learned rate that a calibration found.
         is_share_outdated: a calibration found some of other networks, which does not count.
         is_measured: kernels of this GPU were measured for the constants and networks.
@@ -40,7 +42,7 @@ class FittedConstants:
 
     fractions: Mapping[str, float]
     measured: frozenset[str]
-    origin: Mapping[str, str]
+    origin: Mapping[str, Finding]
     learned_share: Mapping[str, float] = field(default_factory=dict)
     is_share_outdated: bool = False
     is_measured: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.values.estimate import IterationEstimate, Quantiles
 from advisor.core.values.price import Offer
@@ -34,8 +35,8 @@ class Plan:
         egress_usd: what bringing the result home costs; None if the rate is unknown.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
-        notes: in words, what else to know of the place, such as who uses it.
-        blocked: in words, why the account may not start it, such as a quota; None if nothing is known to.
+        notes: what else to know of the place, such as who uses it.
+        blocked: why the account may not start it, such as a quota; None if nothing is known to.
     """
 
     id: str
@@ -54,8 +55,8 @@ class Plan:
     storage_usd_per_h: float | None = 0.0
     egress_usd: float | None = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    blocked: str | None = None
+    notes: tuple[Finding, ...] = ()
+    blocked: Finding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class Option:
     ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
 
     Attributes:
+        reasons: what to know of it; those that remove it among them.
         tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
         what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
             it is.
@@ -80,13 +82,21 @@ class Option:
     cost_breakdown_usd: Mapping[str, float]
     p_within_budget: float | None
     p_within_deadline: float | None
-    risk: str
-    feasible: bool
-    removed_by: str | None
-    script_changes: tuple[str, ...]
-    reasons: tuple[str, ...]
+    risk: Finding
+    script_changes: tuple[Finding, ...]
+    reasons: tuple[Finding, ...]
     what_if: str | None = None
     tie_with: str | None = None
+
+    @property
+    def removed_by(self) -> tuple[Code, ...]:
+        """What it failed; empty for a feasible one."""
+        return removals(self.reasons)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether nothing removes it."""
+        return not self.removed_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +132,11 @@ class PickName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """The plan that is the best at something, and why in words."""
+    """The plan that is the best at something, and why."""
 
     name: PickName
     plan_id: str
-    reason: str
+    reason: Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +151,8 @@ class Recommendation:
     options: tuple[Option, ...]
     frontier: tuple[str, ...]
     recommended: str | None
-    rule: str | None
-    warnings: tuple[str, ...]
+    rule: Finding | None
+    warnings: tuple[Finding, ...]
     what_ifs: tuple[Option, ...] = ()
     picks: tuple[Pick, ...] = ()
 

@@ -45,6 +45,7 @@ class Offer:
         minimum_billed_s: least time billed, however short the run.
         billed_step_s: time is billed in whole multiples of it.
         num_vcpus: of the whole machine, None if unknown.
+        architecture: of the host's CPU, ``x86_64`` or ``arm64``; None if unknown.
         retrieved_at: when the price was true, with a time zone; midnight UTC where only the day is known.
     """
 
@@ -63,6 +64,7 @@ class Offer:
     minimum_billed_s: float = 60.0
     billed_step_s: float = 1.0
     num_vcpus: int | None = None
+    architecture: str | None = None
     retrieved_at: datetime
     source: str
 

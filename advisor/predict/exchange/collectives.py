@@ -14,15 +14,6 @@ _LEAST_SHARE_REDUCED = 0.45
 # One rank sends all of it.
 _WHOLE = ("broadcast", "reduce", "send", "recv")
 
-SHARDED = (
-    "sharded over {world} ranks: the recorded collectives on a ring, none hidden behind computation, which is"
-    " an upper bound"
-)
-OTHER_WORLD = (
-    "the trace is of one of {world} ranks that share a model, so time and memory on {num_gpus} are unknown:"
-    " the time is that of the recorded rank. Profile with --world {num_gpus}"
-)
-
 
 def reduced_bytes(trace: Trace) -> int | None:
     """Bytes that a rank all-reduces per iteration; None where none were recorded."""

@@ -18,8 +18,6 @@ PCIE_FRACTION = 0.55
 OVERLAP_FRACTION = 0.7
 ALL_REDUCE_LATENCY_S = 30e-6
 
-ASSUMPTION = "data parallel: ring all-reduce of the gradients in 25 MiB buckets, 70 % of backward can hide it"
-
 
 def link_bytes_per_s(gpu: GpuSpec) -> float:
     """Bytes per second and direction between GPUs of one node."""

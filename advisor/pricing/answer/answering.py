@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from advisor.core.arguments import check_each, check_kind, check_number
 from advisor.core.errors import InputError, StaleCatalogError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpus
 from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer
@@ -29,7 +30,7 @@ class Offers:
     """Offers that match a query, and what a person should know about them."""
 
     offers: tuple[Offer, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 def load_offers(
@@ -63,7 +64,7 @@ def load_offers(
     if max_age_s is not None:
         check_number("max_age_s", max_age_s, least=0)
     check_number("fresh_s", fresh_s, least=0)
-    query, said_aloud = _resolve_gpus(query)
+    query, families = _resolve_gpus(query)
     if answers is None:
         answers = [answer_of(SnapshotSource(), query)]
     check_each("answers", answers, Answer, "answer_of(source, query) makes one")
@@ -72,7 +73,7 @@ def load_offers(
         for answer in merged(answers)
     ]
     oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
-    kept, told = with_stand_ins(matching, oldest)
+    kept, old = with_stand_ins(matching, oldest)
     found = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
         _refuse_stale(found, now, max_age_s)
@@ -83,7 +84,7 @@ def load_offers(
         if not answer.is_live or _age_s(offer, now) > fresh_s
     ]
     doubts = [warning for answer in answers for warning in answer.warnings]
-    return Offers(offers=found, warnings=(*said_aloud, *_warnings(found, dated, now), *told, *doubts))
+    return Offers(offers=found, warnings=(*families, *_warnings(found, dated, now), *old, *doubts))
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
@@ -102,16 +103,16 @@ def providers_of(source: PriceSource) -> tuple[str, ...]:
     return source.capabilities.providers or tuple(found.provider for found in source.freshness())
 
 
-def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[str]]:
+def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:
     """The query with catalog names, and which families were widened."""
     names: dict[str, None] = {}
-    said_aloud = []
+    families = []
     for text in query.gpus:
         members = [gpu.name for gpu in resolve_gpus(text)]
         names |= dict.fromkeys(members)
         if len(members) > 1:
-            said_aloud.append(f"{text} is a family: taken as {', '.join(members)}")
-    return dataclasses.replace(query, gpus=tuple(names)), said_aloud
+            families.append(finding(Code.GPU_FAMILY, name=text, gpus=members))
+    return dataclasses.replace(query, gpus=tuple(names)), families
 
 
 def _age_s(offer: Offer, now: datetime) -> float:
@@ -128,23 +129,39 @@ def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> N
         )
 
 
-def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[str]:
+def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) -> list[Finding]:
     if not offers:
-        return ["no price matches these limits: see `advisor prices`"]
-    some = "" if len(dated) == len(offers) else f"{len(dated)} of {len(offers)} "
-    warnings = [f"{some}prices are not live: {_ages(freshness_of(dated), now)}"] if dated else []
+        return [finding(Code.NO_PRICE_MATCHES)]
+    warnings = []
+    if dated:
+        ages = [_age_facts(one, now) for one in freshness_of(dated)]
+        warnings.append(
+            finding(Code.PRICES_NOT_LIVE, num_dated=len(dated), num_prices=len(offers), ages=ages)
+        )
     # A date of today may lie ahead of UTC by this much.
     latest = now + timedelta(hours=14)
     ahead = sorted(f.provider for f in freshness_of(offers) if f.newest > latest)
     if ahead:
-        warnings.append(f"prices of {', '.join(ahead)} are dated after today: check the clock")
+        warnings.append(finding(Code.PRICES_AHEAD, providers=ahead))
     num_derived = sum(offer.source.startswith(DERIVED) for offer in offers)
     if num_derived:
         warnings.append(
-            f"{num_derived} of {len(offers)} prices were never quoted but computed from others;"
-            f" their source begins with {DERIVED!r}"
+            finding(
+                Code.PRICES_COMPUTED, num_computed=num_derived, num_prices=len(offers), source_begins=DERIVED
+            )
         )
     return warnings
+
+
+def _age_facts(freshness: Freshness, now: datetime) -> Mapping[str, str | int]:
+    newest, oldest = freshness.newest, freshness.oldest
+    return {
+        "provider": freshness.provider,
+        "newest_days": max(0, (now - newest).days),
+        "oldest_days": max(0, (now - oldest).days),
+        "newest_on": str(newest.date()),
+        "oldest_on": str(oldest.date()),
+    }
 
 
 def _ages(freshness: Sequence[Freshness], now: datetime) -> str:

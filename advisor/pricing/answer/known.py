@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
+from advisor.core.findings import Code, finding
 from advisor.core.redaction import error_in_words
 from advisor.core.registry import load, registered
 from advisor.pricing.answer.answering import answer_of, providers_of
@@ -99,16 +100,21 @@ def _possible(answer: Answer) -> Answer:
     wrong = [offer for offer in answer.offers if not has_possible_prices(offer)]
     if not wrong:
         return answer
-    prices = f"{len(wrong)} {'price' if len(wrong) == 1 else 'prices'} of {answer.source}"
-    if answer.source in _OWNERS:
-        told = f"{prices} far from what such machines cost elsewhere, taken as they are: {named(wrong)}"
-        return replace(answer, warnings=(*answer.warnings, told))
-    told = f"{prices} that no such machine can have left out: {named(wrong)}"
+    is_kept = answer.source in _OWNERS
+    warning = finding(
+        Code.PRICES_IMPLAUSIBLE,
+        num_prices=len(wrong),
+        source=answer.source,
+        examples=named(wrong),
+        is_kept=is_kept,
+    )
+    if is_kept:
+        return replace(answer, warnings=(*answer.warnings, warning))
     return replace(
         answer,
         offers=tuple(offer for offer in answer.offers if has_possible_prices(offer)),
         unpriced=answer.unpriced | set(map(machine_of, wrong)),
-        warnings=(*answer.warnings, told),
+        warnings=(*answer.warnings, warning),
     )
 
 

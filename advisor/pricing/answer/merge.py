@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from advisor.core.findings import Finding
 from advisor.core.values import Offer
 from advisor.pricing.sources.protocol import Place
 
@@ -24,7 +25,7 @@ class Answer:
         covers: places of which it knows every machine, so that what it does not name is not for rent there.
         unpriced: machines there that are for rent, but of which it has no price.
         asked_at: when places were last asked of, also those without an offer.
-        warnings: what was left out of it, or is doubtful, in words.
+        warnings: what was left out of it, or is doubtful.
     """
 
     source: str
@@ -34,7 +35,7 @@ class Answer:
     covers: frozenset[Place] = frozenset()
     unpriced: frozenset[Machine] = frozenset()
     asked_at: Mapping[Place, datetime] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Offer
 from advisor.pricing.answer.merge import Answer, Machine, machine_of
 
@@ -15,7 +16,7 @@ _StandIn = tuple[str, Offer]  # with the name of its source
 
 def with_stand_ins(
     answers: Sequence[Answer], oldest: datetime | None
-) -> tuple[tuple[Answer, ...], tuple[str, ...]]:
+) -> tuple[tuple[Answer, ...], tuple[Finding, ...]]:
     """The answers without stand-ins that are too old, and what to say of all stand-ins.
 
     Nothing newer can be pulled of these machines, so an old price of one is left out: it is no reason to
@@ -38,19 +39,20 @@ def with_stand_ins(
                 (too_old if is_old else stale).append((answer.source, offer))
         lost = set() if answer.is_live else {machine_of(offer) for _, offer in too_old}
         kept.append(replace(answer, offers=tuple(o for o in answer.offers if machine_of(o) not in lost)))
-    told = (
-        *_in_words(stale, "stand in, of the day that they show"),
-        *_in_words(too_old, "are older than allowed and left out"),
-    )
-    return tuple(kept), told
+    return tuple(kept), (*_findings(stale, is_kept=True), *_findings(too_old, is_kept=False))
 
 
-def _in_words(found: Sequence[_StandIn], what: str) -> list[str]:
+def _findings(found: Sequence[_StandIn], *, is_kept: bool) -> list[Finding]:
     if not found:
         return []
     machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in found})
-    sources = ", ".join(dict.fromkeys(source for source, _ in found))
-    rest = f" and {len(machines) - _FEW} more" if len(machines) > _FEW else ""
-    named = f"{', '.join(machines[:_FEW])}{rest}"
-    told = f"the last pull could not price {named}: {len(found)} stale prices of {sources} {what}"
-    return [f"{told}; `advisor prices sources` says why"]
+    return [
+        finding(
+            Code.PRICES_STALE,
+            examples=machines[:_FEW],
+            num_machines=len(machines),
+            num_prices=len(found),
+            sources=list(dict.fromkeys(source for source, _ in found)),
+            is_kept=is_kept,
+        )
+    ]

@@ -93,6 +93,7 @@ class InstanceType:
             includes=self.includes,
             minimum_billed_s=self.minimum_billed_s,
             num_vcpus=self.vcpus,
+            architecture=self.architecture,
             retrieved_at=retrieved_at,
             source=source,
         )

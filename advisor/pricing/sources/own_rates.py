@@ -117,11 +117,13 @@ class Rate(BaseModel):
         return replace(offer, contracted_usd_per_h=usd_per_h, billed_step_s=self.billed_step_s)
 
     def _machine(self, source: str) -> InstanceType:
+        known = load_instances().get((self.provider, self.instance_type))
         return InstanceType(
             provider=self.provider,
             instance_type=self.instance_type,
             gpu=self.gpu,
             num_gpus=self.num_gpus,
+            architecture=None if known is None else known.architecture,
             minimum_billed_s=self.minimum_billed_s,
             includes=self.includes,
             source=source,

@@ -10,9 +10,12 @@ import pytest
 
 from advisor.cli.answer import show
 from advisor.core.errors import InputError, NothingFeasibleError
+from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Quantiles, Recommendation
 from advisor.report.printing import Format
 from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
+from tests.findings import FACTS, sample, texts
+from tests.recommendations import removed
 
 
 def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
@@ -29,9 +32,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
         "cost_breakdown_usd": {"compute": usd},
         "p_within_budget": 0.0,
         "p_within_deadline": 0.0,
-        "risk": "low",
-        "feasible": True,
-        "removed_by": None,
+        "risk": quoted("low"),
         "script_changes": (),
         "reasons": (),
     }
@@ -39,7 +40,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
 
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 30), make_option("MIDDLE", 2, 20), make_option("CHEAP", 4, 10)
-MIDDLE = replace(MIDDLE, script_changes=("change this",), reasons=("for this reason",))
+MIDDLE = replace(MIDDLE, script_changes=texts("change this"), reasons=texts("for this reason"))
 
 
 def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any) -> Recommendation:
@@ -50,10 +51,11 @@ def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any)
         "options": options,
         "frontier": tuple(option.plan.id for option in options) if recommended else (),
         "recommended": recommended,
-        "rule": "the best rule" if recommended else None,
-        "warnings": ("keep in mind",),
+        "rule": quoted("the best rule") if recommended else None,
+        "warnings": texts("keep in mind"),
         "picks": tuple(
-            Pick(name=name, plan_id=option.plan.id, reason=f"why {name}") for name, option in picked.items()
+            Pick(name=name, plan_id=option.plan.id, reason=quoted(f"why {name}"))
+            for name, option in picked.items()
         ),
     }
     return Recommendation(**(facts | changes))
@@ -182,10 +184,6 @@ def test_a_plot_is_for_the_terminal_alone(change, capsys):
 # --- Nothing is feasible ----------------------------------------------------------------------------
 
 
-def removed(option: Option, by: str, **changes: Any) -> Option:
-    return replace(option, feasible=False, removed_by=by, **changes)
-
-
 def ending(capsys, *options: Option, **job: Any) -> str:
     recommendation = answer(*options, recommended=None, job=make_job(**job))
     with pytest.raises(NothingFeasibleError) as caught:
@@ -199,7 +197,7 @@ def ending(capsys, *options: Option, **job: Any) -> str:
 
 
 def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
-    options = [removed(option, "budget") for option in (FAST, MIDDLE, CHEAP)]
+    options = [removed(option, Code.BUDGET) for option in (FAST, MIDDLE, CHEAP)]
     text = ending(capsys, *options, budget_usd=7.5)
     assert "cheap.xlarge" in text
     assert "$2.50 over the budget" in text
@@ -208,7 +206,7 @@ def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
 
 
 def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
-    options = [removed(option, "deadline") for option in (FAST, MIDDLE, CHEAP)]
+    options = [removed(option, Code.DEADLINE) for option in (FAST, MIDDLE, CHEAP)]
     text = ending(capsys, *options, deadline_s=0.5 * HOUR_S)
     assert "fast.xlarge" in text
     assert "30 min late" in text
@@ -216,7 +214,7 @@ def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
 
 
 def test_each_limit_has_its_nearest(capsys):
-    options = [removed(FAST, "budget"), removed(CHEAP, "deadline")]
+    options = [removed(FAST, Code.BUDGET), removed(CHEAP, Code.DEADLINE)]
     text = ending(capsys, *options, budget_usd=25.0, deadline_s=3 * HOUR_S)
     assert "$5.00 over the budget" in text
     assert "1 h late" in text
@@ -224,12 +222,12 @@ def test_each_limit_has_its_nearest(capsys):
 
 
 def test_both_limits_may_be_missed_at_once(capsys):
-    options = [removed(CHEAP, "budget, deadline")]
+    options = [removed(CHEAP, Code.BUDGET, Code.DEADLINE)]
     assert "$4.00 over the budget and 3 h late" in ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
 
 
 def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):
-    unsure = removed(CHEAP, "budget", p_within_budget=0.81, p_within_deadline=0.625)
+    unsure = removed(CHEAP, Code.BUDGET, p_within_budget=0.81, p_within_deadline=0.625)
     text = ending(capsys, unsure, budget_usd=11.0)
     assert "--confidence 0.62" in text
     assert "0.81" not in text
@@ -237,20 +235,22 @@ def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):
 
 
 def test_odds_that_nobody_asked_for_do_not_count(capsys):
-    unsure = removed(CHEAP, "budget", p_within_budget=0.81, p_within_deadline=None)
+    unsure = removed(CHEAP, Code.BUDGET, p_within_budget=0.81, p_within_deadline=None)
     assert "--confidence 0.81" in ending(capsys, unsure, budget_usd=11.0)
 
 
 def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
-    reasons = ("the input pipeline must deliver 5 samples/s", "one of 8 ranks: profile with --world 1 for 1")
-    text = ending(capsys, removed(CHEAP, "sharding", reasons=reasons), removed(FAST, "software"))
+    fed = replace(CHEAP, reasons=(sample(Code.INPUT_RATE),))
+    text = ending(capsys, removed(fed, Code.SHARDING), removed(FAST, Code.SOFTWARE))
     assert "profile with --world 1" in text
     assert "pipeline" not in text
 
 
 def sized(option: Option, needs: int | None, has: int) -> Option:
     estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
-    return removed(option, "memory", estimate=estimate, reasons=(f"reason of {option.plan.gpu}",))
+    facts = FACTS[Code.MEMORY] | {"needed_bytes": needs, "available_bytes": has}
+    noted = (sample(Code.INPUT_RATE), Finding(Code.MEMORY, facts))
+    return replace(option, estimate=estimate, reasons=noted)
 
 
 def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
@@ -263,7 +263,7 @@ def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
     text = ending(capsys, *options)
     assert "memory" in text
     assert "middle.xlarge" in text
-    assert "reason of MIDDLE" in text
+    assert "does not fit: needs 20 GiB, the GPU has 16 GiB" in text
 
 
 # --- What if ----------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
 
 
 def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
-    late = replace(MIDDLE, feasible=False, removed_by="deadline")
+    late = removed(MIDDLE, Code.DEADLINE)
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
         shown(capsys, recommendation, what_if=CHANGED)

@@ -17,6 +17,7 @@ from advisor.formats.trace_files import write_trace
 from advisor.pricing.answer.answering import Offers
 from advisor.service import offers as cli_offers
 from tests.builders import make_offer, make_trace
+from tests.findings import texts
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def recommend(
     monkeypatch: pytest.MonkeyPatch, trace: Path, *offers: Offer, flags: Sequence[str] = ()
 ) -> None:
     def query(*_: Any, **__: Any) -> Offers:
-        return Offers(offers=offers, warnings=("prices are old",))
+        return Offers(offers=offers, warnings=texts("prices are old"))
 
     monkeypatch.setattr(cli_offers, "query_offers", query)
     app(["recommend", str(trace), "--epochs", "1", *flags], standalone_mode=False)

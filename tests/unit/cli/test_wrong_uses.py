@@ -13,6 +13,7 @@ import pytest
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
 from advisor.formats.trace_files import write_trace
+from advisor.report.words import error_text
 from tests.builders import make_trace
 
 Run = Callable[..., tuple[int, str]]
@@ -32,7 +33,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         try:
             app(arguments, standalone_mode=False)
         except AdvisorError as error:
-            return error.exit_code, str(error)
+            return error.exit_code, error_text(error)
         except Exception as raised:  # noqa: BLE001
             # Which package typer's own errors come from depends on its version.
             error_of_typer: Any = raised

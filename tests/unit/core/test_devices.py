@@ -17,6 +17,7 @@ from advisor.core.devices import (
     why_in_use,
 )
 from advisor.core.gpus import resolve_gpu
+from advisor.report.words import sentence
 
 
 def test_two_cards() -> None:
@@ -100,7 +101,8 @@ def device(used_mib: float | None, utilization: float | None, total_mib: int | N
     ],
 )
 def test_a_card_that_others_use_says_what_for(found: Device, reason: str | None) -> None:
-    assert why_in_use(1, found) == reason
+    why = why_in_use(1, found)
+    assert (None if why is None else sentence(why)) == reason
 
 
 # --- What times depend on ------------------------------------------------------------------------

@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import CatalogError
+from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.operators import registry
 from advisor.predict import constants
 from advisor.predict.constants import constants_for, described
 from advisor.predict.knowledge import read_knowledge, shipped
+from advisor.report.words import sentence, sentences
 from tests.builders import make_gpu
+from tests.findings import said
 
 TABLES = """
 [gpu."T4"]
@@ -83,7 +86,7 @@ def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
     assert found.fractions["gemm_fraction.fp32"] == 0.8
     assert found.measured == {"streaming_fraction"}
     alone = constants_for(resolve_gpu("T4"))
-    assert not any("median" in source for source in alone.origin.values())
+    assert Code.CONSTANT_MEDIAN not in {source.code for source in alone.origin.values()}
 
 
 def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(install: Install) -> None:
@@ -91,11 +94,11 @@ def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(insta
     install(TABLES)
     found = constants_for(resolve_gpu("RTX-2080-Ti"))
     assert (found.fractions["streaming_fraction"], found.fractions["gemm_fraction.fp32"]) == (0.7, 0.8)
-    assert found.origin["streaming_fraction"] == "median of the measured GPUs above 75 W"
+    assert sentence(found.origin["streaming_fraction"]) == "median of the measured GPUs above 75 W"
     assert constants_for(resolve_gpu("L4")).fractions["streaming_fraction"] == 0.5
-    assert constants_for(resolve_gpu("L4")).origin["streaming_fraction"].endswith("GPUs up to 75 W")
+    assert sentence(constants_for(resolve_gpu("L4")).origin["streaming_fraction"]).endswith("GPUs up to 75 W")
     twin = constants_for(make_gpu(architecture="Turing", tdp_w=75.0))
-    assert twin.origin["streaming_fraction"] == "median of the measured Turing GPUs up to 75 W"
+    assert sentence(twin.origin["streaming_fraction"]) == "median of the measured Turing GPUs up to 75 W"
 
 
 def test_another_vendors_boards_are_no_measure(install: Install) -> None:
@@ -141,22 +144,24 @@ def test_a_whole_number_is_a_constant_too(install: Install) -> None:
 
 def test_the_sources_name_the_rates_unless_it_is_all_of_them(install: Install) -> None:
     install(TABLES)
-    fitted, assumed, anything = described(constants_for(resolve_gpu("V100-PCIE-32GB")).origin)
+    fitted, assumed, anything = sentences(described(constants_for(resolve_gpu("V100-PCIE-32GB")).origin))
     assert fitted.endswith(": conv (fp32), gemm (fp32), streaming")
     assert "Volta" in assumed
     assert assumed.endswith(": gemm (fp16), reduction")
     assert anything.endswith(": conv (fp16)")
     stranger = constants_for(make_gpu(architecture="Unheard-of", vendor="Nobody"))
-    assert described(stranger.origin) == ("assumed for any GPU: conv, gemm, reduction, streaming",)
+    assert said(described(stranger.origin)).endswith("assumed for any GPU: conv, gemm, reduction, streaming")
 
 
 def test_sources_may_be_of_some_constants_alone(install: Install) -> None:
     install(TABLES)
     origin = constants_for(resolve_gpu("V100-PCIE-32GB")).origin
-    assert described(origin, {"conv_fraction.fp16"}) == ("assumed for any GPU: conv (fp16)",)
-    fitted, assumed = described(origin, {"streaming_fraction", "reduction_fraction", "gemm_fraction.fp16"})
-    assert fitted == "fitted to measurements on this GPU: streaming"
-    assert assumed == "assumed for Volta: gemm (fp16), reduction"
+    assert said(described(origin, {"conv_fraction.fp16"})).endswith("assumed for any GPU: conv (fp16)")
+    fitted, assumed = sentences(
+        described(origin, {"streaming_fraction", "reduction_fraction", "gemm_fraction.fp16"})
+    )
+    assert fitted == "roofline constants, fitted to measurements on this GPU: streaming"
+    assert assumed == "roofline constants, assumed for Volta: gemm (fp16), reduction"
     assert described(origin, set()) == ()
 
 

@@ -36,8 +36,8 @@ def test_data_parallel_keeps_a_second_copy_of_the_gradients() -> None:
 
 def test_a_smaller_batch_that_fits_does_fit() -> None:
     gpu = make_gpu(memory_bytes=12 * GIB)
-    text = what_would_fit(STATE, gpu, batch_size=64)
-    batch = int(text.split("batch of ")[1].split()[0])
+    batch = what_would_fit(STATE, gpu, batch_size=64)["fitting_batch_size"]
+    assert isinstance(batch, int)
     for size, fits in ((batch, True), (batch + 1, False)):
         activation = round(16 * GIB * size / 64)
         smaller = MemoryUse(
@@ -53,22 +53,28 @@ def test_a_smaller_batch_that_fits_does_fit() -> None:
 
 
 def test_weights_alone_too_large() -> None:
-    assert "shard" in what_would_fit(STATE, make_gpu(memory_bytes=3 * GIB), batch_size=64)
+    found = what_would_fit(STATE, make_gpu(memory_bytes=3 * GIB), batch_size=64)
+    assert (found["fitting_share"], found["fitting_batch_size"]) == (0.0, 0)
 
 
 def test_not_even_one_sample() -> None:
     gpu = make_gpu(memory_bytes=round(5.2 * GIB))
-    assert "batch of one" in what_would_fit(STATE, gpu, batch_size=8)
+    found = what_would_fit(STATE, gpu, batch_size=8)
+    assert 0 < (found["fitting_share"] or 0) < 1 / 8
+    assert found["fitting_batch_size"] == 0
 
 
 def test_unknown_batch() -> None:
-    assert "%" in what_would_fit(STATE, make_gpu(memory_bytes=12 * GIB), batch_size=None)
+    found = what_would_fit(STATE, make_gpu(memory_bytes=12 * GIB), batch_size=None)
+    assert 0 < (found["fitting_share"] or 0) < 1
+    assert (found["batch_size"], found["fitting_batch_size"]) == (None, None)
 
 
 def test_an_unknown_peak_stays_unknown() -> None:
     unknown = replace(STATE, optimizer_bytes=None, activation_bytes=None, peak_bytes=None)
     assert needed_bytes(unknown) is None
-    assert "profile the script" in what_would_fit(unknown, make_gpu(), batch_size=64)
+    found = what_would_fit(unknown, make_gpu(), batch_size=64)
+    assert found == {"fitting_share": None, "batch_size": 64, "fitting_batch_size": None}
 
 
 def test_the_batch_that_would_fit_is_smaller_also_with_gradient_buckets() -> None:
@@ -76,4 +82,6 @@ def test_the_batch_that_would_fit_is_smaller_also_with_gradient_buckets() -> Non
     alone = needed_bytes(STATE)
     assert alone is not None
     assert alone <= gpu.memory_bytes < (needed_bytes(STATE, num_gpus=8) or 0)
-    assert "batch of 6" in what_would_fit(STATE, gpu, batch_size=64, num_gpus=8)
+    fitting = what_would_fit(STATE, gpu, batch_size=64, num_gpus=8)["fitting_batch_size"]
+    assert fitting is not None
+    assert 60 <= fitting < 64

@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError, UnknownGpuError
+from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Kernel, Method, Phase, Precision, TensorSpec
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import HOST, predict, predict_counts
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace
+from tests.findings import said
 
 V100 = resolve_gpu("V100-PCIE-32GB")
 
@@ -50,7 +52,7 @@ def test_tiny_operators_wait_for_the_host() -> None:
     estimate = predict(only(op), V100)
     assert estimate.iteration_s.p50 == pytest.approx(1000 * HOST_DISPATCH_S)
     assert HOST in estimate.by_family
-    assert any("bound by the host" in text for text in estimate.assumptions)
+    assert "bound by the host" in said(estimate.assumptions)
 
 
 def test_measured_beats_everything_on_the_origin() -> None:
@@ -78,21 +80,21 @@ def test_tensor_cores_count_where_dtype_and_flags_allow() -> None:
 
 def test_bf16_without_hardware_is_said_aloud() -> None:
     op = make_op(flops=10**13, dtype="bfloat16")
-    assert any("emulated" in text for text in predict(only(op), resolve_gpu("T4")).assumptions)
+    assert "emulated" in said(predict(only(op), resolve_gpu("T4")).assumptions)
 
 
 def test_a_custom_operator_is_named() -> None:
     estimate = predict(only(make_op("mylib::frobnicate")), V100)
-    assert any("frobnicate" in text for text in estimate.assumptions)
+    assert "frobnicate" in said(estimate.assumptions)
 
 
 def test_constants_are_measured_relatives_or_assumed_and_say_so() -> None:
     assert "streaming_fraction" in constants_for(V100).measured
     sibling = constants_for(resolve_gpu("V100-SXM-16GB"))
     assert sibling.measured == frozenset()
-    assert any("measured Volta" in text for text in sibling.origin.values())
+    assert "measured Volta" in said(sibling.origin.values())
     hopper = constants_for(resolve_gpu("H100-SXM-80GB"))
-    assert any("assumed" in text for text in hopper.origin.values())
+    assert Code.CONSTANT_ASSUMED in {whence.code for whence in hopper.origin.values()}
 
 
 def test_the_interval_is_wider_where_nothing_was_measured() -> None:
@@ -110,7 +112,7 @@ def test_data_parallel_adds_communication_and_says_so() -> None:
     assert one.communication_s == 0
     assert eight.communication_s > 0
     assert eight.memory_bytes > one.memory_bytes
-    assert any("all-reduce" in text for text in eight.assumptions)
+    assert "all-reduce" in said(eight.assumptions)
 
 
 def test_nvlink_beats_pcie() -> None:
@@ -147,10 +149,10 @@ def test_measured_kernels_are_wave_scaled_elsewhere() -> None:
     # Unknown intensity: memory-bound, and so many waves that only the bandwidth counts.
     expected_s = 1e-3 * V100.memory_bytes_per_s / a100.memory_bytes_per_s
     assert estimate.by_method == {Method.WAVE: pytest.approx(expected_s)}
-    assert not any("occupancy" in text for text in estimate.assumptions)
+    assert "occupancy" not in said(estimate.assumptions)
     unknown = replace(op, kernels=(replace(kernel, registers_per_thread=None),))
     estimate = predict(only(unknown, origin_gpu=V100.name), a100)
-    assert any("occupancy" in text for text in estimate.assumptions)
+    assert "occupancy" in said(estimate.assumptions)
 
 
 def test_without_cuda_there_are_no_waves() -> None:
@@ -167,7 +169,7 @@ def test_unknown_memory_is_said_and_excludes_nothing() -> None:
     estimate = predict(make_trace(memory=memory), V100)
     assert estimate.memory_bytes is None
     assert estimate.fits_memory is None
-    assert any("does not tell" in text for text in estimate.assumptions)
+    assert "does not tell" in said(estimate.assumptions)
 
 
 def test_an_auxiliary_fp32_input_does_not_make_attention_an_fp32_operator() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision, TensorSpec
 from advisor.operators.family import Rate, RooflineTime
 from advisor.operators.gemm import GEMM
@@ -15,6 +16,7 @@ from advisor.operators.recurrent import steps_of
 from advisor.operators.registry import family_of
 from advisor.predict.roofline import op_time
 from tests.builders import make_gpu, make_op
+from tests.findings import sample
 from tests.recurrent import make_layers
 
 FLOOR_S = 2e-6
@@ -125,7 +127,7 @@ def test_each_dtype_has_its_peak(dtype: str, peak: float, constant: str) -> None
         assert found.peak_flops_per_s == peak
         assert found.flops_per_s == pytest.approx(fraction * peak)
         assert found.constant == f"{kind}.{constant}"
-        assert found.note == ""
+        assert found.note is None
 
 
 def test_attention_runs_at_the_share_of_products() -> None:
@@ -196,7 +198,7 @@ def test_products_and_cudnn_have_flags_of_their_own(name: str, matmul: bool, cud
 
 def test_tf32_without_hardware_is_fp32_in_silence() -> None:
     found = rate_of(make_op(), PASCAL, Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True))
-    assert (found.constant, found.note) == ("gemm_fraction.fp32", "")
+    assert (found.constant, found.note) == ("gemm_fraction.fp32", None)
 
 
 def test_fp16_without_tensor_cores_is_never_slower_than_fp32() -> None:
@@ -204,14 +206,15 @@ def test_fp16_without_tensor_cores_is_never_slower_than_fp32() -> None:
     assert rate_of(make_op(dtype="float16"), slow).peak_flops_per_s == 10e12
     fast = rate_of(make_op(dtype="float16"), PASCAL)
     assert (fast.peak_flops_per_s, fast.constant) == (20e12, "gemm_fraction.fp16_vector")
-    assert "fp16" in fast.note
+    assert fast.note == sample(Code.FP16_ON_CUDA_CORES)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2"])
 def test_what_no_unit_computes_is_emulated_in_fp32_and_said(dtype: str) -> None:
     found = rate_of(make_op(dtype=dtype), PASCAL)
     assert (found.peak_flops_per_s, found.constant) == (10e12, "gemm_fraction.fp32")
-    assert "emulated" in found.note
+    assert found.note is not None
+    assert found.note.code is Code.EMULATED_RATE
 
 
 def test_tensor_cores_slower_than_cuda_cores_are_not_taken() -> None:

@@ -14,6 +14,8 @@ from advisor.pricing.answer.answering import DERIVED, answer_of, load_offers
 from advisor.pricing.answer.merge import Answer
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.report.words import sentence, sentences
+from tests.findings import said
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -46,7 +48,7 @@ def test_offers_of_all_answers_are_joined() -> None:
 def test_the_age_of_prices_is_told_by_provider() -> None:
     known = answer(offer(age_days=124), offer(age_days=511), offer(provider="gcp"))
     found = load_offers(OfferQuery(), now=NOW, answers=[known])
-    (warning,) = found.warnings
+    (warning,) = sentences(found.warnings)
     assert warning == (
         "prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
         " gcp 100 days old (2026-08-13)"
@@ -58,7 +60,7 @@ def test_a_family_is_widened_aloud_and_an_alias_silently() -> None:
     query = OfferQuery(gpus=("A100-80GB", "Tesla T4"))
     found = load_offers(query, now=NOW, answers=[known])
     assert [o.gpu for o in found.offers] == ["A100-SXM-80GB", "T4"]
-    assert found.warnings[0] == ("A100-80GB is a family: taken as A100-PCIE-80GB, A100-SXM-80GB")
+    assert sentence(found.warnings[0]) == ("A100-80GB is a family: taken as A100-PCIE-80GB, A100-SXM-80GB")
 
 
 def test_an_unknown_gpu_is_an_error_not_an_empty_answer() -> None:
@@ -70,18 +72,18 @@ def test_nothing_that_matches_is_said() -> None:
     query = OfferQuery(regions=("mars-*",))
     found = load_offers(query, now=NOW, answers=[answer(offer())])
     assert found.offers == ()
-    assert found.warnings == ("no price matches these limits: see `advisor prices`",)
+    assert said(found.warnings) == "no price matches these limits: see `advisor prices`"
 
 
 def test_computed_prices_are_counted() -> None:
     known = answer(offer(), offer(source=f"{DERIVED} savings"))
     found = load_offers(OfferQuery(), now=NOW, answers=[known])
-    assert "1 of 2 prices were never quoted but computed from others" in found.warnings[1]
+    assert "1 of 2 prices were never quoted but computed from others" in sentence(found.warnings[1])
 
 
 def test_prices_from_the_future_blame_the_clock() -> None:
     found = load_offers(OfferQuery(), now=NOW, answers=[answer(offer(age_days=-3))])
-    assert "prices of aws are dated after today: check the clock" in found.warnings
+    assert "prices of aws are dated after today: check the clock" in said(found.warnings)
 
 
 def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
@@ -117,12 +119,12 @@ def test_live_prices_have_no_age_to_tell() -> None:
     live = answer(offer(age_days=0), is_live=True)
     assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
     mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answer(offer(provider="gcp"))])
-    assert mixed.warnings == ("1 of 2 prices are not live: gcp 100 days old (2026-08-13)",)
+    assert said(mixed.warnings) == "1 of 2 prices are not live: gcp 100 days old (2026-08-13)"
 
 
 def test_what_was_pulled_long_ago_is_told_like_a_dated_file() -> None:
     live = answer(offer(age_days=800), is_live=True)
-    (warning,) = load_offers(OfferQuery(), now=NOW, answers=[live]).warnings
+    (warning,) = sentences(load_offers(OfferQuery(), now=NOW, answers=[live]).warnings)
     assert warning.startswith("prices are not live: aws 800 days old")
     assert load_offers(OfferQuery(), now=NOW, fresh_s=1000 * DAY_S, answers=[live]).warnings == ()
 
@@ -135,7 +137,7 @@ def test_an_offer_that_holds_anywhere_is_in_every_region() -> None:
 
 def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock() -> None:
     found = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answer(offer(age_days=0))])
-    assert found.warnings == ("prices are not live: aws 0 days old (2026-11-21)",)
+    assert said(found.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
 
 
 def test_live_prices_may_be_too_old_as_well() -> None:

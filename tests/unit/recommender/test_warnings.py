@@ -8,13 +8,14 @@ import pytest
 from advisor.core.values import Plan, Tier
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.findings import said
 
 
 def warnings(*plans: Plan) -> str:
     estimates = {(plan.gpu, plan.num_gpus): make_estimate(plan.gpu) for plan in plans}
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     answer = recommend(make_trace(), estimates, gpus, plans, make_job(), rng=np.random.default_rng(0))
-    return "\n".join(answer.warnings)
+    return said(answer.warnings)
 
 
 @pytest.mark.parametrize("unknown", ["storage_usd_per_h", "egress_usd"])

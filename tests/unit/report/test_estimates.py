@@ -9,6 +9,7 @@ from advisor.core.values import Interval, IterationEstimate, Method
 from advisor.report.estimates import COLUMNS, estimate_json, estimates_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_estimate, make_trace
+from tests.findings import texts
 from tests.unit.report.printed import read_csv, read_json
 
 FULL = make_estimate(
@@ -21,7 +22,7 @@ FULL = make_estimate(
     communication_s=0.03,
     memory_bytes=5 * GIB,
     memory_limit_bytes=16 * GIB,
-    assumptions=("an assumption",),
+    assumptions=texts("an assumption"),
 )
 
 
@@ -94,6 +95,7 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
             "by_method": {"roofline": 0.17},
             "by_operator": {"mm (roofline)": 0.1},
             "assumptions": ["an assumption"],
+            "assumption_findings": [{"code": "text", "severity": "note", "facts": {"text": "an assumption"}}],
         }
     ]
 
@@ -125,9 +127,9 @@ WORDY = (
         num_gpus=8,
         by_family={"waiting for the host": 0.11, "norm and softmax": 0.09},
         by_method={Method.LEARNED: 0.12, Method.ROOFLINE: 0.06, Method.WAVE: 0.02},
-        assumptions=("of both", "of one " + "and more words " * 12),
+        assumptions=texts("of both", "of one " + "and more words " * 12),
     ),
-    make_estimate("T4", by_method={Method.LEARNED: 0.1}, assumptions=("of both",)),
+    make_estimate("T4", by_method={Method.LEARNED: 0.1}, assumptions=texts("of both")),
 )
 
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.findings import Code, quoted
 from advisor.core.units import GIB
 from advisor.core.values import Interval, Job, Market, Method, Option, Quantiles, Recommendation, Tier
 from advisor.report.breakdown import MOST_OPERATORS
 from advisor.report.explain import option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
+from tests.findings import sample, texts
 from tests.unit.report.printed import on_screen
 
 TIME, MONEY = "Time, medians (h:mm:ss)", "Money, medians"
@@ -28,7 +30,7 @@ ESTIMATE = make_estimate(
     communication_s=0.05,
     memory_bytes=5 * GIB,
     memory_limit_bytes=16 * GIB,
-    assumptions=("first assumption", "second assumption"),
+    assumptions=texts("first assumption", "second assumption"),
 )
 
 
@@ -44,9 +46,7 @@ def make_option(**changes: Any) -> Option:
         "cost_breakdown_usd": {"training": 4.0, "start-up": 1.0},
         "p_within_budget": None,
         "p_within_deadline": None,
-        "risk": "some risk",
-        "feasible": True,
-        "removed_by": None,
+        "risk": quoted("some risk"),
         "script_changes": (),
         "reasons": (),
     }
@@ -63,7 +63,7 @@ def text_of(option: Option, *, job: Job = LIMITS, recommended: bool = False, wid
         options=(option,),
         frontier=ids,
         recommended=ids[0] if ids else None,
-        rule="the best there is",
+        rule=quoted("the best there is"),
         warnings=(),
     )
     return on_screen(option_document(option, recommendation), width)
@@ -89,7 +89,7 @@ def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
     assert "feasible" in state
     assert "some risk" in risk
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
-    assert "status: over budget" in text_of(make_option(removed_by="budget", feasible=False))
+    assert "status: over budget" in text_of(make_option(reasons=(sample(Code.BUDGET),)))
 
 
 def test_each_time_stands_in_its_line() -> None:
@@ -286,7 +286,7 @@ def as_seconds(text: str) -> int:
 
 def test_long_lines_are_broken_where_the_terminal_ends() -> None:
     rates = {"storage": "100 GiB at 0.08 USD per GiB-month; written down by hand; see https://example.org"}
-    option = make_option(plan=make_plan("X", 4.0, rates=rates), reasons=("a reason of many words " * 9,))
+    option = make_option(plan=make_plan("X", 4.0, rates=rates), reasons=texts("a reason of many words " * 9))
     text = text_of(option, width=80)
     assert max(map(len, text.splitlines())) <= 80
     assert "https://example.org" in text
@@ -311,7 +311,7 @@ def test_memory_needed_and_available() -> None:
 )
 def test_an_empty_section_has_no_title(field: str, title: str) -> None:
     assert title not in text_of(make_option())
-    filled = make_option(**{field: ("do this", "and that")})
+    filled = make_option(**{field: texts("do this", "and that")})
     assert sections(filled)[title] == ["  do this", "  and that"]
 
 

@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 import pytest
 
 from advisor.core import notebook
+from advisor.core.findings import Code, quoted
 from advisor.report.notebook import html_of
 from advisor.report.recommendation import MOST_ROWS_OF_A_NOTEBOOK as MOST_ROWS
 from tests.builders import make_plan, make_trace
-from tests.recommendations import make_option, many_options
+from tests.findings import texts
+from tests.recommendations import make_option, many_options, removed
 
 EVIL = "<script>alert('x')</script>&\"'"
 
@@ -52,7 +54,7 @@ TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li"}
 
 
 def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
-    recommendation = replace(many_options(40), warnings=("prices are old",))
+    recommendation = replace(many_options(40), warnings=texts("prices are old"))
     page = Page(recommendation._repr_html_())
     assert page.rows[0] == ["Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)"]
     assert [row[0] for row in page.rows[1:8]] == ["frontier"] * 3 + ["recommended"] + ["frontier"] * 3
@@ -63,7 +65,7 @@ def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
 
 
 def test_nothing_feasible_is_said() -> None:
-    dear = make_option("X", 1, 1, removed_by="budget", feasible=False)
+    dear = removed(make_option("X", 1, 1), Code.BUDGET)
     page = Page(replace(many_options(8), options=(dear,), frontier=(), recommended=None)._repr_html_())
     assert "Nothing is feasible" in page.text
     assert "over budget" in page.text
@@ -79,8 +81,8 @@ def test_names_are_text_and_never_code(where: str) -> None:
         options=(make_option("X", 1, 1, plan=plan),),
         frontier=("it",),
         recommended="it",
-        rule=EVIL if where == "rule" else "a rule",
-        warnings=(EVIL,) if where == "warning" else (),
+        rule=quoted(EVIL if where == "rule" else "a rule"),
+        warnings=texts(EVIL) if where == "warning" else (),
     )
     html = recommendation._repr_html_()
     page = Page(html)

@@ -8,6 +8,7 @@ from advisor.core.values import Market
 from advisor.report.offers import offers_document
 from advisor.report.printing import Format, print_document
 from tests.builders import make_offer
+from tests.findings import texts
 from tests.unit.report.printed import read_csv, read_json
 
 OFFER = make_offer(
@@ -44,7 +45,7 @@ def test_without_a_zone_the_region_is_the_place(capsys: pytest.CaptureFixture[st
 
 
 def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(offers_document([OFFER, make_offer()], ["old prices"]), Format.JSON)
+    print_document(offers_document([OFFER, make_offer()], texts("old prices")), Format.JSON)
     document = read_json(capsys)
     first, second = document["offers"]
     assert (first["usd_per_h"], first["list_usd_per_h"], first["contracted_usd_per_h"]) == (20, 32, 20)

@@ -20,6 +20,7 @@ from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import recommendation_document
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import texts
 from tests.recommendations import many_options
 from tests.unit.report.printed import json_of, on_screen
 
@@ -29,6 +30,7 @@ OPTION_FIELDS = {
     "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
     "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
+    "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
     "what_if",
 }  # fmt: skip
 
@@ -49,7 +51,7 @@ def answer() -> Recommendation:
             name,
             Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
             memory_limit_bytes=1 if name == "SMALL" else 16 * 2**30,
-            assumptions=("an assumption",),
+            assumptions=texts("an assumption"),
         )
         for name, s in seconds.items()
     }
@@ -127,6 +129,8 @@ def test_json_by_contract(answer: Recommendation) -> None:
     assert by_id["LAB"]["usd_per_h"] is None
     assert by_id["LAB"]["instance_type"] is None
     assert by_id["DEAR"]["removed_by"] == "budget"
+    assert by_id["DEAR"]["removed_by_codes"] == ["budget"]
+    assert by_id["LAB"]["removed_by_codes"] == []
     assert document["frontier"] == list(answer.frontier)
     assert document["job"]["budget_usd"] == 20.0
 

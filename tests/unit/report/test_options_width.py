@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.findings import REMOVALS, Code
 from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Recommendation
 from advisor.report.document import NARROW
@@ -21,7 +22,7 @@ from advisor.report.options import (
 )
 from advisor.report.recommendation import options_table, recommendation_document
 from tests.builders import make_trace
-from tests.recommendations import many_options
+from tests.recommendations import many_options, removed
 from tests.unit.report.printed import json_of, of, on_screen
 
 MANY = many_options(3000)
@@ -142,6 +143,6 @@ def test_the_work_grows_no_faster_than_the_options(write) -> None:
     assert calls_of(write, many) < 12 * calls_of(write, few)
 
 
-def test_what_a_rule_of_another_kind_removed_is_told_as_removed() -> None:
-    option = MANY.options[0]
-    assert status(replace(option, removed_by="something new"), MANY) == "removed"
+@pytest.mark.parametrize("code", REMOVALS)
+def test_whatever_removes_an_option_has_a_status(code: Code) -> None:
+    assert status(removed(MANY.options[0], code), replace(MANY, frontier=(), recommended=None))

@@ -9,6 +9,7 @@ from advisor.report.printing import Format, print_document
 from advisor.report.queue import basis, check_document, fit_document, wait_document
 from recommender.queue.fitted import WaitBin, WaitQuantiles
 from recommender.queue.foresight import QueueCheck, Score
+from tests.findings import texts
 from tests.unit.report.printed import read_json
 
 SCORE = Score(coverage=Quantiles(p50=0.512, p90=0.899), pinball=Quantiles(p50=0.244, p90=0.152))
@@ -52,7 +53,7 @@ def test_a_wait_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_wait_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(wait_document(ANYONE, "nodes", ("mind this",)), Format.JSON)
+    print_document(wait_document(ANYONE, "nodes", texts("mind this")), Format.JSON)
     document = read_json(capsys)
     assert document["wait_s"] == {"p50": 0.0, "p90": 60.0}
     assert document["based_on"] == {"size": None, "walltime": None, "queue": None}

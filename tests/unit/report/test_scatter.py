@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.core.findings import Code, quoted
 from advisor.core.values import Quantiles, Recommendation
 from advisor.report.document import Chart
 from advisor.report.printing import Format, text_of
 from advisor.report.scatter import time_over_cost
 from advisor.report.writers.plot import DOT, MARKS
 from tests.builders import HOUR_S, make_job
-from tests.recommendations import make_option, many_options
+from tests.recommendations import make_option, many_options, removed
 from tests.unit.report.printed import of, on_screen
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 100), make_option("MIDDLE", 10, 10), make_option("CHEAP", 100, 1)
@@ -27,7 +28,7 @@ def answer(*options, frontier=("FAST", "MIDDLE", "CHEAP"), recommended="MIDDLE")
         options=options,
         frontier=frontier,
         recommended=recommended,
-        rule="a rule",
+        rule=quoted("a rule"),
         warnings=(),
     )
 
@@ -64,9 +65,9 @@ def test_letters_lead_to_row_numbers_places_and_the_recommended() -> None:
 
 def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
     never = Quantiles(p50=float("inf"), p90=float("inf"))
-    small = replace(WORSE, removed_by="memory, budget", feasible=False)
-    endless = make_option("ENDLESS", 1, 1, time_s=never, removed_by="deadline", feasible=False)
-    late = make_option("LATE", 200, 3, removed_by="deadline", feasible=False)
+    small = removed(WORSE, Code.MEMORY, Code.BUDGET)
+    endless = removed(make_option("ENDLESS", 1, 1, time_s=never), Code.DEADLINE)
+    late = removed(make_option("LATE", 200, 3), Code.DEADLINE)
     lines = scatter(answer(CHEAP, MIDDLE, FAST, small, endless, late), width=70).splitlines()
     assert lines[-2:] == [
         ". 1 more, over budget or too late included",
@@ -75,7 +76,7 @@ def test_what_cannot_run_or_never_ends_is_counted_and_not_drawn() -> None:
 
 
 def test_nothing_to_draw_is_said() -> None:
-    small = replace(WORSE, removed_by="memory", feasible=False)
+    small = removed(WORSE, Code.MEMORY)
     text = scatter(answer(small, frontier=(), recommended=None), width=70)
     assert text == "There is nothing to plot: no option runs and ends."
 

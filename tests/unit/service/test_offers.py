@@ -20,6 +20,7 @@ from advisor.pricing.sources.query import OfferQuery
 from advisor.service import live
 from advisor.service.offers import query_offers, wanted_counts
 from tests.builders import make_offer
+from tests.findings import texts
 
 DAY_S = 86400.0
 
@@ -45,7 +46,7 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
         assert fresh_s == DAY_S
         assert answers == known
         queries.append((query, now, max_age_s))
-        return Offers(offers=offers, warnings=("a warning",))
+        return Offers(offers=offers, warnings=texts("a warning"))
 
     known = [Answer(source="a test", is_live=False, offers=(), providers=("aws", "gcp"))]
     monkeypatch.setattr(pricing, "load_offers", load)
@@ -86,7 +87,7 @@ def test_without_a_limit_any_age_and_price_will_do(asked):
 def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
     found = query_offers(config(), Asked(wanted=wanted, max_gpus=max_gpus))
     assert {(offer.gpu, offer.num_gpus) for offer in found.offers} == counts
-    assert found.warnings == ("a warning",)
+    assert found.warnings == texts("a warning")
 
 
 def test_a_provider_without_prices_is_refused(asked):

@@ -13,10 +13,12 @@ from advisor.core.devices import MIB, Device
 from advisor.core.errors import ConfigError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
+from advisor.report.words import sentences
 from advisor.service.own_machines import own_machines
 from recommender.plans.candidates import plans_of_machine
 from recommender.queue.fitted import fit
 from recommender.queue.wait_files import write_fit
+from tests.findings import said
 from tests.jobs import csv_of, job_log, make_job
 
 HOUR_S = 3600.0
@@ -105,7 +107,7 @@ def busy(name: str = "Tesla T4", utilization: float = 0.92) -> Device:
 def test_busy_cards_are_told_by_their_index(cards):
     cards += [card("Tesla T4"), busy(), card("NVIDIA L4")]
     t4, l4 = own_machines(Settings())
-    assert (t4.num_gpus, t4.in_use) == (2, ("GPU 1 is in use: 92 % busy",))
+    assert (t4.num_gpus, sentences(t4.in_use)) == (2, ["GPU 1 is in use: 92 % busy"])
     assert l4.in_use == ()
 
 
@@ -113,7 +115,7 @@ def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
     cards += [card("Tesla T4"), busy(), card("Tesla T4"), card("Tesla T4")]
     (machine,) = own_machines(Settings())
     assert [plan.num_gpus for plan in plans_of_machine(machine)] == [1, 2, 3]
-    assert {plan.notes for plan in plans_of_machine(machine)} == {("GPU 1 is in use: 92 % busy",)}
+    assert {said(plan.notes) for plan in plans_of_machine(machine)} == {"GPU 1 is in use: 92 % busy"}
     *free, every = plans_of_machine(machine, asked={4})
     assert (every.num_gpus, every.wait_s) == (4, None)
     assert {plan.wait_s for plan in free} == {Quantiles(p50=0.0, p90=0.0)}
@@ -122,8 +124,8 @@ def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
 def test_where_all_are_busy_each_plan_says_so(cards):
     cards += [busy(), busy(utilization=0.5)]
     (machine,) = own_machines(Settings())
-    notes = {plan.num_gpus: plan.notes for plan in plans_of_machine(machine)}
-    both = ("GPU 0 is in use: 92 % busy", "GPU 1 is in use: 50 % busy")
+    notes = {plan.num_gpus: sentences(plan.notes) for plan in plans_of_machine(machine)}
+    both = ["GPU 0 is in use: 92 % busy", "GPU 1 is in use: 50 % busy"]
     assert notes == {1: both, 2: both}
 
 
@@ -192,9 +194,9 @@ def test_the_queue_narrows_the_wait(cards, log):
 def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
     (machine,) = own_machines(Settings(clusters=(cluster(wait_log=log, queue="fast", walltime="1h"),)))
     one, two, four = plans_of_machine(machine)
-    assert one.notes == ("wait from 400 jobs of 1 gpus, walltime <=1h, queue 'fast'",)
-    assert four.notes == ("wait from 400 jobs of 4..7 gpus, walltime <=1h, queue 'fast'",)
-    assert "fewer than 40 jobs of this size" in two.notes[1]
+    assert said(one.notes) == "wait from 400 jobs of 1 gpus, walltime <=1h, queue 'fast'"
+    assert said(four.notes) == "wait from 400 jobs of 4..7 gpus, walltime <=1h, queue 'fast'"
+    assert "fewer than 40 jobs of this size" in sentences(two.notes)[1]
 
 
 def test_a_fit_tells_the_same_as_its_log(cards, log, tmp_path):
@@ -211,8 +213,8 @@ def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
     (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)))
     for plan in plans_of_machine(machine):
-        assert plan.notes[0] == "wait from 50 jobs of 1 nodes"
-        assert "counts nodes, not GPUs" in plan.notes[1]
+        assert sentences(plan.notes)[0] == "wait from 50 jobs of 1 nodes"
+        assert "counts nodes, not GPUs" in sentences(plan.notes)[1]
 
 
 @pytest.mark.parametrize(

@@ -128,3 +128,9 @@ def test_migrations_are_python_files_of_a_package_that_the_wheel_takes() -> None
     assert MIGRATIONS.is_relative_to(ROOT / "advisor")
     names = {path.suffix for path in MIGRATIONS.rglob("*") if path.is_file()} - {".pyc"}
     assert names == {".py"}
+
+
+def test_the_architecture_of_a_host_is_kept_and_unknown_in_old_rows(store: Store) -> None:
+    offers = [make_offer("A", architecture="arm64"), make_offer("B")]
+    pulls.save_part(store, "aws", "all", offers, (), (), AT)
+    assert [offer.architecture for offer in pulls.current_offers(store, "aws")] == ["arm64", None]

@@ -18,6 +18,7 @@ from advisor.predict.calibration.calibrating import Calibration, calibrate, cali
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for, described
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
+from advisor.report.words import sentence
 from tests.recordings import make_header, make_measurement
 
 L4 = resolve_gpu("L4")
@@ -78,7 +79,7 @@ def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
     after = constants_for(L4)
     assert after.measured >= set(KERNELS)
     source = "calibrated on this machine, 2026-11-21, driver 580.1, torch 2.13.0"
-    assert described(after.origin)[0].startswith(f"{source}: ")
+    assert sentence(described(after.origin)[0]).startswith(f"roofline constants, {source}: ")
     for kernel in kernels:
         assert op_time(kernel.op, L4, after, kernel.precision).time_s == pytest.approx(
             kernel.time_s, rel=1e-3

@@ -20,6 +20,7 @@ from advisor.predict.calibration.calibration_files import (
     write_calibration,
 )
 from advisor.predict.constants import constants_for, described
+from advisor.report.words import sentence
 
 VALUES = {"streaming_fraction": 0.91, "gemm_fraction.fp16": 0.5, "gemm_fraction.bf16": 0.55}
 L4 = resolve_gpu("L4")
@@ -45,7 +46,8 @@ def test_one_of_a_recording_says_so_and_counts_as_measured_too() -> None:
     write_calibration("L4", "2026-11-21", VALUES, where=RECORDED)
     found = constants_for(L4)
     assert (
-        described(found.origin)[0] == "calibrated from a recording, 2026-11-21: gemm (bf16, fp16), streaming"
+        sentence(described(found.origin)[0])
+        == "roofline constants, calibrated from a recording, 2026-11-21: gemm (bf16, fp16), streaming"
     )
     assert found.measured >= set(VALUES)
 
@@ -81,7 +83,10 @@ def test_it_comes_before_the_catalog_and_counts_as_measured() -> None:
     assert after.measured >= set(VALUES)
     changed = {name for name, value in after.fractions.items() if value != before.fractions[name]}
     assert changed == set(VALUES)
-    assert described(after.origin)[0] == "calibrated on this machine, today: gemm (bf16, fp16), streaming"
+    assert (
+        sentence(described(after.origin)[0])
+        == "roofline constants, calibrated on this machine, today: gemm (bf16, fp16), streaming"
+    )
 
 
 def test_other_gpus_are_not_touched() -> None:

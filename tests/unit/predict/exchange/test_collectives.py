@@ -10,6 +10,7 @@ from advisor.core.values import Collective, Phase, Trace
 from advisor.predict.exchange.collectives import collectives_s, reduced_bytes, sharded_over
 from advisor.predict.iteration import predict_counts
 from tests.builders import make_gpu, make_op, make_trace
+from tests.findings import said
 
 LATENCY_S = 30e-6
 # 16 GB/s of PCIe, of which 55 % arrive.
@@ -126,7 +127,7 @@ def test_a_sharded_model_is_known_at_its_own_world_alone() -> None:
     assert eight.memory_bytes == plain.memory_bytes
     expected_s = 6 * (LATENCY_S + 0.875 * 10**8 / PCIE_BYTES_PER_S)
     assert eight.communication_s == pytest.approx(expected_s)
-    assert any("--world 1" in text for text in one.assumptions)
-    assert not any("--world" in text for text in eight.assumptions)
-    assert any("sharded over 8" in text for text in eight.assumptions)
-    assert not any("data parallel" in text for text in (*one.assumptions, *eight.assumptions))
+    assert "--world 1" in said(one.assumptions)
+    assert "--world" not in said(eight.assumptions)
+    assert "sharded over 8" in said(eight.assumptions)
+    assert "data parallel" not in said((*one.assumptions, *eight.assumptions))

@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.core.findings import Code, Finding
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.calibration.calibration_files import write_calibration
 from advisor.predict.constants import constants_for
 from advisor.predict.iteration import predict
 from advisor.predict.learned.times import learned_times
-from advisor.predict.notes import OUTDATED
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_trace
+from tests.findings import sample
 from tests.unit.predict.learned.values import EXACT, make_knowledge, mm, softmax
 
 T4 = resolve_gpu("T4")
@@ -34,7 +35,7 @@ def work_s() -> np.ndarray:
     return found.time_s - KERNEL_FLOOR_S
 
 
-def assumptions() -> tuple[str, ...]:
+def assumptions() -> tuple[Finding, ...]:
     return predict(make_trace(ops=OPS), T4, knowledge=KNOWLEDGE).assumptions
 
 
@@ -45,16 +46,16 @@ def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str |
     assert work_s() == pytest.approx(before)
     found = constants_for(T4, KNOWLEDGE)
     assert (found.learned_share, found.fractions["streaming_fraction"]) == ({}, 0.5)
-    assert OUTDATED in assumptions()
+    assert sample(Code.CALIBRATION_OUTDATED) in assumptions()
 
 
 def test_corrections_of_these_networks_count() -> None:
     before = work_s()
     write_calibration("T4", "today", CORRECTED, networks=THESE)
     assert work_s() == pytest.approx(before / [0.5, 1])
-    assert OUTDATED not in assumptions()
+    assert sample(Code.CALIBRATION_OUTDATED) not in assumptions()
 
 
 def test_a_calibration_without_corrections_needs_no_networks() -> None:
     write_calibration("T4", "today", {"streaming_fraction": 0.5})
-    assert OUTDATED not in assumptions()
+    assert sample(Code.CALIBRATION_OUTDATED) not in assumptions()

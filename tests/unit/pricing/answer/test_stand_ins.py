@@ -17,9 +17,11 @@ from advisor.pricing.answer.merge import Answer
 from advisor.pricing.refresh.pulling import refresh
 from advisor.pricing.sources.protocol import Part
 from advisor.pricing.sources.query import OfferQuery
+from advisor.report.words import sentences
 from advisor.store.database import Store, open_store
 from advisor.store.pulls import pulls, save_part
 from tests.builders import make_offer
+from tests.findings import said
 from tests.unit.pricing.refresh.test_pulling import FakeSource
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -61,7 +63,7 @@ def prices(found: Offers) -> dict[str, float]:
 def test_what_could_not_be_priced_shows_its_older_price_and_is_told(store: Store) -> None:
     found = shown(store, Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",)))
     assert prices(found) == {"p5": 3.0, "p4d": 2.0}, "p6 is no longer sold"
-    (told,) = [warning for warning in found.warnings if "stale" in warning]
+    (told,) = [warning for warning in sentences(found.warnings) if "stale" in warning]
     assert told.startswith(
         "the last pull could not price aws p4d on-demand in us-east-1: 1 stale prices of file stand"
     )
@@ -105,7 +107,7 @@ def test_stand_ins_that_are_too_old_are_left_out_and_do_not_refuse_the_rest(stor
     part = Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",))
     found = shown(store, part, max_age_s=10 * DAY_S)
     assert prices(found) == {"p5": 3.0}
-    assert any("older than allowed and left out" in warning for warning in found.warnings)
+    assert "older than allowed and left out" in said(found.warnings)
     assert prices(shown(store, part, max_age_s=101 * DAY_S)) == {"p5": 3.0, "p4d": 2.0}
 
 
@@ -115,7 +117,7 @@ def test_a_price_that_is_newer_than_the_pull_is_none_that_stands_in(store: Store
     part = Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",))
     found = shown(store, part, dated=newer, now=now)
     assert prices(found) == {"p4d": 1.0}
-    assert not any("stale" in warning for warning in found.warnings)
+    assert "stale" not in said(found.warnings)
     with pytest.raises(StaleCatalogError):
         shown(store, part, dated=newer, now=now, max_age_s=10 * DAY_S)
 
@@ -136,15 +138,18 @@ def test_the_warning_names_each_source_that_stands_in() -> None:
     own = Answer(source="custom", is_live=False, offers=DATED[:1])
     file = Answer(source="snapshot", is_live=False, offers=DATED[1:2])
     found = load_offers(OfferQuery(), now=NOON, answers=[live, own, file])
-    assert "2 stale prices of custom, snapshot stand in" in found.warnings[-1]
+    assert "2 stale prices of custom, snapshot stand in" in sentences(found.warnings)[-1]
     before = load_offers(OfferQuery(), now=NOON, answers=[own, live, file])
-    assert "could not price aws p5 on-demand in us-east-1: 1 stale prices of snapshot" in before.warnings[-1]
+    assert (
+        "could not price aws p5 on-demand in us-east-1: 1 stale prices of snapshot"
+        in sentences(before.warnings)[-1]
+    )
 
 
 def test_where_only_a_stand_in_is_left_and_too_old_nothing_is_shown_and_both_are_told(store: Store) -> None:
     found = shown(store, Part(scope="here", place=HERE, unpriced=("p4d",)), max_age_s=10 * DAY_S)
     assert prices(found) == {}
-    nothing, left_out = found.warnings
+    nothing, left_out = sentences(found.warnings)
     assert nothing.startswith("no price matches")
     assert "aws p4d on-demand in us-east-1: 1 stale prices of file are older than allowed" in left_out
 
@@ -153,6 +158,6 @@ def test_many_machines_are_counted(store: Store) -> None:
     names = tuple(f"p{number}" for number in range(9))
     dated = tuple(make_offer("L4", 2.0, instance_type=name, retrieved_at=NOON) for name in names)
     part = Part(scope="here", place=HERE, unpriced=names)
-    (told,) = [w for w in shown(store, part, dated=dated).warnings if "stale" in w]
+    (told,) = [w for w in sentences(shown(store, part, dated=dated).warnings) if "stale" in w]
     assert "p0 on-demand in us-east-1" in told
     assert "and 6 more: 9 stale prices" in told

@@ -83,6 +83,7 @@ def test_a_price_row_becomes_an_offer(tmp_path: Path) -> None:
             includes=("4 vCPU", "16 GiB RAM", "250 GB local SSD"),
             minimum_billed_s=60.0,
             num_vcpus=4,
+            architecture="x86_64",
             retrieved_at=datetime(2026, 7, 20, tzinfo=UTC),
             source="test",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import (
     Collective,
@@ -22,10 +24,12 @@ from advisor.core.values import (
     Tier,
     Trace,
 )
+from advisor.report.words import error_text, sentence, sentences
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate, num_iterations
 from recommender.outcome.spot import SpotTerms, is_spot
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.findings import said, sample
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
 CALM = SpotTerms(preemptions_per_h=0.0)
@@ -50,10 +54,6 @@ def option_of(
         make_draws(np.random.default_rng(0)),
         terms or SpotTerms(),
     )
-
-
-def words(texts: tuple[str, ...]) -> str:
-    return "\n".join(texts)
 
 
 # --- how many iterations ---------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def test_the_job_knows_the_length_of_an_epoch_better_than_the_trace() -> None:
 
 def test_epochs_of_data_without_length_are_refused() -> None:
     trace = make_trace(iterations_per_epoch=None, script="stream.py")
-    with pytest.raises(InputError, match=r"stream\.py.*--iterations-per-epoch"):
+    with pytest.raises(InputError, match=r"stream\.py.*iterations_per_epoch"):
         num_iterations(trace, make_job(epochs=1), 1)
 
 
@@ -161,14 +161,14 @@ def test_disks_are_kept_while_a_spot_machine_is_away() -> None:
 def test_what_has_no_rate_is_told_and_counts_as_nothing() -> None:
     plan = make_plan(offer=make_offer(region="ap-southeast-3"), storage_usd_per_h=None, egress_usd=None)
     option = option_of(plan)
-    assert "storage not counted: no rate for ap-southeast-3" in option.reasons
-    assert "data transfer not counted: no rate for ap-southeast-3" in option.reasons
+    assert "storage not counted: no rate for ap-southeast-3" in sentences(option.reasons)
+    assert "data transfer not counted: no rate for ap-southeast-3" in sentences(option.reasons)
     assert set(option.cost_breakdown_usd) == {"training", "start-up"}
-    assert "not counted" not in words(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
+    assert "not counted" not in said(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
 
 
 def test_notes_on_the_place_are_among_the_reasons() -> None:
-    assert "GPU 1 is in use" in option_of(make_plan(notes=("GPU 1 is in use",))).reasons
+    assert sample(Code.GPU_BUSY) in option_of(make_plan(notes=(sample(Code.GPU_BUSY),))).reasons
 
 
 def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
@@ -240,7 +240,7 @@ def test_an_own_machine_is_never_preempted() -> None:
 
 def test_odds_without_limits_are_unknown() -> None:
     option = option_of(make_plan())
-    assert (option.p_within_budget, option.p_within_deadline, option.removed_by) == (None, None, None)
+    assert (option.p_within_budget, option.p_within_deadline, option.removed_by) == (None, None, ())
     assert option.feasible
 
 
@@ -263,7 +263,7 @@ def test_the_confidence_decides(confidence: float, feasible: bool) -> None:
     job = make_job(iterations=36_000, budget_usd=1.0, confidence=confidence)
     option = option_of(make_plan("X", 1.0), iteration=WIDE, job=job)
     assert option.feasible == feasible
-    assert option.removed_by == (None if feasible else "budget")
+    assert option.removed_by == (() if feasible else (Code.BUDGET,))
 
 
 def test_odds_equal_to_the_confidence_are_enough() -> None:
@@ -291,10 +291,10 @@ def test_a_long_wait_and_a_slow_iteration_do_not_come_together() -> None:
 
 def test_what_does_not_fit_is_told_with_need_and_limit() -> None:
     estimate = make_estimate("X", 0.1, memory_bytes=20 * GIB, memory_limit_bytes=16 * GIB)
-    text = words(option_of(make_plan(), estimate=estimate).reasons)
+    text = said(option_of(make_plan(), estimate=estimate).reasons)
     assert "20 GiB" in text
     assert "16 GiB" in text
-    assert "fit" not in words(option_of(make_plan()).reasons)
+    assert "fit" not in said(option_of(make_plan()).reasons)
 
 
 def test_every_limit_missed_is_named_in_order() -> None:
@@ -302,14 +302,14 @@ def test_every_limit_missed_is_named_in_order() -> None:
     job = make_job(budget_usd=0.01, deadline_s=1.0)
     kepler = make_gpu("X", compute_capability="3.7")
     option = option_of(make_plan(), estimate=estimate, job=job, gpu=kepler)
-    assert option.removed_by == "memory, software, budget, deadline"
+    assert option.removed_by == (Code.MEMORY, Code.SOFTWARE, Code.BUDGET, Code.DEADLINE)
     assert not option.feasible
 
 
 def test_what_is_missed_is_said_with_the_medians() -> None:
     # 1 h at 2 dollars expected; p90 would be 2 h and 4 dollars.
     job = make_job(iterations=36_000, budget_usd=1.5, deadline_s=1800.0)
-    text = words(option_of(make_plan("X", 2.0), iteration=WIDE, job=job).reasons)
+    text = said(option_of(make_plan("X", 2.0), iteration=WIDE, job=job).reasons)
     assert "$2.00" in text
     assert "$1.50" in text
     assert "1 h" in text
@@ -320,8 +320,8 @@ def test_what_is_missed_is_said_with_the_medians() -> None:
 def test_unknown_memory_removes_nothing_and_is_said() -> None:
     option = option_of(make_plan(), estimate=make_estimate(memory_bytes=None))
     assert option.feasible
-    assert "memory unknown" in words(option.reasons)
-    assert "memory unknown" not in words(option_of(make_plan()).reasons)
+    assert "memory unknown" in said(option.reasons)
+    assert "memory unknown" not in said(option_of(make_plan()).reasons)
 
 
 # --- what the user must know or change -------------------------------------------------------------
@@ -330,12 +330,12 @@ def test_unknown_memory_removes_nothing_and_is_said() -> None:
 def test_the_input_pipeline_must_feed_every_gpu() -> None:
     # 64 samples on each of 4 GPUs in a median of 0.1 s.
     option = option_of(make_plan("X", 1.0, num_gpus=4), iteration=WIDE)
-    assert "2,560 samples/s" in words(option.reasons)
+    assert "2,560 samples/s" in said(option.reasons)
 
 
 def test_without_a_batch_size_nothing_is_said_of_samples() -> None:
     option = option_of(make_plan("X", 1.0, num_gpus=4), trace=make_trace(batch_size=None))
-    assert "samples" not in words((*option.reasons, *option.script_changes))
+    assert "samples" not in said((*option.reasons, *option.script_changes))
 
 
 def test_one_gpu_changes_nothing_in_the_script() -> None:
@@ -343,7 +343,7 @@ def test_one_gpu_changes_nothing_in_the_script() -> None:
 
 
 def test_several_gpus_need_data_parallelism_and_a_new_learning_rate() -> None:
-    text = words(option_of(make_plan("X", 1.0, num_gpus=4)).script_changes)
+    text = said(option_of(make_plan("X", 1.0, num_gpus=4)).script_changes)
     assert "DistributedDataParallel" in text
     assert "256" in text
     assert "64" in text
@@ -353,62 +353,62 @@ def test_several_gpus_need_data_parallelism_and_a_new_learning_rate() -> None:
 def test_a_script_that_already_communicates_is_not_wrapped_again() -> None:
     collective = Collective(kind="all_reduce", num_bytes=None, world_size=None, count=1)
     trace = make_trace(collectives=(collective,), accumulation=4)
-    text = words(option_of(make_plan("X", 1.0, num_gpus=4), trace=trace).script_changes)
+    text = said(option_of(make_plan("X", 1.0, num_gpus=4), trace=trace).script_changes)
     assert "DistributedDataParallel" not in text
     assert "no_sync" not in text
 
 
-@pytest.mark.parametrize(("num_gpus", "removed_by"), [(8, None), (4, "sharding"), (1, "sharding")])
+@pytest.mark.parametrize(("num_gpus", "is_removed"), [(8, False), (4, True), (1, True)])
 def test_a_share_of_a_model_says_nothing_about_another_number_of_ranks(
-    num_gpus: int, removed_by: str | None
+    num_gpus: int, is_removed: bool
 ) -> None:
     layers = Collective(kind="reduce_scatter", num_bytes=10**8, world_size=8, count=2)
     plan = make_plan("X", 1.0, num_gpus=num_gpus)
     option = option_of(plan, trace=make_trace(collectives=(layers,), world_size=8))
-    assert option.removed_by == removed_by
-    assert (f"--world {num_gpus}" in words(option.reasons)) == (removed_by is not None)
-    assert "memory unknown" not in words(option.reasons)
+    assert option.removed_by == ((Code.SHARDING,) if is_removed else ())
+    assert (f"--world {num_gpus}" in said(option.reasons)) == is_removed
+    assert "memory unknown" not in said(option.reasons)
 
 
 def test_accumulation_under_data_parallelism_needs_no_sync() -> None:
     trace = make_trace(accumulation=4)
-    assert "no_sync" in words(option_of(make_plan("X", 1.0, num_gpus=2), trace=trace).script_changes)
-    assert "no_sync" not in words(option_of(make_plan(), trace=trace).script_changes)
+    assert "no_sync" in said(option_of(make_plan("X", 1.0, num_gpus=2), trace=trace).script_changes)
+    assert "no_sync" not in said(option_of(make_plan(), trace=trace).script_changes)
 
 
 def test_checkpoints_are_asked_for_where_a_run_can_be_preempted() -> None:
     # Young: sqrt(2 x 0.02 h / 0.04 per h) = 1 h.
     terms = SpotTerms(preemptions_per_h=0.04, checkpoint_interval_h=0.5, checkpoint_h=0.02)
     spot = option_of(make_plan(market=Market.SPOT), terms=terms)
-    assert "every 30 min" in words(spot.script_changes)
-    assert "at 1 h" in words(spot.script_changes)
-    assert "checkpoint" not in words(option_of(make_plan(), terms=terms).script_changes)
+    assert "every 30 min" in said(spot.script_changes)
+    assert "at 1 h" in said(spot.script_changes)
+    assert "checkpoint" not in said(option_of(make_plan(), terms=terms).script_changes)
 
 
 def test_a_run_within_the_interval_and_one_that_saves_none_need_no_checkpoint() -> None:
     plan = make_plan(market=Market.SPOT)
     short = option_of(plan, job=make_job(iterations=18_000))  # 30 min, the interval itself
-    assert "checkpoint" not in words(short.script_changes)
+    assert "checkpoint" not in said(short.script_changes)
     longer = option_of(plan, job=make_job(iterations=18_001))
-    assert "checkpoint" in words(longer.script_changes)
+    assert "checkpoint" in said(longer.script_changes)
     never = option_of(plan, terms=SpotTerms(checkpoint_interval_h=None))
-    assert "checkpoint" not in words(never.script_changes)
+    assert "checkpoint" not in said(never.script_changes)
 
 
 def test_each_tier_has_its_risk() -> None:
     risks = {tier: option_of(make_plan(tier=tier)).risk for tier in Tier}
     assert len(set(risks.values())) == 3
-    assert risks[Tier.CLUSTER] == "wait"
+    assert risks[Tier.CLUSTER] == sample(Code.RISK_WAIT)
     spot = option_of(make_plan(market=Market.SPOT), terms=SpotTerms(preemptions_per_h=0.25))
-    assert "preemption" in spot.risk
-    assert "0.25" in spot.risk
+    assert "preemption" in sentence(spot.risk)
+    assert "0.25" in sentence(spot.risk)
 
 
 def test_unknown_wait_and_cost_are_said() -> None:
-    unknown = words(option_of(make_plan("X", None, tier=Tier.CLUSTER, wait_s=None)).reasons)
+    unknown = said(option_of(make_plan("X", None, tier=Tier.CLUSTER, wait_s=None)).reasons)
     assert "wait unknown" in unknown
     assert "cost unknown" in unknown
-    known = words(option_of(make_plan()).reasons)
+    known = said(option_of(make_plan()).reasons)
     assert "unknown" not in known
 
 
@@ -418,10 +418,10 @@ def test_an_unknown_wait_counts_as_none() -> None:
     assert option.time_s == option.train_s
 
 
-@pytest.mark.parametrize(("source", "said"), [("derived from x", True), ("list price", False)])
-def test_a_price_nobody_quoted_is_said(source: str, said: bool) -> None:
+@pytest.mark.parametrize(("source", "is_derived"), [("derived from x", True), ("list price", False)])
+def test_a_price_nobody_quoted_is_said(source: str, is_derived: bool) -> None:
     plan = make_plan(offer=make_offer(source=source))
-    assert ("derived from x" in words(option_of(plan).reasons)) == said
+    assert ("derived from x" in said(option_of(plan).reasons)) == is_derived
 
 
 # --- data ------------------------------------------------------------------------------------------
@@ -430,11 +430,11 @@ def test_a_price_nobody_quoted_is_said(source: str, said: bool) -> None:
 def test_an_input_bound_option_says_so_with_both_figures() -> None:
     trace = make_trace(data_loading_s=4.0, num_workers=8)
     waits = make_estimate("X", 0.5, loading_s=0.3)
-    text = words(option_of(make_plan(), trace=trace, estimate=waits).reasons)
+    text = said(option_of(make_plan(), trace=trace, estimate=waits).reasons)
     assert "input-bound: loading takes 500 ms per iteration with 8 workers" in text
     assert "the GPU 200 ms" in text
     assert "samples/s" not in text
-    assert "input-bound" not in words(option_of(make_plan(), trace=trace, iteration=5.0).reasons)
+    assert "input-bound" not in said(option_of(make_plan(), trace=trace, iteration=5.0).reasons)
 
 
 def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
@@ -442,11 +442,11 @@ def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
 
     def text(num_vcpus: int | None) -> str:
         plan = make_plan(offer=make_offer(num_vcpus=num_vcpus))
-        return words(option_of(plan, trace=trace, iteration=0.5).reasons)
+        return said(option_of(plan, trace=trace, iteration=0.5).reasons)
 
     assert "8 loading workers share 4 vCPUs: loading takes 1 s" in text(4)
     assert "vCPUs" not in text(8) + text(None)
-    assert "vCPUs" not in words(option_of(make_plan("X", None, tier=Tier.CLUSTER), trace=trace).reasons)
+    assert "vCPUs" not in said(option_of(make_plan("X", None, tier=Tier.CLUSTER), trace=trace).reasons)
 
 
 @pytest.mark.parametrize(
@@ -463,5 +463,7 @@ def test_an_epoch_of_unknown_length_names_the_reason_and_the_flag(
     changes: dict[str, Any], reason: str
 ) -> None:
     trace = make_trace(iterations_per_epoch=None, **changes)
-    with pytest.raises(InputError, match=rf"{reason}.*--iterations-per-epoch"):
+    with pytest.raises(InputError) as caught:
         num_iterations(trace, make_job(epochs=1.0), 1)
+    assert re.search(rf"{reason}.*--iterations-per-epoch", error_text(caught.value))
+    assert "--" not in str(caught.value)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, IterationEstimate, Market, Plan, Quantiles, Tier
+from advisor.report.words import sentence
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import (
     SHARED_ERROR,
@@ -22,8 +23,8 @@ from recommender.outcome.draws import (
 )
 from recommender.outcome.evaluate import CHUNK, evaluate_all
 from recommender.outcome.outcomes import outcome_of, work_of
+from recommender.outcome.reasons import risk_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
-from recommender.outcome.words import risk_of
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace, quantiles_of
 
 DRAWS = make_draws(np.random.default_rng(3))
@@ -175,7 +176,9 @@ def test_a_contract_lowers_dear_hours_as_it_lowers_todays() -> None:
 
 
 def test_the_risk_tells_how_dear_hours_were() -> None:
-    assert risk_of(spot_plan(1.5), SpotTerms()).endswith(
+    assert sentence(risk_of(spot_plan(1.5), SpotTerms())).endswith(
         "9 of 10 past hours cost up to 1.50 times today's price"
     )
-    assert "past" not in risk_of(spot_plan(0.9), SpotTerms()) + risk_of(spot_plan(), SpotTerms())
+    assert "past" not in sentence(risk_of(spot_plan(0.9), SpotTerms())) + sentence(
+        risk_of(spot_plan(), SpotTerms())
+    )

@@ -7,12 +7,15 @@ from datetime import date
 
 import pytest
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Market, Option, Plan
 from advisor.pricing.catalog.interruptions import Interruptions, load_interruptions
+from advisor.report.words import sentence
+from recommender.outcome.reasons import risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms, terms_at
-from recommender.outcome.words import risk_of
 from tests.builders import HOUR_S, make_job, make_offer, make_plan
+from tests.findings import said
 from tests.unit.recommender.outcome.test_evaluate import option_of
 
 SPOT = make_plan("X", 1.0, market=Market.SPOT)
@@ -26,7 +29,7 @@ def refused(
     plan: Plan = SPOT,
     deadline_h: float | None = None,
     p: float | None = None,
-) -> str | None:
+) -> Finding | None:
     return refusal(
         plan, work_h * HOUR_S, terms, median_time_s=1.0, p_within_deadline=p,
         deadline_s=None if deadline_h is None else deadline_h * HOUR_S,
@@ -39,22 +42,21 @@ def test_on_demand_and_own_machines_are_never_refused() -> None:
 
 def test_more_than_five_times_as_long_is_hopeless() -> None:
     # (e^(0.4 (8 + 0.1)) - e^0.04) / 0.4 x (1 + 0.4 x 0.5): the expected makespan of 8 h is 73.5 h.
-    text = refused(8.0)
-    assert text is not None
+    text = said(filter(None, [refused(8.0)]))
     assert "73.5 h of training and $61.23 are expected without checkpoints, against 8.0 h on demand" in text
     assert "with one every 19 min: 11.4 h and $9.48" in text
     assert refused(4.0) is None  # 12.2 h: three times
 
 
 def test_checkpoints_that_hardly_help_are_refused_as_well() -> None:
-    text = refused(20.0, replace(UNSAVED, preemptions_per_h=3.0, checkpoint_interval_h=2.0))
-    assert text is not None
+    text = said(
+        filter(None, [refused(20.0, replace(UNSAVED, preemptions_per_h=3.0, checkpoint_interval_h=2.0))])
+    )
     assert "with a checkpoint every 2 h" in text
 
 
 def test_no_end_is_no_number() -> None:
-    text = refused(500.0)
-    assert text is not None
+    text = said(filter(None, [refused(500.0)]))
     assert "more than a century of training and unbounded are expected" in text
 
 
@@ -69,8 +71,8 @@ def test_a_deadline_that_no_draw_meets_is_hopeless_without_checkpoints_alone() -
 
 def test_an_option_that_is_refused_says_so_and_is_no_near_miss() -> None:
     option = option_of(SPOT, job=make_job(iterations=288_000), terms=UNSAVED)
-    assert (option.feasible, option.removed_by) == (False, "spot")
-    assert option.reasons[0].startswith("refused: 73.5 h")
+    assert (option.feasible, option.removed_by) == (False, (Code.SPOT,))
+    assert sentence(option.reasons[0]).startswith("refused: 73.5 h")
 
 
 def job_of(hours: float, **limits: float) -> Job:
@@ -86,8 +88,8 @@ def test_with_checkpoints_nothing_is_refused_by_default(hours: float) -> None:
 def test_nodes_of_a_gang_are_one_unit() -> None:
     one, gang = option_of(SPOT), option_of(replace(SPOT, num_nodes=4))
     assert gang.time_s == one.time_s
-    assert "of all 4 nodes at once" in gang.risk
-    assert "nodes" not in one.risk
+    assert "of all 4 nodes at once" in sentence(gang.risk)
+    assert "nodes" not in sentence(one.risk)
 
 
 # --- The rate of preemptions ------------------------------------------------------------------------
@@ -102,7 +104,7 @@ BUCKETS = {("x.xlarge", "us-east-1"): BUCKET}
 def test_a_published_floor_does_not_lower_what_is_assumed() -> None:
     terms = terms_at(SPOT, SpotTerms(preemptions_per_h=0.1), BUCKETS)
     assert terms.preemptions_per_h == 0.1
-    risk = risk_of(SPOT, terms)
+    risk = sentence(risk_of(SPOT, terms))
     assert risk.startswith("preemption, 0.1 per hour assumed; AWS Spot Advisor of 2025-06-28: 20 to 100 %")
     assert "at least 0.0003 per hour" in risk
 
@@ -110,7 +112,7 @@ def test_a_published_floor_does_not_lower_what_is_assumed() -> None:
 def test_a_floor_above_what_is_assumed_counts() -> None:
     terms = terms_at(SPOT, SpotTerms(preemptions_per_h=1e-6), BUCKETS)
     assert terms.preemptions_per_h == pytest.approx(BUCKET.least_preemptions_per_h)
-    assert "floor" in risk_of(SPOT, terms)
+    assert "floor" in sentence(risk_of(SPOT, terms))
 
 
 @pytest.mark.parametrize(
@@ -127,9 +129,9 @@ def test_without_a_bucket_the_assumption_stays(plan: Plan) -> None:
 
 
 def test_a_configured_rate_has_no_floor() -> None:
-    configured = SpotTerms(preemptions_per_h=0.02, rate_source="configured")
+    configured = SpotTerms(preemptions_per_h=0.02, rate_source=finding(Code.RATE_CONFIGURED))
     assert terms_at(SPOT, configured, None) == configured
-    assert risk_of(SPOT, configured) == "preemption, 0.02 per hour configured"
+    assert sentence(risk_of(SPOT, configured)) == "preemption, 0.02 per hour configured"
 
 
 def test_the_shipped_floors_stay_below_the_assumption() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.values import Interval, Market, Plan, Quantiles, Tier
 from advisor.pricing.answer.places import cheapest_places
 from advisor.pricing.bills.storage import Rate, RateKind
@@ -22,6 +23,7 @@ from recommender.plans.candidates import (
 )
 from recommender.plans.extras import CloudTerms
 from tests.builders import make_offer, make_plan
+from tests.findings import said, sample
 
 WAIT = Quantiles(p50=3600.0, p90=7200.0)
 NOTHING = CloudTerms(startup_s=0.0)
@@ -95,7 +97,7 @@ def test_this_machine_never_waits() -> None:
     ],
 )  # fmt: skip
 def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[int]) -> None:
-    busy = tuple(f"GPU {i} is in use" for i in range(num_busy))
+    busy = (sample(Code.GPU_BUSY),) * num_busy
     plans = plans_of_machine(make_machine(tier=Tier.LOCAL, num_gpus=num_gpus, in_use=busy))
     assert [plan.num_gpus for plan in plans] == counts
     none = Quantiles(p50=0.0, p90=0.0)
@@ -108,12 +110,12 @@ def test_free_gpus_are_planned_with(num_gpus: int, num_busy: int, counts: list[i
     ("asked", "counts"), [((), [1, 2, 3]), ({4}, [1, 2, 3, 4]), ({1, 2}, [1, 2, 3]), ({8}, [1, 2, 3])]
 )
 def test_gpus_in_use_are_planned_with_where_they_are_asked_for(asked: set[int], counts: list[int]) -> None:
-    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=("GPU 1 is in use",))
+    machine = make_machine(tier=Tier.LOCAL, num_gpus=4, in_use=(sample(Code.GPU_BUSY),))
     assert [plan.num_gpus for plan in plans_of_machine(machine, asked=asked)] == counts
 
 
 def test_a_logged_wait_goes_before_a_configured_one() -> None:
-    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=("wait from a log",))
+    logged = LoggedWait(wait_s=Quantiles(p50=1.0, p90=2.0), notes=(sample(Code.WAIT_OF_LOG),))
     one, two, _ = plans_of_machine(make_machine(waits={2: logged}))
     assert (one.wait_s, one.notes) == (WAIT, ())
     assert (two.wait_s, two.notes) == (logged.wait_s, logged.notes)
@@ -323,7 +325,7 @@ def test_offers_of_unknown_gpus_are_left_out_with_one_warning() -> None:
     kept, warnings = with_known_gpu(offers, {"T4", "L4"})
     assert kept == offers[:1]
     assert len(warnings) == 1
-    assert "aws B400, gcp X1" in warnings[0]
+    assert "aws B400, gcp X1" in said(warnings)
 
 
 def test_known_gpus_need_no_warning() -> None:

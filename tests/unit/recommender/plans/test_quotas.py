@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.config.settings import QuotaSettings
 from advisor.core.values import Market, Offer, Quantiles
+from advisor.report.words import sentence
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.plans.quotas import over_quota
@@ -32,7 +33,9 @@ def offer(**changes: object) -> Offer:
 
 
 def test_what_is_too_large_says_the_figures_and_whom_to_ask() -> None:
-    assert over_quota(offer(), [quota()]) == (
+    found = over_quota(offer(), [quota()])
+    assert found is not None
+    assert sentence(found) == (
         "over the quota: it has 192 vCPU, and 96 are allowed for p* in us-east-1; ask aws for more"
     )
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from advisor.core.findings import Code
+from advisor.core.gpus import resolve_gpu
+from advisor.pricing.sources.custom import CustomSource
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.report.words import sentences
 from recommender.plans.software import capability, changes, is_unsupported
 from tests.builders import make_gpu, make_offer, make_plan
 
@@ -32,7 +41,7 @@ def test_an_old_build_is_asked_for_from_5_0_until_before_7_5(text: str, old_buil
     gpu = make_gpu(compute_capability=text, architecture="Oldtimer")
     needed = changes(make_plan(), gpu)
     assert bool(needed) == old_build
-    assert all("Oldtimer" in line and "CUDA 12" in line for line in needed)
+    assert all("Oldtimer" in line and "CUDA 12" in line for line in sentences(needed))
 
 
 def test_an_own_machine_has_no_offer_to_read() -> None:
@@ -41,7 +50,25 @@ def test_an_own_machine_has_no_offer_to_read() -> None:
 
 def test_two_reasons_are_two_lines() -> None:
     gpu = make_gpu(compute_capability="gfx942", vendor="AMD")
-    needed = changes(make_plan(offer=make_offer(includes=("4 vCPU (Arm)",))), gpu)
+    needed = sentences(changes(make_plan(offer=make_offer(architecture="arm64")), gpu))
     assert len(needed) == 2
     assert "AMD" in needed[0]
     assert "aarch64" in needed[1]
+
+
+def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path: Path) -> None:
+    """Before: it was read out of the text "(Arm)", which only our own catalog writes."""
+    path = tmp_path / "rates.yaml"
+    path.write_text(
+        "- {provider: aws, instance_type: g5g.xlarge, region: us-east-1, gpu: T4G, num_gpus: 1,"
+        " usd_per_h: 0.3, as_of: 2026-11-01}\n"
+    )
+    query = OfferQuery(providers=("aws",), gpus=("T4G",))
+    for source in (SnapshotSource(), CustomSource([str(path)])):
+        found = [offer for part in source.offers(query) for offer in part.offers]
+        assert found
+        for offer in found:
+            codes = {needed.code for needed in changes(make_plan("T4G", offer=offer), resolve_gpu("T4G"))}
+            assert Code.INSTALL_AARCH64 in codes, offer
+            x86 = replace(offer, architecture="x86_64", includes=("4 vCPU (Arm)",))
+            assert changes(make_plan("T4G", offer=x86), resolve_gpu("T4G")) == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import PolicyViolationError
+from advisor.core.findings import Code, quoted
 from advisor.core.values import Market, Option, Plan, Quantiles, Tier
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spent_usd
@@ -25,6 +26,7 @@ from recommender.policy import (
     would_give_way,
 )
 from tests.builders import HOUR_S, make_estimate, make_offer, make_plan
+from tests.findings import sample
 from tests.unit.recommender.policy.files import policy_of
 
 NOTHING_SPENT = Spent(all_usd=0.0, project_usd=0.0)
@@ -55,11 +57,9 @@ def option(
         cost_breakdown_usd={},
         p_within_budget=None,
         p_within_deadline=None,
-        risk="",
-        feasible=feasible,
-        removed_by=None if feasible else "memory",
+        risk=quoted(""),
         script_changes=(),
-        reasons=(),
+        reasons=() if feasible else (sample(Code.MEMORY),),
     )
 
 

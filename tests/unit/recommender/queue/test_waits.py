@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.errors import InputError
+from advisor.report.words import sentence
 from recommender.queue.fitted import WaitBin, fit, warnings_of
 from recommender.queue.foresight import check
 from recommender.queue.job_log import read_job_log
@@ -190,9 +191,9 @@ def test_an_unknown_queue_is_refused_with_the_nearest(fitted):
 def test_doubts_are_told(fitted):
     assert warnings_of(fitted, fitted.of(size=4), 4) == ()
     (rare,) = warnings_of(fitted, fitted.of(size=64), 64)
-    assert "fewer than 40 jobs of this size" in rare
+    assert "fewer than 40 jobs of this size" in sentence(rare)
     (unit,) = warnings_of(replace(fitted, size_unit="cores"), fitted.of(size=4), 4)
-    assert "counts cores, not GPUs" in unit
+    assert "counts cores, not GPUs" in sentence(unit)
 
 
 def test_a_fit_comes_back_from_its_file_as_it_was(fitted, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from advisor.core.values import Interval, Option, Recommendation
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.findings import said
 
 
 def answer(*points: tuple[str, float, float], spread: float = 1.0) -> Recommendation:
@@ -31,7 +32,7 @@ def option(recommendation: Recommendation, name: str) -> Option:
 
 
 def words(recommendation: Recommendation, name: str) -> str:
-    return "\n".join(option(recommendation, name).reasons)
+    return said(option(recommendation, name).reasons)
 
 
 def test_a_dominated_option_within_five_per_cent_is_a_tie() -> None:

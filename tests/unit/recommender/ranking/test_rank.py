@@ -20,12 +20,14 @@ from advisor.core.values import (
     Recommendation,
     Tier,
 )
+from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.safety import risk_key, safest
 from recommender.ranking.value import Valued, break_even_wait_s, expected, least_total
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.findings import said
 
 
 def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Recommendation:
@@ -63,10 +65,10 @@ def test_each_pick_has_its_plan_and_its_reason() -> None:
         "best-value": "VALUE",
         "safest": "VALUE",
     }
-    assert found[PickName.CHEAPEST].reason == "the least median cost"
-    assert found[PickName.FASTEST].reason == "the least median time"
-    assert "best value" in found[PickName.BEST_VALUE].reason
-    assert "is not preempted, p90 is 1.0 times the median" in found[PickName.SAFEST].reason
+    assert sentence(found[PickName.CHEAPEST].reason) == "the least median cost"
+    assert sentence(found[PickName.FASTEST].reason) == "the least median time"
+    assert "best value" in sentence(found[PickName.BEST_VALUE].reason)
+    assert "is not preempted, p90 is 1.0 times the median" in sentence(found[PickName.SAFEST].reason)
 
 
 def test_the_recommended_is_the_best_value() -> None:
@@ -77,9 +79,9 @@ def test_the_recommended_is_the_best_value() -> None:
 
 def test_an_unknown_cost_is_said_where_it_is_picked() -> None:
     found = answer((make_plan("FREE", None, tier=Tier.CLUSTER), 3.6))
-    assert "unknown" in picks(found)[PickName.CHEAPEST].reason
+    assert "unknown" in sentence(picks(found)[PickName.CHEAPEST].reason)
     assert found.rule is not None
-    assert "unknown" in found.rule
+    assert "unknown" in sentence(found.rule)
 
 
 def test_nothing_feasible_has_no_picks() -> None:
@@ -177,8 +179,8 @@ def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h: float, r
     found = answer(FAST, VALUE, (make_plan("CHEAP", 0.09), 360.0), job=job)
     assert found.recommended == recommended
     assert found.rule is not None
-    assert "means of the draws" in found.rule
-    assert f"${usd_per_h:g}/h" in found.rule
+    assert "means of the draws" in sentence(found.rule)
+    assert f"${usd_per_h:g}/h" in sentence(found.rule)
 
 
 def test_means_count_the_tail() -> None:
@@ -224,7 +226,7 @@ QUEUED = make_plan("LAB", 0.5, tier=Tier.CLUSTER, wait_s=Quantiles(p50=HOUR_S, p
 
 
 def reasons(found: Recommendation, plan_id: str) -> str:
-    return "\n".join(next(o for o in found.options if o.plan.id == plan_id).reasons)
+    return said(next(o for o in found.options if o.plan.id == plan_id).reasons)
 
 
 def test_only_the_best_rented_plan_and_the_clusters_are_told_of_the_wait() -> None:

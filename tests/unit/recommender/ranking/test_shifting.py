@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Market, PricePoint
+from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.ranking.shifting import cheapest_start, with_shifts
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
@@ -136,4 +137,6 @@ def test_the_option_says_so_and_the_others_do_not() -> None:
     a, b = with_shifts(found, {"A": history(night)}, NOW).options
     assert b == found.options[1]
     assert a.reasons[:-1] == found.options[0].reasons
-    assert a.reasons[-1].startswith("a start 8 h later (20:00 UTC) was cheaper over the last 29 days: $")
+    assert sentence(a.reasons[-1]).startswith(
+        "a start 8 h later (20:00 UTC) was cheaper over the last 29 days: $"
+    )

@@ -1,0 +1,208 @@
+"""What is worth saying, as a value: which thing it is, how serious, and the facts.
+
+Engines make findings and look at their codes; nobody looks into a sentence. `advisor.report.words` has the
+sentence of each code, and programs get codes and facts as they are (docs/findings.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self, TypeAlias
+
+Fact: TypeAlias = "str | int | float | bool | Finding | Sequence[Fact] | Mapping[str, Fact] | None"
+
+
+class Severity(StrEnum):
+    """What a finding does to what it is about."""
+
+    NOTE = "note"
+    WARNING = "warning"
+    REMOVAL = "removal"
+    CHANGE = "change"
+    ERROR = "error"
+
+
+class Code(StrEnum):
+    """Which thing was found, with its severity: a note where nothing else stands beside it."""
+
+    severity: Severity
+
+    def __new__(cls, value: str, severity: Severity = Severity.NOTE) -> Self:
+        """A member of this value."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.severity = severity
+        return member
+
+    # Somebody else's sentence: of the child process, of a plug-in, of a file.
+    TEXT = "text"
+
+    # Why an option is removed, in the order in which `Option.removed_by` names them.
+    MEMORY = "memory", Severity.REMOVAL
+    SHARDING = "sharding", Severity.REMOVAL
+    SOFTWARE = "software", Severity.REMOVAL
+    QUOTA = "quota", Severity.REMOVAL
+    SPOT = "spot", Severity.REMOVAL
+    BUDGET = "budget", Severity.REMOVAL
+    DEADLINE = "deadline", Severity.REMOVAL
+    POLICY = "policy", Severity.REMOVAL
+
+    # What else there is to know of an option.
+    APPROVAL_NEEDED = "approval-needed"
+    COST_UNKNOWN = "cost-unknown", Severity.WARNING
+    EGRESS_NOT_COUNTED = "egress-not-counted", Severity.WARNING
+    GPU_BUSY = "gpu-busy"
+    GPU_MEMORY_TAKEN = "gpu-memory-taken"
+    INPUT_BOUND = "input-bound", Severity.WARNING
+    INPUT_BOUND_ALONE = "input-bound-alone", Severity.WARNING
+    INPUT_IN_TURN = "input-in-turn"
+    INPUT_NEARLY_BOUND = "input-nearly-bound"
+    INPUT_RATE = "input-rate"
+    LATER_START = "later-start"
+    MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
+    NEAR_TIE = "near-tie"
+    PRICE_DERIVED = "price-derived", Severity.WARNING
+    RENT_OR_WAIT = "rent-or-wait"
+    STORAGE_NOT_COUNTED = "storage-not-counted", Severity.WARNING
+    TIE = "tie"
+    TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
+    WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
+    WAIT_OF_LOG = "wait-of-log"
+    WAIT_OF_OTHER_UNIT = "wait-of-other-unit", Severity.WARNING
+    WAIT_UNKNOWN = "wait-unknown", Severity.WARNING
+
+    # What can go wrong with it, and where the rate of preemptions comes from.
+    RISK_CAPACITY = "risk-capacity"
+    RISK_NONE = "risk-none"
+    RISK_PREEMPTION = "risk-preemption"
+    RISK_WAIT = "risk-wait"
+    RATE_ASSUMED = "rate-assumed"
+    RATE_CONFIGURED = "rate-configured"
+    RATE_PUBLISHED = "rate-published"
+
+    # What to change in the script or its environment.
+    ADD_GRAD_SCALER = "add-grad-scaler", Severity.CHANGE
+    ALLOW_TF32 = "allow-tf32", Severity.CHANGE
+    INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE
+    INSTALL_FOR_CUDA_12 = "install-for-cuda-12", Severity.CHANGE
+    INSTALL_FOR_VENDOR = "install-for-vendor", Severity.CHANGE
+    RETUNE_LEARNING_RATE = "retune-learning-rate", Severity.CHANGE
+    SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
+    USE_AUTOCAST = "use-autocast", Severity.CHANGE
+    USE_NO_SYNC = "use-no-sync", Severity.CHANGE
+    WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
+
+    # What an estimate rests on.
+    CALIBRATED_RATES = "calibrated-rates"
+    CALIBRATION_OUTDATED = "calibration-outdated", Severity.WARNING
+    CONSTANTS = "constants"
+    CUSTOM_OPERATORS = "custom-operators", Severity.WARNING
+    DATA_PARALLEL = "data-parallel"
+    EMULATED_RATE = "emulated-rate"
+    FP16_ON_CUDA_CORES = "fp16-on-cuda-cores"
+    GRADIENTS_UNKNOWN = "gradients-unknown", Severity.WARNING
+    HOST_BOUND = "host-bound"
+    KERNEL_FLOOR = "kernel-floor"
+    LEARNED_RATES = "learned-rates"
+    LEARNED_ELSEWHERE = "learned-elsewhere", Severity.WARNING
+    LOADING_NOT_COUNTED = "loading-not-counted", Severity.WARNING
+    MEMORY_COUNTED = "memory-counted"
+    MEMORY_NOT_COUNTED = "memory-not-counted", Severity.WARNING
+    NOT_LEARNED = "not-learned"
+    OTHER_WORLD = "other-world", Severity.WARNING
+    RECURRENT_OF_UNKNOWN_SIZE = "recurrent-of-unknown-size", Severity.WARNING
+    RECURRENT_STEPWISE = "recurrent-stepwise"
+    SHARDED = "sharded"
+    WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
+    WHAT_IF_AUTOCAST = "what-if-autocast"
+    WHAT_IF_TF32 = "what-if-tf32"
+
+    # Where a fitted constant comes from.
+    CONSTANT_ASSUMED = "constant-assumed"
+    CONSTANT_CALIBRATED = "constant-calibrated"
+    CONSTANT_MEASURED = "constant-measured"
+    CONSTANT_MEDIAN = "constant-median"
+
+    # Why an option was picked.
+    BEST_OF_PRODUCT = "best-of-product"
+    BEST_OF_TOTAL = "best-of-total"
+    BEST_AT_KNEE = "best-at-knee"
+    CHEAPEST = "cheapest"
+    CHEAPEST_OF_EQUALS = "cheapest-of-equals"
+    COST_OF_PICK_UNKNOWN = "cost-of-pick-unknown", Severity.WARNING
+    FASTEST = "fastest"
+    OBJECTIVE_OF_POLICY = "objective-of-policy"
+    ONLY_ONE = "only-one"
+    SAFEST = "safest"
+
+    # What a recommendation leaves out.
+    CLOUD_WAIT_UNKNOWN = "cloud-wait-unknown", Severity.WARNING
+    CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
+    HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
+    LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
+    RATES_UNKNOWN = "rates-unknown", Severity.WARNING
+
+    # What to know of prices.
+    GPU_FAMILY = "gpu-family"
+    GPUS_NOT_IN_CATALOG = "gpus-not-in-catalog", Severity.WARNING
+    NO_PRICE_MATCHES = "no-price-matches", Severity.WARNING
+    PRICES_AHEAD = "prices-ahead", Severity.WARNING
+    PRICES_COMPUTED = "prices-computed", Severity.WARNING
+    PRICES_IMPLAUSIBLE = "prices-implausible", Severity.WARNING
+    PRICES_NOT_LIVE = "prices-not-live", Severity.WARNING
+    PRICES_STALE = "prices-stale", Severity.WARNING
+
+    # What is missing or wrong in what was asked: an error carries it.
+    EPOCH_LENGTH_UNKNOWN = "epoch-length-unknown", Severity.ERROR
+    NOTHING_TO_CHOOSE_FROM = "nothing-to-choose-from", Severity.ERROR
+    TOO_MANY_EPOCHS = "too-many-epochs", Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing worth saying.
+
+    Attributes:
+        facts: numbers and names behind it, units in their names.
+    """
+
+    code: Code
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        """Of the code alone: facts may hold lists."""
+        return hash(self.code)
+
+    @property
+    def severity(self) -> Severity:
+        """How serious it is, which follows from what it is."""
+        return self.code.severity
+
+
+def finding(code: Code, **facts: Fact) -> Finding:
+    """A finding with these facts; they are the arguments of its words.
+
+    >>> finding(Code.INPUT_RATE, samples_per_s=5000.0).severity
+    <Severity.NOTE: 'note'>
+    """
+    return Finding(code, facts)
+
+
+def quoted(sentence: str) -> Finding:
+    """A sentence that somebody else wrote."""
+    return Finding(Code.TEXT, {"text": sentence})
+
+
+def removals(findings: Iterable[Finding]) -> tuple[Code, ...]:
+    """What removes an option, each once, in the order of `Code`.
+
+    >>> [code.value for code in removals([finding(Code.BUDGET), finding(Code.MEMORY), finding(Code.TIE)])]
+    ['memory', 'budget']
+    """
+    codes = {found.code for found in findings}
+    return tuple(code for code in REMOVALS if code in codes)
+
+
+REMOVALS = tuple(code for code in Code if code.severity is Severity.REMOVAL)

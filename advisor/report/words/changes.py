@@ -1,0 +1,41 @@
+"""What to change in a script or its environment."""
+
+from __future__ import annotations
+
+from advisor.core.findings import Code
+from advisor.core.units import format_duration
+from advisor.report.words.table import Words
+
+_CHECK_LOSS = "check that the loss still falls as before"
+
+
+def retune_learning_rate(*, global_batch_size: int, batch_size: int) -> str:
+    """Weak scaling makes steps larger."""
+    return f"retune the learning rate: a step takes {global_batch_size:,} samples instead of {batch_size:,}"
+
+
+def save_checkpoints(*, interval_s: float, best_interval_s: float) -> str:
+    """How often, and how often would be best."""
+    best = f" (least is lost at {format_duration(best_interval_s)})" if best_interval_s else ""
+    return f"save a checkpoint every {format_duration(interval_s)} and resume from it{best}"
+
+
+CHANGES: Words = {
+    Code.ADD_GRAD_SCALER: ('scale the loss and step the optimizer through torch.amp.GradScaler("cuda")'),
+    Code.ALLOW_TF32: f'call torch.set_float32_matmul_precision("high"), and {_CHECK_LOSS}',
+    Code.INSTALL_AARCH64: "the host is Arm: every package needs an aarch64 build",
+    Code.INSTALL_FOR_CUDA_12: (
+        "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {architecture}"
+    ),
+    Code.INSTALL_FOR_VENDOR: "install a PyTorch build for {vendor}: CUDA extensions will not run",
+    Code.RETUNE_LEARNING_RATE: retune_learning_rate,
+    Code.SAVE_CHECKPOINTS: save_checkpoints,
+    Code.USE_AUTOCAST: (
+        'run the forward pass and the loss under torch.autocast("cuda", dtype=torch.{dtype}), and '
+        + _CHECK_LOSS
+    ),
+    Code.USE_NO_SYNC: "accumulate gradients under no_sync(), or every pass exchanges them",
+    Code.WRAP_IN_DDP: (
+        "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun"
+    ),
+}

@@ -1,0 +1,129 @@
+"""What an estimate rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from advisor.core.findings import Code
+from advisor.core.units import GIB, MIB
+from advisor.report.words.table import Words
+
+
+def calibrated_rates(*, reached_share: Mapping[str, float]) -> str:
+    """What a calibration makes of the learned rates, by family."""
+    reached = ", ".join(f"{family} {share:.2f}" for family, share in sorted(reached_share.items()))
+    return f"calibrated: of the learned rate this GPU reaches {reached}"
+
+
+def constants(*, source: str, rates_by_constant: Mapping[str, Sequence[str]]) -> str:
+    """Which constants come from where; no rates are named where it is all of them."""
+    named = [f"{name} ({', '.join(rates)})" if rates else name for name, rates in rates_by_constant.items()]
+    return f"roofline constants, {source}: {', '.join(named)}"
+
+
+def constant_assumed(*, architecture: str | None) -> str:
+    """For what it is assumed."""
+    return f"assumed for {architecture or 'any GPU'}"
+
+
+def constant_median(*, architecture: str | None, is_on_slot_power: bool, slot_power_w: float) -> str:
+    """Of which GPUs it is the median."""
+    whose = f"{architecture} GPUs" if architecture else "GPUs"
+    return f"median of the measured {whose} {'up to' if is_on_slot_power else 'above'} {slot_power_w:g} W"
+
+
+def custom_operators(*, names: Sequence[str]) -> str:
+    """Operators that no catalog has."""
+    return f"custom operators, only their bytes are known: {', '.join(names)}"
+
+
+def data_parallel(*, bucket_bytes: float, hidden_share_of_backward: float) -> str:
+    """How gradients are exchanged."""
+    return (
+        f"data parallel: ring all-reduce of the gradients in {bucket_bytes / MIB:g} MiB buckets,"
+        f" {hidden_share_of_backward * 100:.0f} % of backward can hide it"
+    )
+
+
+def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
+    """The least that anything takes."""
+    kernel_us, operator_us = kernel_s * 1e6, operator_s * 1e6
+    return f"each kernel takes {kernel_us:g} us or more, each operator {operator_us:g} us of the host"
+
+
+def memory_counted(*, fragmentation_factor: float, workspace_bytes: float, context_bytes: float) -> str:
+    """What the need of memory consists of."""
+    fragmentation_pct = (fragmentation_factor - 1) * 100
+    return (
+        f"memory: tracked peak + {fragmentation_pct:.0f} % fragmentation + {workspace_bytes / GIB:g} GiB"
+        f" workspace + {context_bytes / GIB:g} GiB CUDA context"
+    )
+
+
+def not_learned(*, families: Sequence[str], partly: Sequence[str]) -> str:
+    """Which families have no network, or not for all of their operators."""
+    named = [f"some {family}" if family in partly else family for family in families]
+    return f"by the roofline, not learned: {', '.join(named)}"
+
+
+def recurrent_of_unknown_size(*, share_of_rate: float) -> str:
+    """What such layers are taken for."""
+    return (
+        f"recurrent layers of unknown sizes: at {share_of_rate * 100:.0f} % of the rate of products, not"
+        " measured"
+    )
+
+
+ESTIMATES: Words = {
+    Code.CALIBRATED_RATES: calibrated_rates,
+    Code.CALIBRATION_OUTDATED: (
+        "calibrated with networks of another version, so not corrected: run advisor calibrate again"
+    ),
+    Code.CONSTANT_ASSUMED: constant_assumed,
+    Code.CONSTANT_CALIBRATED: "{source}",
+    Code.CONSTANT_MEASURED: "fitted to measurements on this GPU",
+    Code.CONSTANT_MEDIAN: constant_median,
+    Code.CONSTANTS: constants,
+    Code.CUSTOM_OPERATORS: custom_operators,
+    Code.DATA_PARALLEL: data_parallel,
+    Code.EMULATED_RATE: "{rate} is emulated at the fp32 rate",
+    Code.FP16_ON_CUDA_CORES: "fp16 without tensor cores",
+    Code.GRADIENTS_UNKNOWN: (
+        "data parallel: the size of the gradients is unknown and their exchange not counted; record with"
+        " record_shapes=True"
+    ),
+    Code.HOST_BOUND: "bound by the host: larger batches or CUDA graphs help more than a faster GPU",
+    Code.KERNEL_FLOOR: kernel_floor,
+    Code.LEARNED_ELSEWHERE: (
+        "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
+    ),
+    Code.LEARNED_RATES: "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)",
+    Code.LOADING_NOT_COUNTED: (
+        "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration as"
+        " short as this one may wait for it"
+    ),
+    Code.MEMORY_COUNTED: memory_counted,
+    Code.MEMORY_NOT_COUNTED: (
+        "memory: the profile does not tell how much the script needs, so nothing was excluded"
+    ),
+    Code.NOT_LEARNED: not_learned,
+    Code.OTHER_WORLD: (
+        "the trace is of one of {num_ranks} ranks that share a model, so time and memory on {num_gpus} are"
+        " unknown: the time is that of the recorded rank. Profile with --world {num_gpus}"
+    ),
+    Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
+    Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
+    Code.SHARDED: (
+        "sharded over {num_ranks} ranks: the recorded collectives on a ring, none hidden behind computation,"
+        " which is an upper bound"
+    ),
+    Code.WAVE_RESOURCES_UNKNOWN: (
+        "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"
+        " occupancy"
+    ),
+    Code.WHAT_IF_AUTOCAST: (
+        "what if: the forward pass and the loss under autocast to {dtype}; casts estimated from the order of"
+        " operators, activations still counted in FP32 (an upper bound); not profiled so"
+    ),
+    Code.WHAT_IF_TF32: "what if: products in TF32 instead of FP32; not profiled so",
+}

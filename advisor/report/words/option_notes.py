@@ -1,0 +1,100 @@
+"""What else there is to know of an option."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from advisor.core.findings import Code
+from advisor.core.units import format_bytes, format_duration, format_usd
+from advisor.report.words.table import Words
+
+
+def gpu_busy(*, gpu_index: int, busy_share: float) -> str:
+    """Somebody computes on it."""
+    return f"GPU {gpu_index} is in use: {100 * busy_share:.0f} % busy"
+
+
+def gpu_memory_taken(*, gpu_index: int, used_bytes: float, memory_bytes: float) -> str:
+    """Somebody's data is on it."""
+    used, total = format_bytes(used_bytes), format_bytes(memory_bytes)
+    return f"GPU {gpu_index} is in use: {used} of its {total} are taken"
+
+
+def later_start(
+    *, delay_h: int, start_at: str, saving_usd: float, spread_usd: float, usd: float, num_days: int
+) -> str:
+    """Prices of the past promise nothing: it says what they were."""
+    start = datetime.fromisoformat(start_at)
+    return (
+        f"a start {delay_h} h later ({start:%H:%M} {start.tzname()}) was cheaper over the last {num_days}"
+        f" days: {format_usd(saving_usd)} less than {format_usd(usd)} on average, give or take"
+        f" {format_usd(spread_usd)} from day to day"
+    )
+
+
+def near_tie(*, plan_id: str, p_slower: float, is_on_frontier: bool) -> str:
+    """Predictions do not tell two options apart."""
+    odds = (
+        f"faster with p {1 - p_slower:.2f} only" if is_on_frontier else f"slower with p {p_slower:.2f} only"
+    )
+    return f"near tie in time with {plan_id}, which costs no more: {odds}"
+
+
+def rent_or_wait(
+    *,
+    own_id: str,
+    rented_id: str,
+    value_usd_per_h: float,
+    break_even_wait_s: float,
+    mean_wait_s: float | None,
+) -> str:
+    """From which wait on renting pays."""
+    at, renting = f"at ${value_usd_per_h:g}/h", f"instead of {own_id}, renting {rented_id} pays"
+    if break_even_wait_s <= 0:
+        return f"{renting} even without a wait {at}"
+    known = "unknown" if mean_wait_s is None else f"{format_duration(mean_wait_s)} on average"
+    least = format_duration(break_even_wait_s)
+    return f"{renting} once the wait exceeds {least} {at}; the wait is {known}"
+
+
+def tie(*, plan_id: str, within_share: float) -> str:
+    """Nearly equal on both axes."""
+    return f"tie with {plan_id}: within {within_share * 100:g} % in time and cost"
+
+
+def basis(*, num_jobs: int, size: str | None, size_unit: str, walltime: str | None, queue: str | None) -> str:
+    """Which jobs a wait was taken from: ``"812 jobs of 4..7 gpus, walltime <=12h"``."""
+    parts = [] if size is None else [f"of {size} {size_unit}"]
+    parts += [] if walltime is None else [f"walltime {walltime}"]
+    parts += [] if queue is None else [f"queue {queue!r}"]
+    return f"{num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
+
+
+def wait_of_log(
+    *, num_jobs: int, size: str | None, size_unit: str, walltime: str | None, queue: str | None
+) -> str:
+    """Which jobs waited so long."""
+    jobs = basis(num_jobs=num_jobs, size=size, size_unit=size_unit, walltime=walltime, queue=queue)
+    return f"wait from {jobs}"
+
+
+OPTIONS: Words = {
+    Code.APPROVAL_NEEDED: "needs approval by {by}: {detail} ({file})",
+    Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
+    Code.EGRESS_NOT_COUNTED: "data transfer not counted: no rate for {region}",
+    Code.GPU_BUSY: gpu_busy,
+    Code.GPU_MEMORY_TAKEN: gpu_memory_taken,
+    Code.LATER_START: later_start,
+    Code.MEMORY_UNKNOWN: "memory unknown: the profile does not tell how much the script needs",
+    Code.NEAR_TIE: near_tie,
+    Code.PRICE_DERIVED: "price never quoted, {source}",
+    Code.RENT_OR_WAIT: rent_or_wait,
+    Code.STORAGE_NOT_COUNTED: "storage not counted: no rate for {region}",
+    Code.TIE: tie,
+    Code.WAIT_OF_ANY_SIZE: (
+        "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
+    ),
+    Code.WAIT_OF_LOG: wait_of_log,
+    Code.WAIT_OF_OTHER_UNIT: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
+    Code.WAIT_UNKNOWN: "wait unknown: nobody configured or measured it, so it counts as 0",
+}

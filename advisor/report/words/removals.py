@@ -1,0 +1,100 @@
+"""Why an option is removed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from advisor.core.findings import Code
+from advisor.core.units import HOUR_S, format_bytes, format_duration, format_usd
+from advisor.report.words.table import Words
+
+
+def memory(
+    *,
+    needed_bytes: float,
+    available_bytes: float,
+    fitting_share: float | None,
+    batch_size: int | None,
+    fitting_batch_size: int | None,
+) -> str:
+    """What lacks, and what would fit."""
+    fix = _what_would_fit(fitting_share, batch_size, fitting_batch_size)
+    need, has = format_bytes(needed_bytes), format_bytes(available_bytes)
+    return f"does not fit: needs {need}, the GPU has {has}; {fix}"
+
+
+def _what_would_fit(share: float | None, batch_size: int | None, fitting: int | None) -> str:
+    if share is None:
+        return "profile the script to learn what would fit"
+    if not share:
+        return "weights, gradients and optimizer state alone do not fit: shard them or use a larger GPU"
+    if batch_size is None or fitting is None:
+        return f"a batch of about {share:.0%} of this one would fit"
+    if fitting < 1:
+        return "not even a batch of one fits: use activation checkpointing or a larger GPU"
+    return f"a batch of {fitting} instead of {batch_size} would fit"
+
+
+def quota(
+    *, num_vcpus: int, most_vcpus: int, instance_types: Sequence[str], region: str, provider: str
+) -> str:
+    """What the account may start, against what the machine has."""
+    return (
+        f"over the quota: it has {num_vcpus} vCPU, and {most_vcpus} are allowed for"
+        f" {' '.join(instance_types)} in {region}; ask {provider} for more"
+    )
+
+
+def spot(
+    *,
+    training_h: float,
+    cost_usd: float,
+    checkpoint_interval_h: float | None,
+    on_demand_h: float,
+    best: Mapping[str, float] | None,
+) -> str:
+    """What preemptions make of it, and what the best checkpoint interval would."""
+    every = "without checkpoints"
+    if checkpoint_interval_h is not None:
+        every = f"with a checkpoint every {format_duration(checkpoint_interval_h * HOUR_S)}"
+    better = ""
+    if best is not None:
+        interval, hours = format_duration(best["checkpoint_interval_h"] * HOUR_S), best["training_h"]
+        better = f"; with one every {interval}: {_hours(hours)} and {format_usd(best['cost_usd'])}"
+    return (
+        f"refused: {_hours(training_h)} of training and {format_usd(cost_usd)} are expected {every}, against"
+        f" {_hours(on_demand_h)} on demand{better}"
+    )
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.1f} h" if math.isfinite(hours) else "more than a century"
+
+
+def budget(*, cost_usd: float, budget_usd: float, p: float) -> str:
+    """What it costs, and the odds that it costs no more than allowed."""
+    return f"over budget: {format_usd(cost_usd)} expected, within {format_usd(budget_usd)} with p {p:.2f}"
+
+
+def deadline(*, time_s: float, deadline_s: float, p: float) -> str:
+    """How long it takes, and the odds that it is done in time."""
+    expected, limit = format_duration(time_s), format_duration(deadline_s)
+    return f"too late: {expected} expected, within {limit} with p {p:.2f}"
+
+
+REMOVALS: Words = {
+    Code.MEMORY: memory,
+    Code.SHARDING: (
+        "the trace is of one of {num_ranks} ranks that share the model: profile with"
+        " --world {num_gpus} for {num_gpus}"
+    ),
+    Code.SOFTWARE: (
+        "no PyTorch 2 build for CUDA 12 or later runs on compute capability {compute_capability}"
+    ),
+    Code.QUOTA: quota,
+    Code.SPOT: spot,
+    Code.BUDGET: budget,
+    Code.DEADLINE: deadline,
+    Code.POLICY: "{rule} ({file}): {detail}",
+}

@@ -1,0 +1,44 @@
+"""What can go wrong with an option, and where the rate of preemptions comes from."""
+
+from __future__ import annotations
+
+from advisor.core.findings import Code
+from advisor.report.words.table import Words
+
+
+def preemption(
+    *, num_nodes: int, preemptions_per_h: float, rate_source: str, price_rise: float | None
+) -> str:
+    """How often it is taken away, and how dear it may get."""
+    gang = f" of all {num_nodes} nodes at once" if num_nodes > 1 else ""
+    dearer = ""
+    if price_rise is not None:
+        dearer = f"; 9 of 10 past hours cost up to {price_rise:.2f} times today's price"
+    return f"preemption{gang}, {preemptions_per_h:.3g} per hour {rate_source}{dearer}"
+
+
+def published_rate(
+    *,
+    is_floor: bool,
+    source: str,
+    as_of: str,
+    low_pct: int,
+    high_pct: int,
+    least_preemptions_per_h: float,
+) -> str:
+    """What the provider publishes; either the rate is its floor, or what was assumed is above that."""
+    return (
+        f"{'floor' if is_floor else 'assumed'}; {source} of {as_of}: {low_pct} to {high_pct} % of machines"
+        f" taken back in a month, at least {least_preemptions_per_h:.1g} per hour"
+    )
+
+
+RISKS: Words = {
+    Code.RATE_ASSUMED: "assumed",
+    Code.RATE_CONFIGURED: "configured",
+    Code.RATE_PUBLISHED: published_rate,
+    Code.RISK_CAPACITY: "capacity not checked",
+    Code.RISK_NONE: "none known",
+    Code.RISK_PREEMPTION: preemption,
+    Code.RISK_WAIT: "wait",
+}

@@ -1,0 +1,78 @@
+"""Finding -> sentence, by the table of all codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from advisor.core.errors import AdvisorError
+from advisor.core.findings import Code, Finding
+from advisor.core.values import Recommendation
+from advisor.report.words.changes import CHANGES
+from advisor.report.words.errors import ERRORS
+from advisor.report.words.estimate_notes import ESTIMATES
+from advisor.report.words.input_pipeline import INPUT
+from advisor.report.words.left_out import LEFT_OUT
+from advisor.report.words.option_notes import OPTIONS
+from advisor.report.words.picks import PICKS
+from advisor.report.words.prices import PRICES
+from advisor.report.words.removals import REMOVALS
+from advisor.report.words.risks import RISKS
+from advisor.report.words.table import Words
+
+_TABLES = (
+    CHANGES,
+    ERRORS,
+    ESTIMATES,
+    INPUT,
+    LEFT_OUT,
+    OPTIONS,
+    PICKS,
+    PRICES,
+    REMOVALS,
+    RISKS,
+    {Code.TEXT: "{text}"},
+)
+WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}
+
+
+def sentence(found: Finding) -> str:
+    """What a person reads of a finding, without a full stop.
+
+    >>> from advisor.core.findings import finding
+    >>> sentence(finding(Code.STORAGE_NOT_COUNTED, region="eu-west-1"))
+    'storage not counted: no rate for eu-west-1'
+    """
+    facts = {
+        name: sentence(fact) if isinstance(fact, Finding) else fact for name, fact in found.facts.items()
+    }
+    words = WORDS[found.code]
+    return words.format(**facts) if isinstance(words, str) else words(**facts)
+
+
+def error_text(error: AdvisorError) -> str:
+    """An error as the command line tells it: with flags, where it knows them."""
+    return str(error) if error.finding is None else f"{sentence(error.finding)}."
+
+
+def sentences(findings: Iterable[Finding]) -> list[str]:
+    """The same of several."""
+    return [sentence(found) for found in findings]
+
+
+def rule_text(recommendation: Recommendation) -> str:
+    """Why the recommended option is the one to take; empty where none is."""
+    return "" if recommendation.rule is None else sentence(recommendation.rule)
+
+
+def finding_json(found: Finding) -> Mapping[str, Any]:
+    """Code, severity and facts, as JSON has them."""
+    facts = {
+        name: finding_json(fact) if isinstance(fact, Finding) else fact for name, fact in found.facts.items()
+    }
+    return {"code": found.code.value, "severity": found.severity.value, "facts": facts}
+
+
+def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, Any]:
+    """The warnings of a document, for people and for programs."""
+    return {"warnings": sentences(warnings), "warning_findings": list(map(finding_json, warnings))}

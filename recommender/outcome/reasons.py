@@ -1,0 +1,112 @@
+"""What the user must know about a plan, and change in the script for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.units import HOUR_S
+from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Trace
+from advisor.predict.exchange.collectives import holds_buckets, sharded_over
+from advisor.predict.loading import cpu_note, input_note
+from advisor.predict.memory import what_would_fit
+from advisor.pricing.answer.answering import DERIVED
+from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
+from recommender.outcome.spot_price import price_rise
+from recommender.plans import software
+
+# Below it the rounded factor would read "1.00 times".
+_LEAST_RISE = 1.005
+_RISKS = {
+    Tier.LOCAL: finding(Code.RISK_NONE),
+    Tier.CLUSTER: finding(Code.RISK_WAIT),
+    Tier.CLOUD: finding(Code.RISK_CAPACITY),
+}
+
+
+def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
+    """Whether the trace is of a rank that holds a part of the model, with another number of ranks."""
+    return sharded_over(trace) not in (None, num_gpus)
+
+
+def reasons_of(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[Finding]:
+    """Why it fits or not, what feeds it, and which of its figures are unknown."""
+    if plan.blocked is not None:
+        yield plan.blocked
+    if (why := software.why_unsupported(gpu)) is not None:
+        yield why
+    yield from _memory(plan, estimate, gpu, trace)
+    yield from _input(plan, estimate, trace)
+    if plan.offer is not None and plan.offer.source.startswith(DERIVED):
+        yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
+    if plan.usd_per_h is None:
+        yield finding(Code.COST_UNKNOWN)
+    yield from _not_counted(plan)
+    yield from plan.notes
+    if plan.wait_s is None:
+        yield finding(Code.WAIT_UNKNOWN)
+
+
+def _memory(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[Finding]:
+    if is_of_another_world(trace, plan.num_gpus):
+        yield finding(Code.SHARDING, num_ranks=sharded_over(trace), num_gpus=plan.num_gpus)
+    elif estimate.fits_memory is None:
+        yield finding(Code.MEMORY_UNKNOWN)
+    if estimate.fits_memory is False:
+        copies = 1 if holds_buckets(trace) else plan.num_gpus
+        yield finding(
+            Code.MEMORY,
+            needed_bytes=estimate.memory_bytes,
+            available_bytes=estimate.memory_limit_bytes,
+            **what_would_fit(trace.memory, gpu, trace.batch_size, copies),
+        )
+
+
+def _input(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
+    vcpus = plan.offer.num_vcpus if plan.offer is not None else None
+    notes = [note for note in (input_note(trace, estimate), cpu_note(trace, estimate, vcpus)) if note]
+    yield from notes
+    if trace.batch_size and not notes:
+        rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
+        yield finding(Code.INPUT_RATE, samples_per_s=rate)
+
+
+def _not_counted(plan: Plan) -> Iterator[Finding]:
+    region = plan.offer.region if plan.offer is not None else plan.provider
+    if plan.storage_usd_per_h is None:
+        yield finding(Code.STORAGE_NOT_COUNTED, region=region)
+    if plan.egress_usd is None:
+        yield finding(Code.EGRESS_NOT_COUNTED, region=region)
+
+
+def changes_of(plan: Plan, gpu: GpuSpec, trace: Trace, spot: SpotTerms, train_s: float) -> Iterator[Finding]:
+    """What to change in the script; ``train_s`` is without preemptions."""
+    yield from software.changes(plan, gpu)
+    if plan.num_gpus > 1 and not trace.collectives:
+        yield finding(Code.WRAP_IN_DDP)
+        if trace.accumulation > 1:
+            yield finding(Code.USE_NO_SYNC)
+    if plan.num_gpus > 1 and trace.batch_size:
+        batch_size = trace.batch_size
+        yield finding(
+            Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size * plan.num_gpus, batch_size=batch_size
+        )
+    interval_h = spot.checkpoint_interval_h
+    needed = is_spot(plan) and spot.preemptions_per_h > 0
+    if needed and interval_h is not None and train_s > interval_h * HOUR_S:
+        best_h = best_checkpoint_interval_h(spot)
+        yield finding(Code.SAVE_CHECKPOINTS, interval_s=interval_h * HOUR_S, best_interval_s=best_h * HOUR_S)
+
+
+def risk_of(plan: Plan, spot: SpotTerms) -> Finding:
+    """What can go wrong there, and where its rate comes from."""
+    if not is_spot(plan):
+        return _RISKS[plan.tier]
+    rise = price_rise(plan)
+    return finding(
+        Code.RISK_PREEMPTION,
+        num_nodes=plan.num_nodes,
+        preemptions_per_h=spot.preemptions_per_h,
+        rate_source=spot.rate_source,
+        price_rise=rise if rise >= _LEAST_RISE else None,
+    )

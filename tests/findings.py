@@ -1,0 +1,180 @@
+"""A finding of every code, as engines make them, and sentences as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from advisor.core.findings import Code, Fact, Finding, quoted
+from advisor.report.words import sentences
+
+_LOADING: Mapping[str, Fact] = {"loading_s": 0.5, "num_workers": 4, "cpu_s": 2.0, "gpu_s": 0.1}
+
+FACTS: Mapping[Code, Mapping[str, Fact]] = {
+    Code.TEXT: {"text": "a sentence of somebody else"},
+    Code.MEMORY: {
+        "needed_bytes": 20 * 2**30,
+        "available_bytes": 16 * 2**30,
+        "fitting_share": 0.5,
+        "batch_size": 64,
+        "fitting_batch_size": 32,
+    },
+    Code.SHARDING: {"num_ranks": 8, "num_gpus": 1},
+    Code.SOFTWARE: {"compute_capability": "3.7"},
+    Code.QUOTA: {
+        "num_vcpus": 192,
+        "most_vcpus": 96,
+        "instance_types": ("p*",),
+        "region": "us-east-1",
+        "provider": "aws",
+    },
+    Code.SPOT: {
+        "training_h": 73.5,
+        "cost_usd": 80.0,
+        "checkpoint_interval_h": None,
+        "on_demand_h": 12.0,
+        "best": {"checkpoint_interval_h": 0.5, "training_h": 14.0, "cost_usd": 15.0},
+    },
+    Code.BUDGET: {"cost_usd": 30.0, "budget_usd": 20.0, "p": 0.25},
+    Code.DEADLINE: {"time_s": 7200.0, "deadline_s": 3600.0, "p": 0.25},
+    Code.POLICY: {"rule": "deny.regions: us-*", "file": "org.yaml:7", "detail": "region us-1 is among them"},
+    Code.APPROVAL_NEEDED: {
+        "by": "team lead",
+        "file": "org.yaml:9",
+        "detail": "the job costs $120.00 at p90",
+    },
+    Code.EGRESS_NOT_COUNTED: {"region": "eu-west-1"},
+    Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
+    Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
+    Code.INPUT_BOUND: _LOADING,
+    Code.INPUT_BOUND_ALONE: {"loading_s": 0.5, "gpu_s": 0.1},
+    Code.INPUT_IN_TURN: {"loading_s": 0.5, "gpu_s": None},
+    Code.INPUT_NEARLY_BOUND: _LOADING,
+    Code.INPUT_RATE: {"samples_per_s": 5000.0},
+    Code.LATER_START: {
+        "delay_h": 8,
+        "start_at": "2026-11-01T20:00:00+00:00",
+        "saving_usd": 4.0,
+        "spread_usd": 1.0,
+        "usd": 20.0,
+        "num_days": 29,
+    },
+    Code.NEAR_TIE: {"plan_id": "X", "p_slower": 0.75, "is_on_frontier": True},
+    Code.PRICE_DERIVED: {"source": "derived from x"},
+    Code.RENT_OR_WAIT: {
+        "own_id": "cluster/lab/1xT4",
+        "rented_id": "X",
+        "value_usd_per_h": 10.0,
+        "break_even_wait_s": 3600.0,
+        "mean_wait_s": None,
+    },
+    Code.STORAGE_NOT_COUNTED: {"region": "eu-west-1"},
+    Code.TIE: {"plan_id": "X", "within_share": 0.05},
+    Code.TOO_FEW_CPUS: {"num_workers": 32, "num_vcpus": 8, "loading_s": 0.5},
+    Code.WAIT_OF_ANY_SIZE: {"enough_jobs": 40},
+    Code.WAIT_OF_LOG: {
+        "num_jobs": 1812,
+        "size": "4..7",
+        "size_unit": "gpus",
+        "walltime": "<=12h",
+        "queue": "gpu",
+    },
+    Code.WAIT_OF_OTHER_UNIT: {"size_unit": "nodes", "size": 1.0},
+    Code.RISK_PREEMPTION: {
+        "num_nodes": 1,
+        "preemptions_per_h": 0.1,
+        "rate_source": Finding(Code.RATE_ASSUMED),
+        "price_rise": 1.25,
+    },
+    Code.RATE_PUBLISHED: {
+        "is_floor": False,
+        "source": "AWS",
+        "as_of": "2026-08-01",
+        "low_pct": 5,
+        "high_pct": 10,
+        "least_preemptions_per_h": 7e-5,
+    },
+    Code.INSTALL_FOR_CUDA_12: {"architecture": "Volta"},
+    Code.INSTALL_FOR_VENDOR: {"vendor": "AMD"},
+    Code.RETUNE_LEARNING_RATE: {"global_batch_size": 256, "batch_size": 64},
+    Code.SAVE_CHECKPOINTS: {"interval_s": 1800.0, "best_interval_s": 3600.0},
+    Code.USE_AUTOCAST: {"dtype": "bfloat16"},
+    Code.CALIBRATED_RATES: {"reached_share": {"gemm": 0.9}},
+    Code.CONSTANTS: {
+        "source": Finding(Code.CONSTANT_ASSUMED, {"architecture": None}),
+        "rates_by_constant": {"gemm": ["bf16", "fp16"], "streaming": []},
+    },
+    Code.CUSTOM_OPERATORS: {"names": ["frobnicate"]},
+    Code.DATA_PARALLEL: {"bucket_bytes": 25 * 2**20, "hidden_share_of_backward": 0.7},
+    Code.EMULATED_RATE: {"rate": "bf16"},
+    Code.KERNEL_FLOOR: {"kernel_s": 2e-6, "operator_s": 5e-6},
+    Code.MEMORY_COUNTED: {
+        "fragmentation_factor": 1.04,
+        "workspace_bytes": 2**28,
+        "context_bytes": 2**29,
+    },
+    Code.NOT_LEARNED: {"families": ["conv", "norm"], "partly": ["norm"]},
+    Code.OTHER_WORLD: {"num_ranks": 8, "num_gpus": 1},
+    Code.RECURRENT_OF_UNKNOWN_SIZE: {"share_of_rate": 0.25},
+    Code.SHARDED: {"num_ranks": 8},
+    Code.WHAT_IF_AUTOCAST: {"dtype": "bfloat16"},
+    Code.CONSTANT_ASSUMED: {"architecture": "Ampere"},
+    Code.CONSTANT_CALIBRATED: {"source": "calibrated on this machine, today"},
+    Code.CONSTANT_MEDIAN: {"architecture": "Volta", "is_on_slot_power": False, "slot_power_w": 75.0},
+    Code.BEST_OF_TOTAL: {"value_usd_per_h": 10.0, "cost_usd": 20.0, "time_s": 3600.0},
+    Code.CHEAPEST: {"is_cost_known": True},
+    Code.CHEAPEST_OF_EQUALS: {"least_saving_share": 0.05},
+    Code.COST_OF_PICK_UNKNOWN: {"rule": Finding(Code.ONLY_ONE)},
+    Code.OBJECTIVE_OF_POLICY: {"reason": Finding(Code.FASTEST)},
+    Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "p90_over_median": 1.5},
+    Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
+    Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
+    Code.GPU_FAMILY: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},
+    Code.GPUS_NOT_IN_CATALOG: {"gpus": ["X9"]},
+    Code.PRICES_AHEAD: {"providers": ["aws"]},
+    Code.PRICES_COMPUTED: {"num_computed": 1, "num_prices": 2, "source_begins": "derived from"},
+    Code.PRICES_IMPLAUSIBLE: {
+        "num_prices": 1,
+        "source": "aws",
+        "examples": "p5.48xlarge use1-az1 spot 0.01 USD/h",
+        "is_kept": False,
+    },
+    Code.PRICES_NOT_LIVE: {
+        "num_dated": 1,
+        "num_prices": 2,
+        "ages": [
+            {
+                "provider": "aws",
+                "newest_days": 124,
+                "oldest_days": 511,
+                "newest_on": "2026-07-20",
+                "oldest_on": "2025-06-28",
+            }
+        ],
+    },
+    Code.PRICES_STALE: {
+        "examples": ["aws p5 on-demand in us-east-1"],
+        "num_machines": 2,
+        "num_prices": 3,
+        "sources": ["snapshot"],
+        "is_kept": True,
+    },
+    Code.EPOCH_LENGTH_UNKNOWN: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
+    Code.TOO_MANY_EPOCHS: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
+    Code.RATES_UNKNOWN: {"num_not_counted": 2, "num_options": 9},
+}
+"""By code; one that is not here has no facts."""
+
+
+def sample(code: Code) -> Finding:
+    """A finding of this code."""
+    return Finding(code, FACTS.get(code, {}))
+
+
+def texts(*found: str) -> tuple[Finding, ...]:
+    """Sentences that no engine makes."""
+    return tuple(map(quoted, found))
+
+
+def said(findings: Iterable[Finding]) -> str:
+    """The sentences, a line each."""
+    return "\n".join(sentences(findings))

@@ -1,0 +1,157 @@
+"""Every code has its words, all words have a code, and no sentence loses a fact."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+from dataclasses import replace
+
+import pytest
+from advisor.report.writers.json_text import to_json
+
+from advisor.core.errors import InputError
+from advisor.core.findings import Code, Finding
+from advisor.report import words
+from advisor.report.words import WORDS, error_text, finding_json, sentence, warnings_json
+from tests.findings import FACTS, sample, texts
+
+MODULES = [
+    importlib.import_module(f"{words.__name__}.{found.name}")
+    for found in pkgutil.iter_modules(words.__path__)
+    if found.name not in ("sentences", "table")
+]
+# They are no finding's: another table of the same figures has them, too.
+SHARED = {"basis"}
+
+
+def test_every_code_has_words_in_one_table() -> None:
+    tables = [table for module in MODULES for name, table in vars(module).items() if name.isupper()]
+    tables = [table for table in tables if isinstance(table, dict)]
+    assert set(WORDS) == set(Code)
+    assert sum(map(len, tables)) == len(Code) - len({Code.TEXT})
+
+
+def test_every_function_of_words_has_a_code() -> None:
+    functions = {
+        function
+        for module in MODULES
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_") and name not in SHARED
+    }
+    assert functions == {told for told in WORDS.values() if callable(told)}
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_code_has_a_sentence_of_its_facts(code: Code) -> None:
+    told = sentence(sample(code))
+    assert told.strip() == told != ""
+    assert not told.endswith(".")
+    assert "Finding(" not in told
+    assert "{" not in told
+
+
+@pytest.mark.parametrize("code", FACTS)
+def test_a_fact_that_words_need_cannot_be_left_out(code: Code) -> None:
+    for name in FACTS[code]:
+        facts = {key: fact for key, fact in FACTS[code].items() if key != name}
+        words_of_code = WORDS[code]
+        if isinstance(words_of_code, str) and f"{{{name}" not in words_of_code:
+            continue  # for programs alone
+        with pytest.raises((KeyError, TypeError)):
+            sentence(Finding(code, facts))
+
+
+@pytest.mark.parametrize("code", Code)
+def test_programs_read_code_severity_and_facts(code: Code) -> None:
+    document = json.loads(to_json({"finding": finding_json(sample(code))}))["finding"]
+    assert (document["code"], document["severity"]) == (code.value, code.severity.value)
+    assert set(document["facts"]) == set(FACTS.get(code, {}))
+
+
+def test_a_finding_within_another_is_told_and_read() -> None:
+    risk = sample(Code.RISK_PREEMPTION)
+    assert "per hour assumed" in sentence(risk)
+    assert finding_json(risk)["facts"]["rate_source"] == {
+        "code": "rate-assumed",
+        "severity": "note",
+        "facts": {},
+    }
+
+
+def test_braces_in_a_name_are_no_part_of_the_words() -> None:
+    found = Finding(Code.STORAGE_NOT_COUNTED, {"region": "{region.__class__}"})
+    assert sentence(found) == "storage not counted: no rate for {region.__class__}"
+    assert sentence(texts("{0} {text}")[0]) == "{0} {text}"
+
+
+def test_warnings_stand_beside_their_findings() -> None:
+    found = [*texts("one"), sample(Code.CLOUD_WAIT_UNKNOWN)]
+    document = warnings_json(found)
+    assert document["warnings"] == ["one", "the wait for cloud capacity is unknown and counts as 0"]
+    assert [one["code"] for one in document["warning_findings"]] == ["text", "cloud-wait-unknown"]
+
+
+def variant(code: Code, **facts: object) -> str:
+    return sentence(replace(sample(code), facts={**FACTS[code], **facts}))
+
+
+def test_what_would_fit_depends_on_how_much_does() -> None:
+    told = variant(Code.MEMORY)
+    assert told == ("does not fit: needs 20 GiB, the GPU has 16 GiB; a batch of 32 instead of 64 would fit")
+    assert "profile the script" in variant(Code.MEMORY, fitting_share=None, fitting_batch_size=None)
+    assert "state alone do not fit" in variant(Code.MEMORY, fitting_share=0.0, fitting_batch_size=0)
+    assert "not even a batch of one" in variant(Code.MEMORY, fitting_share=0.01, fitting_batch_size=0)
+    unknown = variant(Code.MEMORY, batch_size=None, fitting_batch_size=None)
+    assert "a batch of about 50% of this one" in unknown
+
+
+def test_what_preemptions_make_of_a_plan() -> None:
+    assert variant(Code.SPOT, best=None, checkpoint_interval_h=2.0) == (
+        "refused: 73.5 h of training and $80.00 are expected with a checkpoint every 2 h, against 12.0 h on"
+        " demand"
+    )
+    assert "; with one every 30 min: 14.0 h and $15.00" in variant(Code.SPOT)
+    assert "more than a century of training" in variant(Code.SPOT, training_h=float("inf"))
+
+
+def test_a_wait_that_never_pays_and_one_that_is_known() -> None:
+    assert variant(Code.RENT_OR_WAIT, break_even_wait_s=-1.0).endswith("pays even without a wait at $10/h")
+    assert variant(Code.RENT_OR_WAIT, mean_wait_s=7200.0).endswith("the wait is 2 h on average")
+
+
+def test_shares_and_times_keep_their_units() -> None:
+    assert "within 5 % in time and cost" in sentence(sample(Code.TIE))
+    assert "each kernel takes 2 us or more, each operator 5 us" in sentence(sample(Code.KERNEL_FLOOR))
+    assert "in 25 MiB buckets, 70 % of backward" in sentence(sample(Code.DATA_PARALLEL))
+    assert "peak + 4 % fragmentation + 0.25 GiB workspace + 0.5 GiB" in sentence(sample(Code.MEMORY_COUNTED))
+    assert "(20:00 UTC)" in sentence(sample(Code.LATER_START))
+
+
+def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None:
+    error = InputError("set iterations_per_epoch.", finding=sample(Code.EPOCH_LENGTH_UNKNOWN))
+    assert str(error) == "set iterations_per_epoch."
+    assert error_text(error).endswith(
+        "(its data has no length): add --iterations-per-epoch N, or give --iterations N instead of --epochs."
+    )
+    assert error_text(InputError("no such file.")) == "no such file."
+
+
+def test_the_age_of_prices() -> None:
+    told = sentence(sample(Code.PRICES_NOT_LIVE))
+    assert told == "1 of 2 prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20)"
+    one_day = {**FACTS[Code.PRICES_NOT_LIVE]["ages"][0], "oldest_days": 124, "oldest_on": "2026-07-20"}
+    same = variant(Code.PRICES_NOT_LIVE, num_dated=2, ages=[one_day])
+    assert same == "prices are not live: aws 124 days old (2026-07-20)"
+
+
+def test_what_becomes_of_doubtful_prices() -> None:
+    assert "could not price aws p5 on-demand in us-east-1 and 1 more: 3" in sentence(
+        sample(Code.PRICES_STALE)
+    )
+    assert "older than allowed and left out" in variant(Code.PRICES_STALE, is_kept=False)
+    assert sentence(sample(Code.PRICES_IMPLAUSIBLE)).startswith(
+        "1 price of aws that no such machine can have"
+    )
+    assert "2 prices of aws far from" in variant(Code.PRICES_IMPLAUSIBLE, is_kept=True, num_prices=2)
