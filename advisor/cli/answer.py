@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import warn
+from advisor.cli.listening import warn
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace

@@ -36,9 +36,9 @@ def gpus(
     as_json: JsonOption = False,
 ) -> None:
     """Show, filter and compare the GPUs of the catalog."""
-    from advisor.cli.filters import known_vendors
     from advisor.core.gpus import load_gpus, resolve_gpu
     from advisor.report.gpus import print_gpus
+    from advisor.service.limits import known_vendors
 
     specs = _named(names) if names else tuple(load_gpus().values())
     base = resolve_gpu(relative_to) if relative_to else None

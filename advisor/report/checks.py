@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict
 
 from advisor.report.plain import print_text, stacked
 from advisor.report.rows import Format, print_rows, to_json
+from advisor.service.checks import Check
 
-State = Literal["ok", "note", "broken"]
 _STYLES = {"ok": "", "note": "yellow", "broken": "bold red"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One finding; ``note`` works but could be better."""
-
-    name: str
-    state: State
-    detail: str
 
 
 def print_checks(checks: Sequence[Check], output: Format) -> None:

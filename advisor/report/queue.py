@@ -9,7 +9,7 @@ from advisor.core.units import format_duration, format_duration_short
 from advisor.core.values import Quantiles
 from advisor.report.plain import print_lines, print_text
 from advisor.report.rows import Format, print_rows, to_json
-from recommender.queue.fitted import WaitBin, WaitQuantiles
+from recommender.queue.fitted import WaitBin, WaitQuantiles, basis
 from recommender.queue.foresight import QueueCheck, Score
 
 BIN_COLUMNS = ("Size", "Walltime", "Queue", "Jobs", "Wait p50", "Wait p90")
@@ -63,14 +63,6 @@ def print_check(found: QueueCheck, output: Format) -> None:
         print_lines(
             f"{found.num_checked:,} of {found.num_jobs:,} jobs checked, the last. Pinball in log minutes."
         )
-
-
-def basis(alike: WaitBin, size_unit: str) -> str:
-    """In words, which jobs a wait was taken from: ``"812 jobs of 4..7 gpus, walltime <=12h"``."""
-    parts = [] if alike.size is None else [f"of {alike.size} {size_unit}"]
-    parts += [] if alike.walltime is None else [f"walltime {alike.walltime}"]
-    parts += [] if alike.queue is None else [f"queue {alike.queue!r}"]
-    return f"{alike.num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
 
 
 def _bin_row(one: WaitBin) -> list[str]:

@@ -124,6 +124,14 @@ def _wait_bin(waits: Waits, which: Bin, num_jobs: int) -> WaitBin:
     )
 
 
+def basis(alike: WaitBin, size_unit: str) -> str:
+    """In words, which jobs a wait was taken from: ``"812 jobs of 4..7 gpus, walltime <=12h"``."""
+    parts = [] if alike.size is None else [f"of {alike.size} {size_unit}"]
+    parts += [] if alike.walltime is None else [f"walltime {alike.walltime}"]
+    parts += [] if alike.queue is None else [f"queue {alike.queue!r}"]
+    return f"{alike.num_jobs:,} jobs {', '.join(parts) or 'of any kind'}"
+
+
 def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[str, ...]:
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
     warnings = []
