@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
-from advisor.cli.common import note, warn
+from advisor.cli.listening import note, warn
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.history import series_of
 from advisor.pricing.refresh.states import SourceState
 from advisor.pricing.sources.protocol import Credentials
-from advisor.report.checks import Check, print_checks
+from advisor.report.checks import print_checks
 from advisor.report.estimates import print_estimates
 from advisor.report.history import plot_history, print_history
 from advisor.report.html import recommendation_html, trace_html
@@ -43,6 +43,7 @@ from advisor.report.rows import Format, print_rows, to_csv, to_json, to_markdown
 from advisor.report.runs import print_runs
 from advisor.report.scatter import scatter
 from advisor.report.trace import print_trace
+from advisor.service.checks import Check
 from recommender.queue.fitted import WaitBin
 from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with
 from tests.unit.report.test_queue import fitted

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.report.checks import Check, print_checks
+from advisor.report.checks import print_checks
 from advisor.report.rows import Format
+from advisor.service.checks import Check
 from tests.unit.report.printed import read_csv, read_json
 
 CHECKS = [

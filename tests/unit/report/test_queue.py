@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from advisor.core.values import Quantiles
-from advisor.report.queue import basis, print_check, print_fit, print_wait
+from advisor.report.queue import print_check, print_fit, print_wait
 from advisor.report.rows import Format
-from recommender.queue.fitted import WaitBin, WaitQuantiles
+from recommender.queue.fitted import WaitBin, WaitQuantiles, basis
 from recommender.queue.foresight import QueueCheck, Score
 from tests.unit.report.printed import read_json
 
