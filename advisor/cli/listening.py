@@ -11,10 +11,12 @@ from advisor.report.plain import few, print_message
 
 # Where a flag is not the argument's name with dashes.
 FLAGS: Mapping[str, str] = {
+    "budget_usd": "--budget",
     "cloud.providers": "--provider",
     "cloud.regions": "--region",
     "cloud.markets": "--market",
     "cost_usd": "--cost",
+    "deadline_s": "--deadline",
     "duration_s": "--duration",
     "gpus": "--gpu",
     "local.gpu": "--local-gpu",
@@ -25,6 +27,7 @@ FLAGS: Mapping[str, str] = {
     "source": "--from",
     "started_at": "--start",
     "usd_per_h": "--usd-per-hour",
+    "value_of_time_usd_per_h": "--value-of-time",
     "vendors": "--allow-vendor",
     "world_size": "--world",
 }

@@ -166,7 +166,7 @@ def recommend(
         project=project,
         what_if=what_if,
     )
-    check(request)
+    check(request, TERMINAL)
     config = settings_with(
         local__gpu=local_gpu,
         cloud__providers=provider,

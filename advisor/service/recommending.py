@@ -52,7 +52,7 @@ class RecommendAnswer:
     entry_id: str | None
 
 
-def check(request: RecommendRequest) -> None:
+def check(request: RecommendRequest, listener: Listener) -> None:
     """Refuse what cannot be meant, before settings and prices are read.
 
     Raises:
@@ -63,7 +63,7 @@ def check(request: RecommendRequest) -> None:
     load_numpy()
     from recommender.engine import check_job
 
-    check_job(request.job)
+    check_job(request.job, listener.name_of)
     check_exists(request.trace.source)
 
 
@@ -78,7 +78,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         PolicyViolationError: the policy removes every plan.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    check(request)
+    check(request, listener)
     from advisor.service.plans import plans_of
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective

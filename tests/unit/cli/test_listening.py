@@ -1,4 +1,4 @@
-"""The command line as a listener: what is heard goes to standard error, arguments are called by their flags."""
+"""The command line as a listener: what it hears goes to standard error, arguments are flags."""
 
 from __future__ import annotations
 

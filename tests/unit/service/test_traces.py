@@ -170,8 +170,8 @@ def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
 def test_a_real_device_cannot_be_called_another(tmp_path, profiled):
     for backend in ("cpu", "cuda"):
         config = Config(settings=Settings(profile={"backend": backend}), origins={}, warnings=())
+        pretended = TraceRequest(source=tmp_path / "train.py", pretended_gpu="T4")
         with pytest.raises(InputError, match=f"--as T4 needs the backend fake, not {backend}"):
-            pretended = TraceRequest(source=tmp_path / "train.py", pretended_gpu="T4")
             profile_script(pretended, config, TERMINAL)
     assert not profiled
 
