@@ -246,7 +246,7 @@ def test_a_machine_of_ones_own_may_cost_nothing(config: Config) -> None:
 )
 def test_what_is_kept_has_ended_and_cost_something(config: Config, start, minutes, cost_usd) -> None:
     before = len(listed(config))
-    fact = a_run(start=start.isoformat(), duration=f"{minutes}m", cost_usd=cost_usd)
+    fact = replace(a_run(), started_at=start, duration_s=minutes * 60.0, cost_usd=cost_usd)
     is_right = (
         EARLIEST <= start <= NOW - timedelta(minutes=max(minutes, 0))
         and minutes > 0
