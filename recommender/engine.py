@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -138,33 +138,37 @@ def _under(policy: Policy, judged: Sequence[Judged], spent: Spent | None, terms:
     return [replace(item, option=option) for item, option in zip(judged, options, strict=True)]
 
 
-def check_job(job: Job) -> None:
+def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
     """Refuse what cannot be meant.
+
+    Args:
+        job: what was asked for.
+        name_of: what the caller calls a field of it.
 
     Raises:
         InputError: says which number is wrong and what is allowed.
     """
     check_kind("job", job, Job, "such as Job(epochs=90)")
+    epochs, iterations = name_of("epochs"), name_of("iterations")
     if job.epochs is not None and job.iterations is not None:
-        raise InputError("both --epochs and --iterations were given: give one.")
+        raise InputError(f"both {epochs} and {iterations} were given: give one.")
     if job.epochs is None and job.iterations is None:
-        raise InputError("how long does the job train? Give --epochs N or --iterations N.")
-    counts = {"--iterations": job.iterations, "--iterations-per-epoch": job.iterations_per_epoch}
-    for name, count in counts.items():
-        if count is not None:
-            check_count(name, count, most=MAX_ITERATIONS)
-    limits = {
-        "--epochs": (job.epochs, MAX_EPOCHS),
-        "--budget": (job.budget_usd, MAX_USD),
-        "--deadline": (job.deadline_s, MAX_PLANNED_S),
-        "--value-of-time": (job.value_of_time_usd_per_h, MAX_USD_PER_H),
+        raise InputError(f"how long does the job train? Give {epochs} N or {iterations} N.")
+    for field in ("iterations", "iterations_per_epoch"):
+        if (count := getattr(job, field)) is not None:
+            check_count(name_of(field), count, most=MAX_ITERATIONS)
+    most = {
+        "epochs": MAX_EPOCHS,
+        "budget_usd": MAX_USD,
+        "deadline_s": MAX_PLANNED_S,
+        "value_of_time_usd_per_h": MAX_USD_PER_H,
     }
-    for name, (value, most) in limits.items():
-        if value is not None:
-            check_number(name, value, above=0, most=most)
-    check_number("--confidence", job.confidence, above=0)
+    for field, limit in most.items():
+        if (value := getattr(job, field)) is not None:
+            check_number(name_of(field), value, above=0, most=limit)
+    check_number(name_of("confidence"), job.confidence, above=0)
     if not 0 < job.confidence < 1:
-        raise InputError(f"--confidence must lie between 0 and 1, got {job.confidence:g}.")
+        raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")
 
 
 def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:

@@ -20,6 +20,10 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.SHARDING: {"num_ranks": 8, "num_gpus": 1},
     Code.SOFTWARE: {"compute_capability": "3.7"},
+    Code.TIME_OF_UNSUPPORTED_GPU: {
+        "gpu": "K80",
+        "why": Finding(Code.SOFTWARE, {"compute_capability": "3.7"}),
+    },
     Code.QUOTA: {
         "num_vcpus": 192,
         "most_vcpus": 96,

@@ -1,4 +1,4 @@
-"""The page on Python runs as it stands."""
+"""The page on Python runs as it stands, one example after the other."""
 
 from __future__ import annotations
 
@@ -15,19 +15,36 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.torch
-def test_the_example_runs_from_script_to_recommendation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_run_from_script_to_recommendation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     pytest.importorskip("torch")
     monkeypatch.chdir(ROOT)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), flags=re.DOTALL)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("ADVISOR_PRICES__OFFLINE", "true")
+    first, settings, use_case, pure = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), flags=re.DOTALL
+    )
     names: dict[str, object] = {}
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "docs/python.md", "exec"), names)  # noqa: S102 - our own page
-    lines = out.getvalue().splitlines()
+    lines = run(first, names)
     answer = names["answer"]
     assert len(lines) == len(answer.frontier) + 1 >= 3
     assert all(re.fullmatch(r"(aws|gcp)/\S+: \d+\.\d h, \d+\.\d\d USD", line) for line in lines[:-1])
     assert lines[-1] == f"take {answer.recommended}: {sentence(answer.rule)}"
-    assert names["estimate"].gpu == "L4"
+    assert {estimate.gpu for estimate in names["estimates"]} == {"L4", "A10G"}
+    assert names["offers"].offers
     assert "Recommended: " in answer._repr_html_()
     assert "train_dcgan.py" in names["trace"]._repr_html_()
+    assert [run(code, names) for code in (settings, use_case, pure)] == [[], [], []]
+    assert "cluster/lab/1xT4" in {option.plan.id for option in names["answer"].options}
+    assert {offer.market for offer in names["cheap"].offers} == {"spot"}
+    assert names["pure"].recommended
+
+
+def run(code: str, names: dict[str, object]) -> list[str]:
+    """What an example prints; the names that it binds are there for the next one."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "docs/python.md", "exec"), names)  # noqa: S102 - our own page
+    return out.getvalue().splitlines()

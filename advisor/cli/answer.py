@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import warn
+from advisor.cli.listening import warn
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd

@@ -32,14 +32,10 @@ def build(
 
     It is checked against the snapshot in the folder before it takes its place.
     """
-    from advisor.cli.common import settings_with, warn
-    from advisor.pricing.refresh.building import build_snapshot
-    from advisor.pricing.sources.query import OfferQuery
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
     from advisor.report.prices import built_document
-    from advisor.report.words import sentences
-    from advisor.service.live import current_answers
+    from advisor.service.live import write_snapshot
 
-    answers = current_answers(settings_with(), OfferQuery(), may_refresh=False)
-    warn(sentences(warning for answer in answers for warning in answer.warnings))
-    live = [offer for answer in answers if answer.is_live for offer in answer.offers]
-    print_document(built_document(build_snapshot(live, out, is_forced=force)), chosen_format(output, as_json))
+    built = write_snapshot(out, settings_with(), TERMINAL, is_forced=force)
+    print_document(built_document(built), chosen_format(output, as_json))

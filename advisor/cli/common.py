@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,15 +11,13 @@ import typer
 from typer.core import TyperCommand
 
 from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
-from advisor.cli.progress import progress
+from advisor.cli.listening import warn
 from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
 from advisor.core.values import Market
-from advisor.report.plain import few, print_message
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.values import Trace
 
 FormatOption = Annotated[
     Format, typer.Option("--format", "-f", help="How to print results.", case_sensitive=False)
@@ -117,10 +115,6 @@ MaxAgeOption = Annotated[
 ]
 
 
-# Settings of these names may be there for scripts; as flags they are meant for this one.
-_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout")
-
-
 class ScriptCommand(TyperCommand):
     """A command that takes a script: an unknown option is most likely the script's."""
 
@@ -163,134 +157,27 @@ def settings_with(**flags: Any) -> Config:
     """All layers with this command's flags on top (``cloud__max_gpus=4``); warns of strays and refusals."""
     config = load_settings({name.replace("__", "."): value for name, value in flags.items()})
     warn(config.warnings)
-    warn(refused_in_words(config))
+    if config.refused:
+        from advisor.report.project import refused_in_words
+
+        warn(map(refused_in_words, config.refused))
     return config
 
 
-def refused_in_words(config: Config) -> list[str]:
-    """A sentence for each line of the project's file that does not count."""
-    if not config.refused:
-        return []
-    from advisor.report.project import refused_in_words as in_words
-
-    return [in_words(line) for line in config.refused]
-
-
-def warn(messages: Iterable[str]) -> None:
-    """Warnings go to stderr, so that results stay clean; of very many only the first."""
-    for message in few(messages):
-        print_message("warning", message)
-
-
-def note(message: str) -> None:
-    """What is worth knowing and no warning."""
-    print_message("note", message)
-
-
-def load_trace(
-    source: Path,
-    arguments: list[str] | None,
-    config: Config,
-    *,
-    origin_gpu: str | None = None,
-    world: int | None = None,
-) -> Trace:
-    """The Trace in a file, of a profiler's export, or of a script that is profiled now.
-
-    Raises:
-        InputError: nothing there, or options of profiling for a saved trace.
-        TraceError: a damaged trace.
-        ProfileError: the script yields no iteration.
-    """
-    from advisor.core.errors import InputError
-    from advisor.formats import trace_files as trace_io
-
-    check_exists(source)
-    if not holds_data(source):
-        return profile_script(source, arguments, config, world=world)
-    if world is not None:
-        raise InputError(f"{str(source)!r} is a saved trace: --world was fixed when it was profiled.")
-    if arguments:
-        raise InputError(
-            f"{str(source)!r} is a saved trace: arguments for the script were fixed when it was profiled."
-        )
-    for name in _FOR_SCRIPTS:
-        if config.origins.get(f"profile.{name}") == "flag":
-            flag = "--" + name.replace("_", "-")
-            raise InputError(f"{str(source)!r} holds a profile: {flag} is for a script to profile.")
-    if trace_io.is_trace(source):
-        return trace_io.read_trace(source)
-    from advisor.kineto.export import read_kineto
-
-    with progress(f"reading the profile {source.name}"):
-        return read_kineto(source, origin_gpu=origin_gpu)
-
-
-def check_exists(source: Path) -> None:
-    """Refuse a script or trace that is not there, before anything else is done.
-
-    Raises:
-        InputError: says what can be given.
-    """
-    from advisor.core.errors import InputError
-
-    if not source.exists():
-        raise InputError(
-            f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
-            " that advisor profile wrote."
-        )
-    if not (source.is_file() or source.is_dir()):
-        raise InputError(f"{str(source)!r} is a pipe or a device: write its contents to a file.")
-
-
-def holds_data(source: Path) -> bool:
-    """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
-    from advisor.formats.foreign_files import open_regular
-
-    if source.is_dir():
-        return False
-    with open_regular(source) as file:
-        start = file.read(64).lstrip()
-    return start[:2] == b"\x1f\x8b" or start[:1] == b"{" or source.name.endswith((".json", ".json.gz"))
-
-
-def profile_script(
-    script: Path,
-    arguments: list[str] | None,
-    config: Config,
-    *,
-    pretended: str | None = None,
-    world: int | None = None,
-) -> Trace:
-    """Profile, and show where it is; ``pretended`` names the GPU the script sees, as ``world`` ranks.
-
-    Raises:
-        InputError: a GPU or a world is pretended on a backend that takes no such thing.
-        ProfileError: the script yields no iteration.
-    """
-    from advisor.core.errors import InputError
-    from advisor.profile import pretend, profile
-    from advisor.profile.fake_data import parse_fake_data
-    from advisor.profile.sandbox import warning_for_root
-
-    settings = config.settings.profile
-    wishes = [f"--as {pretended}"] * bool(pretended) + [f"--world {world}"] * bool(world)
-    backend = "fake" if wishes and settings.backend == "auto" else settings.backend
-    if wishes and backend != "fake":
-        raise InputError(f"{' '.join(wishes)} needs the backend fake, not {backend}.")
-    warn(warning_for_root(in_sandbox=settings.sandbox))
-    with progress(f"profiling {script.name}", limit_s=settings.timeout) as narration:
-        narration.update("starting the interpreter")
-        return profile(
-            script,
-            arguments or (),
-            python=settings.python,
-            timeout_s=settings.timeout,
-            backend=backend,
-            gpu=pretend(pretended) if pretended else None,
-            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
-            num_samples=settings.samples,
-            world_size=world,
-            sandbox=settings.sandbox,
-            progress=narration.follow,
-        )
+def script_settings(
+    python: Path | None,
+    timeout: str | None,
+    backend: str | None,
+    fake_data: str | None,
+    samples: int | None,
+    sandbox: bool | None,
+) -> dict[str, Any]:
+    """How a script is profiled, for `settings_with`."""
+    return {
+        "profile__python": python,
+        "profile__timeout": timeout,
+        "profile__backend": backend,
+        "profile__fake_data": fake_data,
+        "profile__samples": samples,
+        "profile__sandbox": sandbox,
+    }

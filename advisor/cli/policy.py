@@ -94,24 +94,25 @@ def explain(
     Exits with 3 if a rule removes the plan.
     """
     from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
     from advisor.report.policy import explained_document
-    from advisor.service.plan_facts import given_facts
+    from advisor.service.plan_facts import PlanRequest, given_facts
     from recommender.policy import everything_removed, judge_facts, read_policies
 
     policy = read_policies(files)
-    facts = given_facts(
-        settings_with(),
-        plan,
-        gpu=gpu,
-        spent_usd=spent_this_month,
+    request = PlanRequest(
+        plan=plan,
         tier=tier,
         provider=provider,
         instance_type=instance_type,
         region=region,
         market=market,
+        gpu=gpu,
         usd_per_h=usd_per_hour,
         usd_per_job=usd_per_job,
+        spent_usd=spent_this_month,
     )
+    facts = given_facts(request, settings_with(), TERMINAL)
     print_document(explained_document(facts, policy), chosen_format(output, as_json))
     removals = judge_facts(facts, policy).removals
     if removals:

@@ -35,16 +35,13 @@ def refresh(
 
     What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
     """
-    from advisor.cli.common import settings_with, warn
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
     from advisor.core.errors import NoOfferError
     from advisor.report.prices import refresh_document
-    from advisor.service.live import failures_in_words, live_sources, opened, run_refresh
+    from advisor.service.live import refresh_prices
 
-    config = settings_with(cloud__regions=region)
-    asked = live_sources(config, source)
-    with opened(config) as store:
-        kept = run_refresh(config, asked, store)
-    warn(failures_in_words(kept))
+    kept = refresh_prices(source or (), settings_with(cloud__regions=region), TERMINAL)
     print_document(refresh_document(kept), chosen_format(output, as_json))
     if all(part.failure is not None for part in kept):
         raise NoOfferError(
@@ -65,10 +62,20 @@ def history(
 ) -> None:
     """Show how prices changed: first, last, lowest, median and highest of each machine and place."""
     from advisor.cli.common import settings_with
-    from advisor.cli.history import show_history
+    from advisor.cli.listening import TERMINAL
+    from advisor.cli.times import duration_s
+    from advisor.core.errors import InputError
+    from advisor.report.history import history_document
+    from advisor.service.live import now
+    from advisor.service.price_history import HistoryRequest, price_history
 
+    output = chosen_format(output, as_json)
+    if plot and output is not Format.TABLE:
+        raise InputError("--plot draws in the terminal: leave --format and --json out.")
+    request = HistoryRequest(gpus=tuple(gpu or ()), since_s=duration_s("--since", since))
     config = settings_with(cloud__providers=provider, cloud__regions=region, cloud__markets=market)
-    show_history(config, gpu or [], since, plot=plot, output=chosen_format(output, as_json))
+    series = price_history(request, config, TERMINAL)
+    print_document(history_document(series, now(), plot=plot), output)
 
 
 def sources(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
@@ -93,12 +100,14 @@ def check(
     Exits with 1 if there are any.
     """
     from advisor.cli.common import settings_with
-    from advisor.cli.history import doubts
+    from advisor.cli.listening import TERMINAL
     from advisor.report.prices import findings_document
+    from advisor.service.price_history import doubtful_prices
 
-    found = doubts(settings_with(cloud__providers=provider, cloud__regions=region), gpu or [])
-    print_document(findings_document(found), chosen_format(output, as_json))
-    if found:
+    config = settings_with(cloud__providers=provider, cloud__regions=region)
+    doubts = doubtful_prices(gpu or (), config, TERMINAL)
+    print_document(findings_document(doubts), chosen_format(output, as_json))
+    if doubts:
         raise typer.Exit(1)
 
 
@@ -120,7 +129,13 @@ def capacity(
 
     What the credentials do not allow is said, and the rest is shown.
     """
-    from advisor.cli.capacity import show_capacity
     from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.report.capacity import capacity_document
+    from advisor.service.capacity import CapacityRequest, ask_capacity
 
-    show_capacity(settings_with(), instance_types, region, nodes, chosen_format(output, as_json))
+    request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
+    answer = ask_capacity(request, settings_with(), TERMINAL)
+    warn(answer.warnings)
+    document = capacity_document(answer.scores, answer.quotas, answer.warnings)
+    print_document(document, chosen_format(output, as_json))

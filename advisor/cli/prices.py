@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +19,7 @@ from advisor.cli.common import (
 )
 from advisor.cli.help_lines import WholeLines
 from advisor.report.printing import Format, print_document
-
-if TYPE_CHECKING:
-    from advisor.core.values import Offer
+from advisor.service.price_list import PriceOrder
 
 app = typer.Typer(
     cls=WholeLines, help="What is for rent, cheapest first; live prices, their history and their age."
@@ -32,15 +29,6 @@ app.command("history")(price_commands.history)
 app.command("sources")(price_commands.sources)
 app.command("check")(price_commands.check)
 app.command("capacity")(price_commands.capacity)
-
-
-class Sort(StrEnum):
-    """What ``--sort`` takes."""
-
-    PRICE = "price"
-    GPU_PRICE = "gpu-price"
-    AGE = "age"
-    PLACE = "place"
 
 
 @app.callback(invoke_without_command=True)
@@ -54,7 +42,7 @@ def prices(
         float | None, typer.Option(metavar="USD", help="Per hour, of the whole machine.")
     ] = None,
     max_age: MaxAgeOption = None,
-    sort: Annotated[Sort, typer.Option(help="By what.", case_sensitive=False)] = Sort.PRICE,
+    sort: Annotated[PriceOrder, typer.Option(help="By what.", case_sensitive=False)] = PriceOrder.PRICE,
     all_: Annotated[bool, typer.Option("--all", help="Every zone, not only the cheapest.")] = False,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -62,19 +50,15 @@ def prices(
     """Show what is for rent, cheapest first: live prices where they were pulled, else the dated snapshot."""
     if context.invoked_subcommand is not None:
         return
-    from advisor.cli.common import settings_with, warn
-    from advisor.cli.filters import Asked
-    from advisor.core.arguments import check_number
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL, warn
     from advisor.core.errors import NoOfferError
     from advisor.core.findings import quoted
-    from advisor.core.limits import MAX_USD_PER_H
-    from advisor.pricing.answer.places import cheapest_places
     from advisor.report.offers import offers_document
     from advisor.report.words import sentences
-    from advisor.service.offers import query_offers, wanted_counts
+    from advisor.service.price_list import PricesRequest, list_prices
 
-    if max_price is not None:
-        check_number("--max-price", max_price, above=0, most=MAX_USD_PER_H)
+    request = PricesRequest(gpus=tuple(gpu or ()), max_usd_per_h=max_price, order=sort, every_zone=all_)
     output = chosen_format(output, as_json)
     config = settings_with(
         cloud__providers=provider,
@@ -82,30 +66,12 @@ def prices(
         cloud__markets=market,
         prices__max_age=max_age,
     )
-    asked = Asked(gpus=gpu or (), wanted=wanted_counts(gpu or ()), max_usd_per_h=max_price)
     try:
-        found = query_offers(config, asked)
+        answer = list_prices(request, config, TERMINAL)
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
             print_document(offers_document([], [quoted(str(error))]), output)
         raise
-    offers = list(found.offers) if all_ else cheapest_places(found.offers)
-    warn(sentences(found.warnings))
-    print_document(offers_document(_sorted(offers, sort), found.warnings), output)
-
-
-def _sorted(offers: list[Offer], sort: Sort) -> list[Offer]:
-    """By the key asked for, then by price and place, so that the order is always the same."""
-
-    def key(offer: Offer) -> tuple[object, ...]:
-        place = (offer.provider, offer.region, offer.zone or "", offer.instance_type)
-        first: dict[Sort, tuple[object, ...]] = {
-            Sort.PRICE: (),
-            Sort.GPU_PRICE: (offer.usd_per_h / offer.num_gpus,),
-            Sort.AGE: (-offer.retrieved_at.timestamp(),),
-            Sort.PLACE: place,
-        }
-        return (*first[sort], offer.usd_per_h, *place)
-
-    return sorted(offers, key=key)
+    warn(sentences(answer.warnings))
+    print_document(offers_document(answer.offers, answer.warnings), output)

@@ -58,19 +58,14 @@ def profile(
     as_json: JsonOption = False,
 ) -> None:
     """Run a script until one steady iteration is known, with or without a GPU, and write it to a file."""
-    from advisor.cli.common import profile_script, settings_with, warn
+    from advisor.cli.common import script_settings, settings_with
+    from advisor.cli.listening import TERMINAL, warn
     from advisor.core.errors import InputError
     from advisor.formats.trace_files import write_trace
     from advisor.report.trace import trace_document
+    from advisor.service.traces import TraceRequest, profile_script, read_export
 
-    config = settings_with(
-        profile__python=python,
-        profile__timeout=timeout,
-        profile__backend=backend,
-        profile__fake_data=fake_data,
-        profile__samples=samples,
-        profile__sandbox=sandbox,
-    )
+    config = settings_with(**script_settings(python, timeout, backend, fake_data, samples, sandbox))
     source = from_kineto or script
     if source is None or (from_kineto and script):
         raise InputError("give either a script or --from-kineto FILE.")
@@ -80,11 +75,12 @@ def profile(
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {str(path.parent)!r} for the trace: make it first.")
     if from_kineto is None:
-        trace = profile_script(source, arguments, config, pretended=as_, world=world)
+        request = TraceRequest(
+            source=source, arguments=tuple(arguments or ()), pretended_gpu=as_, world_size=world
+        )
+        trace = profile_script(request, config, TERMINAL)
     else:
-        from advisor.kineto.export import read_kineto
-
-        trace = read_kineto(from_kineto, origin_gpu=origin_gpu)
+        trace = read_export(from_kineto, origin_gpu, TERMINAL)
     write_trace(trace, path)
     warn(trace.warnings)
     print_document(trace_document(trace, path), chosen_format(output, as_json))

@@ -85,6 +85,21 @@ def progress(step: str, *, limit_s: float | None = None) -> Iterator[Narration]:
         thread.join()
 
 
+@contextmanager
+def counting(message: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time that is left on a terminal, a line every ten seconds elsewhere."""
+    if not sys.stderr.isatty():
+        with progress(message) as narration:
+            yield lambda done, total: narration.update(f"{done:,} of {total:,} kernels")
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(message, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def tell_until(has_ended: Callable[[], bool], line: Callable[[], str]) -> None:
     """Print a line each time that ``has_ended`` has waited in vain."""
     while not has_ended():

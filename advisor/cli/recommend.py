@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,12 +29,12 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.completion import gpu_names, vendor_names
-from advisor.core.limits import MAX_PLANNED_S, MAX_ROWS
+from advisor.core.limits import MAX_ROWS
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.values import Job, Recommendation, Trace
+    from advisor.service.recommending import RecommendAnswer
 
 
 def recommend(
@@ -139,25 +138,35 @@ def recommend(
 
     Exits with 4 if nothing meets memory, budget and deadline, with 3 if the policy removes everything.
     """
-    from advisor.service.blas import load_numpy
-
-    load_numpy()
-    from advisor.cli.common import check_exists, settings_with
+    from advisor.cli.common import script_settings, settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.cli.times import deadline_s
     from advisor.core.values import Job
-    from recommender.engine import check_job
+    from advisor.service.recommending import RecommendRequest, check
+    from advisor.service.recommending import recommend as recommended
+    from advisor.service.traces import TraceRequest
 
-    job = Job(
-        epochs=epochs,
-        iterations=iterations,
-        iterations_per_epoch=iterations_per_epoch,
-        budget_usd=budget,
-        deadline_s=_deadline_s(deadline),
-        confidence=confidence,
-        value_of_time_usd_per_h=value_of_time,
-        risk_counts=risk,
+    request = RecommendRequest(
+        trace=TraceRequest(
+            source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=world
+        ),
+        job=Job(
+            epochs=epochs,
+            iterations=iterations,
+            iterations_per_epoch=iterations_per_epoch,
+            budget_usd=budget,
+            deadline_s=deadline_s("--deadline", deadline),
+            confidence=confidence,
+            value_of_time_usd_per_h=value_of_time,
+            risk_counts=risk,
+        ),
+        gpus=tuple(gpu or ()),
+        vendors=("nvidia", *(allow_vendor or ())),
+        policies=tuple(policy or ()),
+        project=project,
+        what_if=what_if,
     )
-    check_job(job)
-    check_exists(source)
+    check(request, TERMINAL)
     config = settings_with(
         local__gpu=local_gpu,
         cloud__providers=provider,
@@ -167,139 +176,35 @@ def recommend(
         cloud__result_gb=result_gb,
         prices__max_age=max_age,
         prices__offline=offline,
-        profile__python=python,
-        profile__timeout=timeout,
-        profile__backend=backend,
-        profile__fake_data=fake_data,
-        profile__samples=samples,
-        profile__sandbox=sandbox,
         store__record=record,
+        **script_settings(python, timeout, backend, fake_data, samples, sandbox),
     )
-    recommendation, trace = _answer(
+    answer = recommended(request, config, TERMINAL)
+    _show(
+        answer,
         config,
-        job,
-        source,
-        arguments,
-        origin_gpu=origin_gpu,
-        world=world,
-        gpu=gpu,
-        vendors=("nvidia", *(allow_vendor or ())),
-        policies=policy or (),
-        project=project,
-        what_if=what_if,
-    )
-    _tell(
-        config,
-        recommendation,
-        trace,
+        project,
         output=chosen_format(output, as_json),
         explained=explain,
         top=None if all_ else top,
         plot=plot,
-        with_what_ifs=bool(what_if),
-        project=project,
     )
 
 
-def _answer(
-    config: Config,
-    job: Job,
-    source: Path,
-    arguments: list[str] | None,
-    *,
-    origin_gpu: str | None,
-    world: int | None,
-    gpu: list[str] | None,
-    vendors: Sequence[str],
-    policies: Sequence[Path],
-    project: str,
-    what_if: bool | None,
-) -> tuple[Recommendation, Trace]:
-    """Rules and prices before the script is profiled, which takes longest: what is wrong is told at once."""
-    from dataclasses import replace
-
-    from advisor.cli.common import load_trace
-    from advisor.service.plans import plans_of
-    from advisor.service.ranked import recommendation_of
-    from advisor.service.under_policy import policy_of, spent_of, with_objective
-
-    rules = policy_of(config, policies)
-    spent = spent_of(config, rules, project)
-    plans, warnings = plans_of(config, gpu, vendors, rules)
-    trace = load_trace(source, arguments, config, origin_gpu=origin_gpu, world=world)
-    job = with_objective(job, rules)
-    found = recommendation_of(trace, plans, job, config, what_if=what_if, policy=rules, spent=spent)
-    return replace(found, warnings=(*found.warnings, *warnings)), trace
-
-
-def _tell(
-    config: Config,
-    recommendation: Recommendation,
-    trace: Trace,
-    *,
-    output: Format,
-    explained: str | None,
-    top: int | None,
-    plot: bool,
-    with_what_ifs: bool,
-    project: str,
-) -> None:
-    """Show it, and then record it where that is wanted."""
-    from dataclasses import replace
-
+def _show(answer: RecommendAnswer, config: Config, project: str, *, output: Format, **shown: Any) -> None:
+    """Show it, then record it: a database that is down takes nothing away from the answer."""
     from advisor.cli.answer import show
-    from recommender.ranking.what_if import best_what_if
-
-    entry_id = _entry_id(config, recommendation)
-    show(
-        recommendation if with_what_ifs else replace(recommendation, what_ifs=()),
-        trace,
-        output=output,
-        explained=explained,
-        top=top,
-        what_if=best_what_if(recommendation),
-        plot=plot,
-        recorded_as=entry_id,
-    )
-    if entry_id is not None:
-        _record(config, recommendation, trace, entry_id=entry_id, project=project, output=output)
-
-
-def _entry_id(config: Config, recommendation: Recommendation) -> str | None:
-    if not config.settings.store.record or recommendation.recommended is None:
-        return None
-    from advisor.store.ledger import new_id
-
-    return new_id()
-
-
-def _record(
-    config: Config,
-    recommendation: Recommendation,
-    trace: Trace,
-    *,
-    entry_id: str,
-    project: str,
-    output: Format,
-) -> None:
-    """After it was shown: a database that is down takes nothing away from the answer."""
-    from advisor.cli.common import note
+    from advisor.cli.listening import note
     from advisor.service.ledger import keep_recommendation
 
-    keep_recommendation(config, recommendation, trace, entry_id=entry_id, project=project)
-    (print if output is Format.TABLE else note)(f"Recorded as {entry_id}.")
-
-
-def _deadline_s(text: str | None) -> float | None:
-    from advisor.core.errors import InputError
-    from advisor.core.units import exact_duration, parse_duration_s
-
-    if text is not None and text.lstrip().startswith("-"):
-        raise InputError(f"--deadline {text!r} lies in the past: give the time from now on, such as 12h.")
-    try:
-        seconds = None if text is None else parse_duration_s(text)
-    except ValueError as error:
-        raise InputError(f"--deadline: {error}.") from error
-    if seconds is not None and seconds > MAX_PLANNED_S:
-        raise InputError(f"--deadline must be at most {exact_duration(MAX_PLANNED_S)}, got {text!r}.")
-    return seconds
+    show(
+        answer.recommendation,
+        answer.trace,
+        output=output,
+        what_if=answer.best_what_if,
+        recorded_as=answer.entry_id,
+        **shown,
+    )
+    if answer.entry_id is not None:
+        keep_recommendation(answer, config, project)
+        (print if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")

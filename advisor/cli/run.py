@@ -68,12 +68,14 @@ def record(
     Where is told by --recommendation, by --plan, or by --provider, --gpu and --market; the latter win.
     """
     from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.cli.times import duration_s, moment
     from advisor.report.runs import recorded_document
-    from advisor.service.ledger import Told, keep_run
+    from advisor.service.ledger import RunRequest, keep_run
 
-    told = Told(
-        start=start,
-        duration=duration,
+    request = RunRequest(
+        started_at=moment("--start", start),
+        duration_s=duration_s("--duration", duration),
         cost_usd=cost,
         recommendation=recommendation,
         plan=plan,
@@ -85,7 +87,7 @@ def record(
         note=note,
         run_id=run_id,
     )
-    run, is_new = keep_run(settings_with(), told)
+    run, is_new = keep_run(request, settings_with(), TERMINAL)
     print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
 
 
@@ -100,9 +102,13 @@ def list_(
 ) -> None:
     """Show recorded runs in order of time, and what they cost together."""
     from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.cli.times import moment_or_duration_s
     from advisor.report.runs import runs_document
-    from advisor.service.ledger import recorded_runs
+    from advisor.service.ledger import RunsRequest, recorded_runs
 
-    print_document(
-        runs_document(recorded_runs(settings_with(), since, project)), chosen_format(output, as_json)
+    request = RunsRequest(
+        since=None if since is None else moment_or_duration_s("--since", since), project=project
     )
+    runs = recorded_runs(request, settings_with(), TERMINAL)
+    print_document(runs_document(runs), chosen_format(output, as_json))

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 ENV_PREFIX = "ADVISOR_"
 TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
 PROJECT_FILE = ".advisor.yaml"
+FLAG = "flag"
+ARGUMENT = "argument"
+"""Origins of what a caller sets: on the command line, or from Python."""
 _KIND = "settings file"
 _MOST_FAULTS = 20
 _QUOTES = "A text with signs of YAML in it is written in quotes, such as '\"*\"'."
@@ -67,6 +70,10 @@ class Config:
     warnings: tuple[str, ...]
     project: Project | None = None
     refused: tuple[Refused, ...] = ()
+
+    def is_given(self, name: str) -> bool:
+        """Whether the caller set it, with a flag or an argument, rather than a file or a variable."""
+        return self.origins.get(name) in (FLAG, ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +117,16 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     trust_project: bool = False,
+    origin: str = FLAG,
 ) -> Config:
     """Read all layers.
 
     Args:
-        flags: settings given on the command line, by dotted name; None values do not count.
+        flags: settings that the caller gives, by dotted name; None values do not count.
         environ: the environment, ``os.environ`` if None.
         cwd: where to look for the project file, the working directory if None.
         trust_project: let all of the project file count, as ``ADVISOR_TRUST_PROJECT=1`` does.
+        origin: how the caller gives them, ``FLAG`` or ``ARGUMENT``.
 
     Raises:
         ConfigError: a file cannot be read, a key is unknown or a value is wrong; all faults at once.
@@ -126,7 +135,7 @@ def load_config(
     env_layers, warnings = _environment(environ)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     below = [_file_layer(path) for path in [user_file()] if path.is_file()]
-    above = [*env_layers, _Layer(origin="flag", values=given)]
+    above = [*env_layers, _Layer(origin=origin, values=given)]
     found = _project_layer(cwd or Path.cwd(), trust=trust_project or _trusts_project(environ))
     if found is None:
         return _config([*below, *above], warnings)

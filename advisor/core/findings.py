@@ -114,6 +114,7 @@ class Code(StrEnum):
     OTHER_WORLD = "other-world", Severity.WARNING
     RECURRENT_OF_UNKNOWN_SIZE = "recurrent-of-unknown-size", Severity.WARNING
     RECURRENT_STEPWISE = "recurrent-stepwise"
+    TIME_OF_UNSUPPORTED_GPU = "time-of-unsupported-gpu", Severity.WARNING
     SHARDED = "sharded"
     WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
     WHAT_IF_AUTOCAST = "what-if-autocast"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 HIDDEN = "***"
 
@@ -54,6 +55,7 @@ _IN_MESSAGE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
 _PASSWORD_IN_URL = re.compile(r"((?<=://)[^/@:\s]*:).*", re.DOTALL)
 # libpq knows password and sslpassword; drivers have names of their own.
 _PASSWORD_IN_QUERY = re.compile(
@@ -113,3 +115,12 @@ def _hide(match: re.Match[str]) -> str:
 def _hide_in_url(match: re.Match[str]) -> str:
     user, query = f"{HIDDEN}@" if match["user"] else "", f"?{HIDDEN}" if match["query"] else ""
     return match["scheme"] + user + match["place"] + query
+
+
+def without_secrets(value: Any) -> Any:
+    """A value without the passwords of its addresses and whatever is named like a secret."""
+    if isinstance(value, dict):
+        return {k: HIDDEN if _SECRET_NAME.search(str(k)) else without_secrets(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(item) for item in value]
+    return without_passwords(value) if isinstance(value, str) else value

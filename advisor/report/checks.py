@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict
 
 from advisor.report.document import Document, Row, Table, Tone, columns
+from advisor.service.checks import Check
 
-State = Literal["ok", "note", "broken"]
 _TONES = {"ok": Tone.PLAIN, "note": Tone.DOUBTFUL, "broken": Tone.BAD}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One finding; ``note`` works but could be better."""
-
-    name: str
-    state: State
-    detail: str
 
 
 def checks_document(checks: Sequence[Check]) -> Document:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from advisor.core.findings import Finding
 from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
@@ -28,12 +29,15 @@ _LEAST_SHARE = 0.005
 _FITS = {True: "yes", False: "no", None: "?"}
 
 
-def estimates_document(trace: Trace, estimates: Sequence[IterationEstimate]) -> Document:
-    """Estimates in the given order, and what they rest on."""
+def estimates_document(
+    trace: Trace, estimates: Sequence[IterationEstimate], doubts: Sequence[Finding] = ()
+) -> Document:
+    """Estimates in the given order, what they rest on, and what makes some doubtful."""
     facts = {
         "trace": summary(trace),
         "estimates": [estimate_json(estimate) for estimate in estimates],
-        "warnings": trace.warnings,
+        "warnings": (*trace.warnings, *sentences(doubts)),
+        "doubt_findings": list(map(finding_json, doubts)),
     }
     return Document(facts=facts, blocks=(_table(estimates), *_assumptions(estimates)))
 

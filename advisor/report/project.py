@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -11,9 +10,8 @@ from typing import Any
 from advisor.config.layers import Config
 from advisor.config.project_layer import Refused, Why
 from advisor.config.settings import ProjectMay
-from advisor.core.redaction import HIDDEN, without_passwords
+from advisor.core.redaction import without_secrets
 
-_SECRET_NAME = re.compile(r"(?i)(key|password|secret|token)$")
 _MOST_CHARACTERS = 80
 _RULE_IN_WORDS: Mapping[ProjectMay, str] = {
     ProjectMay.LOWER: "a project may only lower it",
@@ -69,15 +67,6 @@ def project_json(config: Config) -> dict[str, Any]:
             for line in config.refused
         ],
     }
-
-
-def without_secrets(value: Any) -> Any:
-    """A value without the passwords of its addresses and whatever is named like a secret."""
-    if isinstance(value, dict):
-        return {k: HIDDEN if _SECRET_NAME.search(str(k)) else without_secrets(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [without_secrets(item) for item in value]
-    return without_passwords(value) if isinstance(value, str) else value
 
 
 def _without_secrets_of(refused: Refused) -> Any:

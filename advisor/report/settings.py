@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,8 +10,9 @@ from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
+from advisor.core.redaction import without_secrets
 from advisor.report.document import Document, Row, Table, columns
-from advisor.report.project import asked_in_words, project_json, without_secrets
+from advisor.report.project import asked_in_words, project_json
 
 COLUMNS = columns("Setting", "Value", "Set by", "Refused")
 DEFAULT = "default"
@@ -31,18 +31,6 @@ def settings_document(config: Config) -> Document:
         facts={"settings": body, **project_json(config), "warnings": config.warnings},
         blocks=(Table(columns=COLUMNS, rows=rows),),
     )
-
-
-def exposed_passwords(config: Config) -> list[str]:
-    """A note for each file with a password that others on this machine may read."""
-    values = config.settings.model_dump(mode="json")
-    secret = {
-        Path(_origin(config, name))
-        for name in setting_names()
-        if without_secrets({name: _lookup(values, name)}) != {name: _lookup(values, name)}
-    }
-    exposed = sorted(path for path in secret if path.is_file() and path.stat().st_mode & 0o044)
-    return [f"{path} holds a password that others may read: chmod 600 {path}" for path in exposed]
 
 
 def _lookup(values: dict[str, Any], name: str) -> Any:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError
-from advisor.report.checks import Check
+from advisor.service.checks import Check
+from advisor.service.listening import Silence
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
 
 
-def rates() -> Check:
+def rates(config: Config) -> Check:
     """Own rates, of all files that the patterns name."""
-    from advisor.cli.common import load_settings
     from advisor.pricing.sources.custom import custom_source
     from advisor.pricing.sources.query import OfferQuery
 
-    options = load_settings().settings.prices.options.get("custom", {})
+    options = config.settings.prices.options.get("custom", {})
     parts = list(custom_source(options).offers(OfferQuery()))
     if not parts:
         return Check(name="rates", state="ok", detail="no rates of your own")
@@ -22,29 +26,27 @@ def rates() -> Check:
     return Check(name="rates", state="ok", detail=counts)
 
 
-def clusters() -> Check:
-    """Clusters, with the job logs that tell their waits."""
-    from advisor.cli.common import load_settings
+def clusters(config: Config) -> Check:
+    """Clusters, with the job logs of their waits."""
     from advisor.service.own_machines import cluster_machine
 
     found, faults = [], []
-    for cluster in load_settings().settings.clusters:
+    for cluster in config.settings.clusters:
         try:
-            machine = cluster_machine(cluster)
+            machine = cluster_machine(cluster, Silence())
         except AdvisorError as error:
             faults.append(str(error) if cluster.name in str(error) else f"{cluster.name!r}: {error}")
             continue
-        told_by = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
-        found.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{told_by}")
+        waits = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
+        found.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{waits}")
     return _check("clusters", faults, found)
 
 
-def policies() -> Check:
+def policies(config: Config) -> Check:
     """Policy files, each fault with its place."""
-    from advisor.cli.common import load_settings
     from recommender.policy import check_policies
 
-    files = load_settings().settings.policy.files
+    files = config.settings.policy.files
     checked = check_policies(files)
     return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
 

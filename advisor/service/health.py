@@ -7,49 +7,86 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from advisor.core.errors import AdvisorError, CatalogError
-from advisor.report.checks import Check, State
+from advisor.service.checks import Check, State
+from advisor.service.listening import Silence
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.config.project_layer import Refused
 
 _TORCH_QUERY = "from importlib.metadata import version; print(version('torch'))"
 TIMEOUT_S = 30.0
 
 
-def run_checks() -> list[Check]:
-    """All checks, in the order of the way through the house."""
+def run_checks(load: Callable[[], Config], in_words: Callable[[Refused], str]) -> list[Check]:
+    """All checks, in the order of the way through the house.
+
+    Args:
+        load: reads the settings; where they are broken, that is a check of its own.
+        in_words: a line of the project's file that does not count.
+    """
     from advisor.service.file_health import clusters, policies, rates
 
-    checks = (
-        _python, _settings, _native, _catalog, _store, rates, _prices, _rules, clusters, policies, _torch,
-        _gpu, _calibration,
-    )  # fmt: skip
-    return [_guarded(check) for check in checks]
+    checks: dict[str, Callable[[], Check]] = {
+        "python": _python,
+        "settings": lambda: _settings(load(), in_words),
+        "native": _native,
+        "catalog": _catalog,
+        "store": lambda: _store(load()),
+        "rates": lambda: rates(load()),
+        "prices": lambda: _prices(load()),
+        "rules": lambda: _rules(load()),
+        "clusters": lambda: clusters(load()),
+        "policies": lambda: policies(load()),
+        "torch": lambda: _torch(load()),
+        "gpu": _gpu,
+        "calibration": _calibration,
+    }
+    return [_guarded(name, check) for name, check in checks.items()]
 
 
-def _guarded(check: Callable[[], Check]) -> Check:
+def _guarded(name: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
     except AdvisorError as error:
-        return Check(name=check.__name__.strip("_"), state="broken", detail=str(error))
+        return Check(name=name, state="broken", detail=str(error))
 
 
 def _python() -> Check:
     return Check(name="python", state="ok", detail=f"{sys.version.split()[0]} at {sys.executable}")
 
 
-def _settings() -> Check:
-    from advisor.cli.common import load_settings, refused_in_words
+def _settings(config: Config, in_words: Callable[[Refused], str]) -> Check:
     from advisor.config.layers import user_file
-    from advisor.report.settings import exposed_passwords
 
-    config = load_settings()
     files = [str(path) for path in [user_file()] if path.is_file()]
     files += [str(config.project.path)] if config.project else []
     detail = ", ".join(files) or "defaults only; advisor init writes a first file"
-    notes = [*config.warnings, *refused_in_words(config), *exposed_passwords(config)]
+    notes = [*config.warnings, *map(in_words, config.refused), *exposed_passwords(config)]
     if notes:
         return Check(name="settings", state="note", detail="; ".join(notes))
     return Check(name="settings", state="ok", detail=detail)
+
+
+def exposed_passwords(config: Config) -> list[str]:
+    """A note for each file with a password that others on this machine may read."""
+    from advisor.config.settings import setting_names
+
+    values = config.settings.model_dump(mode="json")
+    secret = {Path(config.origins.get(name, "")) for name in setting_names() if _is_secret(name, values)}
+    exposed = sorted(path for path in secret if path.is_file() and path.stat().st_mode & 0o044)
+    return [f"{path} holds a password that others may read: chmod 600 {path}" for path in exposed]
+
+
+def _is_secret(name: str, values: dict[str, Any]) -> bool:
+    from advisor.core.redaction import without_secrets
+
+    section, _, key = name.partition(".")
+    setting = {name: values[section][key] if key else values[section]}
+    return bool(without_secrets(setting) != setting)
 
 
 def _native() -> Check:
@@ -71,25 +108,22 @@ def _catalog() -> Check:
     return Check(name="catalog", state="ok", detail=f"{len(load_gpus())} GPUs")
 
 
-def _prices() -> Check:
-    from advisor.cli.common import load_settings
+def _prices(config: Config) -> Check:
     from advisor.pricing.answer.answering import load_offers
     from advisor.pricing.sources.query import OfferQuery
     from advisor.service.live import current_answers, now
 
-    answers = current_answers(load_settings(), OfferQuery(), may_refresh=False)
+    answers = current_answers(config, OfferQuery(), Silence(), may_refresh=False)
     found = load_offers(OfferQuery(), now=now(), answers=answers)
     newest = max(offer.retrieved_at for offer in found.offers)
     detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
     return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
 
 
-def _rules() -> Check:
+def _rules(config: Config) -> Check:
     """Contracts and quotas, which change nothing where they are misspelt."""
-    from advisor.cli.common import load_settings
     from advisor.service.offers import idle_in_words
 
-    config = load_settings()
     idle = idle_in_words(config)
     if idle:
         return Check(name="rules", state="note", detail="; ".join(idle))
@@ -97,22 +131,20 @@ def _rules() -> Check:
     return Check(name="rules", state="ok", detail=counts)
 
 
-def _store() -> Check:
-    from advisor.cli.common import load_settings
+def _store(config: Config) -> Check:
     from advisor.store.database import open_store
 
-    store = open_store(load_settings().settings.store.url, must_exist=True)
+    store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return Check(name="store", state="ok", detail="no database yet: advisor prices refresh makes it")
     with store:
         return Check(name="store", state="ok", detail=f"{store.place} can be read and written")
 
 
-def _torch() -> Check:
-    from advisor.cli.common import load_settings
+def _torch(config: Config) -> Check:
     from advisor.profile.interpreter import candidates
 
-    pythons = candidates(load_settings().settings.profile.python, os.environ)
+    pythons = candidates(config.settings.profile.python, os.environ)
     for python in pythons:
         version = _torch_version(python)
         if version:

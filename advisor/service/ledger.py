@@ -1,4 +1,4 @@
-"""What a person tells of a run -> the ledger; recommendations -> the ledger."""
+"""What really ran -> the ledger; what was recommended -> the ledger."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import MAX_USD
-from advisor.core.values import Market, Recommendation, Trace
+from advisor.core.units import format_duration
+from advisor.core.values import Market
 from advisor.service.live import now, opened
 from advisor.service.ran_on import Place, place_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+    from advisor.service.recommending import RecommendAnswer
     from advisor.store.database import Store
     from advisor.store.ledger import LedgerEntry, Run
 
@@ -23,29 +26,34 @@ EARLIEST = datetime(2006, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A run as it was typed; None is not told.
+class RunRequest:
+    """A run that has ended; None is not known.
 
     Attributes:
-        start: ISO 8601; UTC without a zone.
-        duration: with units.
+        started_at: with a time zone.
+        cost_usd: what was or will be billed, before tax.
+        recommendation: id in the ledger, which knows plan, script and project.
+        plan: id of an option.
+        provider: a cloud, a cluster or ``local``.
+        gpu: one GPU with its number, such as ``L4:8``.
+        run_id: one of the caller's, so that repeating changes nothing.
     """
 
-    start: str
-    duration: str
+    started_at: datetime
+    duration_s: float
     cost_usd: float
-    recommendation: str | None
-    plan: str | None
-    provider: str | None
-    gpu: str | None
-    market: Market | None
-    script: str | None
-    project: str | None
-    note: str
-    run_id: str | None
+    recommendation: str | None = None
+    plan: str | None = None
+    provider: str | None = None
+    gpu: str | None = None
+    market: Market | None = None
+    script: str | None = None
+    project: str | None = None
+    note: str = ""
+    run_id: str | None = None
 
 
-def keep_run(config: Config, told: Told) -> tuple[Run, bool]:
+def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[Run, bool]:
     """The run, and whether it was new to the ledger; the same one again changes nothing.
 
     Raises:
@@ -55,72 +63,60 @@ def keep_run(config: Config, told: Told) -> tuple[Run, bool]:
     """
     from advisor.store.ledger import record_run
 
-    started_at, duration_s = _when(told)
-    if told.run_id is not None and not told.run_id.strip():
-        raise InputError("--id is empty: give a name, or leave it out.")
-    place = place_of(config, told.plan, provider=told.provider, gpu=told.gpu, market=told.market)
-    advised = None if told.recommendation is None else _recommendation(config, told.recommendation)
-    if advised is not None:
+    _check_times(request, listener)
+    if request.run_id is not None and not request.run_id.strip():
+        raise InputError(f"{listener.name_of('run_id')} is empty: give a name, or leave it out.")
+    place = place_of(request, config, listener)
+    advised = None
+    if request.recommendation is not None:
+        advised = _recommendation(config, request.recommendation, listener)
         place = place.or_else(_place_of_entry(advised))
-    run = _run(told, place, config, advised=advised, started_at=started_at, duration_s=duration_s)
+    run = _run(request, place, config, listener, advised=advised)
     with opened(config) as store:
-        is_new = _is_new(store, run)
+        is_new = _is_new(store, run, listener)
         record_run(store, run)
     return run, is_new
 
 
-def _is_new(store: Store, run: Run) -> bool:
+def _is_new(store: Store, run: Run, listener: Listener) -> bool:
     from advisor.store.ledger import find_run
 
     before = find_run(store, run.id)
     if before is not None and before != run:
         raise InputError(
-            f"--id: {run.id!r} is the id of another run, which started at {before.started_at.isoformat()}"
-            f" and cost {before.cost_usd:g} USD. Nothing was recorded: choose another id."
+            f"{listener.name_of('run_id')}: {run.id!r} is the id of another run, which started at"
+            f" {before.started_at.isoformat()} and cost {before.cost_usd:g} USD. Nothing was recorded:"
+            " choose another id."
         )
     return before is None
 
 
-def _when(told: Told) -> tuple[datetime, float]:
-    from advisor.core.units import parse_duration_s
-
-    started_at = parse_time("--start", told.start)
-    try:
-        duration_s = parse_duration_s(told.duration)
-    except ValueError as error:
-        raise InputError(f"--duration: {error}.") from error
+def _check_times(request: RunRequest, listener: Listener) -> None:
+    started_at, duration_s = request.started_at, request.duration_s
+    start, duration = listener.name_of("started_at"), listener.name_of("duration_s")
+    _check_moment(start, started_at)
     if not 0 < duration_s < math.inf:
-        raise InputError(f"--duration must be above 0, got {told.duration!r}.")
+        raise InputError(f"{duration} must be above 0, got {duration_s:g} s.")
     if started_at > now():
-        raise InputError(f"--start {told.start!r} lies in the future: record a run when it has ended.")
+        raise InputError(
+            f"{start} {started_at.isoformat()} lies in the future: record a run when it has ended."
+        )
     if (now() - started_at).total_seconds() < duration_s:
         raise InputError(
-            f"a run that started at {started_at.isoformat()} and took {told.duration} would end in the"
-            " future: record it when it has ended, or check --start (UTC without a zone)."
+            f"a run that started at {started_at.isoformat()} and took {format_duration(duration_s)} would end"
+            f" in the future: record it when it has ended, or check {start} (UTC without a zone)."
         )
-    return started_at, duration_s
 
 
-def parse_time(flag: str, text: str) -> datetime:
-    """A moment with a time zone, UTC where none is written.
-
-    Raises:
-        InputError: it is no time, or none at which a GPU trained anything.
-    """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise InputError(
-            f"{flag}: {text!r} is no time: write 2026-11-01 or 2026-11-01T09:30 (both UTC),"
-            " or 2026-11-01T09:30+01:00."
-        ) from error
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+def _check_moment(argument: str, moment: datetime) -> None:
+    """Refuse a time without a zone, or one at which no GPU trained anything."""
+    if moment.tzinfo is None:
+        raise InputError(f"{argument}: {moment.isoformat()} has no time zone.")
     if moment < EARLIEST:
-        raise InputError(f"{flag}: {text!r} lies before {EARLIEST.date()}: check the year.")
-    return moment
+        raise InputError(f"{argument}: {moment.isoformat()} lies before {EARLIEST.date()}: check the year.")
 
 
-def _recommendation(config: Config, wanted: str) -> LedgerEntry:
+def _recommendation(config: Config, wanted: str, listener: Listener) -> LedgerEntry:
     from advisor.store.database import open_store
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
@@ -133,42 +129,37 @@ def _recommendation(config: Config, wanted: str) -> LedgerEntry:
                 return entry
             ids = recommendation_ids(store)
     raise InputError(
-        f"--recommendation: none with the id {wanted!r} is recorded.{did_you_mean(wanted, ids)}"
+        f"{listener.name_of('recommendation')}: none with the id {wanted!r} is recorded."
+        f"{did_you_mean(wanted, ids)}"
         " `advisor recommend --record` prints the id."
     )
 
 
 def _run(
-    told: Told,
-    place: Place,
-    config: Config,
-    *,
-    advised: LedgerEntry | None,
-    started_at: datetime,
-    duration_s: float,
+    request: RunRequest, place: Place, config: Config, listener: Listener, *, advised: LedgerEntry | None
 ) -> Run:
     from advisor.store.ledger import Run, new_id
 
-    provider, gpu, num_gpus, market = place.complete(config)
-    is_free = market is None and told.cost_usd == 0
-    if not (is_free or 0 < told.cost_usd <= MAX_USD):
+    provider, gpu, num_gpus, market = place.complete(config, listener)
+    is_free = market is None and request.cost_usd == 0
+    if not (is_free or 0 < request.cost_usd <= MAX_USD):
         raise InputError(
-            f"--cost must be above 0 US dollars, got {told.cost_usd:g}: at most {MAX_USD:,.0f}, and 0 is for"
-            " a machine of your own."
+            f"{listener.name_of('cost_usd')} must be above 0 US dollars, got {request.cost_usd:g}: at most"
+            f" {MAX_USD:,.0f}, and 0 is for a machine of your own."
         )
     return Run(
-        id=told.run_id or new_id(),
+        id=request.run_id or new_id(),
         recommendation_id=advised.id if advised is not None else None,
-        project=_first(told.project, None if advised is None else advised.project),
-        script=_first(told.script, None if advised is None else advised.script),
+        project=_first(request.project, None if advised is None else advised.project),
+        script=_first(request.script, None if advised is None else advised.script),
         provider=provider,
         gpu=gpu,
         num_gpus=num_gpus,
         market=market,
-        started_at=started_at.astimezone(UTC),
-        duration_s=duration_s,
-        cost_usd=told.cost_usd,
-        note=told.note,
+        started_at=request.started_at.astimezone(UTC),
+        duration_s=request.duration_s,
+        cost_usd=request.cost_usd,
+        note=request.note,
     )
 
 
@@ -180,52 +171,62 @@ def _place_of_entry(entry: LedgerEntry) -> Place:
     return Place(provider=entry.provider, gpu=entry.gpu, num_gpus=entry.num_gpus, market=entry.market)
 
 
-def recorded_runs(config: Config, since: str | None, project: str | None) -> tuple[Run, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsRequest:
+    """Which runs to list.
+
+    Attributes:
+        since: a moment with a time zone, or seconds before now; None for all.
+        project: None for those of all.
+    """
+
+    since: datetime | float | None = None
+    project: str | None = None
+
+
+def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> tuple[Run, ...]:
     """Runs in order of time; none where there is no database yet.
 
     Raises:
-        InputError: ``since`` is neither a time nor a duration.
+        InputError: ``since`` has no time zone, or lies before any run.
         StoreError: the database cannot be read.
     """
     from advisor.store.database import open_store
     from advisor.store.ledger import runs
 
-    start = EARLIEST if since is None else _since(since)
+    start = _start(request.since)
+    _check_moment(listener.name_of("since"), start)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return ()
     with store:
-        return runs(store, since=start, project=project)
+        return runs(store, since=start, project=request.project)
 
 
-def _since(text: str) -> datetime:
-    from advisor.core.units import parse_duration_s
-
-    try:
-        seconds = parse_duration_s(text)
-    except ValueError:
-        return parse_time("--since", text)
+def _start(since: datetime | float | None) -> datetime:
+    if since is None or isinstance(since, datetime):
+        return since or EARLIEST
     age_s = (now() - EARLIEST).total_seconds()
-    return now() - timedelta(seconds=min(seconds, age_s))
+    return now() - timedelta(seconds=min(since, age_s))
 
 
-def keep_recommendation(
-    config: Config, recommendation: Recommendation, trace: Trace, *, entry_id: str, project: str
-) -> None:
-    """Enter what was recommended into the ledger.
+def keep_recommendation(answer: RecommendAnswer, config: Config, project: str) -> None:
+    """Enter what was recommended into the ledger, under the answer's id.
 
     Raises:
         StoreError: a number is not finite, or the database cannot be written.
     """
     from advisor.store.ledger import LedgerEntry, record_recommendation
 
-    chosen = next(o for o in recommendation.options if o.plan.id == recommendation.recommended)
+    assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
+    recommended = answer.recommendation.recommended
+    chosen = next(o for o in answer.recommendation.options if o.plan.id == recommended)
     plan = chosen.plan
     entry = LedgerEntry(
-        id=entry_id,
+        id=answer.entry_id,
         at=now(),
         project=project,
-        script=trace.script,
+        script=answer.trace.script,
         plan_id=plan.id,
         provider=plan.provider,
         gpu=plan.gpu,

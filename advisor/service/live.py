@@ -1,23 +1,22 @@
-"""Sources and the database behind the commands of prices, and refreshing with progress."""
+"""Sources of prices and the database behind them, and refreshing with progress."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from advisor.cli.common import note, warn
-from advisor.cli.progress import progress
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.pricing.answer.merge import Answer
+    from advisor.pricing.refresh.building import Built
     from advisor.pricing.refresh.pulling import Kept
     from advisor.pricing.refresh.states import SourceState
     from advisor.pricing.sources.protocol import PriceSource
     from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.listening import Listener
     from advisor.store.database import Store
 
 
@@ -32,7 +31,9 @@ def moment_ago(ago_s: float) -> datetime:
     return end - timedelta(seconds=min(ago_s, end.timestamp()))
 
 
-def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> list[Answer]:
+def current_answers(
+    config: Config, query: OfferQuery, listener: Listener, *, may_refresh: bool
+) -> list[Answer]:
     """What all sources know, live prices pulled anew where they are due and somebody would let us in.
 
     Raises:
@@ -44,16 +45,16 @@ def current_answers(config: Config, query: OfferQuery, *, may_refresh: bool) -> 
     from advisor.pricing.answer.known import answers_of, sources_of
 
     found = sources_of(config.settings.prices)
-    warn(found.warnings)
+    listener.warn(found.warnings)
     if may_refresh and not config.settings.prices.offline:
-        _refresh_due(config, found.sources)
+        _refresh_due(config, found.sources, listener)
     try:
         return known_answers(config, query, found.sources)
     except StoreError as error:
         if not may_refresh:
             raise
         # Who wants a recommendation can go on with dated prices, and sees how old they are.
-        warn([f"prices that were pulled cannot be read: {error}"])
+        listener.warn([f"prices that were pulled cannot be read: {error}"])
         return answers_of(found.sources, query, None)
 
 
@@ -77,7 +78,7 @@ def known_answers(
         return answers_of(sources, query, store)
 
 
-def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
+def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Listener) -> None:
     """Pull what is due; trouble is a warning, since there are older prices to go on with."""
     from advisor.core.errors import StoreError
     from advisor.pricing.refresh.pulling import due_sources
@@ -90,11 +91,11 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource]) -> None:
             prices = config.settings.prices
             after_s = min(prices.refresh_after, prices.max_age or prices.refresh_after)
             due = due_sources(live, store, now(), after_s, _regions(config))
-            kept = run_refresh(config, due, store) if due else ()
+            kept = run_refresh(config, due, store, listener) if due else ()
     except StoreError as error:
-        warn([f"live prices were not pulled: {error}"])
+        listener.warn([f"live prices were not pulled: {error}"])
         return
-    warn(failures_in_words(kept))
+    listener.warn(failures_in_words(kept))
 
 
 def _has_database(config: Config) -> bool:
@@ -124,8 +125,10 @@ def opened(config: Config) -> Iterator[Store]:
         yield store
 
 
-def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) -> tuple[Kept, ...]:
-    """Refresh with a line of progress on a terminal, and forget what is too old.
+def run_refresh(
+    config: Config, sources: Sequence[PriceSource], store: Store, listener: Listener
+) -> tuple[Kept, ...]:
+    """Refresh, and forget what is too old.
 
     Raises:
         LeaseTakenError: another refresh of the same database is under way.
@@ -137,9 +140,9 @@ def run_refresh(config: Config, sources: Sequence[PriceSource], store: Store) ->
 
     query = OfferQuery(regions=_regions(config))
     names = ", ".join(source.name for source in sources)
-    with _progress(f"pulling prices of {names}") as told:
+    with _pulling(listener, names) as progress:
         within_s = config.settings.prices.refresh_within
-        kept = refresh(sources, query, store, now=now, progress=told, within_s=within_s)
+        kept = refresh(sources, query, store, now=now, progress=progress, within_s=within_s)
     forget_points(store, moment_ago(config.settings.store.retention))
     return kept
 
@@ -150,7 +153,39 @@ def _regions(config: Config) -> tuple[str, ...]:
     return () if "*" in regions else regions
 
 
-def live_sources(config: Config, names: Sequence[str] | None) -> tuple[PriceSource, ...]:
+def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> tuple[Kept, ...]:
+    """Pull live prices now, of all live sources of the settings or of those named, and remember them.
+
+    Raises:
+        ConfigError: a name that no source has, or a source that refuses its options.
+        InputError: a name of a source that is not live, or there is no live one.
+        LeaseTakenError: another refresh of the same database is under way.
+        StoreError: the database cannot be written.
+    """
+    sources = live_sources(config, names, listener)
+    with opened(config) as store:
+        kept = run_refresh(config, sources, store, listener)
+    listener.warn(failures_in_words(kept))
+    return kept
+
+
+def write_snapshot(folder: Path, config: Config, listener: Listener, *, is_forced: bool = False) -> Built:
+    """Write the live prices that were pulled last as a dated snapshot.
+
+    Raises:
+        CatalogError: nothing to write, it looks wrong beside the last one, or the folder cannot be written.
+        AdvisorError: as ``current_answers``.
+    """
+    from advisor.pricing.refresh.building import build_snapshot
+    from advisor.pricing.sources.query import OfferQuery
+
+    answers = current_answers(config, OfferQuery(), listener, may_refresh=False)
+    listener.warn([warning for answer in answers for warning in answer.warnings])
+    live = [offer for answer in answers if answer.is_live for offer in answer.offers]
+    return build_snapshot(live, folder, is_forced=is_forced)
+
+
+def live_sources(config: Config, names: Sequence[str], listener: Listener) -> tuple[PriceSource, ...]:
     """The sources that a refresh asks: all live ones of the settings, or those named.
 
     Raises:
@@ -166,7 +201,7 @@ def live_sources(config: Config, names: Sequence[str] | None) -> tuple[PriceSour
     if names:
         settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
     found = sources_of(settings)
-    warn(found.warnings)
+    listener.warn(found.warnings)
     dated = [source.name for source in found.sources if not source.capabilities.is_live]
     live = tuple(source for source in found.sources if source.capabilities.is_live)
     if (names and dated) or not live:
@@ -216,15 +251,13 @@ def _some(scopes: Sequence[str]) -> str:
 
 
 @contextmanager
-def _progress(message: str) -> Iterator[Callable[[Kept], None]]:
-    if not sys.stderr.isatty():
-        note(message)
+def _pulling(listener: Listener, names: str) -> Iterator[Callable[[Kept], None]]:
     num_offers = 0
-    with progress(message) as narration:
+    with listener.step(f"pulling prices of {names}", at_once=True) as step:
 
-        def told(kept: Kept) -> None:
+        def add(kept: Kept) -> None:
             nonlocal num_offers
             num_offers += kept.num_offers
-            narration.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")
+            step.update(f"{num_offers:,} offers, last {kept.source} {kept.scope}")
 
-        yield told
+        yield add

@@ -1,4 +1,4 @@
-"""Settings and flags -> a query of offers."""
+"""Settings and what is asked for -> a query of offers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import note
-from advisor.cli.filters import (
+from advisor.core.findings import quoted
+from advisor.service.limits import (
     ANY,
     Asked,
     check_counts,
@@ -17,7 +17,6 @@ from advisor.cli.filters import (
     is_wanted,
     nothing_left,
 )
-from advisor.core.findings import quoted
 from advisor.service.live import now
 
 if TYPE_CHECKING:
@@ -26,16 +25,18 @@ if TYPE_CHECKING:
     from advisor.pricing.answer.answering import Offers
     from advisor.pricing.answer.merge import Answer
     from advisor.pricing.sources.query import OfferQuery
+    from advisor.service.listening import Listener
 
 
-def query_offers(config: Config, asked: Asked, *, may_refresh: bool = False) -> Offers:
+def query_offers(config: Config, asked: Asked, listener: Listener, *, may_refresh: bool = False) -> Offers:
     """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
 
     Prices are those of the organisation's contracts.
 
     Args:
         config: which clouds, regions and markets, and how old prices may be.
-        asked: what the command limits them to.
+        asked: what the caller limits them to.
+        listener: hears of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
 
     Raises:
@@ -56,9 +57,9 @@ def query_offers(config: Config, asked: Asked, *, may_refresh: bool = False) -> 
         markets=cloud.markets,
         max_usd_per_h=asked.max_usd_per_h,
     )
-    answers = current_answers(config, query, may_refresh=may_refresh)
+    answers = current_answers(config, query, listener, may_refresh=may_refresh)
     if query.providers:
-        check_providers(config, {provider for answer in answers for provider in answer.providers})
+        check_providers(config, {provider for answer in answers for provider in answer.providers}, listener)
     found = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
     kept = tuple(
         offer
@@ -66,7 +67,7 @@ def query_offers(config: Config, asked: Asked, *, may_refresh: bool = False) -> 
         if is_wanted(asked.wanted, offer.gpu, offer.num_gpus)
         and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
     )
-    _check_against_all(config, asked, kept)
+    _check_against_all(config, asked, kept, listener)
     return replace(
         found, offers=kept, warnings=(*found.warnings, *map(quoted, idle_in_words(config, answers)))
     )
@@ -86,8 +87,8 @@ def _at_own_prices(
     return replace(found, warnings=(*found.warnings, *map(quoted, ended)))
 
 
-def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer]) -> None:
-    """Refuse what no offer has at all, and tell why none is left; all are read only where one may miss."""
+def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], listener: Listener) -> None:
+    """Refuse what no offer has at all, and say why none is left; all are read only where one may miss."""
     from advisor.pricing.sources.query import OfferQuery
     from advisor.service.live import known_answers
 
@@ -96,18 +97,21 @@ def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer]) -> N
         query = OfferQuery()
         return _at_own_prices(config, query, known_answers(config, query), max_age_s=None).offers
 
-    check_regions(config, lambda: (o.region for o in everything()), {offer.region for offer in kept})
+    check_regions(
+        config, lambda: (o.region for o in everything()), listener, {offer.region for offer in kept}
+    )
     check_counts(asked, everything, kept)
     if not kept:
-        raise nothing_left(config, asked, everything())
+        raise nothing_left(config, asked, everything(), listener)
 
 
-def check_names(config: Config, asked: Asked, regions: Collection[str] = ()) -> None:
-    """Refuse what nothing has, for commands that look at other prices than the current ones.
+def check_names(config: Config, asked: Asked, listener: Listener, regions: Collection[str] = ()) -> None:
+    """Refuse what nothing has, for who looks at other prices than the current ones.
 
     Args:
         config: the limits of the settings.
-        asked: those of the command.
+        asked: those of the caller.
+        listener: what it calls arguments.
         regions: at hand, which need no other proof.
 
     Raises:
@@ -125,8 +129,9 @@ def check_names(config: Config, asked: Asked, regions: Collection[str] = ()) -> 
         return (offer for answer in answers() for offer in answer.offers)
 
     if ANY not in config.settings.cloud.providers:
-        check_providers(config, {provider for answer in answers() for provider in answer.providers})
-    check_regions(config, lambda: (offer.region for offer in offers()), regions)
+        known = {provider for answer in answers() for provider in answer.providers}
+        check_providers(config, known, listener)
+    check_regions(config, lambda: (offer.region for offer in offers()), listener, regions)
     check_counts(asked, offers)
 
 
@@ -164,14 +169,14 @@ def idle_in_words(config: Config, answers: Sequence[Answer] = ()) -> list[str]:
         return []
 
 
-def wanted_counts(texts: Sequence[str]) -> dict[str, set[int]]:
-    """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families said aloud."""
+def wanted_counts(texts: Sequence[str], listener: Listener) -> dict[str, set[int]]:
+    """GPU name -> counts asked for (empty: any) of texts such as ``A100:1..8``; families are noted."""
     from advisor.core.gpus import parse_gpu_request
 
     wanted: dict[str, set[int]] = {}
     for request in map(parse_gpu_request, texts):
         if len(request.gpus) > 1:
-            note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
+            listener.note(f"{request.text!r} means {', '.join(spec.name for spec in request.gpus)}")
         for spec in request.gpus:
             wanted.setdefault(spec.name, set()).update(request.counts)
     return wanted

@@ -1,41 +1,42 @@
-"""Settings, and what nvidia-smi and job logs tell -> machines that nobody rents."""
+"""Settings, and what nvidia-smi and job logs say -> machines that nobody rents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import note, warn
-from advisor.cli.progress import progress
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
+    from advisor.service.listening import Listener
     from recommender.plans.candidates import LoggedWait, Machine
     from recommender.queue.fitted import WaitBin, WaitQuantiles
 
 WATTS_PER_KW = 1000.0
 
 
-def own_machines(settings: Settings) -> list[Machine]:
+def own_machines(settings: Settings, listener: Listener) -> list[Machine]:
     """This machine's GPUs and the clusters of the settings.
 
     Raises:
         UnknownGpuError: a configured GPU is not in the catalog, or is a family.
         ConfigError: a log that tells the waits of a cluster cannot be used.
     """
-    return [*_local(settings.local), *map(cluster_machine, settings.clusters)]
+    clusters = (cluster_machine(cluster, listener) for cluster in settings.clusters)
+    return [*_local(settings.local, listener), *clusters]
 
 
 # --- This machine -----------------------------------------------------------------------------------
 
 
-def _local(local: LocalSettings) -> list[Machine]:
-    cards = _configured(local) if local.gpu is not None else _detected()
+def _local(local: LocalSettings, listener: Listener) -> list[Machine]:
+    cards = _configured(local) if local.gpu is not None else _detected(listener)
     if not cards:
-        note("this machine has no GPU, so there is no local option (--local-gpu NAME adds one)")
+        hint = f"{listener.name_of('local.gpu')} NAME adds one"
+        listener.note(f"this machine has no GPU, so there is no local option ({hint})")
     models = {spec.name: spec for spec, _ in cards}
     return [_local_machine(spec, [use for s, use in cards if s is spec], local) for spec in models.values()]
 
@@ -47,7 +48,7 @@ def _configured(local: LocalSettings) -> list[tuple[GpuSpec, Finding | None]]:
     return [(resolve_gpu(local.gpu), None)] * local.num_gpus
 
 
-def _detected() -> list[tuple[GpuSpec, Finding | None]]:
+def _detected(listener: Listener) -> list[tuple[GpuSpec, Finding | None]]:
     """The cards of this machine that the catalog knows, and who uses them."""
     from advisor.core.devices import detect_devices, why_in_use
     from advisor.core.gpus import resolve_gpu
@@ -57,8 +58,8 @@ def _detected() -> list[tuple[GpuSpec, Finding | None]]:
         try:
             cards.append((resolve_gpu(device.name), why_in_use(index, device)))
         except UnknownGpuError:
-            hint = "--local-gpu NAME names one like it"
-            warn([f"the catalog has no {device.name!r}, so this GPU is left out; {hint}"])
+            hint = f"{listener.name_of('local.gpu')} NAME names one like it"
+            listener.warn([f"the catalog has no {device.name!r}, so this GPU is left out; {hint}"])
     return cards
 
 
@@ -87,8 +88,8 @@ def _local_machine(spec: GpuSpec, uses: list[Finding | None], local: LocalSettin
 # --- Clusters ---------------------------------------------------------------------------------------
 
 
-def cluster_machine(cluster: ClusterSettings) -> Machine:
-    """A node type of the settings, with the waits that its log tells.
+def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
+    """A node type of the settings, with the waits of its log.
 
     Raises:
         UnknownGpuError: its GPU is not in the catalog, or is a family.
@@ -105,11 +106,11 @@ def cluster_machine(cluster: ClusterSettings) -> Machine:
         num_gpus=cluster.num_gpus,
         usd_per_gpu_h=cluster.usd_per_gpu_h,
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
-        waits=_logged_waits(cluster),
+        waits=_logged_waits(cluster, listener),
     )
 
 
-def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:
+def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, LoggedWait]:
     """Waits by number of GPUs; none without a log."""
     from recommender.plans.candidates import useful_counts
 
@@ -119,7 +120,7 @@ def _logged_waits(cluster: ClusterSettings) -> Mapping[int, LoggedWait]:
 
     path = cluster.wait_log
     try:
-        with progress(f"reading {path.name}"):
+        with listener.step(f"reading {path.name}"):
             found = load_fit(path)
         return {count: _logged_wait(found, cluster, count) for count in useful_counts(cluster.num_gpus)}
     except InputError as error:

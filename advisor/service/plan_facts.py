@@ -1,12 +1,12 @@
-"""What a person tells of a plan -> facts that a policy can judge."""
+"""What is given of a plan -> facts that a policy can judge."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from advisor.cli.common import load_settings, note
+from advisor.config.layers import ARGUMENT
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import same_name
 from advisor.core.limits import MAX_USD
@@ -14,46 +14,75 @@ from advisor.core.values import Market, Offer, Tier
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.service.listening import Listener
     from recommender.policy import Facts
 
 _FORMS = "PROVIDER/INSTANCE_TYPE/REGION_OR_ZONE/MARKET, local/NxGPU or cluster/NAME/NxGPU"
 _COUNTED_GPU = re.compile(r"([1-9]\d{0,3})x(.+)")
 
 
-def given_facts(
-    config: Config, plan: str | None, *, gpu: str | None, spent_usd: float | None, **given: Any
-) -> Facts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """A plan by its id, by facts, or by both: a fact beside an id wins. None is not given.
+
+    Attributes:
+        plan: id as ``advisor recommend`` prints it; a cloud's is looked up in the prices.
+        gpu: one GPU of the catalog with its number, such as ``A100-SXM-80GB:8``.
+        usd_per_h: of the whole plan.
+        usd_per_job: what 9 of 10 runs stay under.
+        spent_usd: since the first of the month.
+    """
+
+    plan: str | None = None
+    tier: Tier | None = None
+    provider: str | None = None
+    instance_type: str | None = None
+    region: str | None = None
+    market: Market | None = None
+    gpu: str | None = None
+    usd_per_h: float | None = None
+    usd_per_job: float | None = None
+    spent_usd: float | None = None
+
+
+_FACTS = ("tier", "provider", "instance_type", "region", "market", "usd_per_h", "usd_per_job")
+
+
+def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Facts:
     """Facts of a plan by its id, of what is given, or of both; what is given wins.
 
     Args:
-        config: tells how spot machines behave and what is a cluster.
-        plan: id as ``advisor recommend`` prints it; a cloud's is looked up in the prices.
-        gpu: one GPU of the catalog with its number, such as ``A100-SXM-80GB:8``.
-        spent_usd: since the first of the month.
-        given: fields of ``Facts``; None is not given.
+        request: the plan.
+        config: how spot machines behave, and what is a cluster.
+        listener: hears of a plan without a price.
 
     Raises:
         InputError: the id has no such form, an amount is negative or a GPU is not one.
+        UnknownGpuError: a name that no GPU has.
     """
     from recommender.policy import Facts, Spent
 
-    known = {name: value for name, value in given.items() if value is not None}
-    _check_amounts({**known, "spent": spent_usd})
-    spot = config.settings.spot
+    _check_amounts(request)
+    given = {name: getattr(request, name) for name in _FACTS if getattr(request, name) is not None}
+    known = (
+        Facts(tier=_tier(config, request.provider))
+        if request.plan is None
+        else _facts_of_id(request.plan, config, listener)
+    )
+    spot, spent = config.settings.spot, request.spent_usd
     facts = replace(
-        _facts_of_id(plan) if plan is not None else Facts(tier=_tier(config, known.get("provider"))),
+        known,
         saves_checkpoints=spot.checkpoint_interval is not None,
         preemptions_per_h=spot.preemptions_per_h,
-        **known,
+        spent=None if spent is None else Spent(all_usd=spent, project_usd=spent),
+        **given,
     )
-    if spent_usd is not None:
-        facts = replace(facts, spent=Spent(all_usd=spent_usd, project_usd=spent_usd))
-    return facts if gpu is None else _with_gpu(facts, gpu)
+    return facts if request.gpu is None else _with_gpu(facts, request.gpu)
 
 
-def _check_amounts(given: dict[str, Any]) -> None:
-    for name in ("usd_per_h", "usd_per_job", "spent"):
-        amount = given.get(name)
+def _check_amounts(request: PlanRequest) -> None:
+    amounts = {"usd_per_h": request.usd_per_h, "usd_per_job": request.usd_per_job, "spent": request.spent_usd}
+    for name, amount in amounts.items():
         if amount is not None and not 0 <= amount <= MAX_USD:
             raise InputError(
                 f"an amount of US dollars must be 0 or more, got {amount:g} ({name}): at most {MAX_USD:,.0f}."
@@ -77,7 +106,7 @@ def _with_gpu(facts: Facts, text: str) -> Facts:
     return replace(facts, gpu=name, num_gpus=request.counts[0] if request.counts else facts.num_gpus)
 
 
-def _facts_of_id(plan: str) -> Facts:
+def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
     from advisor.core.gpus import resolve_gpu
     from recommender.policy import Facts
 
@@ -92,47 +121,54 @@ def _facts_of_id(plan: str) -> Facts:
         )
     if len(parts) != 4 or not all(parts):
         raise InputError(f"{plan!r} is not the id of a plan: write {_FORMS}.")
-    return _facts_of_cloud(*parts)
+    provider, instance_type, place, market = *parts[:3], _market(parts[3])
+    known = Facts(provider=provider, instance_type=instance_type, region=place, market=market.value)
+    offer = _cheapest(config, provider, instance_type, place, market, listener)
+    if offer is not None:
+        return replace(
+            known, region=offer.region, gpu=offer.gpu, num_gpus=offer.num_gpus, usd_per_h=offer.usd_per_h
+        )
+    names = f"{listener.name_of('gpu')} and {listener.name_of('usd_per_h')}"
+    listener.note(f"no price of {instance_type} in {place} ({market}) is known: {names} tell")
+    return known
 
 
-def _facts_of_cloud(provider: str, instance_type: str, place: str, market: str) -> Facts:
-    from recommender.policy import Facts
-
+def _market(text: str) -> Market:
     try:
-        market = Market(market).value
+        return Market(text)
     except ValueError:
-        hint = did_you_mean(market, [known.value for known in Market])
-        raise InputError(f"{market!r} is no market.{hint} There are {', '.join(Market)}.") from None
-    offer = _cheapest(provider, instance_type, place, market)
-    if offer is None:
-        note(f"no price of {instance_type} in {place} ({market}) is known: --gpu and --usd-per-hour tell")
-        return Facts(provider=provider, instance_type=instance_type, region=place, market=market)
-    return Facts(
-        provider=provider,
-        instance_type=instance_type,
-        region=offer.region,
-        market=market,
-        gpu=offer.gpu,
-        num_gpus=offer.num_gpus,
-        usd_per_h=offer.usd_per_h,
-    )
+        hint = did_you_mean(text, [known.value for known in Market])
+        raise InputError(f"{text!r} is no market.{hint} There are {', '.join(Market)}.") from None
 
 
-def _cheapest(provider: str, instance_type: str, place: str, market: str) -> Offer | None:
-    from advisor.cli.filters import Asked
+def _cheapest(
+    config: Config, provider: str, instance_type: str, place: str, market: Market, listener: Listener
+) -> Offer | None:
+    """The cheapest offer of a machine at a place, whatever places and clouds the settings look at."""
+    from advisor.service.limits import Asked
     from advisor.service.offers import query_offers
     from recommender.plans.candidates import place_in_id
 
-    flags = {"cloud.providers": [provider], "cloud.regions": ["*"], "cloud.markets": [market]}
-    config = load_settings(flags)  # whoever asks has warned already
     try:
-        found = query_offers(config, Asked(wanted={})).offers
+        offers = query_offers(_wherever(config, provider, market), Asked(wanted={}), listener).offers
     except NoOfferError:
         return None
-    offers = [
+    there = [
         offer
-        for offer in found
+        for offer in offers
         if same_name(offer.instance_type, instance_type)
-        and any(same_name(place, at) for at in (offer.region, offer.zone or "", place_in_id(offer)))
+        and any(same_name(place, name) for name in (offer.region, offer.zone or "", place_in_id(offer)))
     ]
-    return min(offers, key=lambda offer: offer.usd_per_h, default=None)
+    return min(there, key=lambda offer: offer.usd_per_h, default=None)
+
+
+def _wherever(config: Config, provider: str, market: Market) -> Config:
+    """The settings for offers of a cloud in any region, as if the caller had asked for them."""
+    given = {"providers": (provider,), "regions": ("*",), "markets": (market,)}
+    settings = config.settings
+    cloud = settings.cloud.model_copy(update=given)
+    return replace(
+        config,
+        settings=settings.model_copy(update={"cloud": cloud}),
+        origins={**config.origins, **{f"cloud.{name}": ARGUMENT for name in given}},
+    )

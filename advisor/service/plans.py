@@ -1,4 +1,4 @@
-"""Settings and flags -> plans: this machine, the clusters, and what clouds offer."""
+"""Settings and what is asked for -> plans: this machine, the clusters, and what clouds offer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from advisor.core.errors import InputError, NoOfferError
 from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
-    from advisor.cli.filters import Asked
     from advisor.config.layers import Config
     from advisor.config.settings import CloudSettings
     from advisor.core.values import Plan
+    from advisor.service.limits import Asked
+    from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
@@ -21,13 +22,19 @@ RATE = "spot.preemptions_per_h"
 
 
 def plans_of(
-    config: Config, gpu: list[str] | None, vendors: Collection[str], policy: Policy | None
+    config: Config,
+    listener: Listener,
+    *,
+    gpus: Sequence[str],
+    vendors: Collection[str],
+    policy: Policy | None,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
 
     Args:
         config: machines of one's own, clouds, contracts.
-        gpu: texts of ``--gpu``; None for any.
+        listener: hears of machines that are left out, and of prices that are pulled.
+        gpus: such as ``A100:8``; none for any.
         vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
 
@@ -37,43 +44,43 @@ def plans_of(
         NoOfferError: there is no machine of one's own, and clouds have none within the limits.
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
-    from advisor.cli.filters import Asked, known_vendors
+    from advisor.service.limits import Asked, known_vendors
     from advisor.service.offers import wanted_counts
 
     known = known_vendors(vendors)
-    wanted = wanted_counts(gpu or ())
-    own = _own(config, wanted)
-    _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known)
+    wanted = wanted_counts(gpus, listener)
+    own = _own(config, wanted, listener)
+    _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = Asked(
-        gpus=gpu or (),
+        gpus=gpus,
         wanted=wanted,
         max_gpus=config.settings.cloud.max_gpus,
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config, asked, policy)
+        rented, warnings = _rented(config, asked, policy, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
         return own, (quoted(str(error)),)
-    return [*own, *_of_vendors(rented, known, is_all=not own)], warnings
+    return [*own, *_of_vendors(rented, known, listener, is_all=not own)], warnings
 
 
-def _own(config: Config, wanted: Mapping[str, set[int]]) -> list[Plan]:
+def _own(config: Config, wanted: Mapping[str, set[int]], listener: Listener) -> list[Plan]:
     """This machine and the clusters, as far as they are asked for."""
-    from advisor.cli.filters import is_wanted
+    from advisor.service.limits import is_wanted
     from advisor.service.own_machines import own_machines
     from recommender.plans.candidates import plans_of_machine
 
     return [
         plan
-        for machine in own_machines(config.settings)
+        for machine in own_machines(config.settings, listener)
         for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
 
 
-def _refuse_foreign(names: Iterable[str], vendors: Collection[str]) -> None:
+def _refuse_foreign(names: Iterable[str], vendors: Collection[str], listener: Listener) -> None:
     from advisor.core.gpus import load_gpus
 
     gpus = load_gpus()
@@ -81,11 +88,13 @@ def _refuse_foreign(names: Iterable[str], vendors: Collection[str]) -> None:
     if foreign:
         raise InputError(
             f"{', '.join(foreign)} runs other software than the CUDA this script was profiled for:"
-            " --allow-vendor amd takes it in all the same."
+            f" {listener.name_of('vendors')} amd takes it in all the same."
         )
 
 
-def _of_vendors(plans: Sequence[Plan], vendors: Collection[str], *, is_all: bool) -> list[Plan]:
+def _of_vendors(
+    plans: Sequence[Plan], vendors: Collection[str], listener: Listener, *, is_all: bool
+) -> list[Plan]:
     """The plans whose GPUs count; ``is_all`` if there are no others, so that some must be left."""
     from advisor.core.gpus import load_gpus
 
@@ -93,11 +102,15 @@ def _of_vendors(plans: Sequence[Plan], vendors: Collection[str], *, is_all: bool
     kept = [plan for plan in plans if gpus[plan.gpu].vendor in vendors]
     if plans and not kept and is_all:
         others = ", ".join(sorted({gpus[plan.gpu].vendor.lower() for plan in plans}))
-        raise NoOfferError(f"only GPUs of {others} are left: --allow-vendor takes them in all the same.")
+        raise NoOfferError(
+            f"only GPUs of {others} are left: {listener.name_of('vendors')} takes them in all the same."
+        )
     return kept
 
 
-def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[Plan], tuple[Finding, ...]]:
+def _rented(
+    config: Config, asked: Asked, policy: Policy | None, listener: Listener
+) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
     from advisor.pricing.bills.storage import load_rates
@@ -106,7 +119,7 @@ def _rented(config: Config, asked: Asked, policy: Policy | None) -> tuple[list[P
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
     cloud = config.settings.cloud
-    found = query_offers(config, asked, may_refresh=True)
+    found = query_offers(config, asked, listener, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
     plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)

@@ -1,4 +1,4 @@
-"""The machine a run was on: from the id of a plan, from what is told beside it, or from both."""
+"""The machine a run was on: from the id of a plan, from what is given beside it, or from both."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from advisor.core.values import Market
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.service.ledger import RunRequest
+    from advisor.service.listening import Listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,47 +33,41 @@ class Place:
             market=self.market or (None if is_elsewhere else other.market),
         )
 
-    def complete(self, config: Config) -> tuple[str, str, int, Market | None]:
+    def complete(self, config: Config, listener: Listener) -> tuple[str, str, int, Market | None]:
         """Provider, GPU, number of GPUs and market.
 
         Raises:
             InputError: one is missing, or an own machine has a market.
         """
-        missing = [f"--{name}" for name in ("provider", "gpu") if not getattr(self, name)]
+        called = listener.name_of
+        missing = [called(name) for name in ("provider", "gpu") if not getattr(self, name)]
         if self.provider is None or self.gpu is None or missing:
             raise InputError(
-                f"where did it run? {' and '.join(missing)} missing: give --recommendation ID, --plan ID,"
-                " or --provider, --gpu and --market."
+                f"where did it run? {' and '.join(missing)} missing: give"
+                f" {called('recommendation')} ID, {called('plan')} ID, or {called('provider')},"
+                f" {called('gpu')} and {called('market')}."
             )
         is_own = self.provider in {"local", *(cluster.name for cluster in config.settings.clusters)}
         if is_own and self.market is not None:
-            raise InputError(f"{self.provider!r} is a machine of your own: leave --market out.")
+            raise InputError(f"{self.provider!r} is a machine of your own: leave {called('market')} out.")
         if not is_own and self.market is None:
             raise InputError(
-                f"how was {self.provider!r} rented? Give --market ({', '.join(Market)})."
+                f"how was {self.provider!r} rented? Give {called('market')} ({', '.join(Market)})."
                 " A cluster of your own has to be in the settings (clusters)."
             )
         return self.provider, self.gpu, self.num_gpus or 1, self.market
 
 
-def place_of(
-    config: Config, plan: str | None, *, provider: str | None, gpu: str | None, market: Market | None
-) -> Place:
-    """What was typed, before what the id of a plan tells.
-
-    Args:
-        config: what is a cluster of one's own.
-        plan: as ``advisor recommend`` prints it; a cloud's is looked up in the prices.
-        provider: a cloud, a cluster or ``local``.
-        gpu: one GPU with its number, such as ``L4:8``.
-        market: None where it was not told.
+def place_of(request: RunRequest, config: Config, listener: Listener) -> Place:
+    """What is given of the machine, before what the id of a plan says.
 
     Raises:
         InputError: the id has no such form, or a GPU with several numbers.
         UnknownGpuError: a name that no GPU has.
     """
-    from advisor.service.plan_facts import given_facts
+    from advisor.service.plan_facts import PlanRequest, given_facts
 
-    facts = given_facts(config, plan, gpu=gpu, spent_usd=None, provider=provider, market=market)
+    asked = PlanRequest(plan=request.plan, gpu=request.gpu, provider=request.provider, market=request.market)
+    facts = given_facts(asked, config, listener)
     known = None if facts.market is None else Market(facts.market)
     return Place(provider=facts.provider, gpu=facts.gpu, num_gpus=facts.num_gpus, market=known)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Job, Plan
+    from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
 
@@ -38,7 +39,7 @@ def with_objective(job: Job, policy: Policy | None) -> Job:
     return replace(job, value_of_time_usd_per_h=policy.value_of_time_usd_per_h)
 
 
-def spent_of(config: Config, policy: Policy | None, project: str) -> Spent | None:
+def spent_of(config: Config, policy: Policy | None, project: str, listener: Listener) -> Spent | None:
     """What the ledger holds since the first of the month; None if no rule asks.
 
     Raises:
@@ -53,8 +54,8 @@ def spent_of(config: Config, policy: Policy | None, project: str) -> Spent | Non
         return None
     if not project and any(rule.is_of_project for rule in monthly):
         raise InputError(
-            "the policy limits what a project spends in a month: name it with --project, as its runs were"
-            " recorded."
+            "the policy limits what a project spends in a month: name it with"
+            f" {listener.name_of('project')}, as its runs were recorded."
         )
     from advisor.service.live import now
     from advisor.store.database import open_store

@@ -43,7 +43,7 @@ def write_charts(rows: Sequence[Row], summary: Summary, folder: Path) -> dict[st
     with mpl.rc_context({"svg.hashsalt": "advisor", "svg.fonttype": "none"}):
         for name, draw in zip(captions, drawings, strict=True):
             figure = Figure(figsize=_SIZE_IN, layout="constrained")
-            draw(figure.subplots())  # type: ignore[no-untyped-call]
+            draw(figure.subplots())
             out = io.BytesIO()
             figure.savefig(out, format="svg", metadata={"Date": None})
             # Lines of paths end in blanks.

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
-from advisor.cli.common import note, warn
+from advisor.cli.listening import note, warn
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
 from advisor.pricing.refresh.price_history import series_of
 from advisor.pricing.refresh.states import SourceState
 from advisor.pricing.sources.protocol import Credentials
-from advisor.report.checks import Check, checks_document
+from advisor.report.checks import checks_document
 from advisor.report.document import Fact, Section
 from advisor.report.estimates import estimates_document
 from advisor.report.history import history_document
@@ -48,6 +48,7 @@ from advisor.report.writers.csv_text import to_csv
 from advisor.report.writers.html import to_html
 from advisor.report.writers.json_text import to_json
 from advisor.report.writers.markdown import to_markdown
+from advisor.service.checks import Check
 from recommender.queue.fitted import WaitBin
 from tests.cpu_time import at_most
 from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with

@@ -7,7 +7,17 @@ from advisor.report.words.sentences import (
     rule_text,
     sentence,
     sentences,
+    text_of,
     warnings_json,
 )
 
-__all__ = ["WORDS", "error_text", "finding_json", "rule_text", "sentence", "sentences", "warnings_json"]
+__all__ = [
+    "WORDS",
+    "error_text",
+    "finding_json",
+    "rule_text",
+    "sentence",
+    "sentences",
+    "text_of",
+    "warnings_json",
+]

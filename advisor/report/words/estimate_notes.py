@@ -117,6 +117,7 @@ ESTIMATES: Words = {
         "sharded over {num_ranks} ranks: the recorded collectives on a ring, none hidden behind computation,"
         " which is an upper bound"
     ),
+    Code.TIME_OF_UNSUPPORTED_GPU: "{gpu}: {why}; its time is what the hardware could do",
     Code.WAVE_RESOURCES_UNKNOWN: (
         "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"
         " occupancy"

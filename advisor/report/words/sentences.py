@@ -55,6 +55,11 @@ def error_text(error: AdvisorError) -> str:
     return str(error) if error.finding is None else f"{sentence(error.finding)}."
 
 
+def text_of(message: str | Finding) -> str:
+    """What a listener hears, in words."""
+    return message if isinstance(message, str) else sentence(message)
+
+
 def sentences(findings: Iterable[Finding]) -> list[str]:
     """The same of several."""
     return [sentence(found) for found in findings]

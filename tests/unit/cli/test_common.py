@@ -1,48 +1,17 @@
-"""What commands share: formats, warnings, and a trace from whatever was given."""
+"""What commands share: formats, and settings with flags on top."""
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import advisor.profile
-from advisor.cli.common import (
-    check_exists,
-    chosen_format,
-    holds_data,
-    load_trace,
-    note,
-    profile_script,
-    settings_with,
-    warn,
-)
+from advisor.cli.common import chosen_format, settings_with
+from advisor.cli.listening import note, warn
 from advisor.config import layers as config_module
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
-from advisor.core.errors import InputError, TraceError
-from advisor.formats.trace_files import write_trace
-from advisor.profile.fake_data import FakeField
-from advisor.profile.profiling import PretendedGpu
 from advisor.report.printing import Format
-from tests.builders import make_trace
-
-DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
-
-
-@pytest.fixture
-def profiled(monkeypatch) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Calls of the profiler, which answers with a small trace."""
-    calls: list[tuple[Any, Any, dict[str, Any]]] = []
-
-    def profile(script: Path, arguments: Any, **options: Any) -> Any:
-        calls.append((script, arguments, options))
-        return make_trace()
-
-    monkeypatch.setattr(advisor.profile, "profile", profile)
-    return calls
 
 
 @pytest.mark.parametrize("output", list(Format))
@@ -70,150 +39,3 @@ def test_flags_are_dotted_names_and_warnings_are_told(monkeypatch, capsys):
     assert settings_with(cloud__max_gpus=4, prices__max_age=None).warnings == ("a stray",)
     assert seen == [{"cloud.max_gpus": 4, "prices.max_age": None}]
     assert capsys.readouterr().err == "warning: a stray\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("train.py", b"import torch\n", False),
-        ("train.py", b"", False),
-        ("train", b"\n  {}", True),
-        ("trace", b"{", True),
-        ("trace", b" " * 63 + b"{", True),
-        ("trace", b" " * 64 + b"{", False),
-        ("trace", b"[{", False),
-        ("trace.json", b"[{", True),
-        ("trace.json.gz", b"damaged", True),
-        ("trace.json5", b"[{", False),
-        ("trace", gzip.compress(b"x", mtime=0), True),
-        ("trace", b"\x1f", False),
-    ],
-)
-def test_data_is_told_by_content_and_then_by_name(name, content, expected, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    assert holds_data(tmp_path / name) is expected
-
-
-def test_a_folder_holds_no_data(tmp_path):
-    folder = tmp_path / "x.json"
-    folder.mkdir()
-    assert holds_data(folder) is False
-
-
-def test_what_is_not_there_is_refused(tmp_path, profiled):
-    for look in (check_exists, lambda path: load_trace(path, None, DEFAULTS)):
-        with pytest.raises(InputError, match=r"gone\.py"):
-            look(tmp_path / "gone.py")
-    check_exists(tmp_path)
-    assert profiled == []
-
-
-@pytest.mark.parametrize("arguments", [None, []])
-def test_a_saved_trace_is_read(arguments, tmp_path, profiled):
-    path = tmp_path / "t.json.gz"
-    write_trace(make_trace(), path)
-    assert load_trace(path, arguments, DEFAULTS) == make_trace()
-    assert profiled == []
-
-
-def test_a_saved_trace_takes_no_arguments(tmp_path):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    with pytest.raises(InputError, match="arguments"):
-        load_trace(path, ["--lr", "1"], DEFAULTS)
-
-
-def test_an_export_is_read_with_its_origin(tmp_path, monkeypatch):
-    import advisor.kineto.export
-
-    seen = []
-    monkeypatch.setattr(
-        advisor.kineto.export, "read_kineto", lambda path, origin_gpu: seen.append((path, origin_gpu))
-    )
-    path = tmp_path / "x.pt.trace.json"
-    path.write_text('{"traceEvents": []}')
-    load_trace(path, None, DEFAULTS, origin_gpu="T4")
-    load_trace(path, None, DEFAULTS)
-    assert seen == [(path, "T4"), (path, None)]
-
-
-def test_damaged_data_is_no_script(tmp_path, profiled):
-    path = tmp_path / "x.json"
-    path.write_text("{")
-    with pytest.raises(TraceError):
-        load_trace(path, None, DEFAULTS)
-    assert profiled == []
-
-
-def test_a_script_is_profiled_by_the_settings(tmp_path, profiled):
-    script = tmp_path / "train.py"
-    script.write_text("pass\n")
-    python = tmp_path / "python"
-    settings = Settings(
-        profile={
-            "python": python, "timeout": "90s", "backend": "cpu", "fake_data": "3x8:float32", "samples": 50,
-            "sandbox": True,
-        }
-    )  # fmt: skip
-    load_trace(script, ["--lr", "1"], Config(settings=settings, origins={}, warnings=()))
-    ((given, arguments, options),) = profiled
-    assert (given, arguments) == (script, ["--lr", "1"])
-    assert callable(options.pop("progress"))
-    assert options == {
-        "python": python,
-        "timeout_s": 90.0,
-        "backend": "cpu",
-        "gpu": None,
-        "fake_data": (FakeField(name=None, shape=(3, 8), kind="float32"),),
-        "num_samples": 50,
-        "world_size": None,
-        "sandbox": True,
-    }
-
-
-def test_a_script_may_be_told_of_a_world(tmp_path, profiled):
-    script = tmp_path / "train.py"
-    script.write_text("pass\n")
-    load_trace(script, None, DEFAULTS, world=8)
-    assert profiled[0][2]["world_size"] == 8
-
-
-def test_the_world_of_a_saved_trace_is_fixed(tmp_path, profiled):
-    path = tmp_path / "x.json"
-    path.write_text('{"traceEvents": []}')
-    with pytest.raises(InputError, match="--world was fixed"):
-        load_trace(path, None, DEFAULTS, world=8)
-    assert profiled == []
-
-
-def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
-    profile_script(tmp_path / "train.py", None, DEFAULTS, pretended="T4")
-    ((_, arguments, options),) = profiled
-    assert arguments == ()
-    assert (options["python"], options["timeout_s"]) == (None, 300.0)
-    assert isinstance(options["gpu"], PretendedGpu)
-    assert options["gpu"].name == "NVIDIA T4"
-    assert options["backend"] == "fake"
-
-
-def test_a_real_device_cannot_be_called_another(tmp_path, profiled):
-    for backend in ("cpu", "cuda"):
-        config = Config(settings=Settings(profile={"backend": backend}), origins={}, warnings=())
-        with pytest.raises(InputError, match=f"--as T4 needs the backend fake, not {backend}"):
-            profile_script(tmp_path / "train.py", None, config, pretended="T4")
-    assert not profiled
-
-
-@pytest.mark.parametrize(
-    ("name", "flag"),
-    [("backend", "--backend"), ("fake_data", "--fake-data"), ("samples", "--samples"),
-     ("sandbox", "--sandbox"), ("python", "--python"), ("timeout", "--timeout")],
-)  # fmt: skip
-def test_a_saved_trace_takes_no_flag_of_profiling_and_does_not_mind_a_setting(name, flag, tmp_path):
-    path = tmp_path / "t.json"
-    write_trace(make_trace(), path)
-    given = Config(settings=Settings(), origins={f"profile.{name}": "flag"}, warnings=())
-    with pytest.raises(InputError, match=f"{flag} is for a script"):
-        load_trace(path, None, given)
-    setting = Config(settings=Settings(), origins={f"profile.{name}": "a file"}, warnings=())
-    assert load_trace(path, None, setting) == make_trace()

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.config.layers import load_config
 from advisor.core.errors import ConfigError
-from advisor.report.checks import Check
+from advisor.service.checks import Check
 from advisor.service.file_health import clusters, policies, rates
 from advisor.service.health import run_checks
 from tests.rates import RATE, write_csv, write_yaml
@@ -28,12 +29,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def told(home: Path, settings: str) -> dict[str, Check]:
     (home / ".advisor.yaml").write_text(settings)
-    return {check.name: check for check in run_checks()}
+    return {check.name: check for check in run_checks(load_config, str)}
 
 
 def test_without_settings_nothing_is_wrong() -> None:
-    assert [check().state for check in (rates, clusters, policies)] == ["ok"] * 3
-    assert clusters().detail == policies().detail == "none in the settings"
+    assert [check(load_config()).state for check in (rates, clusters, policies)] == ["ok"] * 3
+    assert clusters(load_config()).detail == policies(load_config()).detail == "none in the settings"
 
 
 def test_files_in_order_are_named(home: Path) -> None:
@@ -78,4 +79,4 @@ def test_each_fault_is_told_with_its_file(home: Path) -> None:
 def test_a_pattern_that_names_no_file_is_broken(home: Path) -> None:
     (home / ".advisor.yaml").write_text("prices: {options: {custom: {files: [no-*.yaml]}}}")
     with pytest.raises(ConfigError, match=r"no file of own rates is called '.*no-\*\.yaml'"):
-        rates()
+        rates(load_config())

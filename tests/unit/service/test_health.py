@@ -17,7 +17,7 @@ import advisor.profile.interpreter
 from advisor.config.layers import Config, Project
 from advisor.config.settings import Settings
 from advisor.core import devices
-from advisor.core.errors import CatalogError
+from advisor.core.errors import CatalogError, ConfigError
 from advisor.core.gpus import load_gpus
 from advisor.predict.calibration.calibration_files import RECORDED, write_calibration
 from advisor.predict.knowledge import shipped
@@ -26,6 +26,11 @@ from advisor.pricing.answer.answering import Offers
 from advisor.service import health as checks
 from advisor.store.database import default_path, open_store
 from tests.builders import make_offer
+
+
+def load() -> Config:
+    """The settings, as the doctor reads them."""
+    return advisor.config.layers.load_config()
 
 
 @pytest.fixture
@@ -58,22 +63,22 @@ def test_python_names_version_and_place():
 
 
 def test_without_files_the_defaults_hold(house):
-    found = checks._settings()
+    found = checks._settings(load(), str)
     assert found.state == "ok"
     assert "advisor init" in found.detail
 
 
 def test_files_of_settings_are_named_in_order(house, tmp_path):
     house["user"].write_text("")
-    assert checks._settings().detail == str(house["user"])
+    assert checks._settings(load(), str).detail == str(house["user"])
     path = tmp_path / ".advisor.yaml"
     house["project"] = Project(path=path, sha256="", is_trusted=False)
-    assert checks._settings().detail == f"{house['user']}, {path}"
+    assert checks._settings(load(), str).detail == f"{house['user']}, {path}"
 
 
 def test_warnings_of_the_settings_are_a_note(house):
     house["warnings"] = ("first", "second")
-    found = checks._settings()
+    found = checks._settings(load(), str)
     assert (found.state, found.detail) == ("note", "first; second")
 
 
@@ -100,7 +105,7 @@ def test_the_catalog_is_counted():
 def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
     offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
     monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
-    found = checks._prices()
+    found = checks._prices(load())
     assert found.state == state
     assert found.detail.startswith("3 ")
     assert "2026-09-01" in found.detail
@@ -116,13 +121,13 @@ def with_pythons(monkeypatch, **versions: str | None) -> None:
 
 def test_the_first_interpreter_with_torch_is_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second="2.9", third="2.8")
-    found = checks._torch()
+    found = checks._torch(load())
     assert (found.state, found.detail) == ("ok", "2.9 in second")
 
 
 def test_without_torch_all_interpreters_are_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second=None)
-    found = checks._torch()
+    found = checks._torch(load())
     assert found.state == "note"
     assert "first and second" in found.detail
     assert "--python" in found.detail
@@ -265,14 +270,14 @@ def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monke
 
 
 def test_a_database_that_is_not_there_yet_is_fine(house, data_home):
-    found = checks._store()
+    found = checks._store(load())
     assert (found.state, found.detail) == ("ok", "no database yet: advisor prices refresh makes it")
 
 
 def test_a_database_is_named(house, data_home):
     with open_store(None):
         pass
-    found = checks._store()
+    found = checks._store(load())
     assert found.state == "ok"
     assert found.detail == f"{default_path()} can be read and written"
 
@@ -280,7 +285,7 @@ def test_a_database_is_named(house, data_home):
 def test_a_damaged_database_breaks_the_check_alone(house, data_home):
     default_path().parent.mkdir(parents=True, exist_ok=True)
     default_path().write_bytes(b"no database" * 1000)
-    found = checks._guarded(checks._store)
+    found = checks._guarded("store", lambda: checks._store(load()))
     assert found.state == "broken"
     assert "advisor.db" in found.detail
 
@@ -295,7 +300,7 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
     monkeypatch.setattr(pricing, "load_offers", broken)
     with_pythons(monkeypatch, ours="2.9")
     with_cards(monkeypatch)
-    found = {check.name: check for check in checks.run_checks()}
+    found = {check.name: check for check in checks.run_checks(load, str)}
     names = [
         "python",
         "settings",
@@ -316,9 +321,19 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
     assert [name for name, check in found.items() if check.state == "broken"] == ["prices"]
 
 
+def test_settings_that_cannot_be_read_break_each_check_that_needs_them(monkeypatch):
+    def broken() -> Config:
+        raise ConfigError("unknown setting 'x'")
+
+    with_cards(monkeypatch)
+    states = {check.name: check.state for check in checks.run_checks(broken, str)}
+    needing = {"settings", "store", "rates", "prices", "rules", "clusters", "policies", "torch"}
+    assert {name for name, state in states.items() if state == "broken"} == needing
+
+
 def test_our_own_bugs_are_not_hidden(monkeypatch):
     def broken() -> Any:
         raise KeyError("a bug")
 
     with pytest.raises(KeyError):
-        checks._guarded(broken)
+        checks._guarded("broken", broken)

@@ -11,20 +11,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.cli.listening import TERMINAL
+from advisor.cli.times import duration_s, moment, moment_or_duration_s
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
-from advisor.core.values import Market, Quantiles
+from advisor.core.values import Market, Quantiles, Recommendation
 from advisor.service import ledger
 from advisor.service.ledger import (
     EARLIEST,
-    Told,
+    RunRequest,
+    RunsRequest,
     keep_recommendation,
     keep_run,
-    parse_time,
     recorded_runs,
 )
+from advisor.service.listening import Silence
+from advisor.service.recommending import RecommendAnswer
 from advisor.store.database import open_store
-from advisor.store.ledger import find_recommendation, find_run, new_id, recommendation_ids
+from advisor.store.ledger import Run, find_recommendation, find_run, new_id, recommendation_ids
 from tests.builders import make_trace
 from tests.recommendations import many_options
 
@@ -41,10 +45,11 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     return load_config({"store.url": f"sqlite:///{tmp_path}/ledger.db", "clusters": [CLUSTER]})
 
 
-def told(**changes: Any) -> Told:
+def a_run(start: str = "2026-11-01T09:30", duration: str = "7h30m", **changes: Any) -> RunRequest:
+    """A run as it is typed on the command line."""
     facts: dict[str, Any] = {
-        "start": "2026-11-01T09:30",
-        "duration": "7h30m",
+        "started_at": moment("--start", start),
+        "duration_s": duration_s("--duration", duration),
         "cost_usd": 12.5,
         "recommendation": None,
         "plan": None,
@@ -56,7 +61,16 @@ def told(**changes: Any) -> Told:
         "note": "a note",
         "run_id": None,
     }
-    return Told(**(facts | changes))
+    return RunRequest(**(facts | changes))
+
+
+def kept(config: Config, request: RunRequest) -> tuple[Run, bool]:
+    return keep_run(request, config, TERMINAL)
+
+
+def listed(config: Config, since: str | None = None, project: str | None = None) -> tuple[Run, ...]:
+    start = None if since is None else moment_or_duration_s("--since", since)
+    return recorded_runs(RunsRequest(since=start, project=project), config, TERMINAL)
 
 
 OWN = {"provider": None, "gpu": None, "market": None}
@@ -68,7 +82,7 @@ def stored(config: Config, run_id: str) -> Any:
 
 
 def test_a_run_is_kept_as_it_was_told(config: Config) -> None:
-    run, is_new = keep_run(config, told())
+    run, is_new = kept(config, a_run())
     assert is_new
     assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "L4", 8, Market.SPOT)
     assert (run.script, run.project, run.note) == ("train.py", "vision", "a note")
@@ -88,35 +102,41 @@ def test_a_run_is_kept_as_it_was_told(config: Config) -> None:
     ],
 )
 def test_the_id_of_a_plan_tells_where(plan: str, place: tuple[Any, ...], config: Config) -> None:
-    run, _ = keep_run(config, told(plan=plan, **OWN))
+    run, _ = kept(config, a_run(plan=plan, **OWN))
     assert (run.provider, run.gpu, run.num_gpus, run.market) == place
 
 
 def test_what_is_told_beside_a_plan_wins(config: Config) -> None:
-    run, _ = keep_run(config, told(plan="aws/g5.xlarge/x/spot", **(OWN | {"gpu": "L4:2"})))
+    run, _ = kept(config, a_run(plan="aws/g5.xlarge/x/spot", **(OWN | {"gpu": "L4:2"})))
     assert (run.gpu, run.num_gpus, run.market) == ("L4", 2, Market.SPOT)
-    on_demand = told(plan="aws/never.heard/x/spot", **(OWN | {"gpu": "L4", "market": Market.ON_DEMAND}))
-    run, _ = keep_run(config, on_demand)
+    on_demand = a_run(plan="aws/never.heard/x/spot", **(OWN | {"gpu": "L4", "market": Market.ON_DEMAND}))
+    run, _ = kept(config, on_demand)
     assert (run.gpu, run.num_gpus, run.market) == ("L4", 1, Market.ON_DEMAND)
+
+
+def answered(recommendation: Recommendation, entry_id: str) -> RecommendAnswer:
+    return RecommendAnswer(
+        recommendation=recommendation, trace=make_trace(), best_what_if=None, entry_id=entry_id
+    )
 
 
 def recommended(config: Config) -> str:
     entry_id = new_id()
-    keep_recommendation(config, many_options(20), make_trace(), entry_id=entry_id, project="team")
+    keep_recommendation(answered(many_options(20), entry_id), config, "team")
     return entry_id
 
 
 def test_a_recommendation_tells_where_script_and_project(config: Config) -> None:
     entry_id = recommended(config)
-    run, _ = keep_run(config, told(recommendation=entry_id, script=None, project=None, **OWN))
+    run, _ = kept(config, a_run(recommendation=entry_id, script=None, project=None, **OWN))
     assert (run.provider, run.gpu, run.num_gpus, run.market) == ("aws", "V100-PCIE-32GB", 8, Market.ON_DEMAND)
     assert (run.recommendation_id, run.script, run.project) == (entry_id, "train.py", "team")
 
 
 def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config: Config) -> None:
     entry_id = recommended(config)
-    moved = told(recommendation=entry_id, **(OWN | {"provider": "lab"}), project="")
-    run, _ = keep_run(config, moved)
+    moved = a_run(recommendation=entry_id, **(OWN | {"provider": "lab"}), project="")
+    run, _ = kept(config, moved)
     assert (run.provider, run.market, run.project) == ("lab", None, "")
 
 
@@ -139,37 +159,35 @@ def test_what_may_never_end_is_not_kept(config: Config) -> None:
         replace(option, cost_usd=Quantiles(p50=1.0, p90=float("inf"))) for option in recommendation.options
     ]
     with pytest.raises(StoreError, match="inf"):
-        keep_recommendation(
-            config, replace(recommendation, options=tuple(endless)), make_trace(), entry_id="x", project=""
-        )
+        keep_recommendation(answered(replace(recommendation, options=tuple(endless)), "x"), config, "")
 
 
 def test_an_unknown_recommendation_is_refused_with_what_is_near(config: Config) -> None:
     entry_id = recommended(config)
     with pytest.raises(InputError, match=f"Did you mean '{entry_id}'"):
-        keep_run(config, told(recommendation=entry_id[:-2] + "zz"))
+        kept(config, a_run(recommendation=entry_id[:-2] + "zz"))
     with pytest.raises(InputError, match=r"none with the id 'foo' is recorded.*--record"):
-        keep_run(config, told(recommendation="foo"))
-    assert recorded_runs(config, None, None) == ()
+        kept(config, a_run(recommendation="foo"))
+    assert listed(config) == ()
 
 
 def test_the_same_id_twice_is_not_doubled(config: Config) -> None:
-    assert keep_run(config, told(run_id="mine"))[1]
-    assert not keep_run(config, told(run_id="mine"))[1]
-    assert len(recorded_runs(config, None, None)) == 1
+    assert kept(config, a_run(run_id="mine"))[1]
+    assert not kept(config, a_run(run_id="mine"))[1]
+    assert len(listed(config)) == 1
 
 
 def test_the_same_moment_in_another_zone_is_the_same_run(config: Config) -> None:
-    keep_run(config, told(run_id="mine"))
-    assert not keep_run(config, told(run_id="mine", start="2026-11-01T10:30+01:00"))[1]
+    kept(config, a_run(run_id="mine"))
+    assert not kept(config, a_run(run_id="mine", start="2026-11-01T10:30+01:00"))[1]
 
 
 @pytest.mark.parametrize("change", [{"cost_usd": 13.0}, {"duration": "7h"}, {"note": ""}, {"gpu": "L4:4"}])
 def test_an_id_of_another_run_is_refused_and_nothing_changes(change: dict[str, Any], config: Config) -> None:
-    first, _ = keep_run(config, told(run_id="mine"))
+    first, _ = kept(config, a_run(run_id="mine"))
     with pytest.raises(InputError, match=r"'mine' is the id of another run.*12\.5 USD"):
-        keep_run(config, told(run_id="mine", **change))
-    assert recorded_runs(config, None, None) == (first,)
+        kept(config, a_run(run_id="mine", **change))
+    assert listed(config) == (first,)
 
 
 @pytest.mark.parametrize(
@@ -209,15 +227,15 @@ def test_what_cannot_be_is_refused_and_nothing_is_kept(
     change: dict[str, Any], words: str, config: Config
 ) -> None:
     with pytest.raises(InputError, match=words):
-        keep_run(config, told(**change))
-    assert recorded_runs(config, None, None) == ()
+        kept(config, a_run(**change))
+    assert listed(config) == ()
 
 
 def test_a_machine_of_ones_own_may_cost_nothing(config: Config) -> None:
-    run, _ = keep_run(config, told(plan="local/1xL4", cost_usd=0.0, **OWN))
+    run, _ = kept(config, a_run(plan="local/1xL4", cost_usd=0.0, **OWN))
     assert run.cost_usd == 0.0
     with pytest.raises(InputError, match="--cost"):
-        keep_run(config, told(plan="local/1xL4", cost_usd=-0.5, **OWN))
+        kept(config, a_run(plan="local/1xL4", cost_usd=-0.5, **OWN))
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -227,8 +245,8 @@ def test_a_machine_of_ones_own_may_cost_nothing(config: Config) -> None:
     st.floats(-10, 1e5) | st.sampled_from([0.0, float("nan"), float("inf")]),
 )
 def test_what_is_kept_has_ended_and_cost_something(config: Config, start, minutes, cost_usd) -> None:
-    before = len(recorded_runs(config, None, None))
-    fact = told(start=start.isoformat(), duration=f"{minutes}m", cost_usd=cost_usd)
+    before = len(listed(config))
+    fact = replace(a_run(), started_at=start, duration_s=minutes * 60.0, cost_usd=cost_usd)
     is_right = (
         EARLIEST <= start <= NOW - timedelta(minutes=max(minutes, 0))
         and minutes > 0
@@ -236,20 +254,20 @@ def test_what_is_kept_has_ended_and_cost_something(config: Config, start, minute
     )
     if not is_right:
         with pytest.raises(InputError):
-            keep_run(config, fact)
+            kept(config, fact)
     else:
-        run, is_new = keep_run(config, fact)
+        run, is_new = kept(config, fact)
         assert is_new
         assert stored(config, run.id) == run
-    assert len(recorded_runs(config, None, None)) == before + is_right
+    assert len(listed(config)) == before + is_right
 
 
 def test_runs_since_a_time_of_a_project(config: Config) -> None:
     for day, project in ((1, "vision"), (10, "speech"), (19, "vision")):
-        keep_run(config, told(start=f"2026-11-{day:02}", project=project, run_id=f"{project}{day}"))
+        kept(config, a_run(start=f"2026-11-{day:02}", project=project, run_id=f"{project}{day}"))
 
     def ids(since: str | None = None, project: str | None = None) -> list[str]:
-        return [run.id for run in recorded_runs(config, since, project)]
+        return [run.id for run in listed(config, since, project)]
 
     assert ids() == ["vision1", "speech10", "vision19"]
     assert ids("2026-11-10") == ids("12d") == ["speech10", "vision19"]
@@ -261,10 +279,29 @@ def test_runs_since_a_time_of_a_project(config: Config) -> None:
 
 
 def test_without_a_database_there_are_no_runs_and_none_is_made(config: Config, tmp_path: Path) -> None:
-    assert recorded_runs(config, None, None) == ()
+    assert listed(config) == ()
     assert not (tmp_path / "ledger.db").exists()
 
 
-def test_a_time_without_a_zone_is_utc() -> None:
-    assert parse_time("--start", " 2026-11-01 ") == datetime(2026, 11, 1, tzinfo=UTC)
-    assert parse_time("--start", "2026-11-01T01:00+01:00") == datetime(2026, 11, 1, tzinfo=UTC)
+def test_a_moment_without_a_zone_is_refused(config: Config) -> None:
+    naive = replace(a_run(), started_at=datetime(2026, 11, 1))  # noqa: DTZ001 - on purpose
+    with pytest.raises(InputError, match="started_at: 2026-11-01T00:00:00 has no time zone"):
+        keep_run(naive, config, Silence())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cost_usd": -1.0}, "cost_usd must be above 0 US dollars, got -1"),
+        ({"duration": "0s"}, "duration_s must be above 0"),
+        ({"provider": None, "gpu": None}, "provider and gpu missing: give recommendation ID, plan ID"),
+        ({"run_id": " "}, "run_id is empty"),
+        ({"recommendation": "foo"}, "recommendation: none with the id 'foo'"),
+    ],
+)
+def test_python_hears_the_names_of_its_own_arguments(
+    change: dict[str, Any], words: str, config: Config
+) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        keep_run(a_run(**change), config, Silence())
+    assert " --" not in str(caught.value).replace("`advisor recommend --record`", "")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from advisor.cli.filters import Asked, is_wanted
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError
@@ -18,9 +17,12 @@ from advisor.pricing.answer.answering import Offers
 from advisor.pricing.answer.merge import Answer
 from advisor.pricing.sources.query import OfferQuery
 from advisor.service import live
+from advisor.service.limits import Asked, is_wanted
+from advisor.service.listening import Silence
 from advisor.service.offers import query_offers, wanted_counts
 from tests.builders import make_offer
 from tests.findings import texts
+from tests.listening import Heard
 
 DAY_S = 86400.0
 
@@ -60,14 +62,14 @@ def asked(monkeypatch) -> list[tuple[OfferQuery, datetime, float | None]]:
 def test_settings_become_the_query(asked):
     cloud = {"providers": ("gcp",), "regions": ("us-*", "*-east-1"), "markets": (Market.SPOT,)}
     settings = config(cloud=cloud, prices={"max_age": "30d"})
-    query_offers(settings, Asked(wanted={"L4": set()}, max_usd_per_h=2.5))
+    query_offers(settings, Asked(wanted={"L4": set()}, max_usd_per_h=2.5), Silence())
     ((query, _, max_age_s),) = asked
     assert (query.providers, query.regions, query.markets) == (("gcp",), ("us-*", "*-east-1"), (Market.SPOT,))
     assert (query.gpus, query.max_usd_per_h, max_age_s) == (("L4",), 2.5, 30 * DAY_S)
 
 
 def test_without_a_limit_any_age_and_price_will_do(asked):
-    query_offers(config(), Asked(wanted={}))
+    query_offers(config(), Asked(wanted={}), Silence())
     ((query, _, max_age_s),) = asked
     assert (query.gpus, query.max_usd_per_h, max_age_s) == ((), None, None)
 
@@ -85,14 +87,14 @@ def test_without_a_limit_any_age_and_price_will_do(asked):
     ],
 )  # fmt: skip
 def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
-    found = query_offers(config(), Asked(wanted=wanted, max_gpus=max_gpus))
+    found = query_offers(config(), Asked(wanted=wanted, max_gpus=max_gpus), Silence())
     assert {(offer.gpu, offer.num_gpus) for offer in found.offers} == counts
     assert found.warnings == texts("a warning")
 
 
 def test_a_provider_without_prices_is_refused(asked):
     with pytest.raises(InputError, match=r"'awss'.*Did you mean 'aws'.*aws, gcp"):
-        query_offers(config(cloud={"providers": ("gcp", "awss")}), Asked(wanted={}))
+        query_offers(config(cloud={"providers": ("gcp", "awss")}), Asked(wanted={}), Silence())
     assert asked == []
 
 
@@ -109,18 +111,19 @@ def test_a_provider_without_prices_is_refused(asked):
         (["L4:2", "T4"], {"L4": {2}, "T4": set()}),
     ],
 )
-def test_counts_of_one_gpu_add_up(texts, expected, capsys):
-    assert wanted_counts(texts) == expected
-    assert capsys.readouterr().err == ""
+def test_counts_of_one_gpu_add_up(texts, expected):
+    heard = Heard()
+    assert wanted_counts(texts, heard) == expected
+    assert heard.notes == []
 
 
-def test_a_family_is_said_aloud(capsys):
-    wanted = wanted_counts(["A100:2"])
+def test_a_family_is_noted():
+    heard = Heard()
+    wanted = wanted_counts(["A100:2"], heard)
     assert len(wanted) > 1
     assert set(map(tuple, wanted.values())) == {(2,)}
-    said = capsys.readouterr().err
-    assert said.startswith("note: ")
-    assert all(name in said for name in ("A100:2", *wanted))
+    (note,) = heard.notes
+    assert all(name in note for name in ("A100:2", *wanted))
 
 
 @pytest.mark.parametrize(

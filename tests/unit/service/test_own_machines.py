@@ -14,12 +14,14 @@ from advisor.core.errors import ConfigError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
+from advisor.service.listening import Silence
 from advisor.service.own_machines import own_machines
 from recommender.plans.candidates import plans_of_machine
 from recommender.queue.fitted import fit
 from recommender.queue.wait_files import write_fit
 from tests.findings import said
 from tests.jobs import csv_of, job_log, make_job
+from tests.listening import Heard
 
 HOUR_S = 3600.0
 
@@ -36,38 +38,40 @@ def cards(monkeypatch) -> list[Device]:
     return found
 
 
-def test_without_a_gpu_there_is_no_local_option(cards, capsys):
-    assert own_machines(Settings()) == []
-    assert "--local-gpu" in capsys.readouterr().err
+def test_without_a_gpu_there_is_no_local_option(cards):
+    heard = Heard()
+    assert own_machines(Settings(), heard) == []
+    assert heard.notes == ["this machine has no GPU, so there is no local option (local.gpu NAME adds one)"]
 
 
-def test_equal_cards_are_one_machine_and_others_another(cards, capsys):
+def test_equal_cards_are_one_machine_and_others_another(cards):
     cards += [card("Tesla T4"), card("NVIDIA L4"), card("Tesla T4")]
-    machines = own_machines(Settings(local={"usd_per_gpu_h": 0.25}))
+    heard = Heard()
+    machines = own_machines(Settings(local={"usd_per_gpu_h": 0.25}), heard)
     assert [(machine.gpu, machine.num_gpus) for machine in machines] == [("T4", 2), ("L4", 1)]
     for machine in machines:
         assert (machine.tier, machine.name, machine.usd_per_gpu_h) == (Tier.LOCAL, "local", 0.25)
         assert machine.wait_s == Quantiles(p50=0.0, p90=0.0)
-    assert capsys.readouterr().err == ""
+    assert heard.notes == heard.warnings == []
 
 
-def test_a_card_that_nobody_knows_is_left_out_and_told(cards, capsys):
+def test_a_card_that_nobody_knows_is_left_out_with_a_warning(cards):
+    heard = Heard()
     cards += [card("Voodoo 5"), card("Tesla T4")]
-    assert [machine.gpu for machine in own_machines(Settings())] == ["T4"]
-    said = capsys.readouterr().err
-    assert "warning" in said
-    assert "'Voodoo 5'" in said
+    assert [machine.gpu for machine in own_machines(Settings(), heard)] == ["T4"]
+    (warning,) = heard.warnings
+    assert "'Voodoo 5'" in warning
 
 
 def test_the_named_gpu_wins_over_the_cards(cards):
     cards += [card("Tesla T4")]
-    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}))
+    (machine,) = own_machines(Settings(local={"gpu": "L4", "num_gpus": 3}), Silence())
     assert (machine.gpu, machine.num_gpus, machine.usd_per_gpu_h) == ("L4", 3, None)
 
 
 def test_a_named_gpu_that_nobody_knows_is_refused(cards):
     with pytest.raises(UnknownGpuError, match="Voodoo"):
-        own_machines(Settings(local={"gpu": "Voodoo 5"}))
+        own_machines(Settings(local={"gpu": "Voodoo 5"}), Silence())
 
 
 def cluster(**changes: Any) -> ClusterSettings:
@@ -77,7 +81,7 @@ def cluster(**changes: Any) -> ClusterSettings:
 def test_clusters_come_after_this_machine(cards):
     cards += [card("NVIDIA L4")]
     settings = Settings(clusters=(cluster(usd_per_gpu_h=0.5, wait_p50="1h", wait_p90="2h"),))
-    local, lab = own_machines(settings)
+    local, lab = own_machines(settings, Silence())
     assert (local.tier, lab.tier) == (Tier.LOCAL, Tier.CLUSTER)
     assert (lab.name, lab.gpu, lab.num_gpus, lab.usd_per_gpu_h) == ("lab", "T4", 4, 0.5)
     assert lab.wait_s == Quantiles(p50=3600.0, p90=7200.0)
@@ -92,7 +96,7 @@ def test_clusters_come_after_this_machine(cards):
     ],
 )
 def test_waits_may_be_unknown_none_or_certain(cards, waits, expected):
-    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)))
+    (machine,) = own_machines(Settings(clusters=(cluster(**waits),)), Silence())
     assert machine.wait_s == expected
     assert machine.usd_per_gpu_h is None
 
@@ -106,14 +110,14 @@ def busy(name: str = "Tesla T4", utilization: float = 0.92) -> Device:
 
 def test_busy_cards_are_told_by_their_index(cards):
     cards += [card("Tesla T4"), busy(), card("NVIDIA L4")]
-    t4, l4 = own_machines(Settings())
+    t4, l4 = own_machines(Settings(), Silence())
     assert (t4.num_gpus, sentences(t4.in_use)) == (2, ["GPU 1 is in use: 92 % busy"])
     assert l4.in_use == ()
 
 
 def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
     cards += [card("Tesla T4"), busy(), card("Tesla T4"), card("Tesla T4")]
-    (machine,) = own_machines(Settings())
+    (machine,) = own_machines(Settings(), Silence())
     assert [plan.num_gpus for plan in plans_of_machine(machine)] == [1, 2, 3]
     assert {said(plan.notes) for plan in plans_of_machine(machine)} == {"GPU 1 is in use: 92 % busy"}
     *free, every = plans_of_machine(machine, asked={4})
@@ -123,7 +127,7 @@ def test_a_busy_card_is_planned_with_only_if_all_are_asked_for(cards):
 
 def test_where_all_are_busy_each_plan_says_so(cards):
     cards += [busy(), busy(utilization=0.5)]
-    (machine,) = own_machines(Settings())
+    (machine,) = own_machines(Settings(), Silence())
     notes = {plan.num_gpus: sentences(plan.notes) for plan in plans_of_machine(machine)}
     both = ["GPU 0 is in use: 92 % busy", "GPU 1 is in use: 50 % busy"]
     assert notes == {1: both, 2: both}
@@ -131,7 +135,7 @@ def test_where_all_are_busy_each_plan_says_so(cards):
 
 def test_a_configured_gpu_is_nobody_elses(cards):
     cards += [busy()]
-    (machine,) = own_machines(Settings(local={"gpu": "T4"}))
+    (machine,) = own_machines(Settings(local={"gpu": "T4"}), Silence())
     assert machine.in_use == ()
 
 
@@ -139,7 +143,7 @@ def test_a_configured_gpu_is_nobody_elses(cards):
 
 
 def test_electricity_costs_the_tdp(cards):
-    (machine,) = own_machines(Settings(local={"gpu": "T4", "num_gpus": 2, "usd_per_kwh": 0.3}))
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "num_gpus": 2, "usd_per_kwh": 0.3}), Silence())
     assert resolve_gpu("T4").tdp_w == 70
     assert machine.usd_per_gpu_h == pytest.approx(0.021)
     one, two = plans_of_machine(machine)
@@ -150,13 +154,15 @@ def test_electricity_costs_the_tdp(cards):
 
 
 def test_a_configured_cost_goes_before_electricity(cards):
-    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_gpu_h": 0.5, "usd_per_kwh": 0.3}))
+    (machine,) = own_machines(
+        Settings(local={"gpu": "T4", "usd_per_gpu_h": 0.5, "usd_per_kwh": 0.3}), Silence()
+    )
     assert (machine.usd_per_gpu_h, machine.cost_source) == (0.5, None)
     assert plans_of_machine(machine)[0].rates == {}
 
 
 def test_free_electricity_is_known_to_be_free(cards):
-    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_kwh": 0}))
+    (machine,) = own_machines(Settings(local={"gpu": "T4", "usd_per_kwh": 0}), Silence())
     assert machine.usd_per_gpu_h == 0
 
 
@@ -178,7 +184,7 @@ def log(tmp_path) -> Path:
 
 
 def waits_of(**changes: Any) -> dict[int, Quantiles | None]:
-    (machine,) = own_machines(Settings(clusters=(cluster(**changes),)))
+    (machine,) = own_machines(Settings(clusters=(cluster(**changes),)), Silence())
     return {plan.num_gpus: plan.wait_s for plan in plans_of_machine(machine)}
 
 
@@ -192,7 +198,9 @@ def test_the_queue_narrows_the_wait(cards, log):
 
 
 def test_a_row_says_which_jobs_its_wait_is_from(cards, log):
-    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=log, queue="fast", walltime="1h"),)))
+    (machine,) = own_machines(
+        Settings(clusters=(cluster(wait_log=log, queue="fast", walltime="1h"),)), Silence()
+    )
     one, two, four = plans_of_machine(machine)
     assert said(one.notes) == "wait from 400 jobs of 1 gpus, walltime <=1h, queue 'fast'"
     assert said(four.notes) == "wait from 400 jobs of 4..7 gpus, walltime <=1h, queue 'fast'"
@@ -211,7 +219,7 @@ def test_a_log_of_nodes_is_asked_for_one_node(cards, tmp_path):
 
     jobs = job_log([make_job(i, size=1, wait_s=60.0) for i in range(50)]).jobs
     write_fit(tmp_path / "fit.json", fit(JobLog(jobs=jobs, size_unit="nodes", left_out={})))
-    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)))
+    (machine,) = own_machines(Settings(clusters=(cluster(wait_log=tmp_path / "fit.json"),)), Silence())
     for plan in plans_of_machine(machine):
         assert sentences(plan.notes)[0] == "wait from 50 jobs of 1 nodes"
         assert "counts nodes, not GPUs" in sentences(plan.notes)[1]

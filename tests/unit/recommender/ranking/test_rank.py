@@ -192,7 +192,7 @@ def test_means_count_the_tail() -> None:
 
 @pytest.mark.parametrize("usd_per_h", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_hour_must_be_worth_something(usd_per_h: float) -> None:
-    with pytest.raises(InputError, match="--value-of-time must be a finite number above 0"):
+    with pytest.raises(InputError, match="value_of_time_usd_per_h must be a finite number above 0"):
         answer(FAST, job=make_job(value_of_time_usd_per_h=usd_per_h))
 
 

@@ -14,23 +14,25 @@ if TYPE_CHECKING:
     from advisor.core.gpus import GpuRequest
     from advisor.core.values import Offer
     from advisor.pricing.answer.loosening import Limit, Way
+    from advisor.service.listening import Listener
 
 ANY = "*"
 # What people call them; for hints alone.
 _CALLED = {"amazon": "aws", "ec2": "aws", "google": "gcp", "gce": "gcp", "google-cloud": "gcp"}
-_FLAGS = {"cloud.providers": "--provider", "cloud.regions": "--region", "cloud.markets": "--market"}
+# What callers give by a name of their own; other settings are known by theirs.
+_ARGUMENTS = ("cloud.providers", "cloud.regions", "cloud.markets")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a command limits offers to, besides the settings.
+    """What a caller limits offers to, besides the settings.
 
     Attributes:
-        gpus: texts of ``--gpu``.
+        gpus: as they were asked for, such as ``A100:8``.
         wanted: the GPUs that they mean, each with the counts asked for; an empty set is any count.
         max_usd_per_h: most that a machine may cost.
         max_gpus: most GPUs that a machine may have.
-        own: GPU and count of machines of one's own, which ``--gpu`` may mean as well.
+        own: GPU and count of machines of one's own, which ``gpus`` may mean as well.
     """
 
     gpus: Sequence[str] = ()
@@ -45,18 +47,22 @@ def is_wanted(wanted: Mapping[str, set[int]], gpu: str, num_gpus: int) -> bool:
     return not wanted or (gpu in wanted and (not wanted[gpu] or num_gpus in wanted[gpu]))
 
 
-def setting_in_words(config: Config, name: str) -> str:
-    """What a person leaves out or changes: the flag, else the setting and who set it."""
+def setting_in_words(config: Config, name: str, listener: Listener) -> str:
+    """What a person leaves out or changes: the caller's argument, else the setting and who set it."""
     origin = config.origins.get(name, "default")
-    if origin == "flag" and name in _FLAGS:
-        return _FLAGS[name]
+    if _is_argument(config, name):
+        return listener.name_of(name)
     return f"{name} (the default)" if origin == "default" else f"{name} (set by {origin})"
+
+
+def _is_argument(config: Config, name: str) -> bool:
+    return name in _ARGUMENTS and config.is_given(name)
 
 
 # --- Names and numbers that nothing has -------------------------------------------------------------
 
 
-def check_providers(config: Config, known: Collection[str]) -> None:
+def check_providers(config: Config, known: Collection[str], listener: Listener) -> None:
     """Refuse a provider that nobody has a price of, limits aside.
 
     Raises:
@@ -65,19 +71,22 @@ def check_providers(config: Config, known: Collection[str]) -> None:
     for provider in config.settings.cloud.providers:
         if provider != ANY and not any(same_name(provider, name) for name in known):
             names = sorted(known)
-            where = _unless_flag(config, "cloud.providers")
+            where = _unless_given(config, "cloud.providers", listener)
             hint = did_you_mean(_CALLED.get(provider.lower(), provider), names)
             raise InputError(
                 f"there are no prices of provider {provider!r}{where}.{hint} Known are {', '.join(names)}."
             )
 
 
-def check_regions(config: Config, known: Callable[[], Iterable[str]], found: Collection[str] = ()) -> None:
+def check_regions(
+    config: Config, known: Callable[[], Iterable[str]], listener: Listener, found: Collection[str] = ()
+) -> None:
     """Refuse a region, or a pattern of regions, that no offer is in, whatever else is asked for.
 
     Args:
         config: says which regions are wanted.
         known: all regions there are; asked only for patterns that ``found`` does not match.
+        listener: what it calls arguments.
         found: regions of offers at hand.
 
     Raises:
@@ -88,7 +97,7 @@ def check_regions(config: Config, known: Callable[[], Iterable[str]], found: Col
     for pattern in strange:
         if pattern == ANY or any(is_any([pattern], name) for name in regions):
             continue
-        where = _unless_flag(config, "cloud.regions")
+        where = _unless_given(config, "cloud.regions", listener)
         begin = ", ".join(dict.fromkeys(name.split("-")[0] for name in regions))
         hint = did_you_mean(pattern.replace("*", ""), regions)
         verb = "matches" if {"*", "?"} & {*pattern} else "is called"
@@ -150,21 +159,21 @@ def _listed(numbers: Sequence[int]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _unless_flag(config: Config, name: str) -> str:
-    words = setting_in_words(config, name)
-    return "" if words == _FLAGS[name] else f" in {words}"
+def _unless_given(config: Config, name: str, listener: Listener) -> str:
+    return "" if _is_argument(config, name) else f" in {setting_in_words(config, name, listener)}"
 
 
 # --- Limits that leave nothing ----------------------------------------------------------------------
 
 
-def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer]) -> NoOfferError:
+def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer], listener: Listener) -> NoOfferError:
     """Why no offer is left, and which limit would have to give way.
 
     Args:
         config: the limits of the settings, and who set them.
-        asked: those of the command.
+        asked: those of the caller.
         offers: all that are known, at the prices of the organisation's contracts.
+        listener: what it calls arguments.
     """
     from advisor.pricing.answer.loosening import way_out
 
@@ -174,11 +183,11 @@ def nothing_left(config: Config, asked: Asked, offers: Sequence[Offer]) -> NoOff
         return NoOfferError(
             f"no known price is of {', '.join(asked.wanted)}: `advisor prices` shows what is for rent."
         )
-    limits = _limits(config, asked)
+    limits = _limits(config, asked, listener)
     way = way_out(limits, offers)
     # A default is worth a word only where it is in the way.
-    told = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
-    return NoOfferError(f"no offer with {', '.join(dict.fromkeys(told))}. {_in_words(way)}")
+    worth = [limit.text for limit in limits if limit in way.limits or not limit.is_default]
+    return NoOfferError(f"no offer with {', '.join(dict.fromkeys(worth))}. {_in_words(way)}")
 
 
 def _in_words(way: Way) -> str:
@@ -189,21 +198,24 @@ def _in_words(way: Way) -> str:
     return f"Without {names} there {there_are}: {where}, {best.market}, {best.usd_per_h:,.2f} USD/h."
 
 
-def _limits(config: Config, asked: Asked) -> list[Limit]:
+def _limits(config: Config, asked: Asked, listener: Listener) -> list[Limit]:
     """Everything that a query keeps offers by."""
     from advisor.pricing.answer.loosening import Limit
     from advisor.pricing.sources.query import OfferQuery
 
-    limits = [*_limits_of_settings(config), *_limits_of_gpus(asked)]
+    limits = [*_limits_of_settings(config, listener), *_limits_of_gpus(asked, listener)]
     if (most_usd := asked.max_usd_per_h) is not None:
         keeps = OfferQuery(max_usd_per_h=most_usd).matches
-        limits.append(Limit(name="--max-price", text=f"--max-price {most_usd:g}", keeps=keeps))
+        name = listener.name_of("max_usd_per_h")
+        limits.append(Limit(name=name, text=f"{name} {most_usd:g}", keeps=keeps))
     if (most := asked.max_gpus) is not None:
-        limits.append(_setting(config, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most))
+        limits.append(
+            _setting(config, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most, listener)
+        )
     return limits
 
 
-def _limits_of_settings(config: Config) -> Iterator[Limit]:
+def _limits_of_settings(config: Config, listener: Listener) -> Iterator[Limit]:
     from advisor.pricing.sources.query import OfferQuery
 
     cloud = config.settings.cloud
@@ -214,31 +226,33 @@ def _limits_of_settings(config: Config) -> Iterator[Limit]:
     }
     for name, (values, query) in named.items():
         if values and ANY not in values:
-            yield _setting(config, name, ", ".join(values), query.matches)
+            yield _setting(config, name, ", ".join(values), query.matches, listener)
 
 
-def _limits_of_gpus(asked: Asked) -> Iterator[Limit]:
+def _limits_of_gpus(asked: Asked, listener: Listener) -> Iterator[Limit]:
     """Which GPU, and how many of it: two limits, since the number may give way alone."""
     from advisor.pricing.answer.loosening import Limit
 
     if not (wanted := asked.wanted):
         return
-    text = " ".join(f"--gpu {one}" for one in asked.gpus)
+    name = listener.name_of("gpus")
+    text = " ".join(f"{name} {one}" for one in asked.gpus)
 
     def is_as_many(offer: Offer) -> bool:
         counts = wanted.get(offer.gpu)
         return not counts or offer.num_gpus in counts
 
-    yield Limit(name="--gpu", text=text, keeps=lambda offer: offer.gpu in wanted, is_subject=True)
-    yield Limit(name="the number in --gpu", text=text, keeps=is_as_many)
+    yield Limit(name=name, text=text, keeps=lambda offer: offer.gpu in wanted, is_subject=True)
+    yield Limit(name=f"the number in {name}", text=text, keeps=is_as_many)
 
 
-def _setting(config: Config, name: str, value: str, keeps: Callable[[Offer], bool]) -> Limit:
+def _setting(
+    config: Config, name: str, value: str, keeps: Callable[[Offer], bool], listener: Listener
+) -> Limit:
     from advisor.pricing.answer.loosening import Limit
 
-    words = setting_in_words(config, name)
-    is_flag = words == _FLAGS.get(name)
-    text = f"{words} {value}" if is_flag else words.replace(name, f"{name}: {value}", 1)
+    words, is_argument = setting_in_words(config, name, listener), _is_argument(config, name)
+    text = f"{words} {value}" if is_argument else words.replace(name, f"{name}: {value}", 1)
     return Limit(
-        name=words if is_flag else name, text=text, keeps=keeps, is_default=name not in config.origins
+        name=words if is_argument else name, text=text, keeps=keeps, is_default=name not in config.origins
     )

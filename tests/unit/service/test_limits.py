@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from advisor.cli.filters import (
+from advisor.cli.listening import TERMINAL
+from advisor.config.layers import ARGUMENT, Config
+from advisor.config.settings import Settings
+from advisor.core.errors import InputError
+from advisor.core.values import Market, Offer
+from advisor.service.limits import (
     Asked,
     check_counts,
     check_providers,
@@ -16,10 +21,7 @@ from advisor.cli.filters import (
     known_vendors,
     nothing_left,
 )
-from advisor.config.layers import Config
-from advisor.config.settings import Settings
-from advisor.core.errors import InputError
-from advisor.core.values import Market, Offer
+from advisor.service.listening import Silence
 from tests.builders import make_offer
 
 FILE = "/home/somebody/.advisor.yaml"
@@ -35,9 +37,9 @@ def config(origin: str = "flag", **cloud: Any) -> Config:
     return Config(settings=Settings(cloud=cloud), origins=origins, warnings=())
 
 
-def told(config: Config, offers: Iterable[Offer] = ALL, **asked: Any) -> str:
+def told(config: Config, offers: Iterable[Offer] = ALL, listener: Any = TERMINAL, **asked: Any) -> str:
     gpus = tuple(asked.pop("gpus", ()))
-    return str(nothing_left(config, Asked(gpus=gpus, **{"wanted": {}, **asked}), tuple(offers)))
+    return str(nothing_left(config, Asked(gpus=gpus, **{"wanted": {}, **asked}), tuple(offers), listener))
 
 
 def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
@@ -46,6 +48,13 @@ def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
         "no offer with --region eu-*, --gpu L4. Without --region there are 3, the cheapest:"
         f" aws {L4.instance_type} in us-east-1, spot, 0.50 USD/h."
     )
+
+
+def test_python_names_its_arguments() -> None:
+    given = config(ARGUMENT, regions=("eu-*",))
+    message = told(given, listener=Silence(), gpus=["L4"], wanted={"L4": set()}, max_usd_per_h=1.0)
+    assert "no offer with cloud.regions eu-*, gpus L4, max_usd_per_h 1." in message
+    assert "--" not in message
 
 
 def test_a_setting_is_named_with_the_file_that_set_it() -> None:
@@ -82,9 +91,9 @@ def test_what_nobody_rents_is_no_matter_of_limits() -> None:
 @pytest.mark.parametrize("origin", ["flag", FILE])
 def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin: str) -> None:
     with pytest.raises(InputError) as provider:
-        check_providers(config(origin, providers=("google",)), ["aws", "gcp"])
+        check_providers(config(origin, providers=("google",)), ["aws", "gcp"], TERMINAL)
     with pytest.raises(InputError) as region:
-        check_regions(config(origin, regions=("us-esat-1",)), lambda: [o.region for o in ALL])
+        check_regions(config(origin, regions=("us-esat-1",)), lambda: [o.region for o in ALL], TERMINAL)
     assert "Did you mean 'gcp'? Known are aws, gcp." in str(provider.value)
     assert "Did you mean 'us-east-1'" in str(region.value)
     for error in (provider, region):
@@ -95,8 +104,8 @@ def test_all_regions_are_read_only_for_what_is_not_at_hand() -> None:
     def never() -> Iterable[str]:
         raise AssertionError
 
-    check_regions(config(regions=("US-*", "*")), never, {"us-east-1"})
-    check_regions(config(regions=("eu-*",)), lambda: ["eu-west-1"], {"us-east-1"})
+    check_regions(config(regions=("US-*", "*")), never, TERMINAL, {"us-east-1"})
+    check_regions(config(regions=("eu-*",)), lambda: ["eu-west-1"], TERMINAL, {"us-east-1"})
 
 
 def test_of_several_numbers_one_that_exists_will_do_and_own_machines_count() -> None:

@@ -1,0 +1,86 @@
+"""Who asked: hears notes, warnings and progress while a use case runs, and has names for its arguments.
+
+The command line listens on standard error; Python (``advisor.api``) listens through ``logging``. Values come
+back as results; what is heard here is what a person wants to know before a long answer is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from advisor.core.findings import Finding
+
+
+class Step(Protocol):
+    """A long step of the work, while it lasts."""
+
+    def update(self, phase: str) -> None:
+        """What the step is doing now."""
+
+    def follow(self, line: str) -> None:
+        """A line of a profiling run; one that is no event changes nothing."""
+
+
+class Listener(Protocol):
+    """What a use case asks of whoever called it."""
+
+    def note(self, message: str) -> None:
+        """What is worth knowing and no warning."""
+
+    def warn(self, messages: Iterable[str | Finding]) -> None:
+        """What may make the answer wrong."""
+
+    def step(
+        self, name: str, *, limit_s: float | None = None, at_once: bool = False
+    ) -> AbstractContextManager[Step]:
+        """Follow a step of the work as long as it lasts.
+
+        Args:
+            name: such as ``profiling train.py``.
+            limit_s: seconds after which it is given up.
+            at_once: worth a line as it begins, however quick it is.
+        """
+
+    def count(self, name: str) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Follow a step that counts: what it gives is called with how many are done, and of how many."""
+
+    def name_of(self, argument: str) -> str:
+        """What the caller calls an argument or a setting: ``--max-price`` for ``max_usd_per_h``."""
+
+
+class Silence:
+    """A listener that hears nothing, and calls arguments by their own names."""
+
+    def note(self, message: str) -> None:
+        """Nothing."""
+
+    def warn(self, messages: Iterable[str | Finding]) -> None:
+        """Nothing."""
+
+    def step(
+        self,
+        name: str,  # noqa: ARG002
+        *,
+        limit_s: float | None = None,  # noqa: ARG002
+        at_once: bool = False,  # noqa: ARG002
+    ) -> AbstractContextManager[Step]:
+        """A step that nobody follows."""
+        return nullcontext(_Unseen())
+
+    def count(self, name: str) -> AbstractContextManager[Callable[[int, int], None]]:  # noqa: ARG002
+        """A step that nobody follows."""
+        return nullcontext(lambda done, total: None)  # noqa: ARG005
+
+    def name_of(self, argument: str) -> str:
+        """The argument itself."""
+        return argument
+
+
+class _Unseen:
+    def update(self, phase: str) -> None:
+        pass
+
+    def follow(self, line: str) -> None:
+        pass

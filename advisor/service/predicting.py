@@ -1,0 +1,129 @@
+"""Time per iteration and memory of a script on GPUs of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import GpuSpec, IterationEstimate, Trace
+from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictRequest:
+    """What to predict, and where.
+
+    Attributes:
+        trace: the script.
+        gpus: GPUs or families with counts, such as ``A100:8``; none for all of NVIDIA's in the catalog.
+    """
+
+    trace: TraceRequest
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictAnswer:
+    """Estimates, the fastest first, the trace that they rest on, and what makes some of them doubtful."""
+
+    trace: Trace
+    estimates: tuple[IterationEstimate, ...]
+    doubts: tuple[Finding, ...]
+
+
+def check(request: PredictRequest) -> None:
+    """Refuse what cannot be meant, before settings are read and a script is started.
+
+    Raises:
+        InputError: there is no such script, or a number of GPUs cannot be read.
+        UnknownGpuError: a name that no GPU and no family has.
+    """
+    from advisor.core.gpus import parse_gpu_request
+
+    for text in request.gpus:
+        parse_gpu_request(text)
+    check_exists(request.trace.source)
+
+
+def predict(request: PredictRequest, config: Config, listener: Listener) -> PredictAnswer:
+    """Estimate one iteration on each GPU and number of them.
+
+    Raises:
+        InputError: more GPUs than any machine has, or as `trace_of`.
+        UnknownGpuError: a name that no GPU and no family has.
+        ProfileError: the script yields no iteration.
+    """
+    from advisor.core.gpus import load_gpus
+    from advisor.predict.iteration import predict_counts
+    from advisor.service.offers import wanted_counts
+
+    check(request)
+    catalog = load_gpus()
+    wanted = wanted_counts(request.gpus, listener)
+    if not wanted:
+        wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
+    trace = _trace(request, config, listener)
+    estimates = [
+        estimate
+        for name, counts in wanted.items()
+        for estimate in predict_counts(trace, catalog[name], sorted(counts or {1}))
+    ]
+    estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
+    doubts = tuple(_unsupported(catalog[name] for name in wanted))
+    return PredictAnswer(trace=trace, estimates=tuple(estimates), doubts=doubts)
+
+
+def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace:
+    """A script takes minutes, so counts are checked before; a saved trace knows its own world."""
+    is_script = not holds_data(request.trace.source)
+    if is_script:
+        _check_counts(config, request.gpus, request.trace.world_size)
+    trace = trace_of(request.trace, config, listener)
+    if not is_script:
+        _check_counts(config, request.gpus, trace.world_size)
+    return trace
+
+
+def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:
+    """Refuse more GPUs than any machine has, one's own included: an estimate is of one machine.
+
+    Fewer may be one's own machine, whatever clouds rent. ``world`` is what the trace was recorded in.
+
+    Raises:
+        InputError: names the largest machine.
+    """
+    from advisor.core.gpus import parse_gpu_request
+
+    counted = [request for request in map(parse_gpu_request, texts) if request.counts]
+    most = _largest_machine(config) if counted else 0
+    for request in counted:
+        if request.counts[-1] > most and request.counts[-1] != world:
+            raise InputError(
+                f"no machine has as many GPUs as {request.text!r} asks for: write numbers from 1 to {most},"
+                " or set a larger machine of your own (local.num_gpus, clusters)."
+            )
+
+
+def _largest_machine(config: Config) -> int:
+    from advisor.pricing.catalog.instance_types import load_instances
+
+    settings = config.settings
+    own = (settings.local.num_gpus, *(cluster.num_gpus for cluster in settings.clusters))
+    rented = (machine.num_gpus for machine in load_instances().values())
+    return max(*own, *rented)
+
+
+def _unsupported(gpus: Iterable[GpuSpec]) -> Iterator[Finding]:
+    """Times of hardware that no software of today runs on are only of historical interest: say so."""
+    from recommender.plans.software import why_unsupported
+
+    for gpu in gpus:
+        if (why := why_unsupported(gpu)) is not None:
+            yield finding(Code.TIME_OF_UNSUPPORTED_GPU, gpu=gpu.name, why=why)

@@ -1,0 +1,154 @@
+"""A script, a saved trace or a profiler's export -> the Trace that everything else rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError
+from advisor.core.values import Trace
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+
+# These settings may be there for scripts; as arguments of a call they are meant for this one.
+_FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceRequest:
+    """What to learn an iteration from.
+
+    Attributes:
+        source: a training script or a saved trace; a Trace is taken as it is.
+        arguments: of the script.
+        origin_gpu: where a profiler's export was recorded, if it does not say.
+        pretended_gpu: the GPU that the script sees while it is profiled.
+        world_size: profile the script as one of so many processes of one GPU each.
+    """
+
+    source: Path | Trace
+    arguments: tuple[str, ...] = ()
+    origin_gpu: str | None = None
+    pretended_gpu: str | None = None
+    world_size: int | None = None
+
+
+def trace_of(request: TraceRequest, config: Config, listener: Listener) -> Trace:
+    """The Trace in a file, of a profiler's export, or of a script that is profiled now.
+
+    Raises:
+        InputError: nothing there, or options of profiling for a saved trace.
+        TraceError: a damaged trace.
+        ProfileError: the script yields no iteration.
+    """
+    source = request.source
+    if isinstance(source, Trace):
+        _refuse_profiling(request, config, listener, "the trace")
+        return source
+    check_exists(source)
+    if not holds_data(source):
+        return profile_script(request, config, listener)
+    _refuse_profiling(request, config, listener, repr(str(source)))
+    from advisor.formats.trace_files import is_trace, read_trace
+
+    return read_trace(source) if is_trace(source) else read_export(source, request.origin_gpu, listener)
+
+
+def read_export(path: Path, origin_gpu: str | None, listener: Listener) -> Trace:
+    """The Trace of a profile that torch.profiler exported.
+
+    Raises:
+        TraceError: damaged, foreign, or an export that does not say its GPU.
+    """
+    from advisor.kineto.export import read_kineto
+
+    with listener.step(f"reading the profile {path.name}"):
+        return read_kineto(path, origin_gpu=origin_gpu)
+
+
+def _refuse_profiling(request: TraceRequest, config: Config, listener: Listener, name: str) -> None:
+    """Refuse what was asked of a profiling that is over."""
+    fixed = [f"{listener.name_of('world_size')} was"] if request.world_size is not None else []
+    fixed += ["arguments for the script were"] if request.arguments else []
+    if fixed:
+        raise InputError(f"{name} is a saved trace: {fixed[0]} fixed when it was profiled.")
+    for setting in (f"profile.{key}" for key in _FOR_SCRIPTS):
+        if config.is_given(setting):
+            called = listener.name_of(setting)
+            raise InputError(f"{name} holds a profile: {called} is for a script to profile.")
+
+
+def check_exists(source: Path | Trace) -> None:
+    """Refuse a script or trace that is not there, before anything else is done.
+
+    Raises:
+        InputError: says what can be given.
+    """
+    if isinstance(source, Trace):
+        return
+    if not source.exists():
+        raise InputError(
+            f"there is no file {str(source)!r}. Give a training script (train.py) or a trace"
+            " that advisor profile wrote."
+        )
+    if not (source.is_file() or source.is_dir()):
+        raise InputError(f"{str(source)!r} is a pipe or a device: write its contents to a file.")
+
+
+def holds_data(source: Path | Trace) -> bool:
+    """By content, whatever the name says: gzip or JSON is a trace, anything else a script."""
+    from advisor.formats.foreign_files import open_regular
+
+    if isinstance(source, Trace):
+        return True
+    if source.is_dir():
+        return False
+    with open_regular(source) as file:
+        start = file.read(64).lstrip()
+    return start[:2] == b"\x1f\x8b" or start[:1] == b"{" or source.name.endswith((".json", ".json.gz"))
+
+
+def profile_script(request: TraceRequest, config: Config, listener: Listener) -> Trace:
+    """Profile a script now.
+
+    Raises:
+        InputError: a GPU or a world is pretended on a backend that takes no such thing.
+        ProfileError: the script yields no iteration.
+    """
+    from advisor.profile import pretend, profile
+    from advisor.profile.fake_data import parse_fake_data
+    from advisor.profile.sandbox import warning_for_root
+
+    assert isinstance(request.source, Path), "a Trace was profiled already"  # noqa: S101
+    script, settings = request.source, config.settings.profile
+    backend = _backend(request, settings.backend, listener)
+    listener.warn(warning_for_root(in_sandbox=settings.sandbox))
+    with listener.step(f"profiling {script.name}", limit_s=settings.timeout) as step:
+        step.update("starting the interpreter")
+        return profile(
+            script,
+            request.arguments,
+            python=settings.python,
+            timeout_s=settings.timeout,
+            backend=backend,
+            gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
+            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+            num_samples=settings.samples,
+            world_size=request.world_size,
+            sandbox=settings.sandbox,
+            progress=step.follow,
+        )
+
+
+def _backend(request: TraceRequest, backend: str, listener: Listener) -> str:
+    """``fake`` where a GPU or a world is pretended."""
+    pretended = {"pretended_gpu": request.pretended_gpu, "world_size": request.world_size}
+    wishes = [f"{listener.name_of(name)} {value}" for name, value in pretended.items() if value]
+    if wishes and backend == "auto":
+        return "fake"
+    if wishes and backend != "fake":
+        raise InputError(f"{' '.join(wishes)} needs the backend fake, not {backend}.")
+    return backend

@@ -1,0 +1,108 @@
+"""How long jobs wait in a cluster's queue, from its job log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.arguments import check_number
+from advisor.core.limits import MAX_MACHINES
+
+if TYPE_CHECKING:
+    from advisor.core.findings import Finding
+    from advisor.service.listening import Listener
+    from recommender.queue.fitted import WaitBin, WaitQuantiles
+    from recommender.queue.foresight import QueueCheck
+    from recommender.queue.job_log import JobLog
+
+
+def fit_waits(log: Path, out: Path | None, listener: Listener) -> WaitQuantiles:
+    """Waits by size, walltime and queue, kept in ``out`` if it is given: no rows of the log.
+
+    Raises:
+        InputError: the log cannot be read or has too few jobs, or the file cannot be written.
+    """
+    from recommender.queue.fitted import fit
+    from recommender.queue.wait_files import write_fit
+
+    with listener.step(f"reading {log.name}"):
+        fitted = fit(_read(log, listener))
+    if out is not None:
+        write_fit(out, fitted)
+        listener.note(f"wrote {str(out)!r}")
+    return fitted
+
+
+def check_waits(log: Path, listener: Listener) -> QueueCheck:
+    """Foresee the last part of a log, job by job.
+
+    Raises:
+        InputError: the log cannot be read or has too few jobs.
+    """
+    from recommender.queue.foresight import check
+
+    with listener.step(f"reading {log.name}"):
+        return check(_read(log, listener))
+
+
+def fitted_waits(source: Path, listener: Listener) -> WaitQuantiles:
+    """What `fit_waits` wrote, or the same of a log.
+
+    Raises:
+        InputError: it is neither.
+    """
+    from recommender.queue.wait_files import load_fit
+
+    with listener.step(f"reading {source.name}"):
+        return load_fit(source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitRequest:
+    """One kind of job.
+
+    Attributes:
+        source: what `fit_waits` wrote, or a log.
+        num_gpus: that it asks for.
+        walltime_s: the run time that it asks for, if known.
+        queue: where it waits, if known.
+    """
+
+    source: Path
+    num_gpus: float
+    walltime_s: float | None = None
+    queue: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The waits of jobs like one, what their sizes count, and doubts."""
+
+    alike: WaitBin
+    size_unit: str
+    warnings: tuple[Finding, ...]
+
+
+def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
+    """How long jobs of a kind wait.
+
+    Raises:
+        InputError: a number that cannot be, an unknown queue, or a source that cannot be read.
+    """
+    from recommender.queue.fitted import warnings_of
+
+    check_number(listener.name_of("num_gpus"), request.num_gpus, least=0, most=MAX_MACHINES)
+    fitted = fitted_waits(request.source, listener)
+    alike = fitted.of(size=request.num_gpus, walltime_s=request.walltime_s, queue=request.queue)
+    warnings = warnings_of(fitted, alike, request.num_gpus)
+    return Wait(alike=alike, size_unit=fitted.size_unit, warnings=warnings)
+
+
+def _read(path: Path, listener: Listener) -> JobLog:
+    from recommender.queue.job_log import read_job_log
+
+    log = read_job_log(path)
+    for reason, count in log.left_out.items():
+        listener.note(f"{count:,} jobs left out: {reason}")
+    return log

@@ -1,0 +1,60 @@
+"""GPUs of the catalog: which are left, and which limit leaves none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.errors import InputError, NoOfferError
+from advisor.core.gpus import load_gpus
+from advisor.core.units import GIB
+from advisor.service.gpu_list import GpusRequest, list_gpus
+from advisor.service.listening import Silence
+
+LARGEST_GIB = max(spec.memory_bytes for spec in load_gpus().values()) / GIB
+
+
+def names(**asked: Any) -> list[str]:
+    return [spec.name for spec in list_gpus(GpusRequest(**asked), Silence())]
+
+
+def test_without_a_limit_all_are_listed_and_names_only_once() -> None:
+    assert names() == [*load_gpus()]
+    assert names(names=("L4", "NVIDIA L4", "T4")) == ["L4", "T4"]
+
+
+@given(st.sampled_from([None, "nvidia", "AMD"]), st.floats(0, LARGEST_GIB) | st.none())
+def test_what_is_left_is_what_the_limits_say(vendor: str | None, least_gib: float | None) -> None:
+    expected = [
+        spec.name
+        for spec in load_gpus().values()
+        if (vendor is None or spec.vendor.lower() == vendor.lower())
+        and (least_gib is None or spec.memory_bytes >= least_gib * GIB)
+    ]
+    if expected:
+        assert names(vendor=vendor, min_memory_gib=least_gib) == expected
+    else:
+        with pytest.raises(NoOfferError):
+            names(vendor=vendor, min_memory_gib=least_gib)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"names": ("L4:8",)}, "'L4:8' asks for a number of GPUs"),
+        ({"vendor": "nvidai"}, "Did you mean 'nvidia'"),
+        ({"min_memory_gib": -1}, "min_memory_gib must be a finite number"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        names(**asked)
+
+
+def test_the_limit_that_leaves_none_is_named_with_what_there_is_without_it() -> None:
+    with pytest.raises(NoOfferError) as caught:
+        names(names=("L4",), min_memory_gib=100)
+    assert "no GPU is left with min_memory_gib 100: without it there are 1, the largest" in str(caught.value)

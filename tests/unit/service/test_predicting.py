@@ -1,0 +1,75 @@
+"""Predictions as a use case: which GPUs, in which order, and what is refused when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.config.layers import Config
+from advisor.config.settings import Settings
+from advisor.core.errors import InputError, UnknownGpuError
+from advisor.core.gpus import load_gpus
+from advisor.service import traces
+from advisor.service.listening import Silence
+from advisor.service.predicting import PredictAnswer, PredictRequest, check, predict
+from advisor.service.traces import TraceRequest
+from tests.builders import make_trace
+from tests.listening import Heard
+
+TRACE = make_trace()
+
+
+def config(**sections: object) -> Config:
+    return Config(settings=Settings(**sections), origins={}, warnings=())
+
+
+def predicted(*gpus: str, heard: Silence | None = None, **sections: object) -> PredictAnswer:
+    request = PredictRequest(trace=TraceRequest(source=TRACE), gpus=gpus)
+    return predict(request, config(**sections), heard or Silence())
+
+
+def test_without_a_choice_all_of_nvidia_s_are_predicted_the_fastest_first() -> None:
+    answer = predicted()
+    nvidia = {name for name, spec in load_gpus().items() if spec.vendor == "NVIDIA"}
+    assert {estimate.gpu for estimate in answer.estimates} == nvidia
+    medians = [estimate.iteration_s.p50 for estimate in answer.estimates]
+    assert medians == sorted(medians)
+
+
+def test_each_count_is_an_estimate_of_its_own() -> None:
+    heard = Heard()
+    answer = predicted("L4:1..2", "T4", heard=heard)
+    assert {(e.gpu, e.num_gpus) for e in answer.estimates} == {("L4", 1), ("L4", 2), ("T4", 1)}
+    assert heard.notes == []
+    predicted("A100:2", heard=heard)
+    assert "'A100:2' means" in heard.notes[0]
+
+
+def test_hardware_without_software_is_a_warning_of_the_answer_and_not_of_the_trace() -> None:
+    answer = predicted("K80")
+    assert [warning.partition(":")[0] for warning in answer.trace.warnings[len(TRACE.warnings) :]] == ["K80"]
+    assert TRACE.warnings == make_trace().warnings
+
+
+def test_more_gpus_than_any_machine_has_are_refused_unless_one_s_own_is_so_large() -> None:
+    with pytest.raises(InputError, match="no machine has as many GPUs as 'L4:64'"):
+        predicted("L4:64")
+    lab = {"name": "lab", "gpu": "L4", "num_gpus": 64}
+    assert predicted("L4:64", clusters=[lab]).estimates[0].num_gpus == 64
+
+
+def test_what_is_wrong_shows_before_a_script_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(traces, "profile_script", never)
+    script = tmp_path / "train.py"
+    script.write_text("pass\n")
+    with pytest.raises(InputError, match="no machine has as many"):
+        predict(PredictRequest(trace=TraceRequest(source=script), gpus=("L4:64",)), config(), Silence())
+    for gpus, source in ((("L44",), script), ((), tmp_path / "gone.py")):
+        with pytest.raises((UnknownGpuError, InputError)):
+            check(PredictRequest(trace=TraceRequest(source=source), gpus=gpus))

@@ -1,0 +1,48 @@
+"""Offers in the order asked for, whatever order they come in."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import Offer
+from advisor.service.price_list import PriceOrder, _sorted
+from tests.builders import make_offer
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+OFFERS = st.lists(
+    st.builds(
+        lambda usd, count, region, days: make_offer(
+            "L4", usd, num_gpus=count, region=region, retrieved_at=NOW - timedelta(days=days)
+        ),
+        st.sampled_from([0.5, 1.0, 4.0]),
+        st.sampled_from([1, 4, 8]),
+        st.sampled_from(["us-east-1", "eu-west-1"]),
+        st.integers(0, 3),
+    ),
+    max_size=12,
+)
+
+
+def place(offer: Offer) -> tuple[str, str]:
+    return offer.provider, offer.region
+
+
+@given(OFFERS, st.sampled_from(PriceOrder), st.randoms(use_true_random=False))
+def test_the_order_is_a_matter_of_the_offers_alone(
+    offers: list[Offer], order: PriceOrder, luck: random.Random
+) -> None:
+    shuffled = luck.sample(offers, len(offers))
+    first = {
+        PriceOrder.PRICE: lambda o: o.usd_per_h,
+        PriceOrder.GPU_PRICE: lambda o: o.usd_per_h / o.num_gpus,
+        PriceOrder.AGE: lambda o: -o.retrieved_at.timestamp(),
+        PriceOrder.PLACE: place,
+    }[order]
+    listed = _sorted(offers, order)
+    keys = [(first(offer), offer.usd_per_h, place(offer)) for offer in listed]
+    assert keys == sorted(keys)
+    assert keys == [(first(offer), offer.usd_per_h, place(offer)) for offer in _sorted(shuffled, order)]

@@ -1,0 +1,37 @@
+"""Every use case takes one frozen request, the same for the command line, Python and whatever comes."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+
+import pytest
+
+import advisor.service
+
+
+def requests() -> list[type]:
+    modules = [
+        importlib.import_module(f"advisor.service.{found.name}")
+        for found in pkgutil.iter_modules(advisor.service.__path__)
+    ]
+    named = {one for module in modules for name, one in vars(module).items() if name.endswith("Request")}
+    return sorted(named, key=lambda one: one.__name__)
+
+
+@pytest.mark.parametrize("request_type", requests(), ids=lambda one: one.__name__)
+def test_a_request_is_a_frozen_value(request_type: type) -> None:
+    fields = dataclasses.fields(request_type)
+    assert request_type.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert {*request_type.__slots__} == {field.name for field in fields}  # type: ignore[attr-defined]
+    assert all(field.kw_only for field in fields)
+    assert not [field.name for field in fields if str(field.type).startswith(("list", "dict", "set"))]
+
+
+def test_each_use_case_has_its_request() -> None:
+    names = {one.__name__ for one in requests()}
+    assert names >= {
+        "RecommendRequest", "PredictRequest", "TraceRequest", "PricesRequest", "HistoryRequest",
+        "CapacityRequest", "WaitRequest", "PlanRequest", "RunRequest", "RunsRequest", "MeasureRequest",
+    }  # fmt: skip
