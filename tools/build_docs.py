@@ -14,6 +14,7 @@ os.environ["TERMINAL_WIDTH"] = "88"
 
 import click
 import typer
+from architecture_map import architecture_page
 
 from advisor.cli import app
 from advisor.config.layers import environment_variable
@@ -118,6 +119,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     pages = {
+        "architecture.md": architecture_page(),
         "commands.md": commands_page(),
         "settings.md": settings_page(),
         "policy.schema.json": json.dumps(json_schema(), indent=2) + "\n",
