@@ -74,10 +74,11 @@ def room_table() -> list[str]:
 
 def inner_room_table() -> list[str]:
     """The packages within the rooms."""
-    rows = ["| room | holds |", "|---|---|"]
-    for folder in sorted(_inner_rooms()):
-        rows.append(f"| `{folder}` | {_first_line(_module(f'{folder}/__init__.py'))} |")
-    return rows
+    rows = (
+        f"| `{folder}` | {_first_line(_module(f'{folder}/__init__.py'))} |"
+        for folder in sorted(_inner_rooms())
+    )
+    return ["| room | holds |", "|---|---|", *rows]
 
 
 def _inner_rooms() -> Iterator[str]:
