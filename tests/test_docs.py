@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.config.settings import setting_names
+from advisor.core.gpus import load_gpus
 from advisor.report.options import COLUMNS, recommendation_json
 from advisor.store.ledger import Run
 
@@ -144,3 +145,15 @@ def _demo_block(page: Path) -> str:
     blocks = re.findall(r"```\n(.*?)```", page.read_text(), flags=re.DOTALL)
     (demo,) = (block for block in blocks if block.startswith("$ advisor recommend"))
     return demo
+
+
+def test_the_worked_changes_name_files_of_rooms_that_exist() -> None:
+    blocks = re.findall(r"```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)[1:]
+    files = [name for block in blocks for name in re.findall(r"[\w./-]+\.(?:py|toml|md|json)\b", block)]
+    assert len(blocks) == 5
+    assert len(files) > 20
+    assert not [name for name in files if not (ROOT / name).parent.is_dir()]
+
+
+def test_the_readme_counts_the_gpus() -> None:
+    assert f" {len(load_gpus())} GPUs " in (ROOT / "README.md").read_text()
