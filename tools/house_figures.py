@@ -40,6 +40,7 @@ class Code:
     annotated: tuple[bool, ...]
     num_any: int
     num_comment_lines: int
+    num_filled_lines: int
 
 
 def main() -> None:
@@ -72,7 +73,7 @@ def _column(tree: str, root: Path) -> list[tuple[str, str]]:
         ("file median / p90 / max", spread(code.file_lines)),
         ("function median / p90 / max", spread(code.function_lines)),
         ("public docstrings / annotated, %", f"{percent(code.documented)} / {percent(code.annotated)}"),
-        ("`Any` per 1,000 lines", f"{1000 * code.num_any / lines:.0f}"),
+        ("`Any` per 1,000 lines that are not blank", f"{1000 * code.num_any / code.num_filled_lines:.0f}"),
         ("comment lines, %", f"{100 * code.num_comment_lines / lines:.1f}"),
         ("README words", f"{readme:,}" if readme else "-"),
         ("words per sentence, median / p90", spread(lengths, largest=False)),
@@ -91,7 +92,7 @@ def count_code(paths: Iterable[Path]) -> Code:
     functions: list[int] = []
     documented: list[bool] = []
     annotated: list[bool] = []
-    num_any = num_comments = 0
+    num_any = num_comments = num_filled = 0
     for path in paths:
         text = path.read_text()
         tree = ast.parse(text)
@@ -101,8 +102,10 @@ def count_code(paths: Iterable[Path]) -> Code:
         functions += [(node.end_lineno or node.lineno) - node.lineno + 1 for node in own]
         annotated += [_is_annotated(node) for node in own]
         documented += [ast.get_docstring(node) is not None for node in _public(tree)]
-        num_any += sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
-        num_comments += comment_lines(text)
+        names, comments = _tokens(text)
+        num_any += names.count("Any")
+        num_comments += comments
+        num_filled += sum(bool(line.strip()) for line in text.splitlines())
     return Code(
         file_lines=tuple(files),
         function_lines=tuple(functions),
@@ -110,6 +113,7 @@ def count_code(paths: Iterable[Path]) -> Code:
         annotated=tuple(annotated),
         num_any=num_any,
         num_comment_lines=num_comments,
+        num_filled_lines=num_filled,
     )
 
 
@@ -128,14 +132,12 @@ def _public(node: ast.Module | ast.ClassDef) -> Iterator[ast.ClassDef | Function
                 yield from _public(child)
 
 
-def comment_lines(text: str) -> int:
-    r"""Lines that hold nothing but a comment.
-
-    >>> comment_lines("# why\nx = '# no'  # beside code\n")
-    1
-    """
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return sum(item.type == tokenize.COMMENT and item.line.lstrip().startswith("#") for item in tokens)
+def _tokens(text: str) -> tuple[list[str], int]:
+    """All names of a module, and how many lines hold nothing but a comment."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    comments = [item for item in tokens if item.type == tokenize.COMMENT]
+    names = [item.string for item in tokens if item.type == tokenize.NAME]
+    return names, sum(item.line.lstrip().startswith("#") for item in comments)
 
 
 def prose_pages(root: Path, places: Iterable[str]) -> dict[str, str]:

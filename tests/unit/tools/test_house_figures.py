@@ -45,7 +45,8 @@ def test_a_module_is_counted(tmp_path: Path) -> None:
     code = count_code(python_files([tmp_path / "code"]))
     assert code.file_lines == (len(MODULE.splitlines()),)
     assert sorted(code.function_lines) == [1, 1, 1, 3, 4]
-    assert (code.num_any, code.num_comment_lines) == (2, 1)
+    assert (code.num_any, code.num_comment_lines) == (3, 1)  # with its import
+    assert code.num_filled_lines == sum(map(bool, MODULE.splitlines()))
     assert sorted(code.annotated) == [False, False, True, True, True]
     assert sorted(code.documented) == [False, False, True, True]  # told and Thing; untold and method are not
 
@@ -97,5 +98,5 @@ def test_columns_stand_side_by_side(
 def test_our_own_prose_is_short() -> None:
     pages = prose_pages(ROOT, ["README.md", "docs", "CONTRIBUTING.md", "SECURITY.md"])
     lengths = [len(sentence.split()) for page in pages.values() for sentence in sentences(page)]
-    assert len(lengths) > 1000
-    assert sorted(lengths)[round(0.9 * (len(lengths) - 1))] <= 27
+    assert len(lengths) > 900
+    assert sorted(lengths)[round(0.9 * (len(lengths) - 1))] <= 25
