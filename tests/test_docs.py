@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from advisor.config.settings import setting_names
-from advisor.core.gpus import load_gpus
 from advisor.report.options import COLUMNS, recommendation_json
 from advisor.store.ledger import Run
 
@@ -156,4 +155,6 @@ def test_the_worked_changes_name_files_of_rooms_that_exist() -> None:
 
 
 def test_the_readme_counts_the_gpus() -> None:
+    from advisor.core.gpus import load_gpus
+
     assert f" {len(load_gpus())} GPUs " in (ROOT / "README.md").read_text()
