@@ -106,12 +106,25 @@ def test_no_path_of_a_developers_machine() -> None:
         assert not re.search(r"(?<![\w.])/(?:root|work)/\w", path.read_text()), path
 
 
+def test_the_readme_is_short() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.split()) < 700
+    assert max(map(len, readme.splitlines())) <= 120
+
+
+def test_the_readme_shows_parts_of_the_demo_in_their_order() -> None:
+    shown = _demo_block(ROOT / "README.md").split("...\n")
+    whole = _demo_block(ROOT / "docs" / "getting-started.md")
+    assert len(shown) > 2
+    for part in shown:
+        _, found, whole = whole.partition(part)
+        assert found, part
+
+
 @pytest.mark.torch
-def test_the_readme_shows_what_make_demo_prints(tmp_path: Path) -> None:
+def test_getting_started_shows_what_make_demo_prints(tmp_path: Path) -> None:
     demo = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "advisor recommend" in line)
     arguments = demo.split("advisor ", 1)[1].split()
-    readme = (ROOT / "README.md").read_text()
-    assert f"$ advisor {' '.join(arguments)}\n" in readme
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "COLUMNS": "120"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
     answer = subprocess.run(
@@ -122,5 +135,27 @@ def test_the_readme_shows_what_make_demo_prints(tmp_path: Path) -> None:
         env=kept | home,
         check=True,
     )
-    printed = "\n".join(line.rstrip() for line in answer.stdout.strip("\n").splitlines())
-    assert printed in readme
+    printed = "\n".join(line.rstrip() for line in answer.stdout.splitlines())
+    command, _, shown = _demo_block(ROOT / "docs" / "getting-started.md").partition("\n")
+    assert command == f"$ advisor {' '.join(arguments)}"
+    assert shown.strip() == printed.strip()
+
+
+def _demo_block(page: Path) -> str:
+    blocks = re.findall(r"```\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    (demo,) = (block for block in blocks if block.startswith("$ advisor recommend"))
+    return demo
+
+
+def test_the_worked_changes_name_files_of_rooms_that_exist() -> None:
+    blocks = re.findall(r"```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)[1:]
+    files = [name for block in blocks for name in re.findall(r"[\w./-]+\.(?:py|toml|md|json)\b", block)]
+    assert len(blocks) == 5
+    assert len(files) > 20
+    assert not [name for name in files if not (ROOT / name).parent.is_dir()]
+
+
+def test_the_readme_counts_the_gpus() -> None:
+    from advisor.core.gpus import load_gpus
+
+    assert f" {len(load_gpus())} GPUs " in (ROOT / "README.md").read_text()

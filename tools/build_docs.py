@@ -17,6 +17,7 @@ os.environ["COLUMNS"] = "88"
 os.environ["TERMINAL_WIDTH"] = "88"
 
 import typer
+from architecture_map import architecture_page
 
 from advisor.cli import app
 from advisor.config.layers import environment_variable
@@ -30,7 +31,7 @@ GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"
 TRUST = """## Project files
 
 A `.advisor.yaml` may come with a repository that you do not know. So it may only do what the column
-*a project may* allows, compared with the defaults and your own file; each line that goes further is
+*a project may* allows, compared with the defaults and your own file. Each line that goes further is
 ignored with a warning. Its lists of `clusters`, `quotas` and `policy.files` are added to yours, and the
 files that it names lie in its own folder. Why the line is drawn there:
 [decision 14](decisions/0014-what-a-project-may-set.md).
@@ -83,7 +84,7 @@ def settings_page() -> str:
     lines = [
         f"# Settings\n\n{GENERATED}\n",
         "Defaults < user file < the project's `.advisor.yaml` < `ADVISOR_*` < flags. `advisor init` writes",
-        "a commented first file; `advisor config show` tells which layer won. Durations carry a unit",
+        "a commented first file; `advisor config show` shows which layer won. Durations carry a unit",
         "(`90m`, `12h`, `1d6h`); values of variables are read as YAML. A relative path in a file counts",
         "from the file's folder, one of a variable or flag from the working directory; `~` is your home.\n",
         TRUST,
@@ -154,6 +155,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
     pages = {
+        "architecture.md": architecture_page(),
         "commands.md": commands_page(),
         "settings.md": settings_page(),
         "findings.md": findings_page(),

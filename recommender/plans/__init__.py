@@ -1,1 +1,1 @@
-"""Offers and machines of one's own -> plans: what could be rented or used."""
+"""Offers and your own machines -> plans: what could be rented or used."""

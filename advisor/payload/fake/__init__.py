@@ -1,1 +1,1 @@
-"""The GPU that is not there: CUDA tensors without memory or kernels, CPU tensors as ever."""
+"""The fake GPU: CUDA tensors without memory or kernels; CPU tensors stay real."""

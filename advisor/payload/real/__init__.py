@@ -1,1 +1,1 @@
-"""Devices that are there: operators run as they are, and are watched."""
+"""Real devices: operators run unchanged and are recorded."""

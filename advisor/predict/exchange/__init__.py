@@ -1,1 +1,1 @@
-"""What GPUs tell each other, and how long that takes."""
+"""What GPUs exchange, and how long that takes."""
