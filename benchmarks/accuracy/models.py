@@ -129,7 +129,7 @@ def _head(config: Any, mode: str) -> str:
 
 
 def _fill_experts(model: Any, config: Any) -> None:
-    capacity = getattr(config, "expert_capacity", None)
+    capacity: int = getattr(config, "expert_capacity", None) or 0
     for layer in model.modules() if capacity else ():
         if hasattr(layer, "experts") and hasattr(layer, "router"):
             layer.forward = partial(_run_every_expert, layer.experts, capacity)
