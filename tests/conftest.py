@@ -29,3 +29,9 @@ def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test is as wide as it says: whoever runs several at once sets the width for all."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -17,8 +17,9 @@ END = "<!-- end -->"
 # What `advisor recommend train.py` calls, in this order: file and function.
 WAY = (
     ("advisor/cli/recommend.py", "recommend"),
+    ("advisor/service/recommending.py", "recommend"),
     ("advisor/service/plans.py", "plans_of"),
-    ("advisor/pricing/answer/offers.py", "load_offers"),
+    ("advisor/pricing/answer/answering.py", "load_offers"),
     ("recommender/plans/candidates.py", "cheapest_plans"),
     ("advisor/profile/profiling.py", "profile"),
     ("advisor/payload/run.py", "run"),
@@ -30,7 +31,8 @@ WAY = (
     ("recommender/engine.py", "recommend"),
     ("recommender/outcome/evaluate.py", "evaluate_all"),
     ("recommender/ranking/rank.py", "rank"),
-    ("advisor/report/options.py", "print_options"),
+    ("advisor/report/recommendation.py", "recommendation_document"),
+    ("advisor/report/printing.py", "print_document"),
 )
 
 
@@ -68,7 +70,10 @@ def room_table() -> list[str]:
     levels |= dict.fromkeys(sorted(apart - levels.keys()), "apart")
     rows = ["| level | room | holds |", "|---|---|---|"]
     for folder, level in levels.items():
-        rows.append(f"| {level} | `{folder}` | {_first_line(_module(f'{folder}/__init__.py'))} |")
+        path = ROOT / f"{folder}.py"
+        module = path if path.exists() else ROOT / folder / "__init__.py"
+        name = path.relative_to(ROOT).as_posix() if path.exists() else folder
+        rows.append(f"| {level} | `{name}` | {_first_line(_module(str(module)))} |")
     return rows
 
 

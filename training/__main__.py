@@ -3,7 +3,7 @@
     python -m training --kernels DIR --fold all --seed 0 --out FOLDER
 
 DIR holds NeuSight's kernel measurements (``KIND.csv.gz``); ``--recording FILE`` adds kernels recorded by
-``advisor measure``. Each data set of ``training/registry.py`` has a flag, which may come more than once.
+``advisor measure``. Each data set of ``training/data_sets.py`` has a flag, which may come more than once.
 FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card.
 """
 
@@ -19,7 +19,7 @@ from advisor.operators.registry import rows
 from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import write_networks
-from training import registry
+from training import data_sets
 from training.card import card
 from training.constants import fit_constants, render
 from training.fit import fit
@@ -48,7 +48,7 @@ def train(samples: Samples, seed: int) -> dict[str, Network]:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for data_set in registry.DATA_SETS:
+    for data_set in data_sets.DATA_SETS:
         parser.add_argument(
             f"--{data_set.flag}", type=Path, action="append", default=[], metavar=data_set.metavar
         )
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     networks = train(samples, options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     text = render(
-        constants, set(measured.gpus.tolist()), [data_set for data_set, _ in registry.used(measured)]
+        constants, set(measured.gpus.tolist()), [data_set for data_set, _ in data_sets.used(measured)]
     )
     write_atomically(options.out / CONSTANTS, text.encode())
     write_networks(networks, options.out / NETWORKS)
@@ -91,10 +91,10 @@ def _read(options: argparse.Namespace) -> Samples:
         InputError: there is none.
     """
     parts = [
-        data_set.read(path) for data_set in registry.DATA_SETS for path in getattr(options, data_set.flag)
+        data_set.read(path) for data_set in data_sets.DATA_SETS for path in getattr(options, data_set.flag)
     ]
     if not parts:
-        flags = ", ".join(f"--{data_set.flag} {data_set.metavar}" for data_set in registry.DATA_SETS)
+        flags = ", ".join(f"--{data_set.flag} {data_set.metavar}" for data_set in data_sets.DATA_SETS)
         raise InputError(f"there is nothing to train on: name measurements by {flags}.")
     return Samples.joined(parts)
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from advisor.predict.learned.network import Network
+from training.data_sets import used
 from training.fit import MEMBERS
-from training.registry import used
 from training.samples import Samples
 
 

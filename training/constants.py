@@ -16,7 +16,7 @@ from advisor.predict.calibration.fitting import (
     fit_bandwidth_fraction,
     fit_compute_fraction,
 )
-from training import registry
+from training import data_sets
 from training.neusight import NEUSIGHT
 from training.samples import DataSet, Samples
 
@@ -47,7 +47,7 @@ def _tellers(samples: Samples) -> list[tuple[str, NDArray[np.bool_]]]:
     """Each constant with the samples of one kind that tells it, [N]."""
     return [
         (constant, (samples.sources == data_set.flag) & (samples.kinds == kind))
-        for data_set in registry.DATA_SETS
+        for data_set in data_sets.DATA_SETS
         for kind, constant in data_set.fits.items()
     ]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.predict.roofline import KERNEL_FLOOR_S
-from training import registry
+from training import data_sets
 from training.samples import Samples
 
 EVENT_SHARE = 0.45
@@ -46,7 +46,7 @@ def event_shares(samples: Samples) -> Floats:
 
 
 def _is_on_device(samples: Samples) -> NDArray[np.bool_]:
-    flags = [data_set.flag for data_set in registry.DATA_SETS if data_set.is_timed_on_device]
+    flags = [data_set.flag for data_set in data_sets.DATA_SETS if data_set.is_timed_on_device]
     return np.isin(samples.sources, flags)
 
 

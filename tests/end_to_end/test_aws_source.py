@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from advisor.core.gpus import load_gpus
-from advisor.core.registry import load
+from advisor.core.plugins import load
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.protocol import Part
 from tests.clouds.aws_asking import ask
@@ -161,7 +161,7 @@ def test_traps_change_no_price(
 
 def test_the_entry_point_is_this_source_and_imports_no_sdk() -> None:
     program = (
-        "import sys; from advisor.core.registry import load;"
+        "import sys; from advisor.core.plugins import load;"
         "load('advisor.price_sources', 'aws')({});"
         "print([name for name in sys.modules if name.split('.')[0] in ('boto3', 'botocore')])"
     )

@@ -20,7 +20,7 @@ ASK = """
 import dataclasses, json, sys
 from advisor.pricing import OfferQuery
 from advisor.pricing.sources.protocol import GROUP
-from advisor.core.registry import load, registered
+from advisor.core.plugins import load, registered
 
 options, query = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 source = load(GROUP, "acme")(options)

@@ -21,7 +21,7 @@ from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, shipped
 from advisor.predict.learned.model import board_features
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.times import _HELD_OUT, SIGMA_DAY, SIGMA_UNSEEN, learned_times
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S

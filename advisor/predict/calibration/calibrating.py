@@ -17,7 +17,7 @@ from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.model import QUANTILE
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from advisor.core.values import GpuSpec, Op
 from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 
 Floats = NDArray[np.float64]
 # Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest

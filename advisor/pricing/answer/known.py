@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import AdvisorError, CatalogError, ConfigError
 from advisor.core.findings import Code, finding
+from advisor.core.plugins import load, registered
 from advisor.core.redaction import error_in_words
-from advisor.core.registry import load, registered
 from advisor.pricing.answer.answering import answer_of, providers_of
 from advisor.pricing.answer.merge import Answer, machine_of
 from advisor.pricing.catalog.bounds import has_possible_prices, named

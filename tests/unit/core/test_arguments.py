@@ -112,17 +112,17 @@ MISUSES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: estimates_for(TRACE, [make_plan("L44")], GPUS), "gpus has no L44.* mean 'L4'"),
     "a job as a mapping": (lambda: answer(job={"epochs": 3}), "job must be of type Job"),
     "a text for epochs": (
-        lambda: answer(job=Job(epochs="3")), "--epochs must be a finite number above 0 and at most .*'3'"),
+        lambda: answer(job=Job(epochs="3")), "epochs must be a finite number above 0 and at most .*'3'"),
     "half an iteration": (
-        lambda: answer(job=Job(iterations=3.5)), "--iterations must be a whole number of at least 1"),
+        lambda: answer(job=Job(iterations=3.5)), "iterations must be a whole number of at least 1"),
     "no iterations in an epoch": (
-        lambda: answer(job=Job(epochs=1, iterations_per_epoch=0)), "--iterations-per-epoch must be"),
+        lambda: answer(job=Job(epochs=1, iterations_per_epoch=0)), "iterations_per_epoch must be"),
     "a rate for spot terms": (lambda: answer(spot=5), "spot must be of type SpotTerms or None, got 5"),
     "buckets in a list": (lambda: answer(interruptions=[]), "interruptions must be of type Mapping or None"),
     "a sum for what was spent": (lambda: answer(policy=POLICY, spent=5), "spent must be of type Spent"),
-    "a deadline with a unit": (lambda: answer(job=Job(epochs=1, deadline_s="12h")), "--deadline must be"),
+    "a deadline with a unit": (lambda: answer(job=Job(epochs=1, deadline_s="12h")), "deadline_s must be"),
     "a confidence in percent": (lambda: answer(job=Job(epochs=1, confidence=90)), "between 0 and 1"),
-    "a text for confidence": (lambda: answer(job=Job(epochs=1, confidence="90%")), "--confidence must be"),
+    "a text for confidence": (lambda: answer(job=Job(epochs=1, confidence="90%")), "confidence must be"),
     "no estimates": (lambda: answer(estimates={}), "estimates lacks 1 x L4"),
     "a list of estimates": (lambda: answer(estimates=list(ESTIMATES.values())), "must be of type Mapping"),
     "offers for plans": (lambda: answer(plans=OFFERS), "each of plans must be of type Plan"),

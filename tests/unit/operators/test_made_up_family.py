@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import CalibrationError
+from advisor.core.findings import quoted
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Method, Op, Phase, Precision, TensorSpec
 from advisor.formats.recording_files import Recording
@@ -27,11 +28,12 @@ from advisor.predict.constants import constants_for
 from advisor.predict.iteration import HOST, predict
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned.model import grouped
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.weights import read_networks, write_networks
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.predict.tf32 import allow_tf32
 from advisor.report import breakdown
+from advisor.report.words import sentences
 from tests.builders import make_op, make_trace
 from tests.recommendations import make_option
 from tests.recordings import make_header, make_measurement
@@ -39,7 +41,7 @@ from tests.unit.predict.learned.values import make_network
 
 T4 = resolve_gpu("T4")
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
-CAVEAT = "butterflies: assumed to run in one kernel"
+CAVEAT = quoted("butterflies: assumed to run in one kernel")
 
 
 # --- What would be the file -----------------------------------------------------------------------
@@ -149,9 +151,9 @@ def test_predictions_and_their_breakdown_use_its_word() -> None:
     seconds = op_time(trace.ops[0], T4, constants_for(T4, knowledge()), EXACT).time_s
     assert estimate.by_family["butterfly"] == pytest.approx(seconds)
     assert CAVEAT in estimate.assumptions
-    assert any("fft (fp32)" in text for text in estimate.assumptions)
-    lines = [line.split() for line in breakdown.iteration(make_option("T4", 1.0, 1.0, estimate=estimate))]
-    assert [words for words in lines if words[0] == "butterfly"]
+    assert any("fft (fp32)" in text for text in sentences(estimate.assumptions))
+    families, *_ = breakdown.iteration(make_option("T4", 1.0, 1.0, estimate=estimate))
+    assert "butterfly" in [fact.name for fact in families.facts]
 
 
 def test_how_sure_its_time_is() -> None:

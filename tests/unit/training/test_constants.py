@@ -11,6 +11,7 @@ from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge
+from advisor.report.words import sentence
 from tests.unit.predict.learned.values import add, convolution, layer_norm, mm, softmax
 from tests.unit.training.values import make_samples
 from training.constants import fit_constants, render
@@ -125,7 +126,7 @@ def test_gpus_that_tell_no_constant_are_named_as_measured() -> None:
     assert found.measured == frozenset()
     assert not constants_for(resolve_gpu("A10G"), knowledge).is_measured
     # A GPU without constants is no relative to take a median from; the T4 is of the same power class.
-    assert found.origin["streaming_fraction"] == "median of the measured GPUs up to 75 W"
+    assert sentence(found.origin["streaming_fraction"]) == "median of the measured GPUs up to 75 W"
     assert render(fitted, {"T4"}) == render(fitted)
 
 

@@ -17,7 +17,7 @@ from tests.unit.predict.learned.values import add, mm
 
 pytest.importorskip("torch")
 from training import __main__ as command
-from training import registry
+from training import data_sets
 from training.fit import fit
 from training.overhead import event_shares, floors_of
 from training.samples import DataSet, Samples
@@ -62,7 +62,7 @@ LINES = DataSet(
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "DATA_SETS", (*registry.DATA_SETS, LINES))
+    monkeypatch.setattr(data_sets, "DATA_SETS", (*data_sets.DATA_SETS, LINES))
 
 
 def write_lines(path: Path) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op
 from advisor.predict.learned.model import board_features
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op
 from tests.unit.predict.learned.values import EXAMPLES, add, mm, softmax

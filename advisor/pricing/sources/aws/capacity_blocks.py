@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.shapes import CapacityBlock, InstanceTypeRow
+from advisor.pricing.sources.aws.reply_types import CapacityBlock, InstanceTypeRow
 from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import listed
 from advisor.pricing.sources.aws.zones import zone_ids

@@ -13,7 +13,7 @@ from advisor.core.units import GB, MIB
 from advisor.pricing.catalog.includes import price_includes
 from advisor.pricing.catalog.instance_types import InstanceType, load_instances
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.shapes import Gpu, InstanceTypeRow
+from advisor.pricing.sources.aws.reply_types import Gpu, InstanceTypeRow
 from advisor.pricing.sources.aws.wording import listed
 
 if TYPE_CHECKING:

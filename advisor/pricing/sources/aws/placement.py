@@ -10,7 +10,7 @@ from advisor.core.errors import CloudError
 from advisor.core.values import Market
 from advisor.pricing.sources.aws.calls import HOME_REGION, Clients, explaining, in_time, items_of
 from advisor.pricing.sources.aws.options import AwsOptions
-from advisor.pricing.sources.aws.shapes import PlacementScoreRow
+from advisor.pricing.sources.aws.reply_types import PlacementScoreRow
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

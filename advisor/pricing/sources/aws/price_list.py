@@ -14,7 +14,7 @@ from advisor.pricing.catalog.bounds import is_possible
 from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.faults import GARBLED
-from advisor.pricing.sources.aws.shapes import Product
+from advisor.pricing.sources.aws.reply_types import Product
 from advisor.pricing.sources.aws.wording import counted, listed
 
 if TYPE_CHECKING:

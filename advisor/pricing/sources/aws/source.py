@@ -15,7 +15,7 @@ from advisor.pricing.sources.aws.hints import may_have_credentials
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.on_demand import on_demand_part
 from advisor.pricing.sources.aws.options import AwsOptions, read_options
-from advisor.pricing.sources.aws.shapes import RegionRow
+from advisor.pricing.sources.aws.reply_types import RegionRow
 from advisor.pricing.sources.aws.spot import spot_part
 from advisor.pricing.sources.aws.survey import Region, Survey, survey
 from advisor.pricing.sources.deadlines import completed

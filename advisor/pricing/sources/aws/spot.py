@@ -12,7 +12,7 @@ from advisor.pricing.catalog.bounds import is_possible
 from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.catalog.spot_quantiles import spot_quantiles
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.shapes import SpotPrice
+from advisor.pricing.sources.aws.reply_types import SpotPrice
 from advisor.pricing.sources.aws.survey import Region, Survey
 from advisor.pricing.sources.aws.wording import counted, listed
 from advisor.pricing.sources.aws.zones import zone_ids

@@ -13,7 +13,7 @@ from advisor.pricing.sources.aws.calls import items_of
 from advisor.pricing.sources.aws.machines import described_machines
 from advisor.pricing.sources.aws.options import AwsOptions
 from advisor.pricing.sources.aws.price_list import ListPrices, list_prices, possible_prices
-from advisor.pricing.sources.aws.shapes import TypeOffering
+from advisor.pricing.sources.aws.reply_types import TypeOffering
 from advisor.pricing.sources.aws.wording import listed
 from advisor.pricing.sources.query import OfferQuery
 

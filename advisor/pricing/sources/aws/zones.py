@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from advisor.pricing.sources.aws.calls import items_of
-from advisor.pricing.sources.aws.shapes import AvailabilityZone
+from advisor.pricing.sources.aws.reply_types import AvailabilityZone
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient

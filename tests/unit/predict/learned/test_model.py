@@ -13,7 +13,7 @@ from advisor.core.values import GpuSpec
 from advisor.operators.registry import rows
 from advisor.predict.learned.model import board_features, grouped, kernel_times
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 from tests.builders import make_gpu, make_op
 from tests.unit.predict.learned.values import EXAMPLES, add, make_networks, mm, slow_outputs, softmax
 

@@ -13,7 +13,7 @@ from advisor.core.gpus import catalog_path
 from advisor.core.values import AttributeValue, Op, Phase, Precision, TensorSpec
 from advisor.predict.knowledge import CONSTANTS, Knowledge
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.shapes import shape_of
+from advisor.predict.learned.numbers import shape_of
 
 TABLES = tomllib.loads(catalog_path(CONSTANTS).read_text(encoding="utf-8"))
 EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.core.errors import ConfigError
-from advisor.core.registry import load, registered
+from advisor.core.plugins import load, registered
 from advisor.pricing.sources.protocol import (
     GROUP,
     Credentials,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import ConfigError
-from advisor.core.registry import load
+from advisor.core.plugins import load
 from advisor.core.values import Market
 from advisor.pricing.sources.gcp import gcp_source
 from advisor.pricing.sources.gcp.client import ENDPOINT_VARIABLE, Patience

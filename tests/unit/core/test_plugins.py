@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ConfigError
-from advisor.core.registry import OWN_DISTRIBUTION, load, registered
+from advisor.core.plugins import OWN_DISTRIBUTION, load, registered
 from advisor.pricing.sources.protocol import GROUP
 
 TEST_GROUP = "advisor.tests"
