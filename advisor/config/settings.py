@@ -2,88 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     field_validator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
 
-from advisor.core.errors import UnknownGpuError
+from advisor.config.setting_kinds import (
+    Count,
+    Discount,
+    Duration,
+    Gigabytes,
+    Planned,
+    PositiveDuration,
+    PositivePlanned,
+    Timeout,
+    UsdPerH,
+    UserPath,
+    catalog_name,
+    check_wait,
+    lower,
+)
 from advisor.core.limits import (
-    MAX_GB,
     MAX_GBIT_PER_S,
-    MAX_PLANNED_S,
     MAX_SAMPLES,
-    MAX_TIMEOUT_S,
-    MAX_USD_PER_H,
     MAX_USD_PER_KWH,
     MIN_GBIT_PER_S,
 )
-from advisor.core.units import exact_duration, parse_duration_s
 from advisor.core.values import Market
-from advisor.formats.user_files import at_home
-
-
-def _duration(value: object) -> object:
-    if isinstance(value, str):
-        return parse_duration_s(value)
-    raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
-
-
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-def _at_most(most_s: float) -> Callable[[float], float]:
-    def checked(seconds: float) -> float:
-        if seconds > most_s:
-            raise ValueError(f"Input should be at most {exact_duration(most_s)}")
-        return seconds
-
-    return checked
-
-
-def _check_wait(p50_s: float | None, p90_s: float | None) -> None:
-    if (p50_s is None) != (p90_s is None):
-        raise ValueError("give both wait_p50 and wait_p90, or neither")
-    if p50_s is not None and p90_s is not None and p90_s < p50_s:
-        raise ValueError("wait_p90 must not be below wait_p50")
-
-
-def _catalog_name(gpu: str) -> str:
-    """Two spellings of one GPU have one name; what the catalog does not know keeps its own."""
-    from advisor.core.gpus import resolve_gpu
-
-    with suppress(UnknownGpuError):
-        return resolve_gpu(gpu).name
-    return gpu
-
-
-UserPath = Annotated[Path, AfterValidator(at_home)]
-# Seconds inside, a text with a unit in files.
-Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
-PositiveDuration = Annotated[Duration, Field(gt=0)]
-# Of the job and its machines; how long prices are remembered has no such limit.
-Planned = Annotated[Duration, AfterValidator(_at_most(MAX_PLANNED_S))]
-PositivePlanned = Annotated[Planned, Field(gt=0)]
-Timeout = Annotated[PositiveDuration, AfterValidator(_at_most(MAX_TIMEOUT_S))]
-UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=4096)]
-Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
-Discount = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ProjectMay(StrEnum):
@@ -111,7 +66,7 @@ class ProfileSettings(_Section):
         "5m", description="give up on a script after this long"
     )  # type: ignore[assignment]
     backend: Annotated[
-        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(_lower), ProjectMay.ANYTHING
+        Literal["auto", "cuda", "fake", "cpu"], BeforeValidator(lower), ProjectMay.ANYTHING
     ] = Field("auto", description="measure on this machine's GPU, pretend to have one, or run on the CPU")
     fake_data: Annotated[str | None, ProjectMay.ANYTHING] = Field(
         None, description="what one sample looks like (3x224x224:float32,1000:class), fed instead of the data"
@@ -158,7 +113,7 @@ class ClusterSettings(_Section):
 
     @model_validator(mode="after")
     def _one_wait(self) -> Self:
-        _check_wait(self.wait_p50, self.wait_p90)
+        check_wait(self.wait_p50, self.wait_p90)
         if self.wait_log is not None and self.wait_p50 is not None:
             raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
         if self.wait_log is None and (self.queue is not None or self.walltime is not None):
@@ -203,7 +158,7 @@ class CloudSettings(_Section):
 
     @model_validator(mode="after")
     def _whole_wait(self) -> Self:
-        _check_wait(self.wait_p50, self.wait_p90)
+        check_wait(self.wait_p50, self.wait_p90)
         return self
 
 
@@ -328,7 +283,7 @@ class Settings(_Section):
     def _distinct(cls, clusters: tuple[ClusterSettings, ...]) -> tuple[ClusterSettings, ...]:
         names = [cluster.name for cluster in clusters]
         # Few settings files name a cluster twice: the others need no GPU catalog.
-        keys = [(c.name, _catalog_name(c.gpu)) for c in clusters if names.count(c.name) > 1]
+        keys = [(c.name, catalog_name(c.gpu)) for c in clusters if names.count(c.name) > 1]
         twice = sorted({name for name, gpu in keys if keys.count((name, gpu)) > 1})
         if twice:
             raise ValueError(f"{', '.join(twice)} has the same GPU twice: give each node type its own name")

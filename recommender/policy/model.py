@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from advisor.config.settings import Planned
+from advisor.config.setting_kinds import Planned
 from advisor.core.errors import did_you_mean
 from advisor.core.limits import MAX_MACHINES, MAX_USD
 from advisor.core.values import PickName, Tier

@@ -1,0 +1,66 @@
+"""What a setting can be: durations with a unit, paths under the home folder, prices, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+
+from advisor.core.errors import UnknownGpuError
+from advisor.core.limits import MAX_GB, MAX_PLANNED_S, MAX_TIMEOUT_S, MAX_USD_PER_H
+from advisor.core.units import exact_duration, parse_duration_s
+from advisor.formats.user_files import at_home
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, str):
+        return parse_duration_s(value)
+    raise ValueError(f"{value!r} has no unit: write a duration such as 90m, 12h or 1d6h")
+
+
+def lower(value: object) -> object:
+    """Letter case never counts."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def _at_most(most_s: float) -> Callable[[float], float]:
+    def checked(seconds: float) -> float:
+        if seconds > most_s:
+            raise ValueError(f"Input should be at most {exact_duration(most_s)}")
+        return seconds
+
+    return checked
+
+
+def check_wait(p50_s: float | None, p90_s: float | None) -> None:
+    """Refuse quantiles of a wait that are half or in the wrong order, as ``ValueError``."""
+    if (p50_s is None) != (p90_s is None):
+        raise ValueError("give both wait_p50 and wait_p90, or neither")
+    if p50_s is not None and p90_s is not None and p90_s < p50_s:
+        raise ValueError("wait_p90 must not be below wait_p50")
+
+
+def catalog_name(gpu: str) -> str:
+    """Two spellings of one GPU have one name; what the catalog does not know keeps its own."""
+    from advisor.core.gpus import resolve_gpu
+
+    with suppress(UnknownGpuError):
+        return resolve_gpu(gpu).name
+    return gpu
+
+
+UserPath = Annotated[Path, AfterValidator(at_home)]
+# Seconds inside, a text with a unit in files.
+Duration = Annotated[float, BeforeValidator(_duration), PlainSerializer(exact_duration, return_type=str)]
+PositiveDuration = Annotated[Duration, Field(gt=0)]
+# Of the job and its machines; how long prices are remembered has no such limit.
+Planned = Annotated[Duration, AfterValidator(_at_most(MAX_PLANNED_S))]
+PositivePlanned = Annotated[Planned, Field(gt=0)]
+Timeout = Annotated[PositiveDuration, AfterValidator(_at_most(MAX_TIMEOUT_S))]
+UsdPerH = Annotated[float, Field(ge=0, le=MAX_USD_PER_H, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=4096)]
+Gigabytes = Annotated[float, Field(ge=0, le=MAX_GB, allow_inf_nan=False)]
+Discount = Annotated[float, Field(ge=0, lt=1)]
