@@ -55,7 +55,7 @@ def profiled(monkeypatch) -> list[tuple[Any, Any, dict[str, Any]]]:
         ("trace.json", b"[{", True),
         ("trace.json.gz", b"damaged", True),
         ("trace.json5", b"[{", False),
-        ("trace", gzip.compress(b"x"), True),
+        ("trace", gzip.compress(b"x", mtime=0), True),
         ("trace", b"\x1f", False),
     ],
 )
