@@ -7,18 +7,11 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
-# It goes with the room of the database.
-LEFT = (("advisor.store.database", "advisor.store.opening"),)
-
 
 def graph() -> grimp.ImportGraph:
-    whole = grimp.build_graph(
+    return grimp.build_graph(
         "advisor", "recommender", "training", exclude_type_checking_imports=True, cache_dir=None
     )
-    for importers, imported in LEFT:
-        for importer in whole.find_matching_modules(importers) if imported in whole.modules else ():
-            whole.remove_import(importer=importer, imported=imported)
-    return whole
 
 
 def cycle(whole: grimp.ImportGraph) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 
-from advisor.cli.progress import Narration, counting, progress
+from advisor.cli.live_line import Narration, counting, progress
 from advisor.core.findings import Finding
 from advisor.report.plain import few, print_message
 

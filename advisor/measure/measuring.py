@@ -103,7 +103,7 @@ def _run(interpreter: Path, keeper: Keeper, backend: str) -> tuple[Result | None
         progress_path, result_path = folder / "progress.jsonl", folder / "result.json"
         job: MeasuringJob = {
             "version": VERSION,
-            "module": "measuring.run",
+            "module": "measuring.grid_run",
             "backend": backend,
             "cases": [_described(key, case) for key, case in keeper.missing.items()],
             "reference": _described("reference", reference(backend)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from .fake.collectives import Collectives
-from .fake.fake_data import FakeData
+from .fake.fake_samples import FakeData
 from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .fake.saved_files import SavedFiles

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
     from advisor.service.recommending import RecommendAnswer
-    from advisor.store.database import Store
+    from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
 
 # Before the first GPU that trains anything; also keeps times within what databases hold.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from advisor.pricing.sources.protocol import PriceSource
     from advisor.pricing.sources.query import OfferQuery
     from advisor.service.listening import Listener
-    from advisor.store.database import Store
+    from advisor.store.handle import Store
 
 
 def now() -> datetime:

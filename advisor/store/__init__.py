@@ -1,5 +1,6 @@
 """The database: price history, recommendations and runs; SQLite for one person, PostgreSQL for a team."""
 
-from advisor.store.database import Store, default_path, open_store
+from advisor.store.database import default_path, open_store
+from advisor.store.handle import Store
 
 __all__ = ["Store", "default_path", "open_store"]

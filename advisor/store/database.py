@@ -1,40 +1,17 @@
-"""The database: price history, recommendations and runs; SQLite for one person, PostgreSQL for a team.
+"""Where the database is, and how it is opened: SQLite for one person, PostgreSQL for a team.
 
 Importing this file needs the standard library alone, so that asking whether there is a database costs
-nothing. What lies in it is read and written by ``prices``, ``ledger`` and ``lease``.
+nothing. What lies in it is read and written by ``pulls``, ``ledger`` and ``lease``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
+from advisor.store.handle import Store
 
 SQLITE = "sqlite:///"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """An open database of the newest schema; used in a ``with`` statement, it closes its connections.
-
-    Attributes:
-        place: the file, or the server without any password; this is what messages show.
-    """
-
-    engine: Engine = field(repr=False)
-    place: str
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.engine.dispose()
 
 
 def default_path() -> Path:

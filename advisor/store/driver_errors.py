@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
 from advisor.core.errors import StoreError
-from advisor.store.database import Store
+from advisor.store.handle import Store
 
 NOTHING_CHANGED = "what it held before is intact"
 # By the beginning of SQLite's name of the error, or of PostgreSQL's SQLSTATE.

@@ -11,7 +11,7 @@ from sqlalchemy import delete, select
 
 from advisor.core.errors import LeaseTakenError
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, writing
 
 _LEASES = schema.leases.c

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, Select, Table, func, select
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Quantiles
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
 _RUNS = schema.runs.c

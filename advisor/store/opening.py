@@ -12,7 +12,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from advisor.core.errors import ConfigError, StoreError
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import make_engine
 from advisor.store.versions import bring_to_newest
 

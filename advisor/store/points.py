@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Executable, ScalarSelect, bindparam, delete, 
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
 _SERIES = schema.price_series.c

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from advisor.core.values import Interval, Market, Offer, PricePoint
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.points import append_points, check_quote, forget_points, price_points
 from advisor.store.transactions import insert_into, reading, writing
 

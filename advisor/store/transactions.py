@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, text
 
-from advisor.store.database import Store
 from advisor.store.driver_errors import explained
+from advisor.store.handle import Store
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite

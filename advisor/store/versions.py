@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, Select, column, inspect, select, table
 
 from advisor.core.errors import StoreError
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.schema import VERSION
 from advisor.store.transactions import reading, writing
 

@@ -19,7 +19,7 @@ from advisor.pricing.sources.query import OfferQuery
 
 if TYPE_CHECKING:
     from advisor.config.settings import PriceSettings
-    from advisor.store.database import Store
+    from advisor.store.handle import Store
 
 # Own rates are meant to be believed; a dated file is what is left when nobody else knows.
 _FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")

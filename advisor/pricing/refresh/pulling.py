@@ -21,7 +21,7 @@ from advisor.pricing.sources.protocol import Credentials, Part, PriceSource, cre
 from advisor.pricing.sources.query import OfferQuery
 
 if TYPE_CHECKING:
-    from advisor.store.database import Store
+    from advisor.store.handle import Store
     from advisor.store.pulls import Pull
 
 EVERYWHERE = "*"

@@ -19,7 +19,7 @@ from advisor.pricing.sources.protocol import (
 )
 
 if TYPE_CHECKING:
-    from advisor.store.database import Store
+    from advisor.store.handle import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

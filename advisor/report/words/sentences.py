@@ -15,7 +15,7 @@ from advisor.report.words.input_pipeline import INPUT
 from advisor.report.words.left_out import LEFT_OUT
 from advisor.report.words.option_notes import OPTIONS
 from advisor.report.words.picks import PICKS
-from advisor.report.words.prices import PRICES
+from advisor.report.words.price_notes import PRICES
 from advisor.report.words.removals import REMOVALS
 from advisor.report.words.risks import RISKS
 from advisor.report.words.table import Words

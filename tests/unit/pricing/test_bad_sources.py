@@ -15,7 +15,8 @@ from advisor.pricing.refresh.pulling import ANSWER_WITHIN_S, LEASE_S, due_source
 from advisor.pricing.refresh.states import state_of
 from advisor.pricing.sources.protocol import Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.pulls import pulls
 from tests.unit.pricing.refresh.test_pulling import DAY_S, NOON, FakeSource, offer, part, pulled, usd
 

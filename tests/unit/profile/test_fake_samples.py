@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-from advisor.payload.fake.fake_data import STAND_IN_LENGTH, FakeData  # noqa: E402 - needs torch
+from advisor.payload.fake.fake_samples import STAND_IN_LENGTH, FakeData  # noqa: E402 - needs torch
 
 pytestmark = pytest.mark.torch
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

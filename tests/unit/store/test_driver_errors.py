@@ -14,8 +14,9 @@ import sqlalchemy as sa
 
 from advisor.core.errors import StoreError
 from advisor.store import transactions
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
 from advisor.store.driver_errors import HINTS, OTHERWISE, explained
+from advisor.store.handle import Store
 from advisor.store.pulls import current_offers, price_points, pulls, save_failure, save_part
 from tests.builders import make_offer
 

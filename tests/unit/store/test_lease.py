@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from advisor.core.errors import LeaseTakenError
 from advisor.store import schema
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.lease import lease
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)

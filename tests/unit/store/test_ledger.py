@@ -11,7 +11,7 @@ import pytest
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Quantiles
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.ledger import (
     LedgerEntry,
     Run,

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Interval, Market
-from advisor.store.database import Store
+from advisor.store.handle import Store
 from advisor.store.pulls import (
     Pull,
     covered_places,

@@ -17,7 +17,8 @@ from alembic.script import ScriptDirectory
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer
 from advisor.store import ledger, opening, pulls, schema
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.transactions import make_engine, writing
 from advisor.store.versions import KNOWN, MIGRATIONS, upgrade
 from tests.builders import make_offer

@@ -18,7 +18,8 @@ from advisor.pricing.refresh.pulling import refresh
 from advisor.pricing.sources.protocol import Part
 from advisor.pricing.sources.query import OfferQuery
 from advisor.report.words import sentences
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.pulls import pulls, save_part
 from tests.builders import make_offer
 from tests.findings import said

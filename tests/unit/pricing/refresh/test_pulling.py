@@ -16,7 +16,8 @@ from advisor.pricing.refresh.pulling import LEASE, RETRY_S, Kept, _refused, due_
 from advisor.pricing.refresh.states import state_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
-from advisor.store.database import Store, open_store
+from advisor.store.database import open_store
+from advisor.store.handle import Store
 from advisor.store.lease import lease
 from advisor.store.pulls import Pull, current_offers, price_points, pulls, save_part
 from tests.builders import make_offer

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from advisor.cli import progress as module
-from advisor.cli.progress import Narration, in_words, progress, tell_until
+from advisor.cli import live_line as module
+from advisor.cli.live_line import Narration, in_words, progress, tell_until
 from advisor.profile.progress import Phase, ProgressEvent
 
 
