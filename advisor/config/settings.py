@@ -284,9 +284,9 @@ class Settings(_Section):
         names = [cluster.name for cluster in clusters]
         # Few settings files name a cluster twice: the others need no GPU catalog.
         keys = [(c.name, catalog_name(c.gpu)) for c in clusters if names.count(c.name) > 1]
-        twice = sorted({name for name, gpu in keys if keys.count((name, gpu)) > 1})
+        twice = sorted({f"{name!r} has {gpu} twice" for name, gpu in keys if keys.count((name, gpu)) > 1})
         if twice:
-            raise ValueError(f"{', '.join(twice)} has the same GPU twice: give each node type its own name")
+            raise ValueError(f"{', '.join(twice)}: give each node type its own name")
         if any(cluster.name == "local" for cluster in clusters):
             raise ValueError("'local' means this machine: give the cluster another name")
         return clusters

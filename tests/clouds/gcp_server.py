@@ -89,6 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(fault, query)
 
     def _fail(self, fault: str, query: dict[str, str]) -> None:
+        self.close_connection = True
         if fault in ERRORS:
             self._send(ERRORS[fault][0], _error(*ERRORS[fault]))
         elif fault in BODIES:
@@ -98,12 +99,14 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "cut off":
             body = _page(self.server.behaviour, query)
             self._send(200, body[: len(body) // 2], length=len(body))
-        self.close_connection = True
 
     def _send(self, status: int, body: bytes, *, length: int | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body) if length is None else length))
+        if self.close_connection:
+            # Else the client's next call may meet the end of this connection.
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
 

@@ -110,7 +110,7 @@ def test_strange_environment_variables_warn(tmp_path: Path) -> None:
         ("clusters: [{name: local, gpu: T4, num_gpus: 1}]", "means this machine"),
         (
             "clusters: [{name: a, gpu: T4, num_gpus: 1}, {name: a, gpu: T4, num_gpus: 2}]",
-            "the same GPU twice",
+            "has T4 twice",
         ),
         ("spot: {checkpoint_interval: 0s}", "greater than 0"),
         ("cloud: 5", "cloud"),

@@ -127,7 +127,7 @@ def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
     assert len(found.clusters) == 3
     with pytest.raises(ValidationError, match="lab"):
         Settings.model_validate({"clusters": [LAB, LAB | {"num_gpus": 4}]})
-    with pytest.raises(ValidationError, match="lab has the same GPU twice"):
+    with pytest.raises(ValidationError, match="'lab' has T4 twice"):
         Settings.model_validate({"clusters": [LAB | {"gpu": "T4"}, LAB | {"gpu": "Tesla T4"}]})
 
 

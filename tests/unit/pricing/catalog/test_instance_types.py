@@ -112,6 +112,7 @@ def test_a_machine_at_a_price_is_an_offer() -> None:
         includes=G6.includes,
         minimum_billed_s=60.0,
         num_vcpus=4,
+        architecture="x86_64",
         retrieved_at=at,
         source="a quote",
     )
