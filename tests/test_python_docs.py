@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_the_examples_run_from_script_to_recommendation(
     first, settings, use_case, pure = re.findall(
         r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), flags=re.DOTALL
     )
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     lines = run(first, names)
     answer = names["answer"]
     assert len(lines) == len(answer.frontier) + 1 >= 3
@@ -42,7 +43,7 @@ def test_the_examples_run_from_script_to_recommendation(
     assert names["pure"].recommended
 
 
-def run(code: str, names: dict[str, object]) -> list[str]:
+def run(code: str, names: dict[str, Any]) -> list[str]:
     """What an example prints; the names that it binds are there for the next one."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

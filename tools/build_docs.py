@@ -17,7 +17,6 @@ os.environ["COLUMNS"] = "88"
 os.environ["TERMINAL_WIDTH"] = "88"
 
 import typer
-from architecture_map import architecture_page
 
 from advisor.cli import app
 from advisor.config.layers import environment_variable
@@ -25,6 +24,7 @@ from advisor.config.settings import LIST_SECTIONS, ProjectMay, project_may, sett
 from advisor.core.findings import Code
 from advisor.report.words import WORDS
 from recommender.policy import json_schema
+from tools.architecture_map import architecture_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- written by tools/build_docs.py; do not edit -->"

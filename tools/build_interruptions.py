@@ -14,8 +14,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from price_catalog_rows import read_csv
-
 from advisor.core.files import write_atomically
 from advisor.pricing.catalog.instance_types import load_instances
 from advisor.pricing.catalog.interruptions import (
@@ -23,6 +21,7 @@ from advisor.pricing.catalog.interruptions import (
     INTERRUPTION_FILE,
     read_interruptions,
 )
+from tools.price_catalog_rows import read_csv
 
 SOURCE = "AWS Spot Advisor by alexei-led/spotinfo"
 

@@ -17,15 +17,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from price_catalog_aws import aws_instances, aws_prices
-from price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
-from price_catalog_gcp_machines import gcp_machines
-from price_catalog_rows import CatalogRows, PriceRow, check_prices
-
 from advisor.core.gpus import load_gpus
 from advisor.pricing.catalog.instance_types import INSTANCE_FILE, read_instances, write_instances
 from advisor.pricing.sources.gcp.machines import MACHINE_FILE, read_machines, write_machines
 from advisor.pricing.sources.snapshot import PRICE_COLUMNS, PRICE_FILES, read_offers
+from tools.price_catalog_aws import aws_instances, aws_prices
+from tools.price_catalog_gcp import drop_unrentable, gcp_instances, gcp_prices
+from tools.price_catalog_gcp_machines import gcp_machines
+from tools.price_catalog_rows import CatalogRows, PriceRow, check_prices
 
 TOOLS = Path(__file__).resolve().parent
 

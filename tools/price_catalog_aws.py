@@ -7,7 +7,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from price_catalog_rows import (
+from advisor.core.errors import UnknownGpuError
+from advisor.pricing.answer.answering import DERIVED
+from advisor.pricing.catalog.instance_types import InstanceType
+from tools.price_catalog_rows import (
     ON_DEMAND,
     SPOT,
     CatalogRows,
@@ -15,10 +18,6 @@ from price_catalog_rows import (
     instance_type,
     read_csv,
 )
-
-from advisor.core.errors import UnknownGpuError
-from advisor.pricing.answer.answering import DERIVED
-from advisor.pricing.catalog.instance_types import InstanceType
 
 ADVISOR_DATE = "2025-06-28"  # the newest snapshot of the Spot Advisor
 FIXED_GBPS = re.compile(r"(?:(\d+)x )?(\d+) Gigabit")

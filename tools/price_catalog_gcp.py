@@ -7,7 +7,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from price_catalog_rows import (
+from advisor.core.errors import UnknownGpuError
+from advisor.pricing.catalog.instance_types import InstanceType
+from tools.price_catalog_rows import (
     ON_DEMAND,
     SPOT,
     CatalogRows,
@@ -15,9 +17,6 @@ from price_catalog_rows import (
     instance_type,
     read_csv,
 )
-
-from advisor.core.errors import UnknownGpuError
-from advisor.pricing.catalog.instance_types import InstanceType
 
 ATTACHED_SOURCE = "anycloud-sh/catalog@62ff0a9"
 

@@ -6,12 +6,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from price_catalog_gcp import ATTACHED_SOURCE, combinations, combined_name, local_ssd_gib
-from price_catalog_rows import CatalogRows, read_csv
-
 from advisor.core.values import Market
 from advisor.pricing.catalog.instance_types import InstanceType
 from advisor.pricing.sources.gcp.machines import PROVIDER, MachineType, needs_of
+from tools.price_catalog_gcp import ATTACHED_SOURCE, combinations, combined_name, local_ssd_gib
+from tools.price_catalog_rows import CatalogRows, read_csv
 
 SEPARATOR = "|"
 SPOT_ONLY_MARKETS = (Market.SPOT, Market.FLEX_START)

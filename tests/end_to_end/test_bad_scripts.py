@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +65,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.shell = Shell(folder=folder)
         self._answers: dict[str, Answer] = {}
+        code: Any
         for name, code in (HOPELESS | ODD).items():
             path = folder / self._file(name)
             path.write_bytes(code if isinstance(code, bytes) else code.encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def pull(skus: Sequence[dict[str, Any]], query: OfferQuery | None = None) -> lis
 
 
 @pytest.fixture(scope="module")
-def parts() -> Iterator[list[Part]]:
+def parts() -> list[Part]:
     return pull(gcp_skus.skus())
 
 

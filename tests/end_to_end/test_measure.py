@@ -115,7 +115,7 @@ def test_no_gpu_is_an_error_that_says_what_to_do(shell):
 
 def test_a_python_without_torch(shell):
     (shell.folder / "site").mkdir()
-    shell.write("python", f'#!/bin/sh\nexec {sys._base_executable} -S "$@"\n')
+    shell.write("python", f'#!/bin/sh\nexec {vars(sys)["_base_executable"]} -S "$@"\n')
     (shell.folder / "python").chmod(0o755)
     assert_plain_error(shell.run(*FEW, "--python", "./python"), 2, "has no torch", "--python")
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SHARED = ROOT.parent / "shared"
-sys.path.insert(0, str(ROOT / "tools"))
-
-from build_price_catalog import summary, write  # noqa: E402
-from price_catalog_rows import (  # noqa: E402
+from advisor.core.errors import CatalogError, UnknownGpuError
+from advisor.pricing.catalog.instance_types import InstanceType
+from advisor.pricing.sources.gcp.machines import MACHINE_FILE
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource
+from tools.build_price_catalog import summary, write
+from tools.price_catalog_rows import (
     ON_DEMAND,
     SPOT,
     CatalogRows,
@@ -25,11 +26,8 @@ from price_catalog_rows import (  # noqa: E402
     instance_type,
 )
 
-from advisor.core.errors import CatalogError, UnknownGpuError  # noqa: E402
-from advisor.pricing.catalog.instance_types import InstanceType  # noqa: E402
-from advisor.pricing.sources.gcp.machines import MACHINE_FILE  # noqa: E402
-from advisor.pricing.sources.query import OfferQuery  # noqa: E402
-from advisor.pricing.sources.snapshot import PRICE_FILES, SnapshotSource  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared"
 
 
 def machine(**changes: Any) -> InstanceType:

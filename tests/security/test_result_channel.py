@@ -15,7 +15,7 @@ from advisor.profile import attempt, profile
 from advisor.profile.attempt import job_folder
 from advisor.profile.child_files import Lines
 from advisor.profile.environment import child_environment
-from advisor.profile.launch import run_child
+from advisor.profile.launch import Ending, run_child
 from advisor.profile.recording import read_recording, trace_of
 from tests.unit.profile.test_recording import recording
 
@@ -234,7 +234,7 @@ def test_a_script_that_asks_for_another_start_is_started_once_more_only(tmp_path
         return (
             {"status": "needs_torchrun", "message": "KeyError: 'RANK'"},
             None,
-            attempt.Ending(returncode=0, log=""),
+            Ending(returncode=0, log=""),
         )
 
     monkeypatch.setattr(attempt, "_attempt", ask_again)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -103,12 +104,12 @@ def test_nothing_is_said_of_what_is_quick(capsys):
 def test_the_lines_end_with_the_step_whatever_happens(monkeypatch):
     threads: list[Any] = []
 
-    class Thread(module.threading.Thread):
+    class Thread(threading.Thread):
         def __init__(self, **arguments: Any) -> None:
             threads.append(self)
             super().__init__(**arguments)
 
-    monkeypatch.setattr(module.threading, "Thread", Thread)
+    monkeypatch.setattr(threading, "Thread", Thread)
     with pytest.raises(KeyboardInterrupt), progress("turning"):
         raise KeyboardInterrupt
     assert [thread.is_alive() for thread in threads] == [False]

@@ -31,7 +31,7 @@ TREE = {
     "PolicyViolationError": ("AdvisorError", 3),
     "NothingFeasibleError": ("AdvisorError", 4),
 }
-CLASSES = {
+CLASSES: dict[str, type[AdvisorError]] = {
     name: found for name, found in vars(errors).items() if inspect.isclass(found) and name.endswith("Error")
 }
 

@@ -40,7 +40,7 @@ def test_values_are_frozen_slotted_and_keyword_only(module: ModuleType) -> None:
         if issubclass(one, StrEnum):
             continue
         assert dataclasses.is_dataclass(one), one
-        options = one.__dataclass_params__
+        options = vars(one)["__dataclass_params__"]
         assert options.frozen, one
         assert "__slots__" in vars(one), one
         assert all(field.kw_only for field in dataclasses.fields(one)), one

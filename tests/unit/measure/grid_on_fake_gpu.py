@@ -8,6 +8,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
@@ -47,7 +48,7 @@ def main():
         {"backend": "fake", "gpu": GPU, "world_size": None, "fake_data": None, "skip_patches": [],
          "shortcuts": True}
     )  # fmt: skip
-    report = {"refused": {}, "num_cases": 0}
+    report: dict[str, Any] = {"refused": {}, "num_cases": 0}
     report |= {name: [] for name in ("different", "without_cost", "operators", "wrong_phases")}
     with session.mode:
         for case in (*grid(Extent.QUICK), *calibration_kernels()):

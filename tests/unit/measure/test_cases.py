@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from advisor.operators.case import Call, Case, call, result, tensor  # noqa: E402
-from advisor.payload.measuring import building, cases, run  # noqa: E402
+from advisor.payload.measuring import building, cases, grid_run  # noqa: E402
 from advisor.payload.measuring.building import Build, NoSuchOperatorError, operator_of  # noqa: E402
 from advisor.payload.measuring.cases import measure_all, missing_ability, num_sets  # noqa: E402
 
@@ -83,7 +84,8 @@ def test_a_backward_operator_gets_what_its_forward_returned():
         result("rstd"), None, None, [True, False, False],
     )  # fmt: skip
     build = Build(described(Case(family="norm", dtype="float32", prepare=(forward,), call=backward)), "cpu")
-    source_tensor, mean = build.args[1], build.args[3]
+    args: Any = build.args
+    source_tensor, mean = args[1], args[3]
     assert torch.allclose(mean.flatten(), source_tensor.mean(1))
     assert build.run()[0].shape == (4, 6)
 
@@ -98,7 +100,8 @@ def test_equal_names_are_one_tensor_and_counted_once():
 def test_tensors_are_as_described():
     pick = call("index_select", tensor((5, 4), "float16", stride=(1, 5)), 0, tensor((9,), "int64", below=5))
     build = Build(described(replace(PRODUCT, call=pick)), "cpu")
-    table, _, indices = build.args
+    args: Any = build.args
+    table, _, indices = args
     assert (table.dtype, table.stride()) == (torch.float16, (1, 5))
     assert 0 <= int(indices.min()) <= int(indices.max()) < 5
     assert table.abs().sum() > 0
@@ -106,7 +109,8 @@ def test_tensors_are_as_described():
 
 def test_values_are_the_same_each_time():
     building.seed()
-    first = Build(described(PRODUCT), "cpu").args[0].clone()
+    tensors: Any = Build(described(PRODUCT), "cpu").args
+    first = tensors[0].clone()
     building.seed()
     assert torch.equal(first, Build(described(PRODUCT), "cpu").args[0])
 
@@ -179,7 +183,7 @@ def job(tmp_path):
 @pytest.mark.parametrize("error", NO_ROOM)
 def test_a_device_without_room_for_the_reference_is_full(monkeypatch, job, error):
     failing(monkeypatch, error)
-    status, details = run._measure(job)
+    status, details = grid_run._measure(job)
     assert status == "full_device"
     assert details["message"]
     assert "\n" not in details["message"]
@@ -188,11 +192,11 @@ def test_a_device_without_room_for_the_reference_is_full(monkeypatch, job, error
 def test_other_failures_of_the_reference_are_our_own(monkeypatch, job):
     failing(monkeypatch, RuntimeError("mat1 and mat2 do not fit"))
     with pytest.raises(RuntimeError, match="mat1"):
-        run._measure(job)
+        grid_run._measure(job)
 
 
 def test_with_room_it_is_measured(job):
-    assert run._measure(job) == ("ok", {})
+    assert grid_run._measure(job) == ("ok", {})
 
 
 def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):

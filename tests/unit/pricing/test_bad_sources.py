@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,7 @@ def test_what_came_before_patience_ends_is_kept() -> None:
     hanging = HangingSource(part(offer(1.0)))
     other = FakeSource(part(offer(5.0)), name="other")
     clock = Clock()
-    came = []
+    came: list[tuple[str, Any]] = []
     try:
         for said in parts_of([hanging, other], OfferQuery(), within_s=300.0, clock=clock):
             came.append(said)
@@ -165,7 +166,9 @@ def test_what_a_source_says_too_late_does_not_count() -> None:
                 yield from super().offers(query)
                 clock.now_s += 100.0
 
-    came = list(parts_of([Endless(part(offer(1.0)))], OfferQuery(), within_s=300.0, clock=clock))
+    came: list[tuple[str, Any]] = list(
+        parts_of([Endless(part(offer(1.0)))], OfferQuery(), within_s=300.0, clock=clock)
+    )
     late = "gave no answer within 5 min (prices.refresh_within)"
     assert [said.failure for _, said in came] == [None, None, None, None, late]
 

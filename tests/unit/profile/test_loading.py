@@ -288,7 +288,7 @@ def endless(found: Loading, loader: Loader) -> Any:
 
 
 def fresh(found: Loading, loader: Loader) -> Any:
-    return found.watch(loader, lambda one: iter(one.batches))
+    return found.watch(loader, lambda _: iter(loader.batches))
 
 
 def restarted(found: Loading, big: Loader, small: Loader) -> Any:

@@ -13,7 +13,8 @@ from advisor.core.errors import InputError, ProfileError, UnknownGpuError
 from advisor.core.gpus import resolve_gpu
 from advisor.profile import attempt
 from advisor.profile import profiling as session
-from advisor.profile.profiling import PretendedGpu, pretend, profile
+from advisor.profile.attempt import PretendedGpu
+from advisor.profile.profiling import pretend, profile
 from tests.unit.profile.test_recording import recording
 
 SECRET = "hunter22-hunter22"

@@ -174,7 +174,7 @@ def test_no_secret_reaches_a_person(key, tmp_path):
     words = [text, text] if key in ("warnings", "refused") else text
     document = {"format_version": VERSION, "status": "crashed", key: words}
     (tmp_path / "result.json").write_text(json.dumps(document))
-    shown = str(read_recording(tmp_path / "result.json")[key])
+    shown = str(dict(read_recording(tmp_path / "result.json"))[key])
     assert "https://***@host/w.pt?***" in shown
     assert "hunter22" not in shown
     assert "abc123" not in shown

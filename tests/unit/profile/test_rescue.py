@@ -129,7 +129,9 @@ def test_a_size_that_follows_from_sizes_is_no_assumption(mode):
 
 def test_an_unknown_operator_is_run_on_zeros_and_named_once(mode):
     for error in (FIRST_ERROR, ValueError("another")):
-        found = rescue.result_of(torch.ops.aten.bincount.default, (tensor(5, dtype=INT64),), {}, error, mode)
+        found: Any = rescue.result_of(
+            torch.ops.aten.bincount.default, (tensor(5, dtype=INT64),), {}, error, mode
+        )
         # Five zeros: one bin.
         assert facts(found) == ([1], INT64)
         assert found.device.type == "meta"

@@ -15,7 +15,7 @@ def clocks(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_SCHEDULED", path)
 
     def set_to(wall_s, queued):
-        monkeypatch.setattr(module.time, "perf_counter", lambda: wall_s)
+        monkeypatch.setattr(time, "perf_counter", lambda: wall_s)
         path.write_text(queued)
 
     return set_to

@@ -115,7 +115,7 @@ def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
 
 
 def with_pythons(monkeypatch, **versions: str | None) -> None:
-    monkeypatch.setattr(advisor.profile.interpreter, "candidates", lambda *_: [Path(n) for n in versions])
+    monkeypatch.setattr("advisor.profile.interpreter.candidates", lambda *_: [Path(n) for n in versions])
     monkeypatch.setattr(checks, "_torch_version", lambda python: versions[str(python)])
 
 

@@ -14,8 +14,8 @@ from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
 from advisor.core.errors import InputError, TraceError
 from advisor.formats.trace_files import write_trace
+from advisor.profile.attempt import PretendedGpu
 from advisor.profile.fake_data import FakeField
-from advisor.profile.profiling import PretendedGpu
 from advisor.service.listening import Silence
 from advisor.service.traces import TraceRequest, check_exists, holds_data, profile_script, trace_of
 from tests.builders import make_trace

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from advisor.core.errors import ConfigError, StoreError
 from advisor.store.database import default_path, open_store
+from advisor.store.schema import VERSION
 from advisor.store.transactions import reading
-from advisor.store.versions import VERSION
 
 SECRET = "hunter2%2F"
 

@@ -12,10 +12,10 @@ import pytest
 
 from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import NUM_BOARD, read_networks, write_networks
+from advisor.predict.learned.weights import NUM_BOARD, OUTPUTS, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
-from training.fit import MEMBERS, OUTPUTS, Table, fit  # noqa: E402 - it needs torch
+from training.fit import MEMBERS, Table, fit  # noqa: E402 - it needs torch
 from training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
