@@ -89,15 +89,17 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     for name in options.names or JOBS:
-        found = compare(name)
-        verdict = "agrees" if found.agrees else "DIFFERS"
-        seconds = found.measured.iteration_s or 0.0
-        print(f"{name:<18}{verdict:<9}memory x{found.memory_ratio:.3f}  {seconds * 1e3:8.2f} ms an iteration")
-        for title, calls in (("only on the GPU", found.missing), ("only in the fake", found.surplus)):
+        comparison = compare(name)
+        verdict = "agrees" if comparison.agrees else "DIFFERS"
+        seconds = comparison.measured.iteration_s or 0.0
+        figures = f"memory x{comparison.memory_ratio:.3f}  {seconds * 1e3:8.2f} ms an iteration"
+        print(f"{name:<18}{verdict:<9}{figures}")
+        differences = {"only on the GPU": comparison.missing, "only in the fake": comparison.surplus}
+        for title, calls in differences.items():
             if calls:
                 print(f"    {title}: " + ", ".join(f"{n} x {op}" for op, n in calls.most_common()))
         if options.save:
-            write_trace(found.measured, options.save / f"{name}.trace.json.gz")
+            write_trace(comparison.measured, options.save / f"{name}.trace.json.gz")
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ class Decoder(nn.Module):
         hidden = self.first(nn.functional.dropout(embedded, DROPOUT))[0]
         context = self.attention(hidden, encoded)
         for number, layer in enumerate(self.rest):
-            found = layer(torch.cat((nn.functional.dropout(hidden, DROPOUT), context), -1))[0]
-            hidden = found + hidden if number else found
+            output = layer(torch.cat((nn.functional.dropout(hidden, DROPOUT), context), -1))[0]
+            hidden = output + hidden if number else output
         return hidden
 
 

@@ -73,14 +73,14 @@ def iteration_s(script: Path, arguments: list[str]) -> float:
 def main() -> None:
     """Print seconds, memory and the ratio of each job."""
     # The kernel keeps one peak for all children, so those without a GPU go first, smallest first.
-    found = {
+    measured = {
         name: profile_s(EXAMPLES / file, ["--batch-size", str(batch)])
         for name, (file, batch, _) in JOBS.items()
     }
     nanogpt_s, _ = profile_s(NANOGPT, NANOGPT_ARGUMENTS.split())
     print(f"profile {'nanoGPT, GPT-2, 40 x 12 x 1024':<28}{nanogpt_s:5.1f} s (aim: {NANOGPT_AIM_S} s)")
     for name, (file, batch, aim_s) in JOBS.items():
-        seconds, peak_bytes = found[name]
+        seconds, peak_bytes = measured[name]
         part = max(1, batch // SHARE)
         real_s = iteration_s(EXAMPLES / file, ["--batch-size", str(part)]) * batch / part
         print(

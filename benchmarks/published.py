@@ -228,14 +228,14 @@ def published(case: Case, folder: Path) -> float:
         LookupError: there is none.
     """
     with (folder / case.file).open(newline="") as file:
-        found = [
+        throughputs = [
             float(row[case.column])
             for row in csv.DictReader(file)
             if all(row[column] == value for column, value in case.where)
         ]
-    if not found:
+    if not throughputs:
         raise LookupError(f"no row for {case}")
-    return statistics.fmean(found)
+    return statistics.fmean(throughputs)
 
 
 def scores(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Score]:
@@ -251,13 +251,13 @@ def scores(folder: Path, knowledge: Knowledge | None = None) -> Iterator[Score]:
         )
 
 
-def table(found: Sequence[Score]) -> str:
+def table(judged: Sequence[Score]) -> str:
     """Markdown: a row a case, fitted ones marked."""
     lines = [
         "| model | GPU | published /s | predicted /s (p10 .. p90) | error | |",
         "|---|---|---|---|---|---|",
     ]
-    for s in found:
+    for s in judged:
         note = "fitted" if s.case.fitted else ("covered" if s.covered else "outside")
         span = f"{s.predicted:,.0f} ({s.low:,.0f} .. {s.high:,.0f})"
         lines.append(
@@ -266,19 +266,19 @@ def table(found: Sequence[Score]) -> str:
     return "\n".join(lines)
 
 
-def mean_error(found: Sequence[Score]) -> float:
+def mean_error(judged: Sequence[Score]) -> float:
     """Mean absolute error of the rows that were not fitted."""
-    return statistics.fmean(abs(score.error) for score in found if not score.case.fitted)
+    return statistics.fmean(abs(score.error) for score in judged if not score.case.fitted)
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--third-party", type=Path, required=True)
-    found = list(scores(parser.parse_args().third_party))
-    scored = sum(not score.case.fitted for score in found)
-    print(table(found))
-    print(f"\nMean absolute error of the {scored} rows that were not fitted: {mean_error(found):.1%}.")
+    judged = list(scores(parser.parse_args().third_party))
+    scored = sum(not score.case.fitted for score in judged)
+    print(table(judged))
+    print(f"\nMean absolute error of the {scored} rows that were not fitted: {mean_error(judged):.1%}.")
 
 
 if __name__ == "__main__":

@@ -63,11 +63,11 @@ def table(folder: Path, names: list[str]) -> str:
     cells: dict[tuple[str, str], str] = {}
     pooled: list[np.ndarray] = []
     for origin, destination in itertools.permutations(gpus, 2):
-        found = []
+        pairs = []
         for name, frame in frames.items():
             tensors, flops = OPERATORS[name]
-            found.append(pair_errors(frame, origin, destination, flops / (tensors * FLOAT_BYTES)))
-        errors = np.concatenate(found, axis=1)
+            pairs.append(pair_errors(frame, origin, destination, flops / (tensors * FLOAT_BYTES)))
+        errors = np.concatenate(pairs, axis=1)
         if errors.shape[1]:
             pooled.append(errors)
             cells[origin, destination] = "{:.0f} / {:.0f}".format(*errors.mean(axis=1) * 100)

@@ -73,10 +73,10 @@ def commands_page() -> str:
 
 
 def _walk(command: C, name: str) -> list[tuple[str, C]]:
-    found = [(name, command)]
+    commands = [(name, command)]
     for child, inner in getattr(command, "commands", {}).items():
-        found += _walk(inner, f"{name} {child}")
-    return found
+        commands += _walk(inner, f"{name} {child}")
+    return commands
 
 
 def settings_page() -> str:

@@ -149,8 +149,8 @@ def prose_pages(root: Path, places: Iterable[str]) -> dict[str, str]:
     """
     pages: dict[str, str] = {}
     for place in map(root.joinpath, places):
-        found = sorted(path for path in place.rglob("*.*") if path.suffix in {".md", ".rst"})
-        for path in found if place.is_dir() else [place]:
+        below = sorted(path for path in place.rglob("*.*") if path.suffix in {".md", ".rst"})
+        for path in below if place.is_dir() else [place]:
             pages[os.path.relpath(path, root)] = path.read_text()
     return pages
 

@@ -33,19 +33,19 @@ def chosen(samples: Samples, fold: str) -> Samples:
     """
     in_training = samples.splits == "train"
     if fold == ALL:
-        found = samples.where(in_training)
+        part = samples.where(in_training)
     elif fold == FIVE:
-        found = samples.where(in_training & np.isin(samples.gpus, _FIVE))
+        part = samples.where(in_training & np.isin(samples.gpus, _FIVE))
     elif fold == UNSEEN_DIMS:
-        found = samples.where(in_training & ~_is_held_out(samples))
+        part = samples.where(in_training & ~_is_held_out(samples))
     elif fold.startswith(WITHOUT):
         left_out = resolve_gpu(fold.removeprefix(WITHOUT)).name
-        found = samples.where(in_training & (samples.gpus != left_out))
+        part = samples.where(in_training & (samples.gpus != left_out))
     else:
         raise InputError(f"unknown fold {fold!r}: choose {ALL}, {FIVE}, {UNSEEN_DIMS} or {WITHOUT}GPU.")
-    if not found.ops:
+    if not part.ops:
         raise InputError(f"fold {fold!r}: there is nothing to train on.")
-    return found
+    return part
 
 
 def held_out(samples: Samples) -> Samples:

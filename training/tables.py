@@ -25,7 +25,7 @@ def tables(samples: Samples) -> Mapping[str, Table]:
     floors = floors_of(samples)
     floor_s = np.array([floors[key] for key in zip(samples.gpus, samples.kinds, strict=True)])
     event_share = event_shares(samples)
-    found = {}
+    by_name = {}
     for calls in grouped(tuple(distinct.values())):
         row_of = np.full(len(distinct), -1)
         row_of[calls.index] = np.arange(len(calls.index))
@@ -33,7 +33,7 @@ def tables(samples: Samples) -> Mapping[str, Table]:
         chosen = np.flatnonzero(rows >= 0)
         rows = rows[chosen]
         boards, peak_flops_per_s, bytes_per_s = _devices(samples.gpus[chosen])
-        found[calls.network] = Table(
+        by_name[calls.network] = Table(
             features=np.concatenate([calls.features[rows], boards], axis=1),
             compute_s=calls.flops[rows] / peak_flops_per_s,
             memory_s=calls.num_bytes[rows] / bytes_per_s,
@@ -42,7 +42,7 @@ def tables(samples: Samples) -> Mapping[str, Table]:
             time_s=samples.time_s[chosen],
             weight=_weights(samples.kinds[chosen], samples.splits[chosen]),
         )
-    return found
+    return by_name
 
 
 def _devices(

@@ -64,13 +64,13 @@ def show(
 
 
 def _find(recommendation: Recommendation, wanted: str) -> Option:
-    found = find_option(recommendation, wanted)
-    if isinstance(found, Option):
-        return found
+    match = find_option(recommendation, wanted)
+    if isinstance(match, Option):
+        return match
     from advisor.core.errors import did_you_mean
 
     raise InputError(
-        f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, found)}"
+        f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, match)}"
     )
 
 

@@ -46,11 +46,11 @@ def backend_names(incomplete: str) -> list[str]:
 def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
     start, rest = incomplete.lower(), slice(len(incomplete), None)
     try:
-        found = dict.fromkeys(name for name in names() if name.lower().startswith(start))
+        matching = dict.fromkeys(name for name in names() if name.lower().startswith(start))
     except Exception:  # noqa: BLE001 - see above
         return []
     # typer drops what does not begin as it was typed, and any case will do.
-    return [incomplete + name[rest] for name in found]
+    return [incomplete + name[rest] for name in matching]
 
 
 def _gpus() -> Iterator[str]:

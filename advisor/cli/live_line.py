@@ -54,8 +54,8 @@ class Narration:
         """Step, phase, elapsed time and limit, as text without control characters."""
         elapsed = _whole(self._clock() - self._began_s)
         limit = "" if self._limit_s is None else f" of at most {_whole(self._limit_s)}"
-        told = f"{self._step}: {self._phase}" if self._phase else self._step
-        return f"{shown(told)} ({elapsed}{limit})"
+        step = f"{self._step}: {self._phase}" if self._phase else self._step
+        return f"{shown(step)} ({elapsed}{limit})"
 
     def __rich__(self) -> Text:
         """Rich asks anew for each frame."""

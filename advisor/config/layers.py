@@ -136,15 +136,17 @@ def load_config(
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     below = [_file_layer(path) for path in [user_file()] if path.is_file()]
     above = [*env_layers, _Layer(origin=origin, values=given)]
-    found = _project_layer(cwd or Path.cwd(), trust=trust_project or _trusts_project(environ))
-    if found is None:
+    project_layer = _project_layer(cwd or Path.cwd(), trust=trust_project or _trusts_project(environ))
+    if project_layer is None:
         return _config([*below, *above], warnings)
-    config = _config([*below, found.layer, *above], warnings)  # tells every fault, refused lines or not
-    if found.project.is_trusted:
-        return replace(config, project=found.project)
-    layers, refused = _as_allowed(found, below)
+    config = _config(
+        [*below, project_layer.layer, *above], warnings
+    )  # tells every fault, refused lines or not
+    if project_layer.project.is_trusted:
+        return replace(config, project=project_layer.project)
+    layers, refused = _as_allowed(project_layer, below)
     config = _config([*below, *layers, *above], warnings)
-    return replace(config, project=found.project, refused=refused)
+    return replace(config, project=project_layer.project, refused=refused)
 
 
 def _config(layers: Iterable[_Layer], warnings: Iterable[str]) -> Config:
@@ -170,20 +172,22 @@ def _project_layer(start: Path, *, trust: bool) -> _ProjectLayer | None:
     return _ProjectLayer(project=project, document=document, layer=_layer_of(document, path))
 
 
-def _as_allowed(found: _ProjectLayer, below: list[_Layer]) -> tuple[list[_Layer], tuple[Refused, ...]]:
+def _as_allowed(
+    project_layer: _ProjectLayer, below: list[_Layer]
+) -> tuple[list[_Layer], tuple[Refused, ...]]:
     """Layers of what a project may do, and the lines with what it may not."""
-    before, after = _config(below, ()).settings, _config([*below, found.layer], ()).settings
+    before, after = _config(below, ()).settings, _config([*below, project_layer.layer], ()).settings
     layers: list[_Layer] = []
     refused: list[Refused] = []
-    for name, value in found.layer.values.items():
-        why = why_refused(name, before, after, found.project.path.parent)
+    for name, value in project_layer.layer.values.items():
+        why = why_refused(name, before, after, project_layer.project.path.parent)
         if why is not None:
-            refused.append(_refused(found, name, why))
+            refused.append(_refused(project_layer, name, why))
         elif project_may(name) is ProjectMay.ADD:
             added = with_added(value_of(before, name), value_of(after, name), cast("list[object]", value))
-            layers.append(_added(name, added, found.layer.origin, below))
+            layers.append(_added(name, added, project_layer.layer.origin, below))
         else:
-            layers.append(_Layer(origin=found.layer.origin, values={name: value}))
+            layers.append(_Layer(origin=project_layer.layer.origin, values={name: value}))
     return layers, tuple(refused)
 
 
@@ -196,9 +200,9 @@ def _added(name: str, entries: list[object], origin: str, below: list[_Layer]) -
     return _Layer(origin=f"{under.origin} and {origin}", values={name: longer})
 
 
-def _refused(found: _ProjectLayer, name: str, why: Why) -> Refused:
-    value, line = _written(found.document, name)
-    path = found.project.path
+def _refused(project_layer: _ProjectLayer, name: str, why: Why) -> Refused:
+    value, line = _written(project_layer.document, name)
+    path = project_layer.project.path
     return Refused(setting=name, value=value, file=path, line=line, allowed=project_may(name), why=why)
 
 

@@ -90,7 +90,7 @@ def remembered() -> Iterator[TrustedFile]:
     """Every file that was trusted, by path; damaged records trust nothing and are left out."""
     folder = _folder()
     records = [_read(record) for record in folder.glob("*.json")] if folder.is_dir() else []
-    yield from sorted((found for found in records if found is not None), key=lambda found: found.path)
+    yield from sorted((record for record in records if record is not None), key=lambda record: record.path)
 
 
 def is_current(trusted: TrustedFile) -> bool | None:

@@ -74,8 +74,8 @@ def detect_device(which: str) -> Device | None:
     Args:
         which: its name (``GPU-8932f937-d72c-4106-c12f-20bd9faed9f6``, ``MIG-...``), or its index.
     """
-    found = parse_devices(_ask(QUERY, f"--id={which}"))
-    return found[0] if found else None
+    devices = parse_devices(_ask(QUERY, f"--id={which}"))
+    return devices[0] if devices else None
 
 
 def device_state(which: str) -> DeviceState:

@@ -202,7 +202,7 @@ def removals(findings: Iterable[Finding]) -> tuple[Code, ...]:
     >>> [code.value for code in removals([finding(Code.BUDGET), finding(Code.MEMORY), finding(Code.TIE)])]
     ['memory', 'budget']
     """
-    codes = {found.code for found in findings}
+    codes = {one.code for one in findings}
     return tuple(code for code in REMOVALS if code in codes)
 
 

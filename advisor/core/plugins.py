@@ -20,9 +20,9 @@ def registered(group: str, *, foreign: bool = True) -> Mapping[str, EntryPoint]:
         group: such as ``"advisor.price_sources"``.
         foreign: whether packages other than ours count.
     """
-    found = sorted(entry_points(group=group), key=lambda point: (point.name, not _is_own(point)))
+    points = sorted(entry_points(group=group), key=lambda point: (point.name, not _is_own(point)))
     names: dict[str, EntryPoint] = {}
-    for point in found:
+    for point in points:
         if foreign or _is_own(point):
             names.setdefault(point.name, point)
     return names

@@ -112,11 +112,11 @@ class _Window:
         while True:
             self.peek()
             yield self.position
-            found = self.peek()
-            if found not in {",", close}:
+            sign = self.peek()
+            if sign not in {",", close}:
                 raise ValueError(f"',' or '{close}' is missing at character {self.position}")
             self._at += 1
-            if found == close:
+            if sign == close:
                 return
 
     def name(self) -> str:

@@ -96,14 +96,14 @@ def read_recording(path: Path) -> Recording:
     """
     try:
         with open_unpacked(path) as file:
-            found = _read(file, path)
+            recording = _read(file, path)
     except OSError as error:
         raise TraceError(f"cannot read the profile {str(path)!r}: {error.strerror}.") from error
     except (EOFError, zlib.error, ValueError) as error:
         raise TraceError(
             f"the profile {str(path)!r} is truncated or damaged ({error}): export it again."
         ) from error
-    return found.recording(path)
+    return recording.recording(path)
 
 
 @dataclass(slots=True)
@@ -161,10 +161,10 @@ class _Found:
         )
 
     def _category(self, event: JsonObject) -> str:
-        told = str(event.get("cat"))
+        category = str(event.get("cat"))
         if len(self.categories) < _MOST_CATEGORIES:
-            self.categories.add(told[:40])
-        return told.lower()
+            self.categories.add(category[:40])
+        return category.lower()
 
     def _pass_over(self) -> None:
         self.num_others += 1
@@ -175,29 +175,29 @@ class _Found:
 
 def _read(file: io.BufferedReader, path: Path) -> _Found:
     """Take the events as they come: what is no profile is refused at the first of them."""
-    found = _Found()
+    recording = _Found()
     is_export = False
     with io.TextIOWrapper(file, "utf-8-sig") as text:
         for name, value in read_members(text, streamed=_EVENTS):
             if name == "schemaVersion":
                 _check_schema(value, path)
             elif name == "deviceProperties":
-                found.device_name = _device_name(value)
+                recording.device_name = _device_name(value)
             elif isinstance(value, Iterator):
                 is_export = True
-                _take_all(value, found, path)
+                _take_all(value, recording, path)
     if not is_export:
         raise TraceError(
             f"{str(path)!r} is neither a trace of advisor profile nor a profiler's export (it has no list"
             " 'traceEvents'). Write one with advisor profile, or with torch.profiler's export_chrome_trace."
         )
-    return found
+    return recording
 
 
-def _take_all(events: Iterator[JsonObject], found: _Found, path: Path) -> None:
+def _take_all(events: Iterator[JsonObject], recording: _Found, path: Path) -> None:
     for event in events:
         try:
-            found.take(event)
+            recording.take(event)
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             fault = f"{type(error).__name__}: {str(error)[:_LONGEST_FAULT]}"
             raise TraceError(

@@ -96,8 +96,8 @@ def _exchange_warnings(calls: Sequence[Call]) -> list[str]:
     if not calls:
         return []
     seconds = sum(event.duration_s for call in calls for event in call.device_events)
-    found = f"{len(calls)} NCCL kernels ({format_duration(seconds)})"
-    return [f"{found} are left out: communication is modelled for each number of GPUs, not scaled"]
+    kernels = f"{len(calls)} NCCL kernels ({format_duration(seconds)})"
+    return [f"{kernels} are left out: communication is modelled for each number of GPUs, not scaled"]
 
 
 def _median_step(steps: Sequence[Step]) -> Step:

@@ -73,8 +73,8 @@ def tensors_of(operator: HostEvent) -> Tensors:
     types: Sequence[object] = operator.args.get("input type") or ()
     tensors = []
     for i, shape in enumerate(dims):
-        told = str(types[i]).lower() if i < len(types) else ""
-        dtype = "float32" if not types else _DTYPES.get(told, "")
+        type_name = str(types[i]).lower() if i < len(types) else ""
+        dtype = "float32" if not types else _DTYPES.get(type_name, "")
         if _is_shape(shape) and dtype:
             tensors.append(TensorSpec(shape=tuple(shape), dtype=dtype))
     return tuple(tensors)

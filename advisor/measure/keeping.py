@@ -171,10 +171,10 @@ def _check_place(path: Path) -> None:
         )
 
 
-def _check_same(kept: Header, found: Header, path: Path) -> None:
-    facts: list[tuple[str, str | None, str | None]] = [("device", kept.device_name, found.device_name)]
-    facts += [(name, kept.versions.get(name), found.versions[name]) for name in ("torch", "cuda", "cudnn")
-              if name in found.versions]  # fmt: skip
+def _check_same(kept: Header, new: Header, path: Path) -> None:
+    facts: list[tuple[str, str | None, str | None]] = [("device", kept.device_name, new.device_name)]
+    facts += [(name, kept.versions.get(name), new.versions[name]) for name in ("torch", "cuda", "cudnn")
+              if name in new.versions]  # fmt: skip
     for name, before, now in facts:
         if before != now:
             raise RecordingError(

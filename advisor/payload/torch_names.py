@@ -179,9 +179,9 @@ def version_warning(version: str) -> str | None:
 def _exists(path: str) -> bool:
     module, _, attributes = path.partition(":")
     try:
-        found: object = importlib.import_module(module)
+        thing: object = importlib.import_module(module)
         for attribute in attributes.split("."):
-            found = getattr(found, attribute)
+            thing = getattr(thing, attribute)
     except (ImportError, AttributeError):
         return False
     return True

@@ -116,7 +116,7 @@ def described(origin: Mapping[str, Finding], used: Collection[str] | None = None
         used: the constants of interest, by default all.
     """
     chosen = {name: source for name, source in origin.items() if used is None or name in used}
-    found = []
+    parts = []
     for source in dict.fromkeys(chosen.values()):
         kinds: dict[str, list[str]] = {}
         for name in sorted(name for name, whence in chosen.items() if whence == source):
@@ -126,8 +126,8 @@ def described(origin: Mapping[str, Finding], used: Collection[str] | None = None
             kind.removesuffix("_fraction"): [] if _is_every(rates, kind, origin) else rates
             for kind, rates in kinds.items()
         }
-        found.append(finding(Code.CONSTANTS, source=source, rates_by_constant=rates_of))
-    return tuple(found)
+        parts.append(finding(Code.CONSTANTS, source=source, rates_by_constant=rates_of))
+    return tuple(parts)
 
 
 def _is_every(rates: Sequence[str], kind: str, origin: Mapping[str, Finding]) -> bool:

@@ -113,8 +113,8 @@ def _op_time(
     elif not math.isnan(scaled_s):
         method, call_s, sigma = Method.WAVE, scaled_s, SIGMA_WAVE
     else:
-        found = op_time(op, gpu, constants, trace.precision)
-        method, call_s, constant = Method.ROOFLINE, found.time_s, found.constant
+        time = op_time(op, gpu, constants, trace.precision)
+        method, call_s, constant = Method.ROOFLINE, time.time_s, time.constant
         sigma = _roofline_sigma(family, constant, constants)
     return OpTime(
         op=op,

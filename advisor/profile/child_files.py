@@ -41,11 +41,11 @@ def open_foreign(path: Path, most_bytes: int) -> BinaryIO | None:
     except OSError as error:
         # Among them: O_NOFOLLOW met a link, and a folder is no file for Python.
         raise UnusableFileError(_unusable(path, f"is no regular file ({error.strerror})")) from error
-    found = os.fstat(file.fileno())
-    if stat.S_ISREG(found.st_mode) and found.st_size <= most_bytes:
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most_bytes:
         return file
     file.close()
-    what = "is larger than allowed" if stat.S_ISREG(found.st_mode) else "is no regular file"
+    what = "is larger than allowed" if stat.S_ISREG(status.st_mode) else "is no regular file"
     raise UnusableFileError(_unusable(path, what))
 
 

@@ -22,14 +22,14 @@ def candidates(python: Path | None, environment: Mapping[str, str]) -> list[Path
     """
     if python is not None:
         return [_checked(python)]
-    found = []
+    pythons = []
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = environment.get(variable)
         if folder:
-            found.append(Path(folder) / "bin" / "python")
-    found.append(Path(sys.executable))
+            pythons.append(Path(folder) / "bin" / "python")
+    pythons.append(Path(sys.executable))
     # One environment may be known by two names; links are kept, since they mark environments.
-    return list(dict.fromkeys(path for path in found if _can_run(path)))
+    return list(dict.fromkeys(path for path in pythons if _can_run(path)))
 
 
 def _checked(python: Path) -> Path:

@@ -213,5 +213,5 @@ def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timel
 def _timeline_warnings(timeline: Timeline) -> list[str]:
     if not timeline.unmarked:
         return []
-    found = f"{len(timeline.unmarked)} kernels ({timeline.unmarked_share:.1%} of the GPU's time)"
-    return [f"{found} were launched by no operator that torch dispatches; they are left out"]
+    kernels = f"{len(timeline.unmarked)} kernels ({timeline.unmarked_share:.1%} of the GPU's time)"
+    return [f"{kernels} were launched by no operator that torch dispatches; they are left out"]

@@ -116,22 +116,22 @@ def sandboxed(
     words = [str(part) for part in command]
     read = [] if script is None else [script.parent, *map(Path, words[1:2])]
     needed = [Path.cwd(), folder.resolve().parent, *_interpreter_of(words[0]), *read]
-    found = hidden(os.environ, needed)
-    closing = [*_hiding(found, folder), *_writable(folder)]
+    hiding = hidden(os.environ, needed)
+    closing = [*_hiding(hiding, folder), *_writable(folder)]
     if script is not None and environment is not None and os.geteuid() == 0:
         start = _as_nobody(needed, closing)
         give_to_nobody(folder)
         if start is not None and can_read([*start, words[0]], [script, *read], environment):
-            return Sandboxed(command=(*start, *words), is_nobody=True, in_sight=found.left)
+            return Sandboxed(command=(*start, *words), is_nobody=True, in_sight=hiding.left)
         give_to_nobody(folder, back=True)
     start = [_PROGRAM, *_ISOLATED, *_NO_CAPABILITIES, *closing, "--"]
-    return Sandboxed(command=(*start, *words), is_nobody=False, in_sight=found.left)
+    return Sandboxed(command=(*start, *words), is_nobody=False, in_sight=hiding.left)
 
 
 def _interpreter_of(program: str) -> list[Path]:
     """By its own name, beside which the libraries of an environment are; what it links to is there, too."""
-    found = shutil.which(program)
-    return [] if found is None else [Path(found).parent, Path(found).resolve()]
+    path = shutil.which(program)
+    return [] if path is None else [Path(path).parent, Path(path).resolve()]
 
 
 def _as_nobody(needed: Sequence[Path], closing: Sequence[str]) -> list[str] | None:
@@ -141,11 +141,11 @@ def _as_nobody(needed: Sequence[Path], closing: Sequence[str]) -> list[str] | No
     return [_PROGRAM, *_ISOLATED, *_NO_CAPABILITIES, *CAPABILITIES, *ways, *closing, "--", *change, "--"]
 
 
-def _hiding(found: Hidden, folder: Path) -> list[str]:
+def _hiding(hiding: Hidden, folder: Path) -> list[str]:
     nothing = folder.resolve() / "nothing"
     nothing.touch()
     arguments: list[str] = []
-    for path in found.paths:
+    for path in hiding.paths:
         empty = ["--tmpfs"] if path.is_dir() else ["--ro-bind", str(nothing)]
         arguments += [*empty, str(path)]
     return arguments

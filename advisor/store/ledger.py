@@ -109,8 +109,8 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
     if project is not None:
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
     with reading(store) as connection:
-        found = connection.execute(wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id))
-        return tuple(map(_entry, found))
+        rows = connection.execute(wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id))
+        return tuple(map(_entry, rows))
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
@@ -166,8 +166,8 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
     """
     wanted = _of_runs(select(schema.runs), since, project)
     with reading(store) as connection:
-        found = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
-        return tuple(Run(**row) for row in found.mappings())
+        rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
+        return tuple(Run(**row) for row in rows.mappings())
 
 
 def spent_usd(store: Store, *, since: datetime, project: str | None = None) -> float:

@@ -84,8 +84,8 @@ def _file_url(path: Path) -> URL:
 def _server_url(url: str) -> URL:
     scheme = re.match(r"(\w[\w+.-]*)://", url)
     if scheme is None or scheme[1] not in SERVERS:
-        told = f" begins with {scheme[1]!r}" if scheme else " is no URL"
-        raise ConfigError(f"the setting 'store.url'{told}: it may be {FORMS}.")
+        beginning = f" begins with {scheme[1]!r}" if scheme else " is no URL"
+        raise ConfigError(f"the setting 'store.url'{beginning}: it may be {FORMS}.")
     try:
         parsed = make_url(url).set(drivername="postgresql+psycopg")
     except (ArgumentError, ValueError):

@@ -113,18 +113,18 @@ def append_points(
     Raises:
         StoreError: a price is not above 0, or its time has no zone.
     """
-    told, quoted = tuple(history), _quoted(offers)
-    for point in told:
+    known, quoted = tuple(history), _quoted(offers)
+    for point in known:
         what = f"{point.provider} {point.instance_type} in {point.region}"
         check_quote(point.usd_per_h, point.observed_at, what)
-    points = (*told, *quoted)
+    points = (*known, *quoted)
     if not points:
         return
     gpus = {(offer.provider, offer.instance_type): offer.gpu for offer in offers}
     ids = _series_ids(connection, source, {_key(point) for point in points}, gpus)
-    if told:
+    if known:
         new = insert_into(connection, schema.price_points).values(_NEW)
-        connection.execute(new.on_conflict_do_nothing(), _rows(told, ids))
+        connection.execute(new.on_conflict_do_nothing(), _rows(known, ids))
     if quoted:
         connection.execute(_insert_if_changed(connection), _rows(quoted, ids))
 

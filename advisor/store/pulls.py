@@ -84,8 +84,8 @@ def save_part(
     with writing(store) as connection:
         if _is_overtaken(connection, source, scope, at):
             return
-        told = {"gaps": tuple(gaps), "place": place or (), "unpriced": tuple(unpriced)}
-        _note(connection, source, scope, noted | told)
+        details = {"gaps": tuple(gaps), "place": place or (), "unpriced": tuple(unpriced)}
+        _note(connection, source, scope, noted | details)
         held = (_OFFERS.pull_source == source) & (_OFFERS.pull_scope == scope)
         connection.execute(delete(schema.offers).where(held))
         key = {"pull_source": source, "pull_scope": scope}
@@ -138,8 +138,8 @@ def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Marke
     """
     places = select(_OFFERS.provider, _OFFERS.region, _OFFERS.market).distinct()
     with reading(store) as connection:
-        found = connection.execute(places.where(_OFFERS.pull_source == source))
-        return frozenset((provider, region, market) for provider, region, market in found)
+        rows = connection.execute(places.where(_OFFERS.pull_source == source))
+        return frozenset((provider, region, market) for provider, region, market in rows)
 
 
 def pulls(store: Store, source: str | None = None) -> tuple[Pull, ...]:

@@ -60,9 +60,9 @@ def _version(connection: Connection, place: str) -> str | None:
     rows: Sequence[object] = connection.execute(versions).scalars().all()
     # SQLite keeps whatever was written, of any type.
     if any(version not in KNOWN for version in rows) or len(rows) > 1:
-        told = ", ".join(reprlib.repr(version) for version in rows[:3])
+        shown = ", ".join(reprlib.repr(version) for version in rows[:3])
         raise StoreError(
-            f"the database {place} has version {told}, this advisor knows {VERSION!r} and older: update"
+            f"the database {place} has version {shown}, this advisor knows {VERSION!r} and older: update"
             " gpu-advisor, or name another database in store.url."
         )
     return str(rows[0]) if rows else None

@@ -57,9 +57,9 @@ def evaluate(
         ]
         for name, member in knowledge.items()
     }
-    summaries = {name: summarise(found) for name, found in by_name.items()}
+    summaries = {name: summarise(judged) for name, judged in by_name.items()}
     return {
-        "rows": [row | {"knowledge": name} for name, found in by_name.items() for row in found],
+        "rows": [row | {"knowledge": name} for name, judged in by_name.items() for row in judged],
         "by_knowledge": summaries,
         "summary": mean_summary(list(summaries.values())),
     }

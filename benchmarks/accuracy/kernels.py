@@ -77,10 +77,10 @@ def kernel_errors(samples: Samples, kernel_times: KernelTimes, floors_s: Floors)
     """By GPU and split every kind that the samples have and the groups of several; then over all GPUs."""
     judged = _judged(samples, kernel_times, floors_s)
     gpus = np.unique(samples.gpus)
-    found: list[KernelErrors] = []
+    rows: list[KernelErrors] = []
     for gpu in gpus.tolist():
-        found += _by_split(judged, samples.gpus == gpu, gpu)
-    return found if len(gpus) == 1 else found + _by_split(judged, np.isin(samples.gpus, gpus), ALL)
+        rows += _by_split(judged, samples.gpus == gpu, gpu)
+    return rows if len(gpus) == 1 else rows + _by_split(judged, np.isin(samples.gpus, gpus), ALL)
 
 
 def mean_of_seeds(members: Sequence[Sequence[KernelErrors]]) -> list[KernelErrors]:
@@ -122,15 +122,15 @@ def _judged(samples: Samples, kernel_times: KernelTimes, floors_s: Floors) -> _J
 
 
 def _by_split(judged: _Judged, chosen: NDArray[np.bool_], gpu: str) -> list[KernelErrors]:
-    found = []
+    rows = []
     for split in np.unique(judged.samples.splits[chosen]).tolist():
         in_split = chosen & (judged.samples.splits == split)
         present = np.unique(judged.samples.kinds[in_split]).tolist()
         joined = {name: kinds for name, kinds in GROUPS.items() if len({*kinds} & {*present}) > 1}
         for name, members in {**{kind: (kind,) for kind in present}, **joined, ALL: present}.items():
             own = in_split & np.isin(judged.samples.kinds, members)
-            found.append(_errors(judged, own, (name, gpu, split)))
-    return found
+            rows.append(_errors(judged, own, (name, gpu, split)))
+    return rows
 
 
 def _errors(judged: _Judged, chosen: NDArray[np.bool_], key: tuple[str, str, str]) -> KernelErrors:

@@ -72,16 +72,16 @@ def leave_one_out(
     calibrate: Calibrate | None = None,
 ) -> dict[str, Any]:
     """By GPU: its rows and kernels ``unseen``, and ``calibrated`` where there is a calibration."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for gpu, members in left_out.items():
-        found[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, kernels)}
+        results[gpu] = {"unseen": _scored(gpu, members, rows, traces, noise, kernels)}
         if calibrate is not None and kernels is not None:
             few, spec = drawn(kernels.samples, gpu), load_gpus()[gpu]
             adapted = {
                 name: calibrate(member, spec, few, kernels.floors_s) for name, member in members.items()
             }
-            found[gpu]["calibrated"] = _scored(gpu, adapted, rows, traces, noise, kernels)
-    return found
+            results[gpu]["calibrated"] = _scored(gpu, adapted, rows, traces, noise, kernels)
+    return results
 
 
 def _scored(
@@ -99,5 +99,5 @@ def _scored(
     if kernels is not None:
         of_gpu = kernels.samples.where(kernels.samples.gpus == gpu)
         errors = errors_of_seeds(of_gpu, members.values(), kernels.floors_s)
-        scored["kernels"] = [asdict(found) for found in errors]
+        scored["kernels"] = [asdict(error) for error in errors]
     return scored

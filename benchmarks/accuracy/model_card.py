@@ -76,10 +76,10 @@ def _errors(results: Results) -> list[list[str]]:
         (AS_SHIPPED, results.shipped.get("summary", {})),
     ]
     return [
-        _line(f"{name}, {group}", found[group]["advisor"])
-        for name, found in evaluations
+        _line(f"{name}, {group}", evaluation[group]["advisor"])
+        for name, evaluation in evaluations
         for group in ("all", "clean")
-        if group in found
+        if group in evaluation
     ]
 
 

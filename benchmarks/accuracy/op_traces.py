@@ -75,21 +75,21 @@ def read_op_traces(folder: Path, num_layers: Mapping[str, int]) -> tuple[OpTrace
         InputError: there is no such file, or one is broken.
         UnknownGpuError: a GPU is not in the catalog.
     """
-    found = []
+    traces = []
     for path in sorted(folder.glob("*.csv.gz")):
         match = _FILE_NAME.fullmatch(path.name)
         if match and match[2] in num_layers:
             gpu, model, mode, seq_len, batch_size = match.groups()
             workload = Workload(model=model, mode=mode, seq_len=int(seq_len), batch_size=int(batch_size))
             nodes = with_counts(_read(path), num_layers[model])
-            found.append(OpTrace(gpu=resolve_gpu(gpu).name, workload=workload, nodes=nodes))
-    if not found:
+            traces.append(OpTrace(gpu=resolve_gpu(gpu).name, workload=workload, nodes=nodes))
+    if not traces:
         raise InputError(
             f"no operator traces of these models in {str(folder)!r}: expected files named"
             " GPU--MODEL-MODE-SEQ-BATCH.csv.gz."
         )
-    floors_s = {gpu: floor_s(t for t in found if t.gpu == gpu) for gpu in {t.gpu for t in found}}
-    return tuple(without_floor(trace, floors_s[trace.gpu]) for trace in found)
+    floors_s = {gpu: floor_s(t for t in traces if t.gpu == gpu) for gpu in {t.gpu for t in traces}}
+    return tuple(without_floor(trace, floors_s[trace.gpu]) for trace in traces)
 
 
 def floor_s(traces: Iterable[OpTrace]) -> float:

@@ -36,8 +36,8 @@ def write_report(results: Results, folder: Path) -> None:
     except ImportError as error:
         raise InputError(f"charts need matplotlib ({error}): pip install 'gpu-advisor[dev]'.") from error
     folder.mkdir(parents=True, exist_ok=True)
-    found = results.end_to_end
-    captions = write_charts(found["rows"], found["summary"], folder)
+    evaluation = results.end_to_end
+    captions = write_charts(evaluation["rows"], evaluation["summary"], folder)
     images = "\n\n".join(f"![{caption}]({name})" for name, caption in captions.items())
     sections = [f"## {title}\n\n{text}" for title, text in all_tables(results)]
     page = "\n\n".join([_head(results), sections[0], images, *sections[1:]])
@@ -59,8 +59,8 @@ def _rounded(value: Any) -> Any:
 def _head(results: Results) -> str:
     files = [
         [name, file, f"`{digest}`"]
-        for name, found in results.hashes.items()
-        for file, digest in found.items()
+        for name, digests in results.hashes.items()
+        for file, digest in digests.items()
     ]
     return "\n\n".join(
         [

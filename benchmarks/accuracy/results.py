@@ -90,6 +90,6 @@ def _errors(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _figures(score: Score) -> dict[str, Any]:
-    found = asdict(score) | {"error": score.error}
-    del found["case"]["build"]  # a function
-    return found
+    figures = asdict(score) | {"error": score.error}
+    del figures["case"]["build"]  # a function
+    return figures

@@ -105,8 +105,10 @@ def _is_time(text: str, *, required: bool) -> bool:
 
 def _measured(row: Mapping[str, str]) -> Measured:
     # 0 and nothing both stand for "not said".
-    said = {name: float(row.get(name) or 0) or None for name in ("num_layers", "forward_ms", "backward_ms")}
-    layers, forward_ms, backward_ms = said.values()
+    published = {
+        name: float(row.get(name) or 0) or None for name in ("num_layers", "forward_ms", "backward_ms")
+    }
+    layers, forward_ms, backward_ms = published.values()
     return Measured(
         columns=row,
         gpu=resolve_gpu(row["gpu"]),

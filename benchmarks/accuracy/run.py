@@ -176,12 +176,12 @@ def _scaled(
     members: Mapping[str, Knowledge],
     predicted: Sequence[Mapping[str, Any]],
 ) -> list[Scaled]:
-    found: list[Scaled] = []
+    pairs: list[Scaled] = []
     for name, member in members.items():
         own = [1e-3 * row["predicted_ms"] for row in predicted if row["knowledge"] == name]
         time_s = partial(_median_s, knowledge=member)
-        found += scaled_pairs(op_traces, list(zip(rows, own, strict=True)), time_s)
-    return found
+        pairs += scaled_pairs(op_traces, list(zip(rows, own, strict=True)), time_s)
+    return pairs
 
 
 def _median_s(ops: Sequence[Op], gpu: GpuSpec, *, knowledge: Knowledge) -> NDArray[np.float64]:

@@ -37,9 +37,9 @@ def _order(group: str) -> tuple[bool, bool, str]:
 
 
 def _by_predictor(rows: Sequence[Row]) -> dict[str, Errors]:
-    found = {name: errors(rows, f"{name}_ms") for name in predictors(rows)}
+    by_predictor = {name: errors(rows, f"{name}_ms") for name in predictors(rows)}
     ours = errors(rows, OURS) | {"coverage": coverage(rows), "below_p90": below_p90(rows)}
-    return {"advisor": ours, **found}
+    return {"advisor": ours, **by_predictor}
 
 
 def predictors(rows: Sequence[Row]) -> list[str]:
@@ -90,8 +90,8 @@ def mean_summary(summaries: Sequence[Summary]) -> dict[str, dict[str, Errors]]:
     first = summaries[0]
     return {
         group: {
-            name: {key: _mean([s[group][name][key] for s in summaries]) for key in found}
-            for name, found in by_predictor.items()
+            name: {key: _mean([s[group][name][key] for s in summaries]) for key in figures}
+            for name, figures in by_predictor.items()
         }
         for group, by_predictor in first.items()
     }

@@ -28,14 +28,14 @@ _UNSEEN_DIMS = (
 
 def all_tables(results: Results) -> Iterator[tuple[str, str]]:
     """Title and Markdown of every part that was run."""
-    found = results.end_to_end
+    evaluation = results.end_to_end
     legend = "Absolute error in per cent: mean / median / p90 / largest."
-    yield "Iterations", f"{legend}\n\n{table(found['summary'])}"
-    if len(found["by_knowledge"]) > 1:
-        yield "Iterations by seed", seed_table(found["by_knowledge"])
+    yield "Iterations", f"{legend}\n\n{table(evaluation['summary'])}"
+    if len(evaluation["by_knowledge"]) > 1:
+        yield "Iterations by seed", seed_table(evaluation["by_knowledge"])
     if results.shipped:
         yield "Iterations with what ships", f"{_SHIPPED}\n\n{table(results.shipped['summary'])}"
-    yield "Rows", row_table(found["rows"])
+    yield "Rows", row_table(evaluation["rows"])
     if results.kernels:
         for split in dict.fromkeys(errors.split for errors in results.kernels):
             of_split = [errors for errors in results.kernels if errors.split == split]

@@ -84,16 +84,16 @@ def judge_facts(facts: Facts, policy: Policy) -> Verdict:
     Raises:
         InputError: the policy is none of `read_policies`.
     """
-    found = explain(facts, policy)
+    judgements = explain(facts, policy)
     return Verdict(
         removals=tuple(
             _removal(rule, judgement.detail)
-            for rule, judgement in found
+            for rule, judgement in judgements
             if judgement.effect is Effect.REMOVES
         ),
         approvals=tuple(
             NeededApproval(by=rule.by, rule=rule.text, file=str(rule.origin), detail=judgement.detail)
-            for rule, judgement in found
+            for rule, judgement in judgements
             if isinstance(rule, ApprovalRule) and judgement.effect is Effect.ASKS
         ),
     )
@@ -175,10 +175,10 @@ def everything_removed(removals: Mapping[str, Sequence[Removal]]) -> PolicyViola
     Args:
         removals: by plan id, of every plan; none may be empty.
     """
-    found = would_give_way(removals)
-    if found is None:
+    giving_way = would_give_way(removals)
+    if giving_way is None:
         return PolicyViolationError("the policy leaves no plan.")
-    rules, count = " and ".join(found.rules), found.num_plans
+    rules, count = " and ".join(giving_way.rules), giving_way.num_plans
     if len(removals) == 1:
         return PolicyViolationError(f"the policy removes this plan: {rules} would have to give way.")
     left = f"{count} plans" if count > 1 else "1 plan"

@@ -68,14 +68,14 @@ class Policy:
     @property
     def pick(self) -> PickName | None:
         """``objective.pick``."""
-        found = self._objective("objective.pick")
-        return None if found is None else PickName(str(found))
+        value = self._objective("objective.pick")
+        return None if value is None else PickName(str(value))
 
     @property
     def value_of_time_usd_per_h(self) -> float | None:
         """``objective.value_of_time_usd_per_h``."""
-        found = self._objective("objective.value_of_time_usd_per_h")
-        return None if found is None else float(found)
+        value = self._objective("objective.value_of_time_usd_per_h")
+        return None if value is None else float(value)
 
     def _objective(self, key: str) -> str | float | None:
         rules = (rule for rule in self.rules if isinstance(rule, ObjectiveRule))

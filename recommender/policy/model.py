@@ -52,9 +52,9 @@ def _layer(value: object) -> object:
 
 def _usd(value: object) -> object:
     if isinstance(value, str):
-        found = _AMOUNT.fullmatch(value.strip())
-        if found:
-            raise ValueError(f"an amount is a number of US dollars without quotes or sign: write {found[1]}")
+        amount = _AMOUNT.fullmatch(value.strip())
+        if amount:
+            raise ValueError(f"an amount is a number of US dollars without quotes or sign: write {amount[1]}")
         raise ValueError("an amount is a number of US dollars, such as 20: convert other currencies")
     return _number(value)
 

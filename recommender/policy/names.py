@@ -71,14 +71,14 @@ def gpu_members(glob: str) -> tuple[str, ...]:
             return tuple(gpu.name for gpu in resolve_gpus(glob))
         except UnknownGpuError as error:
             raise ValueError(str(error).rstrip(".")) from None
-    found = tuple(
+    members = tuple(
         gpu.name
         for gpu in load_gpus().values()
         if any(matches(glob, name) for name in (gpu.name, *gpu.families))
     )
-    if not found:
+    if not members:
         raise ValueError("no GPU of the catalog matches; `advisor gpus` lists all")
-    return found
+    return members
 
 
 def may_overlap(left: str, right: str) -> bool:

@@ -59,9 +59,9 @@ class NameRule(Rule):
         name = getattr(facts, fact)
         if name is None:
             return unknown(word)
-        found = name in self.members or any(matches(glob, name) for glob in self.names)
-        removes = found if effect == "deny" else not found
-        return removes_if(removes, f"{word} {name} is {'' if found else 'not '}among them")
+        is_listed = name in self.members or any(matches(glob, name) for glob in self.names)
+        removes = is_listed if effect == "deny" else not is_listed
+        return removes_if(removes, f"{word} {name} is {'' if is_listed else 'not '}among them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,14 +83,14 @@ class FakeData:
         cls = type(data)
         num_samples = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
         if num_samples is not None:
-            told = f"{num_samples:,} fake samples take its place"
+            warning = f"{num_samples:,} fake samples take its place"
         else:
             self._forget_lengths()
-            told = (
+            warning = (
                 "fake samples take its place, and how many it has is unknown: give --samples N, or"
                 " --iterations-per-epoch"
             )
-        self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {told}")
+        self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {warning}")
         names = self._class_names()
         replace(data, __class__=_missing(cls, self, num_samples or STAND_IN_LENGTH, names))
         # What the constructor came to before it failed are not the fake samples' classes.

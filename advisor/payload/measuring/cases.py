@@ -81,13 +81,13 @@ def _measured(case: Case, clock: Clock) -> Timing:
     builds = [Build(case, clock.device)]
     operator = described(builds[0], case, clock.device)
     builds += [Build(case, clock.device) for _ in range(num_sets(builds[0].num_bytes, clock) - 1)]
-    found = sample(lambda number: builds[number % len(builds)].run(), clock)
+    samples = sample(lambda number: builds[number % len(builds)].run(), clock)
     return {
         "operator": operator,
         "precision": {"amp_dtype": None, **tf32_flags()},
-        "time_s": found.time_s,
-        "spread": found.spread,
-        "num_samples": found.num_samples,
+        "time_s": samples.time_s,
+        "spread": samples.spread,
+        "num_samples": samples.num_samples,
     }
 
 

@@ -22,9 +22,9 @@ def nominal_batch(frame: FrameType | None) -> int | None:
     """The nominal batch size of the script whose frames led here; None if it names none."""
     while frame is not None:
         if _mentions_both(frame.f_code):
-            found = _named(_variables(frame))
-            if found is not None:
-                return found
+            nominal = _named(_variables(frame))
+            if nominal is not None:
+                return nominal
         frame = frame.f_back
     return None
 

@@ -98,8 +98,8 @@ def learned_offsets(
         if shape is not None and is_known and _own_constant(kernel, gpu, constants):
             by_network.setdefault(shape.network, []).append(kernel)
     return tuple(
-        fit_offset(f"{CORRECTIONS}.{network}", 1.0, found, predict_s, KERNEL_FLOOR_S, **_LEARNED)
-        for network, found in sorted(by_network.items())
+        fit_offset(f"{CORRECTIONS}.{network}", 1.0, offsets, predict_s, KERNEL_FLOOR_S, **_LEARNED)
+        for network, offsets in sorted(by_network.items())
     )
 
 
@@ -139,12 +139,12 @@ def drift_warnings(recording: Recording) -> list[str]:
 def _by_constant(
     recording: Recording, gpu: GpuSpec, constants: FittedConstants
 ) -> Mapping[str, list[Measurement]]:
-    found: dict[str, list[Measurement]] = {}
+    by_constant: dict[str, list[Measurement]] = {}
     for kernel in recording.measurements:
         name = _own_constant(kernel, gpu, constants)
         if name is not None:
-            found.setdefault(name, []).append(kernel)
-    return found
+            by_constant.setdefault(name, []).append(kernel)
+    return by_constant
 
 
 def _own_constant(kernel: Measurement, gpu: GpuSpec, constants: FittedConstants) -> str | None:

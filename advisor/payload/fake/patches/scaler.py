@@ -27,8 +27,8 @@ def install(session: Session) -> None:  # noqa: ARG001
         *args: object,
         **kwargs: object,
     ) -> object:
-        for found in state["found_inf_per_device"].values():
-            found.item()
+        for infinite in state["found_inf_per_device"].values():
+            infinite.item()
         take: Callable[..., object] = optimizer.step
         return take(*args, **kwargs)
 
