@@ -15,6 +15,7 @@ from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer
 from advisor.pricing.answer.merge import Answer, merged
 from advisor.pricing.answer.stand_ins import with_stand_ins
+from advisor.pricing.catalog.renters import load_renters
 from advisor.pricing.sources.protocol import Freshness, Part, PriceSource, freshness_of
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
@@ -134,9 +135,15 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
         return [finding(Code.NO_PRICE_MATCHES)]
     warnings = []
     if dated:
-        ages = [_age_facts(one, now) for one in freshness_of(dated)]
+        ages = freshness_of(dated)
         warnings.append(
-            finding(Code.PRICES_NOT_LIVE, num_dated=len(dated), num_prices=len(offers), ages=ages)
+            finding(
+                Code.PRICES_NOT_LIVE,
+                num_dated=len(dated),
+                num_prices=len(offers),
+                ages=[_age_facts(one, now) for one in ages],
+                is_public=any(one.provider in load_renters() for one in ages),
+            )
         )
     # A date of today may lie ahead of UTC by this much.
     latest = now + timedelta(hours=14)

@@ -11,6 +11,7 @@ import pytest
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GB, GIB
 from advisor.core.values import GpuSpec, Market
+from advisor.pricing.catalog.renters import load_renters
 from advisor.pricing.sources.gpuhunt_items import Retrieval, matching_gpus, offers_of
 from tests.gpuhunt_catalogs import WRITTEN, gpuhunt_version, item, part_of
 
@@ -22,6 +23,7 @@ pytestmark = [
 
 
 RETRIEVAL = Retrieval(at=WRITTEN, source="a test")
+LAMBDA = load_renters()["lambda"]
 
 # --- Rows -------------------------------------------------------------------------------------------
 
@@ -29,9 +31,9 @@ RETRIEVAL = Retrieval(at=WRITTEN, source="a test")
 def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
     part = part_of(tmp_path, item("gpu_2x_a10", 1.5, gpu_count=2))
     (offer,) = part.offers
-    assert (part.scope, part.failure, part.gaps, part.history) == ("lambdalabs", None, (), ())
+    assert (part.scope, part.failure, part.gaps, part.history) == ("lambda", None, (), ())
     assert (offer.provider, offer.instance_type, offer.region, offer.zone) == (
-        "lambdalabs", "gpu_2x_a10", "us-west-1", None,
+        "lambda", "gpu_2x_a10", "us-west-1", None,
     )  # fmt: skip
     assert (offer.gpu, offer.num_gpus, offer.market) == ("A10", 2, Market.ON_DEMAND)
     assert (offer.list_usd_per_h, offer.num_vcpus) == (1.5, 30)
@@ -42,13 +44,13 @@ def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
 
 def test_spot_and_a_place_without_a_name() -> None:
     row = item(spot=True, location="", disk_size=None)
-    (offer,), gaps = offers_of([row], Retrieval(at=WRITTEN, source="a test"))
+    (offer,), gaps = offers_of([row], LAMBDA, RETRIEVAL)
     assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("30 vCPU", "200 GB RAM"))
     assert (offer.retrieved_at, offer.source, gaps) == (WRITTEN, "a test", ())
 
 
 def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
-    (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], RETRIEVAL)
+    (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], LAMBDA, RETRIEVAL)
     assert (offer.num_vcpus, offer.includes, gaps) == (None, (), ())
 
 
@@ -64,7 +66,7 @@ def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
 )
 def test_a_bad_row_is_a_gap_and_the_others_are_offers(changes: dict[str, Any], gap: str) -> None:
     bad = item(**({"instance_name": "bad", "price": 0.5} | changes))
-    offers, gaps = offers_of([bad, item(provider_data=None)], RETRIEVAL)
+    offers, gaps = offers_of([bad, item(provider_data=None)], LAMBDA, RETRIEVAL)
     assert [offer.instance_type for offer in offers] == ["gpu_1x_a10"]
     assert gaps == (f"{gap} (1 of 2 rows)",)
 
@@ -122,8 +124,8 @@ def test_other_gpus_are_kept_under_their_own_name_and_told(
 ) -> None:
     rows = [item(place, gpu_name=name, gpu_memory=memory_gb, location=place) for place in ("a", "b")]
     part = part_of(tmp_path, *rows)
-    assert {offer.gpu for offer in part.offers} == {f"lambdalabs {kept_as}"}
-    assert part.gaps == (f"lambdalabs {kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
+    assert {offer.gpu for offer in part.offers} == {f"lambda {kept_as}"}
+    assert part.gaps == (f"lambda {kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
@@ -165,8 +167,8 @@ def test_rows_that_gpuhunt_skips_are_gaps(tmp_path: Path) -> None:
 def test_many_messages_are_counted(tmp_path: Path) -> None:
     bad = "broken,us-west-1,cheap,1,1,1,A10,24,False,1,nvidia,,x86,{}\n"
     part = part_of(tmp_path, item(), more=8 * bad)
-    assert len(part.gaps) == 6
-    assert part.gaps[-1] == "... and 3 more messages of gpuhunt"
+    assert len(part.gaps) == 4
+    assert part.gaps[-1] == "... and 5 more messages of gpuhunt"
 
 
 # --- GPUs -------------------------------------------------------------------------------------------
