@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from advisor.core.values import Market
+from advisor.pricing.catalog.renters import load_renters
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.options import read_options
 from advisor.pricing.sources.aws.source import region_parts
@@ -25,7 +26,6 @@ from advisor.pricing.sources.gcp.client import Patience, PullError, pull_skus
 from advisor.pricing.sources.gcp.component_rates import rates_of
 from advisor.pricing.sources.gcp.machines import load_machines
 from advisor.pricing.sources.gcp.quotes import part_of
-from advisor.pricing.catalog.renters import load_renters
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.sources.protocol import Part
 from advisor.pricing.sources.query import OfferQuery

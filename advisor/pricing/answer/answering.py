@@ -142,7 +142,7 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
                 num_dated=len(dated),
                 num_prices=len(offers),
                 ages=[_age_facts(one, now) for one in ages],
-                is_public=any(one.provider in load_renters() for one in ages),
+                is_public=any(one.provider in load_renters() and _age_days(one.newest, now) for one in ages),
             )
         )
     # A date of today may lie ahead of UTC by this much.
@@ -160,12 +160,16 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
     return warnings
 
 
+def _age_days(moment: datetime, now: datetime) -> int:
+    return max(0, (now - moment).days)
+
+
 def _age_facts(freshness: Freshness, now: datetime) -> Mapping[str, str | int]:
     newest, oldest = freshness.newest, freshness.oldest
     return {
         "provider": freshness.provider,
-        "newest_days": max(0, (now - newest).days),
-        "oldest_days": max(0, (now - oldest).days),
+        "newest_days": _age_days(newest, now),
+        "oldest_days": _age_days(oldest, now),
         "newest_on": str(newest.date()),
         "oldest_on": str(oldest.date()),
     }
@@ -180,7 +184,7 @@ def _ages(freshness: Sequence[Freshness], now: datetime) -> str:
 
 
 def _days(freshness: Freshness, now: datetime) -> str:
-    newest, oldest = (max(0, (now - moment).days) for moment in (freshness.newest, freshness.oldest))
+    newest, oldest = (_age_days(moment, now) for moment in (freshness.newest, freshness.oldest))
     return f"{_span(str(newest), str(oldest))} days"
 
 

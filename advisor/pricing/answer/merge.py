@@ -71,7 +71,8 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
         kept.append(replace(answer, offers=own, unpriced=gaps))
         named.update(map(machine_of, own))
         unpriced |= {machine for machine in gaps if machine[0] not in covered}
-        covered = {at: answer.asked_at.get(at, _NOW) for at in answer.covers - lost} | covered
+        known_at = {**dict.fromkeys(answer.covers, _NOW), **_newest(answer.offers, _place), **answer.asked_at}
+        covered = {at: known_at[at] for at in answer.covers - lost} | covered
     return tuple(kept)
 
 

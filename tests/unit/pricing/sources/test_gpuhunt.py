@@ -150,12 +150,14 @@ def test_a_catalog_that_is_not_published_fails_alone_with_the_reason(bucket: tup
     azure, oci = pulled(url, "azure", "oci")
     assert (len(azure.offers), azure.failure) == (1, None)
     assert oci.failure == (
-        "gpuhunt's catalog of oci: 127.0.0.1 has no such file (404): it may have moved: update advisor and its"
-        " packages, or look at the proxy"
+        "gpuhunt's catalog of oci: 127.0.0.1 has no such file (404): it may have moved: update advisor and"
+        " its packages, or look at the proxy"
     )
 
 
-@pytest.mark.parametrize("version", ["latest", "2026-11-19", "20261345", "20261119-7/../../x", "", "9" * 1000])
+@pytest.mark.parametrize(
+    "version", ["latest", "2026-11-19", "20261345", "20261119-7/../../x", "", "9" * 1000]
+)
 def test_a_version_without_a_day_is_a_failure_not_a_fresh_price(
     bucket: tuple[Path, str], version: str
 ) -> None:
@@ -365,9 +367,7 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(iter(gpuhunt_source({"providers": ["oci"]}).offers(ANY))).offers
 
 
-def test_where_the_catalogs_are_can_be_set(
-    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_catalogs_are_can_be_set(bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     root, url = bucket
     publish(root, "oci", "20261119-7", item(provider="oci"))
     (part,) = gpuhunt_source({"providers": ["oci"], "url": f"{url}/"}).offers(ANY)
