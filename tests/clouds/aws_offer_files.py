@@ -31,7 +31,8 @@ def row(instance_type: str = "p5.48xlarge", usd: str = "55.0400000000", **change
     facts = {
         "SKU": "8D49XP354UEYTHGM", "TermType": "OnDemand", "Unit": "Hrs", "PricePerUnit": usd,
         "Currency": "USD", "Product Family": "Compute Instance", "Location Type": "AWS Region",
-        "Instance Type": instance_type, "Instance Family": "GPU instance", "Tenancy": "Shared", "Operating System": "Linux",
+        "Instance Type": instance_type, "Instance Family": "GPU instance", "Tenancy": "Shared",
+        "Operating System": "Linux",
         "License Model": "No License required", "operation": "RunInstances", "CapacityStatus": "Used",
         "GPU": "8", "MarketOption": "OnDemand", "Pre Installed S/W": "NA", "Region Code": "us-east-1",
         "PriceDescription": f"${usd} per On Demand Linux {instance_type} Instance Hour",
