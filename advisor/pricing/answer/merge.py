@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -71,9 +71,16 @@ def merged(answers: Sequence[Answer]) -> tuple[Answer, ...]:
         kept.append(replace(answer, offers=own, unpriced=gaps))
         named.update(map(machine_of, own))
         unpriced |= {machine for machine in gaps if machine[0] not in covered}
-        known_at = {**dict.fromkeys(answer.covers, _NOW), **_newest(answer.offers, _place), **answer.asked_at}
-        covered = {at: known_at[at] for at in answer.covers - lost} | covered
+        covered = _covered_by(answer, lost) | covered
     return tuple(kept)
+
+
+def _covered_by(answer: Answer, lost: frozenset[Place | Machine]) -> dict[Place, datetime]:
+    """Since when an answer knows all that is for rent in a place: since it was asked, or as of its prices."""
+    if not answer.covers:
+        return {}
+    known_at = {**_of_places(_newest(answer.offers)), **answer.asked_at}
+    return {at: known_at.get(at, _NOW) for at in answer.covers - lost}
 
 
 def _is_open(offer: Offer, covered: Mapping[Place, datetime]) -> bool:
@@ -87,26 +94,47 @@ def _outdated(answers: Sequence[Answer]) -> list[frozenset[Place | Machine]]:
 
     Two live ones that were asked within a day tell of one time: catalogs are dated by their day.
     """
-    newer: dict[Place | Machine, datetime] = {}
+    newer_places: dict[Place, datetime] = {}
+    newer_machines: dict[Machine, datetime] = {}
     outdated = []
     for answer in reversed(answers):
-        places, machines = _newest(answer.offers, _place), _newest(answer.offers, machine_of)
-        asked: dict[Place | Machine, datetime] = {}
+        machines = _newest(answer.offers)
+        places = _of_places(machines)
+        lost: frozenset[Place | Machine] = frozenset()
         if answer.is_live:
-            asked = {**answer.asked_at, **places, **machines}
-        outdated.append(frozenset(key for key, when in asked.items() if key in newer and newer[key] > when))
+            lost = _older({**answer.asked_at, **places}, newer_places) | _older(machines, newer_machines)
+        outdated.append(lost)
         head_start = _ONE_TIME if answer.is_live else timedelta()
-        for key, when in (places if answer.knows_all else machines).items():
-            newer[key] = max(when - head_start, newer.get(key, when - head_start))
+        if answer.knows_all:
+            _note(newer_places, places, head_start)
+        else:
+            _note(newer_machines, machines, head_start)
     return outdated[::-1]
 
 
-def _newest(offers: Sequence[Offer], key: Callable[[Offer], Key]) -> dict[Key, datetime]:
-    """The newest price of each place or machine."""
-    newest: dict[Key, datetime] = {}
+def _older(asked: Mapping[Key, datetime], newer: Mapping[Key, datetime]) -> frozenset[Key]:
+    return frozenset(key for key, when in asked.items() if newer.get(key, _NEVER) > when)
+
+
+def _note(newer: dict[Key, datetime], found: Mapping[Key, datetime], head_start: timedelta) -> None:
+    for key, when in found.items():
+        newer[key] = max(when - head_start, newer.get(key, _NEVER))
+
+
+def _newest(offers: Sequence[Offer]) -> dict[Machine, datetime]:
+    """The newest price of each machine."""
+    newest: dict[Machine, datetime] = {}
     for offer in offers:
-        at = key(offer)
+        at = machine_of(offer)
         newest[at] = max(offer.retrieved_at, newest.get(at, offer.retrieved_at))
+    return newest
+
+
+def _of_places(machines: Mapping[Machine, datetime]) -> dict[Place, datetime]:
+    """The newest price of each place."""
+    newest: dict[Place, datetime] = {}
+    for (at, _), when in machines.items():
+        newest[at] = max(when, newest.get(at, when))
     return newest
 
 

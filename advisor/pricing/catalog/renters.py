@@ -92,11 +92,15 @@ def load_renters() -> Mapping[str, Renter]:
         rows[row[0]] = row
 
     read_rows(catalog_path(RENTER_FILE), RENTER_COLUMNS, read_row)
-    longest_s, coarsest_s = (max(float(row[at] or 0) for row in rows.values()) for at in (9, 10))
+    longest_s, coarsest_s = (
+        max(float(row[RENTER_COLUMNS.index(name)] or 0) for row in rows.values())
+        for name in ("minimum_billed_s", "billed_step_s")
+    )
     return {name: _renter(row, longest_s, coarsest_s) for name, row in rows.items()}
 
 
 def _renter(row: Sequence[str], longest_s: float, coarsest_s: float) -> Renter:
+    """A row; the last two stand in for billing terms that it leaves open."""
     provider, gpuhunt_name, access, locations, left_out, machines, community, spot_is, floor, *terms = row
     minimum, step, source, as_of = terms
     parse_date(as_of)
