@@ -41,7 +41,7 @@ def price_settings(config: Config) -> PriceSettings:
     """The settings of sources; gpuhunt reads the catalogs of those whom ``cloud.providers`` names, too."""
     settings = config.settings.prices
     named = [name.lower() for name in config.settings.cloud.providers if name != _ALL]
-    if not named or _is_a_strangers(config):
+    if not named or is_of_untrusted_project(config):
         return settings
     from advisor.pricing.catalog.renters import load_renters
     from advisor.pricing.sources.gpuhunt import NAME, PROVIDERS
@@ -56,7 +56,7 @@ def price_settings(config: Config) -> PriceSettings:
     )
 
 
-def _is_a_strangers(config: Config) -> bool:
+def is_of_untrusted_project(config: Config) -> bool:
     """Whether an untrusted project named the providers: it may narrow them, and add none."""
     project = config.project
     origin = config.origins.get("cloud.providers")

@@ -183,15 +183,22 @@ def test_a_strangers_host_is_marked_wherever_it_is_shown(public: Public, trace: 
 
 @pytest.mark.parametrize("name", ["lamda", "lambdalabs"])
 def test_a_provider_that_nobody_knows_is_refused_with_near_names(public: Public, name: str) -> None:
-    public.run("prices", "refresh", ADVISOR_CLOUD__PROVIDERS="[aws, lambda]")
     answer = public.run("prices", ADVISOR_CLOUD__PROVIDERS=f"[aws, {name}]")
-    assert_plain_error(answer, 2, f"there are no prices of provider {name!r}")
+    assert_plain_error(answer, 2, f"there are no prices of provider {name!r}", "Did you mean 'lambda'?")
+    assert "Known are aws, gcp; by name also azure, cloudrift, crusoe, daytona, digitalocean" in answer.err
+
+
+def test_a_provider_that_was_not_pulled_yet_is_known(public: Public) -> None:
+    answer = public.run("prices", "--provider", "lambda")
+    assert_plain_error(answer, 2, "there are no prices of provider 'lambda' yet: `advisor prices refresh`")
 
 
 def test_a_project_that_nobody_trusts_adds_no_provider(public: Public) -> None:
     public.shell.write(".advisor.yaml", "cloud: {providers: [aws, lambda]}")
     answer = public.run("prices", "refresh", "--json")
     assert "lambda" not in {part["scope"] for part in answer.document["parts"]}
+    asked = public.run("prices")
+    assert_plain_error(asked, 2, "'lambda'", "a project that you do not trust adds no provider")
     trusted = public.run("prices", "refresh", "--json", ADVISOR_TRUST_PROJECT="1")
     assert "lambda" in {part["scope"] for part in trusted.document["parts"]}
 
@@ -290,3 +297,13 @@ def test_an_old_list_that_is_pulled_today_stays_old(public: Public) -> None:
     # The snapshot is younger than that, and has the word where it knows the machine.
     price = public.offers("--region", "us-east-1")["aws", "p5.48xlarge", "on-demand"]
     assert not str(price["source"]).startswith("gpuhunt")
+
+
+def test_a_provider_that_cannot_be_pulled_is_told_beside_what_there_is(public: Public, trace: str) -> None:
+    everybody = {"GPUHUNT_CATALOG_URL": "http://127.0.0.1:9"}
+    command = ("recommend", trace, "--iterations", "1000")
+    alone = public.run(*command, "--provider", "lambda", **everybody)
+    assert "gpuhunt: lambda not refreshed" in alone.err
+    assert_plain_error(alone, 1, "no offer with --provider lambda", "Without --provider there are")
+    others = public.run(*command, "--provider", "aws", "--provider", "lambda", **everybody)
+    assert others.code == 0, others.err
