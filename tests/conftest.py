@@ -31,6 +31,14 @@ def no_calibration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_public_prices() -> Iterator[None]:
+    """Nothing listens where gpuhunt's catalogs would be: no test asks the network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUHUNT_CATALOG_URL", "http://127.0.0.1:9")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test is as wide as it says: whoever runs several at once sets the width for all."""

@@ -63,6 +63,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "num_days": 29,
     },
     Code.NEAR_TIE: {"plan_id": "X", "p_slower": 0.75, "is_on_frontier": True},
+    Code.COMMUNITY_HOST: {"provider": "vast"},
     Code.PRICE_DERIVED: {"source": "derived from x"},
     Code.RENT_OR_WAIT: {
         "own_id": "cluster/lab/1xT4",
@@ -154,6 +155,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
                 "oldest_on": "2025-06-28",
             }
         ],
+        "is_public": True,
     },
     Code.PRICES_STALE: {
         "examples": ["aws p5 on-demand in us-east-1"],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,13 +39,29 @@ def write(folder: Path, provider: str, *items: gpuhunt.CatalogItem, more: str = 
     return path
 
 
+def publish(root: Path, provider: str, version: str, *items: gpuhunt.CatalogItem, more: str = "") -> Path:
+    """A provider's newest catalog as the bucket has it; returns the archive."""
+    rows = write(root / "rows", provider, *items, more=more).read_bytes()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{provider}.csv", rows)
+    (root / provider / version).mkdir(parents=True, exist_ok=True)
+    (root / provider / "version").write_text(version + "\n")
+    path = root / provider / version / "catalog.zip"
+    path.write_bytes(packed.getvalue())
+    return path
+
+
 def parts_of(folder: Path, *providers: str, query: OfferQuery = ANY) -> list[Part]:
-    return list(GpuhuntSource(providers, folder).offers(query))
+    """In the order in which the providers were named."""
+    parts = {part.scope: part for part in GpuhuntSource(providers, folder).offers(query)}
+    return [parts[name] for name in providers if name in parts]
 
 
 def part_of(folder: Path, *items: gpuhunt.CatalogItem, more: str = "") -> Part:
+    """Of Lambda."""
     write(folder, "lambdalabs", *items, more=more)
-    (part,) = parts_of(folder, "lambdalabs")
+    (part,) = parts_of(folder, "lambda")
     return part
 
 

@@ -31,7 +31,9 @@ def refresh(
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Pull live prices of all clouds that let you in, and remember them.
+    """Pull prices by your accounts and what is published for everybody, and remember them.
+
+    It needs no account. AWS's own files are read of regions that you name in full.
 
     What cannot be pulled keeps its old prices and their age. Exits with 1 if nothing could be pulled.
     """
@@ -43,7 +45,8 @@ def refresh(
 
     kept = refresh_prices(source or (), settings_with(cloud__regions=region), TERMINAL)
     print_document(refresh_document(kept), chosen_format(output, as_json))
-    if all(part.failure is not None for part in kept):
+    failed = [part for part in kept if part.failure is not None]
+    if not any(part.num_offers for part in kept) and (failed or not kept):
         raise NoOfferError(
             "no price could be pulled. What was known stays as it was; `advisor prices sources` says who"
             " lacks what."

@@ -125,7 +125,8 @@ class CloudSettings(_Section):
     """Which offers of the clouds count."""
 
     providers: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
-        ("*",), description="clouds to look at; * is all with a price"
+        ("*",),
+        description="clouds to look at; * is all with a price; others by name, such as [aws, gcp, lambda]",
     )
     regions: Annotated[tuple[str, ...], ProjectMay.NARROW] = Field(
         ("*",), description="regions, with wildcards"
@@ -231,7 +232,7 @@ class PriceSettings(_Section):
     offline: Annotated[bool, ProjectMay.SWITCH_ON] = Field(False, description="never touch the network")
     sources: Annotated[tuple[str, ...] | None, ProjectMay.NOTHING] = Field(
         None,
-        description="sources in order of trust; null: own rates, clouds, plug-ins, gpuhunt, snapshot",
+        description="in order of trust; null: own rates, accounts, plug-ins, AWS's files, gpuhunt, snapshot",
     )
     options: Annotated[Mapping[str, Mapping[str, object]], ProjectMay.NOTHING] = Field(
         {}, description="options of a source by its name, such as custom: {files: [...]}"

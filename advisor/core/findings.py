@@ -51,6 +51,7 @@ class Code(StrEnum):
 
     # What else there is to know of an option.
     APPROVAL_NEEDED = "approval-needed"
+    COMMUNITY_HOST = "community-host", Severity.WARNING
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
     EGRESS_NOT_COUNTED = "egress-not-counted", Severity.WARNING
     GPU_BUSY = "gpu-busy"

@@ -70,12 +70,26 @@ def check_providers(config: Config, known: Collection[str], listener: Listener) 
     """
     for provider in config.settings.cloud.providers:
         if provider != ANY and not any(same_name(provider, name) for name in known):
-            names = sorted(known)
             where = _unless_given(config, "cloud.providers", listener)
-            hint = did_you_mean(_CALLED.get(provider.lower(), provider), names)
             raise InputError(
-                f"there are no prices of provider {provider!r}{where}.{hint} Known are {', '.join(names)}."
+                f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
             )
+
+
+def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
+    """How to get prices of a provider that has none, or whom else may be meant."""
+    from advisor.pricing.catalog.renters import load_renters
+    from advisor.service.price_sources import is_of_untrusted_project
+
+    renters = load_renters()
+    if provider.lower() in renters:
+        if is_of_untrusted_project(config):
+            return ": a project that you do not trust adds no provider. Name it in your own settings."
+        return " yet: `advisor prices refresh` pulls them, and needs no account for most."
+    ours = {renter.gpuhunt_name: name for name, renter in renters.items()}
+    hint = did_you_mean((_CALLED | ours).get(provider.lower(), provider), [*known, *renters])
+    others = ", ".join(sorted(renters.keys() - {*known}))
+    return f".{hint} Known are {', '.join(sorted(known))}; by name also {others}."
 
 
 def check_regions(

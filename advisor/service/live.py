@@ -42,9 +42,10 @@ def current_answers(
         StoreError: the database of the settings cannot be reached or read, unless prices may be refreshed.
     """
     from advisor.core.errors import StoreError
-    from advisor.pricing.answer.known import answers_of, sources_of
+    from advisor.pricing.answer.known import answers_of
+    from advisor.service.price_sources import sources_for
 
-    found = sources_of(config.settings.prices)
+    found = sources_for(config)
     listener.warn(found.warnings)
     if may_refresh and not config.settings.prices.offline:
         _refresh_due(config, found.sources, listener)
@@ -66,11 +67,12 @@ def known_answers(
     Raises:
         AdvisorError: as ``current_answers``.
     """
-    from advisor.pricing.answer.known import answers_of, sources_of
+    from advisor.pricing.answer.known import answers_of
+    from advisor.service.price_sources import sources_for
     from advisor.store.database import open_store
 
     if sources is None:
-        sources = sources_of(config.settings.prices).sources
+        sources = sources_for(config).sources
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return answers_of(sources, query, None)
@@ -82,8 +84,9 @@ def _refresh_due(config: Config, sources: Sequence[PriceSource], listener: Liste
     """Pull what is due; trouble is a warning, since there are older prices to go on with."""
     from advisor.core.errors import StoreError
     from advisor.pricing.refresh.pulling import due_sources
+    from advisor.service.price_sources import pulled_unasked
 
-    live = [source for source in sources if source.capabilities.is_live]
+    live = pulled_unasked(config, sources)
     if not live or not (_has_database(config) or _would_let_us_in(live)):
         return
     try:
@@ -156,6 +159,8 @@ def _regions(config: Config) -> tuple[str, ...]:
 def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> tuple[Kept, ...]:
     """Pull live prices now, of all live sources of the settings or of those named, and remember them.
 
+    Of all, those that want an account and find none are left out, as long as others are there to ask.
+
     Raises:
         ConfigError: a name that no source has, or a source that refuses its options.
         InputError: a name of a source that is not live, or there is no live one.
@@ -163,10 +168,24 @@ def refresh_prices(names: Sequence[str], config: Config, listener: Listener) -> 
         StoreError: the database cannot be written.
     """
     sources = live_sources(config, names, listener)
+    if not names:
+        sources = _that_let_us_in(sources, listener)
     with opened(config) as store:
         kept = run_refresh(config, sources, store, listener)
     listener.warn(failures_in_words(kept))
     return kept
+
+
+def _that_let_us_in(sources: tuple[PriceSource, ...], listener: Listener) -> tuple[PriceSource, ...]:
+    """Without those that want an account, where there is none; all of them where nobody else is left."""
+    from advisor.pricing.sources.protocol import Credentials, credentials_of
+
+    closed = [source for source in sources if credentials_of(source)[0] is Credentials.MISSING]
+    if not closed or len(closed) == len(sources):
+        return sources
+    names = ", ".join(source.name for source in closed)
+    listener.note(f"no account found for {names}: prices are pulled that anybody may read")
+    return tuple(source for source in sources if source not in closed)
 
 
 def write_snapshot(folder: Path, config: Config, listener: Listener, *, is_forced: bool = False) -> Built:
@@ -193,14 +212,11 @@ def live_sources(config: Config, names: Sequence[str], listener: Listener) -> tu
         InputError: a name of a source that is not live, or there is no live one.
     """
     from advisor.core.errors import InputError
-    from advisor.pricing.answer.known import sources_of
+    from advisor.service.price_sources import sources_for
 
-    settings = config.settings.prices
-    if settings.offline:
+    if config.settings.prices.offline:
         raise InputError("prices.offline is set: without a network there is nothing to refresh.")
-    if names:
-        settings = settings.model_copy(update={"sources": tuple(dict.fromkeys(names))})
-    found = sources_of(settings)
+    found = sources_for(config, names)
     listener.warn(found.warnings)
     dated = [source.name for source in found.sources if not source.capabilities.is_live]
     live = tuple(source for source in found.sources if source.capabilities.is_live)
@@ -218,11 +234,11 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
     Raises:
         AdvisorError: as ``current_answers``.
     """
-    from advisor.pricing.answer.known import sources_of
     from advisor.pricing.refresh.states import state_of
+    from advisor.service.price_sources import sources_for
     from advisor.store.database import open_store
 
-    found = sources_of(config.settings.prices)
+    found = sources_for(config)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return [state_of(source, None) for source in found.sources], found.warnings

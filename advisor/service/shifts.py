@@ -52,9 +52,9 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
 
 def _names_of_sources(config: Config) -> tuple[str, ...]:
     """In order of trust."""
-    from advisor.pricing.answer.known import sources_of
+    from advisor.service.price_sources import sources_for
 
-    return tuple(source.name for source in sources_of(config.settings.prices).sources)
+    return tuple(source.name for source in sources_for(config).sources)
 
 
 def _points(config: Config, sources: tuple[str, ...], instance_types: list[str]) -> tuple[PricePoint, ...]:

@@ -11,6 +11,7 @@ from advisor.predict.exchange.collectives import holds_buckets, sharded_over
 from advisor.predict.loading import cpu_note, input_note
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
+from advisor.pricing.catalog.renters import is_community_host
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
 from recommender.outcome.spot_price import price_rise
 from recommender.plans import software
@@ -39,6 +40,8 @@ def reasons_of(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Tra
     yield from _input(plan, estimate, trace)
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
         yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
+    if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
+        yield finding(Code.COMMUNITY_HOST, provider=plan.offer.provider)
     if plan.usd_per_h is None:
         yield finding(Code.COST_UNKNOWN)
     yield from _not_counted(plan)

@@ -15,6 +15,7 @@ from advisor.core.units import DAY_S, format_duration
 from advisor.core.values import Offer
 from advisor.pricing.answer.merge import Answer, merged
 from advisor.pricing.answer.stand_ins import with_stand_ins
+from advisor.pricing.catalog.renters import load_renters
 from advisor.pricing.sources.protocol import Freshness, Part, PriceSource, freshness_of
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
@@ -134,9 +135,15 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
         return [finding(Code.NO_PRICE_MATCHES)]
     warnings = []
     if dated:
-        ages = [_age_facts(one, now) for one in freshness_of(dated)]
+        ages = freshness_of(dated)
         warnings.append(
-            finding(Code.PRICES_NOT_LIVE, num_dated=len(dated), num_prices=len(offers), ages=ages)
+            finding(
+                Code.PRICES_NOT_LIVE,
+                num_dated=len(dated),
+                num_prices=len(offers),
+                ages=[_age_facts(one, now) for one in ages],
+                is_public=any(one.provider in load_renters() and _age_days(one.newest, now) for one in ages),
+            )
         )
     # A date of today may lie ahead of UTC by this much.
     latest = now + timedelta(hours=14)
@@ -153,12 +160,16 @@ def _warnings(offers: Sequence[Offer], dated: Sequence[Offer], now: datetime) ->
     return warnings
 
 
+def _age_days(moment: datetime, now: datetime) -> int:
+    return max(0, (now - moment).days)
+
+
 def _age_facts(freshness: Freshness, now: datetime) -> Mapping[str, str | int]:
     newest, oldest = freshness.newest, freshness.oldest
     return {
         "provider": freshness.provider,
-        "newest_days": max(0, (now - newest).days),
-        "oldest_days": max(0, (now - oldest).days),
+        "newest_days": _age_days(newest, now),
+        "oldest_days": _age_days(oldest, now),
         "newest_on": str(newest.date()),
         "oldest_on": str(oldest.date()),
     }
@@ -173,7 +184,7 @@ def _ages(freshness: Sequence[Freshness], now: datetime) -> str:
 
 
 def _days(freshness: Freshness, now: datetime) -> str:
-    newest, oldest = (max(0, (now - moment).days) for moment in (freshness.newest, freshness.oldest))
+    newest, oldest = (_age_days(moment, now) for moment in (freshness.newest, freshness.oldest))
     return f"{_span(str(newest), str(oldest))} days"
 
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from advisor.config.settings import PriceSettings
     from advisor.store.handle import Store
 
-# Own rates are meant to be believed; a dated file is what is left when nobody else knows.
-_FIRST, _LAST = ("custom", "aws", "gcp"), ("gpuhunt", "snapshot")
-# Asked only where the settings name it or give it options: it fetches catalogs from a third party.
-_ON_REQUEST = ("gpuhunt",)
+# Own rates are meant to be believed, and an account's own answer goes before what is published for everybody;
+# a dated file is what is left when nobody else knows.
+_FIRST, _LAST = ("custom", "aws", "gcp"), ("aws-files", "gpuhunt", "snapshot")
+# Asked by whoever refreshes; on its own, advisor turns to them only where the settings name them: nobody gave
+# it an account there.
+_ON_REQUEST = ("aws-files", "gpuhunt")
 # An owner knows what own machines cost, however little: the word is kept, with a warning.
 _OWNERS = ("custom",)
 
@@ -38,7 +40,7 @@ class Sources:
 
 
 def sources_of(settings: PriceSettings) -> Sources:
-    """The sources of the settings, or all that are registered; gpuhunt only on request.
+    """The sources of the settings, or all that are registered.
 
     Raises:
         ConfigError: a source that the settings name, or one of ours, is not there or refuses its options.
@@ -50,8 +52,7 @@ def sources_of(settings: PriceSettings) -> Sources:
         found = [_source(name, settings.options) for name in settings.sources]
         return Sources(sources=tuple(found), warnings=())
     sources, warnings = [], []
-    names = [name for name in registered(GROUP) if name not in _ON_REQUEST or name in settings.options]
-    for name in _in_order_of_trust(names):
+    for name in _in_order_of_trust([*registered(GROUP)]):
         try:
             sources.append(_source(name, settings.options))
         except ConfigError as error:
@@ -59,6 +60,11 @@ def sources_of(settings: PriceSettings) -> Sources:
                 raise
             warnings.append(str(error))
     return Sources(sources=tuple(sources), warnings=tuple(warnings))
+
+
+def is_pulled_unasked(name: str, settings: PriceSettings) -> bool:
+    """Whether a live source may be asked by a command that is about something else than prices."""
+    return name not in _ON_REQUEST or name in settings.options or name in (settings.sources or ())
 
 
 def _in_order_of_trust(names: Sequence[str]) -> list[str]:
@@ -136,6 +142,7 @@ def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer
     able = source.capabilities
     held = current_offers(store, source.name, providers=query.providers, gpus=query.gpus)
     whole = [(pull.place, pull) for pull in pulls(store, source.name) if pull.place is not None]
+    covered = covered_places(store, source.name) | {place for place, _ in whole}
     asked = [(place, pull.succeeded_at) for place, pull in whole if pull.succeeded_at is not None]
     return Answer(
         source=source.name,
@@ -147,7 +154,8 @@ def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer
             if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
         ),
         providers=providers_of(source),
-        covers=covered_places(store, source.name) | {place for place, _ in whole},
+        covers=covered if able.knows_all else frozenset(),
+        knows_all=able.knows_all,
         unpriced=frozenset((place, name) for place, pull in whole for name in pull.unpriced),
         asked_at=dict(sorted(asked, key=itemgetter(1))),  # of several scopes in a place the newest stays
     )

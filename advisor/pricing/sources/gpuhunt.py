@@ -1,75 +1,90 @@
-"""Prices of more clouds (Azure, Lambda, Nebius, OCI, RunPod, Vast) by the package gpuhunt, an optional extra.
+"""Prices of many clouds without an account, by gpuhunt: https://github.com/dstackai/gpuhunt.
 
-https://github.com/dstackai/gpuhunt publishes a catalog a day for most providers and asks some directly.
+It publishes a catalog a day for most providers; a few, such as Vast, it asks directly.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import ConfigError
+from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market
+from advisor.pricing.catalog.renters import Access, Renter, load_renters
+from advisor.pricing.sources.deadlines import completed
+from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of, fetch_catalog
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
+from advisor.pricing.sources.public_files import PublicFileError
 from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.replies import Allowance
 
 if TYPE_CHECKING:
-    from gpuhunt import Catalog
+    from gpuhunt import CatalogItem
 
-
-PROVIDERS = ("azure", "cloudrift", "lambdalabs", "nebius", "oci", "runpod", "vastai", "verda")
-"""Asked by default: those that need no account, save the clouds that have a source of their own."""
+NAME = "gpuhunt"
+PROVIDERS = ("aws", "gcp")
+"""Whose catalogs are read unless the settings name others."""
 
 CATALOG_DIR = "GPUHUNT_CATALOG_DIR"
-NOT_INSTALLED = "gpuhunt is not installed: pip install 'gpu-advisor[gpuhunt]'"
-_MOST_MESSAGES = 5
-
+_NUM_THREADS = 8
+_MOST_MESSAGES = 3
 Clock = Callable[[], datetime]
+_Fetched = tuple[str, str | None, str | None]  # provider, version of its catalog, failure
 
 
 class GpuhuntSource:
     """Offers of gpuhunt's catalogs, a part for each provider.
 
     Args:
-        providers: as gpuhunt names them.
+        providers: as `load_renters` names them.
         catalog_dir: a folder of its catalogs (``azure.csv``) to read instead of downloading them.
+        url: where the catalogs are published.
         clock: now, for prices that are asked for directly.
     """
 
-    name = "gpuhunt"
+    name = NAME
 
     def __init__(
-        self, providers: Sequence[str], catalog_dir: Path | None, clock: Clock = lambda: datetime.now(UTC)
+        self,
+        providers: Sequence[str],
+        catalog_dir: Path | None = None,
+        url: str = CATALOG_URL,
+        clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
         self._providers = providers
         self._catalog_dir = catalog_dir
+        self._url = url
         self._clock = clock
         self.capabilities = Capabilities(
-            providers=tuple(providers), markets=(Market.ON_DEMAND, Market.SPOT), is_live=True
+            providers=tuple(providers),
+            markets=(Market.ON_DEMAND, Market.SPOT),
+            is_live=True,
+            knows_all=False,
         )
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
         """Offers that match; a provider that cannot be read fails alone."""
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
-        try:
-            with _messages() as said, _environment(self._catalog_dir):
-                catalog = _catalog(self._catalog_dir) if wanted else None
-        except ImportError:
-            yield from (Part(scope=name, failure=NOT_INSTALLED) for name in wanted)
-            return
-        except Exception as error:  # noqa: BLE001 - no trouble of a live source may stop the others
-            yield from (Part(scope=name, failure=_reason(error, _about(name, said))) for name in wanted)
-            return
-        for name in wanted:
-            yield self._part(catalog, name, query, _about(name, said))
+        with tempfile.TemporaryDirectory(prefix="advisor-prices-") as temporary:
+            folder = self._catalog_dir or Path(temporary)
+            allowance = Allowance()
+            jobs = [partial(self._fetched, name, folder, allowance) for name in wanted]
+            for name, catalog, failure in completed(jobs, num_threads=_NUM_THREADS, name=NAME):
+                if failure is None:
+                    yield self._part(load_renters()[name], folder, catalog, query)
+                else:
+                    yield Part(scope=name, failure=failure)
 
     def freshness(self) -> tuple[()]:
         """Nothing is held here."""
@@ -79,87 +94,114 @@ class GpuhuntSource:
         """The published catalogs need none."""
         return Credentials.NOT_NEEDED
 
-    def _part(self, catalog: Catalog, provider: str, query: OfferQuery, said_before: Sequence[str]) -> Part:
+    def _fetched(self, provider: str, folder: Path, allowance: Allowance) -> _Fetched:
+        """Make sure that a provider's catalog lies in the folder, where it has one."""
+        renter = load_renters()[provider]
+        if self._catalog_dir is not None or renter.access is Access.ASKED:
+            return provider, None, None
         try:
-            with _messages() as said, _environment(self._catalog_dir):
-                items = catalog.query(provider=provider, min_gpu_count=1)
-            offers, gaps = offers_of(items, self._retrieval(catalog, provider))
-        except Exception as error:  # noqa: BLE001 - a provider fails alone, however it does
-            return Part(scope=provider, failure=_reason(error, said_before))
-        said = [*said_before, *said]
-        if not items:
-            return Part(scope=provider, failure="; ".join(said) or "gpuhunt has no offers of this provider")
-        return Part(scope=provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(said)))
+            return provider, fetch_catalog(renter.gpuhunt_name, self._url, folder, allowance), None
+        except PublicFileError as error:
+            return provider, None, f"gpuhunt's catalog of {provider}: {error}"
+        except OSError as error:
+            return provider, None, f"gpuhunt's catalog of {provider} cannot be kept: {error.strerror}"
 
-    def _retrieval(self, catalog: Catalog, provider: str) -> Retrieval:
+    def _part(self, renter: Renter, folder: Path, catalog: str | None, query: OfferQuery) -> Part:
+        try:
+            with _messages() as said, _environment(folder):
+                items = _items(renter)
+            offers, gaps = offers_of(items, renter, self._retrieval(renter, folder, catalog))
+        except Exception as error:  # noqa: BLE001 - a provider fails alone, however it does
+            return Part(scope=renter.provider, failure=_reason(error))
+        if not offers:
+            why = "; ".join((*_few(said), *gaps)) or "it names no machine with a GPU"
+            return Part(scope=renter.provider, failure=f"no price of {renter.provider} could be read: {why}")
+        return Part(
+            scope=renter.provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(said))
+        )
+
+    def _retrieval(self, renter: Renter, folder: Path, catalog: str | None) -> Retrieval:
         source = f"gpuhunt {version('gpuhunt')}"
-        if self._catalog_dir is not None:
-            modified_s = (self._catalog_dir / f"{provider}.csv").stat().st_mtime
-            return Retrieval(at=datetime.fromtimestamp(modified_s, UTC), source=source)
-        published = catalog.catalog.get(provider)
-        if published is None:
-            return Retrieval(at=self._clock(), source=source)
-        return Retrieval(at=_day_of(published.version), source=f"{source}, catalog {published.version}")
+        if catalog is not None:
+            return Retrieval(at=day_of(catalog), source=f"{source}, catalog {catalog}")
+        if renter.access is Access.ASKED:
+            return Retrieval(at=self._clock(), source=f"{source}, asked directly")
+        modified_s = (folder / f"{renter.gpuhunt_name}.csv").stat().st_mtime
+        return Retrieval(at=datetime.fromtimestamp(modified_s, UTC), source=source)
 
 
 def gpuhunt_source(options: Mapping[str, object]) -> GpuhuntSource:
-    """The entry point: options ``providers`` (a list) and ``catalog_dir``, else ``GPUHUNT_CATALOG_DIR``.
+    """The entry point: options ``providers`` (a list), and ``catalog_dir`` or ``url`` of the catalogs.
 
     Raises:
-        ConfigError: another option is given, or one of these is of the wrong kind.
+        ConfigError: another option is given, one of these is of the wrong kind, or nobody knows a provider.
     """
-    check_options("gpuhunt", options, ("providers", "catalog_dir"))
-    providers = options.get("providers")
-    if providers is None:
-        providers = PROVIDERS
-    if not isinstance(providers, list | tuple) or not all(isinstance(name, str) for name in providers):
-        raise ConfigError(
-            f"prices.options.gpuhunt.providers must be a list such as [azure]; got {providers!r}."
-        )
-    folder = options.get("catalog_dir") or os.environ.get(CATALOG_DIR)
-    if not isinstance(folder, str | None):
-        raise ConfigError(f"prices.options.gpuhunt.catalog_dir must be a folder; got {folder!r}.")
-    names = tuple(dict.fromkeys(name.lower() for name in providers))
-    return GpuhuntSource(names, Path(os.path.expanduser(folder)) if folder else None)  # noqa: PTH111
+    check_options(NAME, options, ("providers", "catalog_dir", "url"))
+    folder = _text(options, "catalog_dir", "a folder", os.environ.get(CATALOG_DIR))
+    url = _text(options, "url", "an address", os.environ.get(URL_VARIABLE)) or CATALOG_URL
+    return GpuhuntSource(
+        _provider_names(options.get("providers")),
+        Path(os.path.expanduser(folder)) if folder else None,  # noqa: PTH111
+        url.rstrip("/"),
+    )
 
 
-def _catalog(catalog_dir: Path | None) -> Catalog:
+def _text(options: Mapping[str, object], name: str, what: str, default: str | None) -> str | None:
+    value = options.get(name) or default
+    if not isinstance(value, str | None):
+        raise ConfigError(f"prices.options.gpuhunt.{name} must be {what}; got {value!r}.")
+    return value
+
+
+def _provider_names(names: object) -> tuple[str, ...]:
+    """Our names of providers, each once; gpuhunt's will do."""
+    if names is None:
+        return PROVIDERS
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"prices.options.gpuhunt.providers must be a list such as [azure]; got {names!r}.")
+    known = load_renters()
+    ours = {renter.gpuhunt_name: name for name, renter in known.items()} | {name: name for name in known}
+    for name in names:
+        if name.lower() not in ours:
+            raise ConfigError(
+                f"gpuhunt has no prices of {name!r} (prices.options.gpuhunt.providers)."
+                f"{did_you_mean(name, known)} It has those of {', '.join(known)}."
+            )
+    return tuple(dict.fromkeys(ours[name.lower()] for name in names))
+
+
+def _items(renter: Renter) -> list[CatalogItem]:
+    """Rows with a GPU of a provider: of the folder that the environment names, or asked for directly."""
     import gpuhunt
 
-    # A folder is read by each query; nothing must be downloaded for it.
-    return gpuhunt.default_catalog() if catalog_dir is None else gpuhunt.Catalog(auto_reload=False)
-
-
-def _day_of(catalog_version: str) -> datetime:
-    """Midnight of the day that a catalog's version begins with, as in ``20260720-1``.
-
-    Raises:
-        ValueError: it begins with no day, so that nobody knows how old the prices are.
-    """
-    return datetime.strptime(catalog_version[:8], "%Y%m%d").replace(tzinfo=UTC)
+    catalog = gpuhunt.Catalog(auto_reload=False)
+    if renter.access is Access.ASKED:
+        module = importlib.import_module(f"gpuhunt.providers.{renter.gpuhunt_name}")
+        kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == renter.gpuhunt_name]
+        catalog.add_provider(kinds[0].from_env())
+    items: list[CatalogItem] = catalog.query(provider=renter.gpuhunt_name, min_gpu_count=1)
+    return items
 
 
 @contextmanager
-def _environment(catalog_dir: Path | None) -> Iterator[None]:
+def _environment(catalog_dir: Path) -> Iterator[None]:
     """Tells gpuhunt of a folder in the only way there is."""
     before = os.environ.get(CATALOG_DIR)
-    if catalog_dir is not None:
-        os.environ[CATALOG_DIR] = str(catalog_dir)
+    os.environ[CATALOG_DIR] = str(catalog_dir)
     try:
         yield
     finally:
-        if catalog_dir is not None:
-            os.environ.pop(CATALOG_DIR)
-            if before is not None:
-                os.environ[CATALOG_DIR] = before
+        os.environ.pop(CATALOG_DIR)
+        if before is not None:
+            os.environ[CATALOG_DIR] = before
 
 
 @contextmanager
 def _messages() -> Iterator[list[str]]:
-    """What gpuhunt logs meanwhile; it tells in no other way of rows and providers that it skips."""
+    """What gpuhunt logs meanwhile; it tells in no other way of rows that it skips."""
     said: list[str] = []
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: said.append(_in_words(record))  # type: ignore[method-assign]
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("gpuhunt")
     logger.addHandler(handler)
     try:
@@ -168,17 +210,10 @@ def _messages() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-def _in_words(record: logging.LogRecord) -> str:
-    error = record.exc_info[1] if record.exc_info else None
-    return record.getMessage() if error is None else f"{record.getMessage()} {error_in_words(error)}"
-
-
-def _reason(error: Exception, said: Sequence[str]) -> str:
-    return "; ".join([error_in_words(error), *_few(said)])
-
-
-def _about(provider: str, said: Sequence[str]) -> list[str]:
-    return [text for text in said if provider in text.lower()]
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no {Path(error.filename).name} in {str(Path(error.filename).parent)!r}"
+    return error_in_words(error)
 
 
 def _few(said: Sequence[str]) -> list[str]:

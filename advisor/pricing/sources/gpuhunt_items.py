@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING
 
+from advisor.core.globs import is_any
 from advisor.core.gpus import load_gpus, normal_form
-from advisor.core.units import GB, GIB
+from advisor.core.units import GB, GIB, format_duration
 from advisor.core.values import GpuSpec, Market, Offer
-from advisor.pricing.catalog.instance_types import InstanceType
+from advisor.pricing.catalog.instance_types import InstanceType, load_instances
+from advisor.pricing.catalog.renters import Locations, Machines, Renter, known_form
 from advisor.pricing.sources.protocol import ANYWHERE
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 _FORMS = ("PCIE", "SXM", "NVL")
 # What a process may use is a little less than what is sold; 80 and 94 GB must stay apart.
 _TOLERANCE = 0.07
+# Quotes have four digits.
+_ROUNDING = 1.001
+COMMUNITY = "community host"
+"""What the source of a price says of a machine that belongs to somebody else than the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,48 +40,73 @@ class Retrieval:
 
 
 def offers_of(
-    items: Sequence[CatalogItem], retrieval: Retrieval
+    items: Sequence[CatalogItem], renter: Renter, retrieval: Retrieval
 ) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
     """Offers of one provider, the cheapest of each machine, place and market, and gaps in words.
 
     Args:
         items: gpuhunt's ``CatalogItem``s with at least one GPU.
+        renter: whose they are.
         retrieval: date and source of all of them.
     """
     gaps: Counter[str] = Counter()
-    rentable = [item for item in items if _is_rentable(item, gaps)]
+    rentable = [item for item in items if _is_rentable(item, renter, gaps)]
+    rentable = _above_floor(rentable, renter, gaps)
     counts = _counts_by_name(rentable)
     offers: dict[tuple[str, str, Market], Offer] = {}
     for item in sorted(rentable, key=lambda item: item.price):
-        name = item.instance_name
-        instance_type = name if len(counts[name]) == 1 else f"{item.gpu_count}x {name}"
         try:
-            machine = _machine(item, instance_type, _gpu(item, gaps), retrieval)
-            offer = machine.offer(
-                region=item.location or ANYWHERE,
-                market=Market.SPOT if item.spot else Market.ON_DEMAND,
-                usd_per_h=item.price,
-                retrieved_at=retrieval.at,
-                source=retrieval.source,
-            )
-            offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
+            machine = _machine(item, renter, counts, retrieval, gaps)
+            offer = None if machine is None else _offer(item, renter, machine, retrieval)
         except Exception:  # noqa: BLE001 - a row fails alone, whatever is in it
             gaps["cannot be read"] += 1
-    told = tuple(f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items())
-    return tuple(offers.values()), told
+            continue
+        if offer is not None:
+            offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
+    told = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
+    if offers and not renter.are_terms_known:
+        told.append(
+            f"billing terms are not known: at least {format_duration(renter.minimum_billed_s)} in steps of"
+            f" {format_duration(renter.billed_step_s)} assumed, the dearest known of others"
+        )
+    return tuple(offers.values()), tuple(told)
 
 
-def _is_rentable(item: CatalogItem, gaps: Counter[str]) -> bool:
+def _is_rentable(item: CatalogItem, renter: Renter, gaps: Counter[str]) -> bool:
     name, data = item.instance_name, item.provider_data
     if not isinstance(item.price, int | float) or not 0 < item.price < inf:
         gaps["no price"] += 1
     elif not (name and isinstance(name, str) and isinstance(item.gpu_count, int) and item.gpu_count >= 1):
         gaps["no name or no number of GPUs"] += 1
+    elif not isinstance(item.location, str | None):
+        gaps["cannot be read"] += 1
     elif isinstance(data, Mapping) and data.get("pod_counts"):
         gaps["rented only as a cluster of several machines"] += 1
+    elif isinstance(data, Mapping) and data.get("is_dws_calendar_mode"):
+        gaps["rented only for days booked ahead (calendar mode)"] += 1
+    elif is_any(renter.left_out_locations, item.location or ""):
+        gaps["in a place that is no region of everybody's"] += 1
     else:
         return True
     return False
+
+
+def _above_floor(items: Sequence[CatalogItem], renter: Renter, gaps: Counter[str]) -> list[CatalogItem]:
+    """Without spot quotes that nobody bids at."""
+    if renter.spot_floor_share is None:
+        return [*items]
+    share = renter.spot_floor_share * _ROUNDING
+    listed = {(item.instance_name, item.location): item.price for item in items if not item.spot}
+    kept = [
+        item
+        for item in items
+        if not item.spot or item.price > share * listed.get((item.instance_name, item.location), 0.0)
+    ]
+    if num_floor := len(items) - len(kept):
+        gaps[f"spot quotes at the floor of {renter.spot_floor_share:.0%} of on-demand (no demand)"] = (
+            num_floor
+        )
+    return kept
 
 
 def _counts_by_name(items: Sequence[CatalogItem]) -> Mapping[str, set[int]]:
@@ -86,26 +117,73 @@ def _counts_by_name(items: Sequence[CatalogItem]) -> Mapping[str, set[int]]:
     return counts
 
 
-def _machine(item: CatalogItem, instance_type: str, gpu: str, retrieval: Retrieval) -> InstanceType:
+def _machine(
+    item: CatalogItem,
+    renter: Renter,
+    counts: Mapping[str, set[int]],
+    retrieval: Retrieval,
+    gaps: Counter[str],
+) -> InstanceType | None:
+    """The machine of our catalog, else as the row tells it; None where the row is no machine of its own."""
+    if (known := _known_machine(item, renter)) is not None:
+        return known
+    name, is_one_size = item.instance_name, len(counts[item.instance_name]) == 1
+    if not is_one_size and renter.locations is Locations.ZONE:
+        gaps["GPUs attached to a host that the catalog lacks"] += 1
+        return None
+    if renter.machines is Machines.HOSTS:
+        name, is_one_size = item.gpu_name, False
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))
     return InstanceType(
-        provider=item.provider,
-        instance_type=instance_type,
-        gpu=gpu,
+        provider=renter.provider,
+        instance_type=name if is_one_size else f"{item.gpu_count}x {name}",
+        gpu=_gpu(item, renter, gaps),
         num_gpus=item.gpu_count,
         vcpus=item.cpu or None,
+        minimum_billed_s=renter.minimum_billed_s,
         includes=tuple(f"{amount:g} {what}" for amount, what in included if amount),
         source=retrieval.source,
         as_of=retrieval.at.date(),
     )
 
 
-def _gpu(item: CatalogItem, gaps: Counter[str]) -> str:
+def _known_machine(item: CatalogItem, renter: Renter) -> InstanceType | None:
+    """GPUs attached to a host stand in its name: ``n1-standard-8+2xT4``."""
+    for name in (item.instance_name, f"{item.instance_name}+{item.gpu_count}x{item.gpu_name}"):
+        machine = load_instances().get((renter.provider, name))
+        if machine is not None and machine.num_gpus == item.gpu_count:
+            return machine
+    return None
+
+
+def _offer(item: CatalogItem, renter: Renter, machine: InstanceType, retrieval: Retrieval) -> Offer:
+    region = item.location or ANYWHERE
+    if renter.locations is Locations.ZONE:
+        region = region.rpartition("-")[0] or region
+    notes = [retrieval.source]
+    if item.spot and renter.spot_is:
+        notes.append(renter.spot_is)
+    if is_any(renter.community_locations, region):
+        notes.append(COMMUNITY)
+    offer = machine.offer(
+        region=region,
+        market=Market.SPOT if item.spot else Market.ON_DEMAND,
+        usd_per_h=item.price,
+        retrieved_at=retrieval.at,
+        source=", ".join(notes),
+    )
+    return replace(offer, billed_step_s=renter.billed_step_s)
+
+
+def _gpu(item: CatalogItem, renter: Renter, gaps: Counter[str]) -> str:
     members = matching_gpus(item.gpu_name or "", item.gpu_memory, item.instance_name)
+    form = known_form(renter.provider, item.instance_name)
+    if len(members) > 1 and form is not None:
+        members = tuple(gpu for gpu in members if form in gpu.name) or members
     if len(members) == 1:
         return members[0].name
     memory = f" {item.gpu_memory:g} GB" if item.gpu_memory else ""
-    own_name = f"{item.provider} {item.gpu_name}{memory}"
+    own_name = f"{renter.provider} {item.gpu_name}{memory}"
     choices = " or ".join(gpu.name for gpu in members)
     what = f"may be {choices}" if members else "is not in the catalog"
     gaps[f"{own_name} {what}, so no time can be predicted"] += 1

@@ -47,11 +47,14 @@ class Capabilities:
         markets: on what terms.
         is_live: it asks somebody over the network. Only a refresh does, and the store keeps the answers;
             other sources are read each time.
+        knows_all: what it does not name in a place where it names something is not for rent there. A list
+            that leaves machines out says nothing of them, and prices of other sources stay.
     """
 
     providers: tuple[str, ...]
     markets: tuple[Market, ...]
     is_live: bool = False
+    knows_all: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,10 @@ def wait_of_log(
 
 OPTIONS: Words = {
     Code.APPROVAL_NEEDED: "needs approval by {by}: {detail} ({file})",
+    Code.COMMUNITY_HOST: (
+        "community host: somebody's own machine that {provider} only lets, as fast and as safe as its owner"
+        " keeps it; bring no secrets"
+    ),
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
     Code.EGRESS_NOT_COUNTED: "data transfer not counted: no rate for {region}",
     Code.GPU_BUSY: gpu_busy,

@@ -39,7 +39,9 @@ def prices_implausible(*, num_prices: int, source: str, examples: str, is_kept: 
     return f"{prices} that no such machine can have left out: {examples}"
 
 
-def prices_not_live(*, num_dated: int, num_prices: int, ages: Sequence[Mapping[str, str | int]]) -> str:
+def prices_not_live(
+    *, num_dated: int, num_prices: int, ages: Sequence[Mapping[str, str | int]], is_public: bool
+) -> str:
     """How old they are: ``aws 124 to 511 days old (2025-06-28 to 2026-07-20)`` for each provider."""
     some = "" if num_dated == num_prices else f"{num_dated} of {num_prices} "
     told = "; ".join(
@@ -47,7 +49,8 @@ def prices_not_live(*, num_dated: int, num_prices: int, ages: Sequence[Mapping[s
         f" ({_span(age['oldest_on'], age['newest_on'])})"
         for age in ages
     )
-    return f"{some}prices are not live: {told}"
+    way = "; `advisor prices refresh` pulls newer ones and needs no account" if is_public else ""
+    return f"{some}prices are not live: {told}{way}"
 
 
 def _span(low: str | int, high: str | int) -> str:

@@ -18,6 +18,7 @@ from advisor.report.words import sentence, sentences
 from tests.findings import said
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REFRESH = "; `advisor prices refresh` pulls newer ones and needs no account"
 
 
 def offer(*, gpu: str = "L4", age_days: int = 100, source: str = "test", **changes: str) -> Offer:
@@ -51,7 +52,7 @@ def test_the_age_of_prices_is_told_by_provider() -> None:
     (warning,) = sentences(found.warnings)
     assert warning == (
         "prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
-        " gcp 100 days old (2026-08-13)"
+        f" gcp 100 days old (2026-08-13){REFRESH}"
     )
 
 
@@ -119,7 +120,8 @@ def test_live_prices_have_no_age_to_tell() -> None:
     live = answer(offer(age_days=0), is_live=True)
     assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
     mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answer(offer(provider="gcp"))])
-    assert said(mixed.warnings) == "1 of 2 prices are not live: gcp 100 days old (2026-08-13)"
+    told = f"1 of 2 prices are not live: gcp 100 days old (2026-08-13){REFRESH}"
+    assert said(mixed.warnings) == told
 
 
 def test_what_was_pulled_long_ago_is_told_like_a_dated_file() -> None:
@@ -133,6 +135,12 @@ def test_an_offer_that_holds_anywhere_is_in_every_region() -> None:
     own = answer(offer(region="any", age_days=0))
     query = OfferQuery(regions=("us-*",))
     assert len(load_offers(query, now=NOW, answers=[own]).offers) == 1
+
+
+def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled() -> None:
+    own = answer(offer(provider="lab"), is_live=False)
+    told = said(load_offers(OfferQuery(), now=NOW, answers=[own]).warnings)
+    assert told == "prices are not live: lab 100 days old (2026-08-13)"
 
 
 def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock() -> None:

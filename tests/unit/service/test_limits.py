@@ -94,7 +94,7 @@ def test_who_set_an_unknown_name_is_told_unless_it_was_typed(origin: str) -> Non
         check_providers(config(origin, providers=("google",)), ["aws", "gcp"], TERMINAL)
     with pytest.raises(InputError) as region:
         check_regions(config(origin, regions=("us-esat-1",)), lambda: [o.region for o in ALL], TERMINAL)
-    assert "Did you mean 'gcp'? Known are aws, gcp." in str(provider.value)
+    assert "Did you mean 'gcp'? Known are aws, gcp; by name also azure, " in str(provider.value)
     assert "Did you mean 'us-east-1'" in str(region.value)
     for error in (provider, region):
         assert (f"(set by {FILE})" in str(error.value)) is (origin == FILE)

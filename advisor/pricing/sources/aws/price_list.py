@@ -90,7 +90,7 @@ def read_products(rows: Iterable[str], region: str) -> ListPrices:
                 prices[attributes["instanceType"]].update(_hourly_usd(product))
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             num_unread += 1
-    return _settled(prices, num_unread)
+    return settled(prices, num_unread)
 
 
 def possible_prices(prices: ListPrices, machines: Mapping[str, InstanceType]) -> ListPrices:
@@ -115,7 +115,13 @@ def _hourly_usd(product: Product) -> Iterator[float]:
             yield float(dimension["pricePerUnit"]["USD"]) if hourly else math.nan
 
 
-def _settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
+def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
+    """Prices of which there is one and it is one; why the others are none.
+
+    Args:
+        prices: all that are listed, by instance type, in USD/h.
+        num_unread: rows that are no products.
+    """
     sound = {
         name: {usd_per_h for usd_per_h in found if usd_per_h > 0 and math.isfinite(usd_per_h)}
         for name, found in prices.items()

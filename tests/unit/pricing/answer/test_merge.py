@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from advisor.core.values import Market, Offer
 from advisor.pricing.answer.merge import Answer, Place, merged
@@ -141,3 +141,59 @@ def test_one_place_that_is_outdated_leaves_the_others() -> None:
 def test_own_rates_are_believed_whatever_their_day() -> None:
     own, live = answer("custom", of("custom", OLD)), answer("live", of("live", NEW), is_live=True)
     assert kept(own, live) == [list(own.offers), []]
+
+
+# --- Live prices of several sources -------------------------------------------------------------------
+
+DAY = timedelta(days=1)
+
+
+def account(at: datetime, *more: Offer) -> Answer:
+    return answer("aws", of("aws", at), *more, covers=(HERE,), is_live=True)
+
+
+def public(at: datetime, **changes: str) -> Answer:
+    """A list that leaves machines out."""
+    return replace(answer("gpuhunt", of("gpuhunt", at, **changes), is_live=True), knows_all=False)
+
+
+def test_an_account_has_the_word_as_long_as_its_prices_are_of_the_same_day() -> None:
+    for at in (NEW, NEW - DAY, NEW + DAY):
+        own = account(NEW)
+        assert kept(own, public(at)) == [list(own.offers), []]
+
+
+def test_what_an_account_told_long_ago_gives_way_to_what_is_published_now() -> None:
+    found = public(NEW)
+    assert kept(account(MIDDLE), found) == [[], list(found.offers)]
+    assert kept(account(MIDDLE), public(OLD)) == [[of("aws", MIDDLE)], []]
+
+
+def test_a_list_that_leaves_machines_out_takes_the_place_of_those_that_it_names() -> None:
+    other = of("aws", MIDDLE, instance_type="p3")
+    newer = public(NEW)
+    assert kept(account(MIDDLE, other), newer) == [[other], list(newer.offers)]
+
+
+def test_a_machine_that_is_newer_than_the_accounts_answer_is_for_rent() -> None:
+    """The account knew all that was for rent there, then."""
+    newer = public(NEW, instance_type="p6")
+    assert kept(account(MIDDLE), newer) == [[of("aws", MIDDLE)], list(newer.offers)]
+    assert kept(account(NEW), newer) == [[of("aws", NEW)], []]
+
+
+def test_a_list_that_leaves_machines_out_hides_none_of_a_file() -> None:
+    retired = of("snapshot", OLD, instance_type="p3")
+    assert kept(public(NEW), answer("snapshot", retired)) == [list(public(NEW).offers), [retired]]
+
+
+def test_an_old_list_that_was_pulled_just_now_gives_way_to_a_newer_file() -> None:
+    """When it was asked for says nothing of how old its prices are."""
+    pulled = replace(public(OLD), asked_at={HERE: NEW})
+    dated = of("snapshot", MIDDLE)
+    assert kept(pulled, answer("snapshot", dated)) == [[], [dated]]
+
+
+def test_own_rates_stay_whatever_is_published_later() -> None:
+    own = answer("custom", of("custom", OLD))
+    assert kept(own, public(NEW)) == [list(own.offers), []]

@@ -1,8 +1,9 @@
-"""More clouds by gpuhunt: its own files read by its own code, from a folder and from a real server."""
+"""Many clouds by gpuhunt: its own files read by its own code, from a folder and from a real server."""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import logging
 import os
@@ -19,21 +20,21 @@ import pytest
 from gpuhunt._internal.catalog import OFFLINE_PROVIDERS, ONLINE_PROVIDERS
 
 from advisor.core.errors import ConfigError
+from advisor.core.units import MB
 from advisor.core.values import Market
-from advisor.pricing.sources.gpuhunt import (
-    CATALOG_DIR,
-    NOT_INSTALLED,
-    PROVIDERS,
-    GpuhuntSource,
-    gpuhunt_source,
-)
+from advisor.pricing.catalog.renters import Access, load_renters
+from advisor.pricing.sources import gpuhunt_catalogs, public_files
+from advisor.pricing.sources.gpuhunt import CATALOG_DIR, PROVIDERS, GpuhuntSource, gpuhunt_source
+from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of
 from advisor.pricing.sources.gpuhunt_items import offers_of
-from advisor.pricing.sources.protocol import Credentials
+from advisor.pricing.sources.protocol import Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
-from tests.gpuhunt_catalogs import ANY, NOW, gpuhunt_version, item, part_of, parts_of, write
+from tests.clouds import hostile_server as hostile
+from tests.clouds.hostile_server import Attack, attacking
+from tests.gpuhunt_catalogs import ANY, NOW, gpuhunt_version, item, part_of, parts_of, publish, write
 from tests.web import served
 
-# gpuhunt leaves files and answers to the garbage collector, which then complains.
+# gpuhunt leaves files to the garbage collector, which then complains.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -44,8 +45,8 @@ pytestmark = [
 def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """So that what a test leaves behind is collected in that test."""
     monkeypatch.setattr(logging.getLogger("gpuhunt"), "propagate", False)
+    monkeypatch.delenv(CATALOG_DIR, raising=False)
     yield
-    gpuhunt.default_catalog.cache_clear()
     gc.collect()
 
 
@@ -55,34 +56,28 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_query_counts(tmp_path: Path) -> None:
     write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"))
     write(tmp_path, "oci", item(provider="oci"))
-    query = OfferQuery(providers=("lambdalabs",), regions=("eu-*",), gpus=("A10",))
-    (part,) = parts_of(tmp_path, "oci", "lambdalabs", query=query)
-    assert (part.scope, [offer.region for offer in part.offers]) == ("lambdalabs", ["eu-1"])
+    query = OfferQuery(providers=("lambda",), regions=("eu-*",), gpus=("A10",))
+    (part,) = parts_of(tmp_path, "oci", "lambda", query=query)
+    assert (part.scope, [offer.region for offer in part.offers]) == ("lambda", ["eu-1"])
     assert parts_of(tmp_path, "oci", query=OfferQuery(providers=("aws",))) == []
 
 
 def test_a_provider_fails_alone(tmp_path: Path) -> None:
     write(tmp_path, "oci", item(provider="oci"))
     write(tmp_path, "nebius")
-    parts = {part.scope: part for part in parts_of(tmp_path, "azure", "oci", "nebius", "nonsense", "vastai")}
-    assert list(parts) == ["azure", "oci", "nebius", "nonsense", "vastai"]
-    assert len(parts["oci"].offers) == 1
-    reasons = {scope: part.failure for scope, part in parts.items()}
-    assert reasons["oci"] is None
-    assert "FileNotFoundError" in (reasons["azure"] or "")
-    assert reasons["nebius"] == "gpuhunt has no offers of this provider"
-    assert reasons["nonsense"] == "ValueError: Unknown provider: nonsense"
-    assert reasons["vastai"] == "ValueError: Provider is not loaded: vastai"
-    assert not any(part.offers for part in parts.values() if part.failure)
+    azure, oci, nebius = parts_of(tmp_path, "azure", "oci", "nebius")
+    assert (len(oci.offers), oci.failure) == (1, None)
+    assert azure.failure == f"there is no azure.csv in {str(tmp_path)!r}"
+    assert nebius.failure == "no price of nebius could be read: it names no machine with a GPU"
+    assert (azure.offers, nebius.offers) == ((), ())
 
 
 def test_the_environment_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CATALOG_DIR, raising=False)
     part_of(tmp_path, item())
     assert CATALOG_DIR not in os.environ
     monkeypatch.setenv(CATALOG_DIR, "elsewhere")
     assert part_of(tmp_path, item()).offers
-    parts_of(tmp_path, "nonsense")
+    parts_of(tmp_path, "azure")
     assert os.environ[CATALOG_DIR] == "elsewhere"
 
 
@@ -97,131 +92,273 @@ def test_nothing_of_gpuhunts_messages_reaches_the_terminal(tmp_path: Path) -> No
     assert (answer.stdout, answer.stderr) == ("2\n", "")
 
 
+def test_a_catalog_of_another_form_is_a_failure_not_an_empty_cloud(tmp_path: Path) -> None:
+    """Every row lacked its price, and all messages about that were the reason."""
+    rows = "\n".join(f"gpu_{n}x_a10,us-west-1" for n in range(1000))
+    (tmp_path / "lambdalabs.csv").write_text(f"instance_type,place\n{rows}\n")
+    (part,) = parts_of(tmp_path, "lambda")
+    assert "could be read" in (part.failure or "")
+    assert "Required field" in (part.failure or "")
+    assert "... and 997 more messages of gpuhunt" in (part.failure or "")
+
+
 # --- The published catalogs, from a server ----------------------------------------------------------
 
 
 @pytest.fixture
-def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that a server shows as gpuhunt's own bucket."""
-    monkeypatch.delenv(CATALOG_DIR, raising=False)
-    gpuhunt.default_catalog.cache_clear()
+def bucket(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder, and where a server shows it as gpuhunt's own bucket."""
     with served(tmp_path) as url:
-        monkeypatch.setenv("GPUHUNT_CATALOG_URL", url)
-        yield tmp_path
+        yield tmp_path, url
 
 
-def publish(root: Path, provider: str, version: str, *items: gpuhunt.CatalogItem) -> None:
-    rows = write(root / "rows", provider, *items).read_bytes()
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(f"{provider}.csv", rows)
-    (root / provider / version).mkdir(parents=True)
-    (root / provider / "version").write_text(version + "\n")
-    (root / provider / version / "catalog.zip").write_bytes(packed.getvalue())
+def pulled(url: str, *providers: str) -> list[Part]:
+    """In the order in which the providers were named."""
+    parts = {part.scope: part for part in GpuhuntSource(providers, url=url).offers(ANY)}
+    return [parts[name] for name in providers]
 
 
-def test_published_catalogs_are_dated_by_their_version(published: Path) -> None:
-    publish(published, "azure", "20261119-7", item("Standard_NV36ads_A10_v5", provider="azure"))
-    (part,) = GpuhuntSource(["azure"], None).offers(ANY)
+def test_published_catalogs_are_dated_by_their_version(bucket: tuple[Path, str]) -> None:
+    root, url = bucket
+    publish(root, "azure", "20261119-7", item("Standard_NV36ads_A10_v5", provider="azure"))
+    (part,) = pulled(url, "azure")
     (offer,) = part.offers
     assert offer.retrieved_at == datetime(2026, 11, 19, tzinfo=UTC)
     assert offer.source == f"gpuhunt {gpuhunt_version()}, catalog 20261119-7"
     assert (offer.provider, offer.gpu, part.gaps) == ("azure", "A10", ())
 
 
-def test_a_catalog_that_is_not_published_fails_alone_with_the_reason(published: Path) -> None:
-    publish(published, "azure", "20261119-7", item(provider="azure"))
-    azure, oci = GpuhuntSource(["azure", "oci"], None).offers(ANY)
+def test_an_old_catalog_that_is_pulled_today_stays_old(bucket: tuple[Path, str]) -> None:
+    root, url = bucket
+    publish(root, "azure", "20250101", item(provider="azure"))
+    (part,) = pulled(url, "azure")
+    assert {offer.retrieved_at for offer in part.offers} == {datetime(2025, 1, 1, tzinfo=UTC)}
+
+
+def test_only_catalogs_of_whom_is_asked_are_fetched(bucket: tuple[Path, str]) -> None:
+    root, url = bucket
+    publish(root, "aws", "20261119-7", item("p5.48xlarge", 55.0, provider="aws", gpu_count=8))
+    publish(root, "gcp", "20261119-7", item("g2-standard-4", provider="gcp", location="us-central1-a"))
+    (root / "azure").mkdir()  # its version would be a failure
+    parts = list(GpuhuntSource(PROVIDERS, url=url).offers(ANY))
+    assert {part.scope: part.failure for part in parts} == {"aws": None, "gcp": None}
+
+
+def test_a_catalog_that_is_not_published_fails_alone_with_the_reason(bucket: tuple[Path, str]) -> None:
+    root, url = bucket
+    publish(root, "azure", "20261119-7", item(provider="azure"))
+    azure, oci = pulled(url, "azure", "oci")
     assert (len(azure.offers), azure.failure) == (1, None)
-    assert oci.offers == ()
-    assert "Failed to load oci catalog" in (oci.failure or "")
-    assert "404" in (oci.failure or "")
-
-
-def test_a_version_without_a_day_is_a_failure_not_a_fresh_price(published: Path) -> None:
-    publish(published, "azure", "latest", item(provider="azure"))
-    (part,) = GpuhuntSource(["azure"], None).offers(ANY)
-    assert "'latest' does not match format '%Y%m%d'" in (part.failure or "")
-
-
-def test_without_a_network_every_provider_fails(published: Path) -> None:
-    parts = list(GpuhuntSource(["azure", "oci"], None).offers(ANY))
-    assert [part.scope for part in parts] == ["azure", "oci"]
-    for part in parts:
-        assert "Failed to load catalogs of all providers" in (part.failure or "")
-        assert f"Failed to load {part.scope} catalog" in (part.failure or "")
-
-
-def test_prices_that_are_asked_for_directly_are_of_now(published: Path) -> None:
-    publish(published, "azure", "20261119-7", item(provider="azure"))
-
-    class Direct(gpuhunt._internal.default.OnlineProvider):
-        NAME = "vultr"
-
-        @classmethod
-        def from_env(cls) -> Direct:
-            return cls()
-
-        def get(self, *_: Any, **__: Any) -> list[gpuhunt.CatalogItem]:
-            return [item(provider="vultr")]
-
-    catalog = gpuhunt.default_catalog()
-    catalog.providers = [Direct()]
-    (part,) = GpuhuntSource(["vultr"], None, clock=lambda: NOW).offers(ANY)
-    assert [offer.retrieved_at for offer in part.offers] == [NOW]
-
-
-def test_a_provider_that_needs_an_account_says_so(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CRUSOE_ACCESS_KEY", raising=False)
-    publish(published, "azure", "20261119-7", item(provider="azure"))
-    (part,) = GpuhuntSource(["crusoe"], None).offers(ANY)
-    assert part.failure == (
-        "ValueError: Provider is not loaded: crusoe;"
-        " Skipping provider CrusoeProvider: Set the CRUSOE_ACCESS_KEY environment variable"
+    assert oci.failure == (
+        "gpuhunt's catalog of oci: 127.0.0.1 has no such file (404): it may have moved: update advisor and"
+        " its packages, or look at the proxy"
     )
 
 
-def test_keys_in_urls_are_not_repeated(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "version", ["latest", "2026-11-19", "20261345", "20261119-7/../../x", "", "9" * 1000]
+)
+def test_a_version_without_a_day_is_a_failure_not_a_fresh_price(
+    bucket: tuple[Path, str], version: str
+) -> None:
+    root, url = bucket
+    publish(root, "azure", "20261119-7", item(provider="azure"))
+    (root / "azure" / "version").write_text(version)
+    (part,) = pulled(url, "azure")
+    assert (part.offers, "which names no day" in (part.failure or "")) == ((), True)
+    assert len(part.failure or "") < 200
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def other_member(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../azure.csv", "x")
+
+
+def bomb(path: Path) -> None:
+    """A tenth of a megabyte that unpacks to a hundred and fifty."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("azure.csv", bytes(150 * MB))
+    path.write_bytes(packed.getvalue())
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[60] ^= 255
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (cut, "cannot be unpacked: it was cut off, or is none"),
+        (flipped, "cannot be unpacked"),
+        (lambda path: path.write_bytes(b"<html>Please log in</html>"), "cannot be unpacked"),
+        (lambda path: path.write_bytes(b""), "cannot be unpacked"),
+        (other_member, "its archive holds no azure.csv: update gpuhunt and advisor"),
+        (bomb, "unpacks to more than 128 MB"),
+    ],
+)
+def test_an_archive_that_is_none(bucket: tuple[Path, str], damage: Any, words: str) -> None:
+    root, url = bucket
+    path = publish(root, "azure", "20261119-7", *(item(f"a{n}", provider="azure") for n in range(20)))
+    publish(root, "oci", "20261119-7", item(provider="oci"))
+    damage(path)
+    azure, oci = pulled(url, "azure", "oci")
+    assert words in (azure.failure or "")
+    assert "\n" not in (azure.failure or "")
+    assert (azure.offers, len(oci.offers)) == ((), 1)
+    assert not (root.parent / "azure.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("attack", "words"),
+    [
+        (hostile.dripping_body, "did not send the file within 1 s"),
+        (hostile.dripping_head, "did not send the file within 1 s"),
+        (hostile.silent, "did not send the file within 1 s"),
+        (hostile.closing, "cannot reach 127.0.0.1"),
+        (hostile.endless_body, "more than 32 MB"),
+        (hostile.zip_bomb, "more than 32 MB"),
+        (hostile.redirecting, "sends to another address (302), which is not followed"),
+        (hostile.web_page, "which names no day"),
+        (hostile.image, "which names no day"),
+        (hostile.throttling, "answered with the error 429: try again later"),
+    ],
+)
+def test_a_server_that_misbehaves_is_one_line_in_time(
+    attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gpuhunt's own download waited for ever, and kept all that came."""
+    monkeypatch.setattr(public_files.download, "__kwdefaults__", {"within_s": 1.0})
+    with attacking(attack) as url:
+        (part,) = pulled(url, "azure")
+    assert words in (part.failure or "")
+    assert "\n" not in (part.failure or "")
+
+
+def test_without_a_network_every_provider_says_so() -> None:
+    for url, words in (
+        ("http://127.0.0.1:9", "cannot reach 127.0.0.1: check the network"),
+        ("http://nothing.invalid", "the name nothing.invalid cannot be looked up: no network"),
+        ("file:///etc/passwd", "no address that can be asked"),
+    ):
+        for part in pulled(url, "azure", "oci"):
+            assert part.failure is not None
+            assert part.failure.startswith(f"gpuhunt's catalog of {part.scope}: ")
+            assert words in part.failure
+
+
+def test_what_one_pull_may_send_is_bounded_over_all_providers(
+    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, url = bucket
+    for provider in ("azure", "oci", "nebius"):
+        publish(root, provider, "20261119-7", item(provider=provider))
+    size = len((root / "azure/20261119-7/catalog.zip").read_bytes())
+    monkeypatch.setattr("advisor.pricing.sources.replies.PULL_BYTES", 2 * size)
+    monkeypatch.setattr(
+        "advisor.pricing.sources.gpuhunt.Allowance",
+        lambda: gpuhunt_catalogs.Allowance(2 * size),
+    )
+    failures = [part.failure for part in pulled(url, "azure", "oci", "nebius")]
+    assert any(failure is not None and "no true file holds" in failure for failure in failures)
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root, url = bucket
+    publish(root, "azure", "20261119-7", item(provider="azure"))
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    pulled(url, "azure", "oci")
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("version", "day"), [("20260720", 20), ("20260720-1", 20), ("20260731-2b", 31)])
+def test_the_day_of_a_version(version: str, day: int) -> None:
+    assert day_of(version) == datetime(2026, 7, day, tzinfo=UTC)
+
+
+def test_a_version_without_a_day_has_none() -> None:
+    with pytest.raises(ValueError, match="names no day"):
+        day_of("latest")
+
+
+# --- Asked directly ---------------------------------------------------------------------------------
+
+
+def with_offers(monkeypatch: pytest.MonkeyPatch, *items: gpuhunt.CatalogItem) -> None:
+    """Vast answers these to gpuhunt."""
+    module = importlib.import_module("gpuhunt.providers.vastai")
+    monkeypatch.setattr(module.VastAIProvider, "get", lambda *_, **__: list(items))
+
+
+def test_prices_that_are_asked_for_directly_are_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = [
+        item(str(number), price, provider="vastai", location="us-texas", gpu_name="RTX4090", gpu_memory=24.0)
+        for number, price in ((4711, 0.5), (4712, 0.4))
+    ]
+    with_offers(monkeypatch, *hosts)
+    (part,) = GpuhuntSource(["vast"], url="http://127.0.0.1:9", clock=lambda: NOW).offers(ANY)
+    (offer,) = part.offers
+    assert (offer.provider, offer.instance_type, offer.gpu, offer.usd_per_h) == (
+        "vast", "1x RTX4090", "RTX-4090", 0.4,
+    )  # fmt: skip
+    assert (offer.retrieved_at, offer.region) == (NOW, "us-texas")
+    assert offer.source == f"gpuhunt {gpuhunt_version()}, asked directly, community host"
+
+
+def test_a_provider_that_needs_an_account_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CRUSOE_ACCESS_KEY", raising=False)
+    (part,) = pulled("http://127.0.0.1:9", "crusoe")
+    assert part.failure == "MissingCredsError: Set the CRUSOE_ACCESS_KEY environment variable"
+
+
+def test_keys_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("401 for url: https://api.example/v1/offers?api_key=hunter2&x=1 (denied)")
 
     monkeypatch.setattr(gpuhunt.Catalog, "query", refuse)
-    publish(published, "azure", "20261119-7", item(provider="azure"))
-    (part,) = GpuhuntSource(["azure"], None).offers(ANY)
+    (part,) = parts_of(tmp_path, "azure")
     assert part.failure == "OSError: 401 for url: https://api.example/v1/offers?*** (denied)"
 
 
 # --- The source -------------------------------------------------------------------------------------
 
 
-def test_without_the_package_every_provider_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gpuhunt", None)
-    parts = list(gpuhunt_source({"providers": ["azure", "oci"]}).offers(ANY))
-    assert [(part.scope, part.failure) for part in parts] == [
-        ("azure", NOT_INSTALLED),
-        ("oci", NOT_INSTALLED),
-    ]
-    assert "pip install 'gpu-advisor[gpuhunt]'" in NOT_INSTALLED
-
-
 def test_the_package_is_imported_only_when_asked() -> None:
     code = (
         "import sys; from advisor.pricing.sources.gpuhunt import gpuhunt_source as s; x = s({});"
-        "x.freshness(), x.credentials(), x.capabilities; print('gpuhunt' in sys.modules)"
+        "x.freshness(), x.credentials(), x.capabilities;"
+        "print({'gpuhunt', 'requests'} & set(sys.modules))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout == "False\n"
+    assert answer.stdout == "set()\n"
 
 
-def test_the_default_providers_are_gpuhunts_and_not_ours() -> None:
-    assert set(PROVIDERS) <= {*OFFLINE_PROVIDERS, *ONLINE_PROVIDERS}
-    assert set(OFFLINE_PROVIDERS) - set(PROVIDERS) == {"aws", "gcp"}
+def test_the_table_of_providers_is_gpuhunts() -> None:
+    """What it publishes or asks for anew must be written down here, and is then one setting away."""
+    by_access = {
+        access: {renter.gpuhunt_name for renter in load_renters().values() if renter.access is access}
+        for access in Access
+    }
+    assert by_access == {Access.PUBLISHED: set(OFFLINE_PROVIDERS), Access.ASKED: set(ONLINE_PROVIDERS)}
+
+
+def test_the_bucket_is_gpuhunts_own() -> None:
+    assert CATALOG_URL == gpuhunt._internal.catalog.CATALOG_URL
 
 
 def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CATALOG_DIR, raising=False)
-    assert gpuhunt_source({}).capabilities.providers == PROVIDERS
-    assert gpuhunt_source({"providers": ["OCI", "azure", "oci"]}).capabilities.providers == ("oci", "azure")
+    assert gpuhunt_source({}).capabilities.providers == PROVIDERS == ("aws", "gcp")
+    names = ["OCI", "azure", "oci", "lambdalabs", "vastai"]
+    assert gpuhunt_source({"providers": names}).capabilities.providers == ("oci", "azure", "lambda", "vast")
     write(tmp_path, "oci", item(provider="oci"))
     monkeypatch.setenv("HOME", str(tmp_path.parent))
     for options in ({"catalog_dir": str(tmp_path)}, {"catalog_dir": f"~/{tmp_path.name}"}):
@@ -230,12 +367,24 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(iter(gpuhunt_source({"providers": ["oci"]}).offers(ANY))).offers
 
 
+def test_where_the_catalogs_are_can_be_set(bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    root, url = bucket
+    publish(root, "oci", "20261119-7", item(provider="oci"))
+    (part,) = gpuhunt_source({"providers": ["oci"], "url": f"{url}/"}).offers(ANY)
+    assert part.offers
+    monkeypatch.setenv(URL_VARIABLE, url)
+    (part,) = gpuhunt_source({"providers": ["oci"]}).offers(ANY)
+    assert part.offers
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"providers": "azure"}, r"providers must be a list such as \[azure\]; got 'azure'"),
         ({"providers": [1]}, "providers must be a list"),
+        ({"providers": ["lamda"]}, "no prices of 'lamda'.*Did you mean 'lambda'"),
         ({"catalog_dir": 5}, "catalog_dir must be a folder; got 5"),
+        ({"url": 5}, "url must be an address; got 5"),
         ({"catalogdir": "x"}, "Did you mean 'catalog_dir'"),
     ],
 )
@@ -247,22 +396,22 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> Non
 def test_a_provider_whose_rows_cannot_be_turned_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def turned(items: Any, retrieval: Any) -> Any:
-        if items[0].provider == "oci":
+    def turned(items: Any, renter: Any, retrieval: Any) -> Any:
+        if renter.provider == "oci":
             raise TypeError("rows of https://me:pw@oci.test?key=1")
-        return offers_of(items, retrieval)
+        return offers_of(items, renter, retrieval)
 
     monkeypatch.setattr("advisor.pricing.sources.gpuhunt.offers_of", turned)
     write(tmp_path, "oci", item(provider="oci"))
     write(tmp_path, "lambdalabs", item())
-    failed, kept = parts_of(tmp_path, "oci", "lambdalabs")
+    failed, kept = parts_of(tmp_path, "oci", "lambda")
     assert failed.failure == "TypeError: rows of https://***@oci.test?***"
     assert len(kept.offers) == 1
 
 
-def test_it_is_live_and_holds_nothing() -> None:
+def test_it_is_live_holds_nothing_and_does_not_know_all() -> None:
     source = gpuhunt_source({})
-    assert source.capabilities.is_live
+    assert (source.capabilities.is_live, source.capabilities.knows_all) == (True, False)
     assert source.capabilities.markets == (Market.ON_DEMAND, Market.SPOT)
     assert (source.freshness(), source.credentials()) == ((), Credentials.NOT_NEEDED)
 

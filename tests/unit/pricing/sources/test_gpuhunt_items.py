@@ -10,7 +10,9 @@ import pytest
 
 from advisor.core.gpus import load_gpus
 from advisor.core.units import GB, GIB
-from advisor.core.values import GpuSpec, Market
+from advisor.core.values import GpuSpec, Market, Offer
+from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.catalog.renters import is_community_host, load_renters
 from advisor.pricing.sources.gpuhunt_items import Retrieval, matching_gpus, offers_of
 from tests.gpuhunt_catalogs import WRITTEN, gpuhunt_version, item, part_of
 
@@ -22,6 +24,7 @@ pytestmark = [
 
 
 RETRIEVAL = Retrieval(at=WRITTEN, source="a test")
+LAMBDA = load_renters()["lambda"]
 
 # --- Rows -------------------------------------------------------------------------------------------
 
@@ -29,9 +32,9 @@ RETRIEVAL = Retrieval(at=WRITTEN, source="a test")
 def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
     part = part_of(tmp_path, item("gpu_2x_a10", 1.5, gpu_count=2))
     (offer,) = part.offers
-    assert (part.scope, part.failure, part.gaps, part.history) == ("lambdalabs", None, (), ())
+    assert (part.scope, part.failure, part.gaps, part.history) == ("lambda", None, (), ())
     assert (offer.provider, offer.instance_type, offer.region, offer.zone) == (
-        "lambdalabs", "gpu_2x_a10", "us-west-1", None,
+        "lambda", "gpu_2x_a10", "us-west-1", None,
     )  # fmt: skip
     assert (offer.gpu, offer.num_gpus, offer.market) == ("A10", 2, Market.ON_DEMAND)
     assert (offer.list_usd_per_h, offer.num_vcpus) == (1.5, 30)
@@ -42,13 +45,13 @@ def test_a_row_becomes_an_offer(tmp_path: Path) -> None:
 
 def test_spot_and_a_place_without_a_name() -> None:
     row = item(spot=True, location="", disk_size=None)
-    (offer,), gaps = offers_of([row], Retrieval(at=WRITTEN, source="a test"))
+    (offer,), gaps = offers_of([row], LAMBDA, RETRIEVAL)
     assert (offer.market, offer.region, offer.includes) == (Market.SPOT, "any", ("30 vCPU", "200 GB RAM"))
     assert (offer.retrieved_at, offer.source, gaps) == (WRITTEN, "a test", ())
 
 
 def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
-    (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], RETRIEVAL)
+    (offer,), gaps = offers_of([item(cpu=None, memory=None, disk_size=None)], LAMBDA, RETRIEVAL)
     assert (offer.num_vcpus, offer.includes, gaps) == (None, (), ())
 
 
@@ -64,7 +67,7 @@ def test_what_a_row_does_not_tell_of_its_host_is_unknown() -> None:
 )
 def test_a_bad_row_is_a_gap_and_the_others_are_offers(changes: dict[str, Any], gap: str) -> None:
     bad = item(**({"instance_name": "bad", "price": 0.5} | changes))
-    offers, gaps = offers_of([bad, item(provider_data=None)], RETRIEVAL)
+    offers, gaps = offers_of([bad, item(provider_data=None)], LAMBDA, RETRIEVAL)
     assert [offer.instance_type for offer in offers] == ["gpu_1x_a10"]
     assert gaps == (f"{gap} (1 of 2 rows)",)
 
@@ -122,8 +125,8 @@ def test_other_gpus_are_kept_under_their_own_name_and_told(
 ) -> None:
     rows = [item(place, gpu_name=name, gpu_memory=memory_gb, location=place) for place in ("a", "b")]
     part = part_of(tmp_path, *rows)
-    assert {offer.gpu for offer in part.offers} == {f"lambdalabs {kept_as}"}
-    assert part.gaps == (f"lambdalabs {kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
+    assert {offer.gpu for offer in part.offers} == {f"lambda {kept_as}"}
+    assert part.gaps == (f"lambda {kept_as} {reason}, so no time can be predicted (2 of 2 rows)",)
 
 
 @pytest.mark.parametrize("price", [0.0, -1.0, float("nan"), float("inf")])
@@ -165,8 +168,145 @@ def test_rows_that_gpuhunt_skips_are_gaps(tmp_path: Path) -> None:
 def test_many_messages_are_counted(tmp_path: Path) -> None:
     bad = "broken,us-west-1,cheap,1,1,1,A10,24,False,1,nvidia,,x86,{}\n"
     part = part_of(tmp_path, item(), more=8 * bad)
-    assert len(part.gaps) == 6
-    assert part.gaps[-1] == "... and 3 more messages of gpuhunt"
+    assert len(part.gaps) == 4
+    assert part.gaps[-1] == "... and 5 more messages of gpuhunt"
+
+
+# --- Clouds whose machines our catalog has ------------------------------------------------------------
+
+
+def of(provider: str, *items: gpuhunt.CatalogItem) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+    return offers_of(items, load_renters()[provider], RETRIEVAL)
+
+
+def aws(name: str = "p5.48xlarge", price: float = 55.04, **changes: Any) -> gpuhunt.CatalogItem:
+    facts = {
+        "provider": "aws",
+        "location": "us-east-1",
+        "gpu_name": "H100",
+        "gpu_memory": 80.0,
+        "gpu_count": 8,
+    }
+    return item(name, price, **(facts | changes))
+
+
+def gcp(name: str, price: float = 1.0, **changes: Any) -> gpuhunt.CatalogItem:
+    return item(name, price, provider="gcp", **({"location": "us-central1-a"} | changes))
+
+
+def test_a_machine_of_our_catalog_is_the_one_that_other_sources_price() -> None:
+    """H100 of 80 GB may be a PCIe board; a p5's is not, and its host is known."""
+    (offer,), gaps = of("aws", aws(cpu=1, memory=1.0))
+    assert (offer.gpu, offer.num_vcpus, offer.minimum_billed_s, gaps) == ("H100-SXM-80GB", 192, 60.0, ())
+    known = load_instances()["aws", "p5.48xlarge"]
+    assert (offer.includes, offer.architecture) == (known.includes, known.architecture)
+
+
+def test_zones_of_one_price_are_one_region() -> None:
+    rows = [gcp("g2-standard-4", 0.7, gpu_name="L4", location=f"us-central1-{zone}") for zone in "abc"]
+    (offer,), _ = of("gcp", *rows)
+    assert (offer.region, offer.zone, offer.instance_type) == ("us-central1", None, "g2-standard-4")
+
+
+def test_gpus_attached_to_a_host_have_our_name_for_both() -> None:
+    attached = [
+        gcp("n1-standard-8", 0.5 * n, gpu_name="T4", gpu_memory=16.0, gpu_count=n) for n in (1, 2, 4)
+    ] + [gcp("n1-highmem-2", 0.4, gpu_name="T4", gpu_memory=16.0, gpu_count=n) for n in (1, 2)]
+    offers, gaps = of("gcp", *attached)
+    names = {offer.instance_type for offer in offers}
+    assert names == {"n1-standard-8+1xT4", "n1-standard-8+2xT4"}
+    assert gaps == ("GPUs attached to a host that the catalog lacks (3 of 5 rows)",)
+
+
+def test_calendar_mode_is_no_price_of_today() -> None:
+    """It passes as on-demand: a third of the true price of an a3-highgpu-8g."""
+    booked = gcp("a3-highgpu-8g", 30.0, gpu_count=8, provider_data={"is_dws_calendar_mode": True})
+    true = gcp("a3-highgpu-8g", 88.49, gpu_count=8, provider_data={"is_dws_calendar_mode": False})
+    (offer,), gaps = of("gcp", booked, true)
+    assert offer.usd_per_h == 88.49
+    assert gaps == ("rented only for days booked ahead (calendar mode) (1 of 2 rows)",)
+
+
+def test_spot_of_aws_is_of_its_cheapest_zone_and_never_at_the_floor() -> None:
+    spot = aws(price=20.0, spot=True)
+    floor = aws("g5.xlarge", 0.1006, spot=True, gpu_name="A10G", gpu_count=1)
+    listed = aws("g5.xlarge", 1.006, gpu_name="A10G", gpu_count=1)
+    offers, gaps = of("aws", spot, floor, listed)
+    assert {(o.instance_type, o.market): o.source for o in offers} == {
+        ("p5.48xlarge", Market.SPOT): "a test, cheapest zone",
+        ("g5.xlarge", Market.ON_DEMAND): "a test",
+    }
+    assert gaps == ("spot quotes at the floor of 10% of on-demand (no demand) (1 of 3 rows)",)
+
+
+@pytest.mark.parametrize("place", ["us-west-2-lax-1", "us-east-1-wl1-bos-wlz-1", "us-gov-west-1"])
+def test_places_that_are_no_regions_of_everybodys_are_left_out(place: str) -> None:
+    offers, gaps = of("aws", aws(location=place), aws(location="ap-southeast-1"))
+    assert [offer.region for offer in offers] == ["ap-southeast-1"]
+    assert gaps == ("in a place that is no region of everybody's (1 of 2 rows)",)
+
+
+def test_a_machine_that_is_newer_than_our_catalog_is_as_its_row_tells() -> None:
+    (offer,), _ = of("aws", aws("p9.48xlarge", gpu_name="B200", gpu_memory=180.0))
+    assert (offer.instance_type, offer.gpu, offer.num_gpus) == ("p9.48xlarge", "B200-SXM-180GB", 8)
+
+
+# --- Who lets it, and on what terms -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "memory_gb", "instance_name", "gpu"),
+    [
+        ("azure", "A100", 80.0, "Standard_ND96amsr_A100_v4", "A100-SXM-80GB"),
+        ("azure", "A100", 80.0, "Standard_NC24ads_A100_v4", "A100-PCIE-80GB"),
+        ("azure", "H100", 80.0, "Standard_ND96isr_H100_v5", "H100-SXM-80GB"),
+        ("azure", "H100", 94.0, "Standard_NC40ads_H100_v5", "H100-NVL-94GB"),
+        ("azure", "V100", 16.0, "Standard_NC6s_v3", "V100-PCIE-16GB"),
+        ("oci", "A100", 40.0, "BM.GPU4.8", "A100-SXM-40GB"),
+        ("runpod", "H100", 80.0, "NVIDIA H100 80GB HBM3", "H100-SXM-80GB"),
+        ("runpod", "H100", 80.0, "NVIDIA H100 PCIe", "H100-PCIE-80GB"),
+        ("verda", "A100", 80.0, "8A100.176V", "A100-SXM-80GB"),
+        ("vast", "A100", 80.0, "4711", "vast A100 80 GB"),
+    ],
+)
+def test_the_form_of_a_gpu_may_be_written_down(
+    provider: str, name: str, memory_gb: float, instance_name: str, gpu: str
+) -> None:
+    (offer,), _ = of(provider, item(instance_name, gpu_name=name, gpu_memory=memory_gb))
+    assert offer.gpu == gpu
+
+
+def test_known_billing_terms_count_and_unknown_ones_are_the_dearest_known() -> None:
+    (known,), gaps = of("lambda", item())
+    assert (known.minimum_billed_s, known.billed_step_s, gaps) == (60.0, 60.0, ())
+    (unknown,), (gap,) = of("nebius", item())
+    assert (unknown.minimum_billed_s, unknown.billed_step_s) == (3600.0, 600.0)
+    assert gap == (
+        "billing terms are not known: at least 1 h in steps of 10 min assumed, the dearest known of others"
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider", "place", "is_marked"),
+    [
+        ("runpod", "CA", True),
+        ("runpod", "CA-MTL-1", False),
+        ("vast", "us-texas", True),
+        ("vast", "", True),
+        ("lambda", "CA", False),
+    ],
+)
+def test_a_strangers_host_is_marked(provider: str, place: str, is_marked: bool) -> None:
+    (offer,), _ = of(provider, item(location=place))
+    assert offer.source.endswith(", community host") == is_marked
+    assert is_community_host(offer.provider, offer.region) == is_marked
+
+
+def test_hosts_of_a_marketplace_are_kinds_of_machines() -> None:
+    """A number of today's host names nothing tomorrow, and its history would be of one price each."""
+    rows = [item(str(4711 + n), 0.5 + n, provider="vastai", gpu_name="A10") for n in range(5)]
+    (offer,), _ = of("vast", *rows)
+    assert (offer.instance_type, offer.usd_per_h) == ("1x A10", 0.5)
 
 
 # --- GPUs -------------------------------------------------------------------------------------------

@@ -140,9 +140,12 @@ def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None
 
 def test_the_age_of_prices() -> None:
     told = sentence(sample(Code.PRICES_NOT_LIVE))
-    assert told == "1 of 2 prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20)"
+    assert told == (
+        "1 of 2 prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
+        " `advisor prices refresh` pulls newer ones and needs no account"
+    )
     one_day = {**FACTS[Code.PRICES_NOT_LIVE]["ages"][0], "oldest_days": 124, "oldest_on": "2026-07-20"}
-    same = variant(Code.PRICES_NOT_LIVE, num_dated=2, ages=[one_day])
+    same = variant(Code.PRICES_NOT_LIVE, num_dated=2, ages=[one_day], is_public=False)
     assert same == "prices are not live: aws 124 days old (2026-07-20)"
 
 

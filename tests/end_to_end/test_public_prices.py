@@ -1,0 +1,309 @@
+"""Fresh prices without an account, as a person types it: gpuhunt's catalogs and AWS's files behind HTTP."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.formats.trace_files import write_trace
+from tests.builders import make_op, make_trace
+from tests.clouds.aws_offer_files import offer_file, row
+from tests.clouds.aws_offer_files import publish as publish_file
+from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.gpuhunt_catalogs import item, publish
+from tests.web import served
+
+NOBODY = {
+    "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+    "AWS_PROFILE": "", "GOOGLE_APPLICATION_CREDENTIALS": "/dev/null/none",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING": "", "COLUMNS": "200",
+}  # fmt: skip
+TODAY = datetime.now(UTC)
+L4 = {"gpu_name": "L4", "gpu_memory": 24.0}
+H100 = {"gpu_name": "H100", "gpu_memory": 80.0, "gpu_count": 8}
+AWS = {"provider": "aws", "location": "us-east-1"}
+ROWS = {
+    "aws": [
+        item("p5.48xlarge", 55.04, **AWS, **H100),
+        item("g6.xlarge", 0.8048, **AWS, **L4),
+        item("g6.xlarge", 0.31, spot=True, **AWS, **L4),
+    ],
+    "gcp": [item("g2-standard-4", 0.7, provider="gcp", location="us-central1-a", **L4)],
+    "lambdalabs": [item("gpu_8x_h100_sxm5", 23.9, **H100), item("gpu_1x_x9", gpu_name="X9")],
+    "runpod": [item("NVIDIA L4", 0.4, provider="runpod", location="CA", **L4)],
+}
+# gpuhunt leaves files to the garbage collector, which then complains.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@dataclass
+class Public:
+    """A shell of somebody without any account, and what is published for everybody."""
+
+    shell: Shell
+    root: Path
+    url: str
+
+    def run(self, *arguments: str, **environ: str) -> Answer:
+        """``advisor ARGUMENTS``."""
+        files = f"{{aws-files: {{url: {self.url}}}}}"
+        there = {"GPUHUNT_CATALOG_URL": self.url, "ADVISOR_PRICES__OPTIONS": files}
+        return self.shell.run(*arguments, **(NOBODY | there | environ))
+
+    def fill(self, day: datetime = TODAY) -> None:
+        """A catalog of each provider, of a day."""
+        version = f"{day:%Y%m%d}-3"
+        for provider, rows in ROWS.items():
+            publish(self.root, provider, version, *rows)
+
+    def offers(self, *arguments: str, **environ: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+        """Of ``advisor prices``, by provider, machine and market."""
+        answer = self.run("prices", "--json", *arguments, **environ)
+        assert answer.code == 0, answer.err
+        return {(o["provider"], o["instance_type"], o["market"]): o for o in answer.document["offers"]}
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[Public]:
+    root = tmp_path / "bucket"
+    root.mkdir()
+    with served(root) as url:
+        found = Public(shell=Shell(folder=tmp_path), root=root, url=url)
+        found.fill()
+        yield found
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    path = tmp_path / "small.json.gz"
+    write_trace(make_trace(ops=(make_op("aten::mm", flops=10**15, num_bytes=10**9),)), path)
+    return str(path)
+
+
+def test_a_refresh_needs_no_account(public: Public) -> None:
+    answer = public.run("prices", "refresh", "--json")
+    assert answer.code == 0, answer.err
+    assert "no account found for aws, gcp: prices are pulled that anybody may read" in answer.err
+    assert "not refreshed" not in answer.err
+    parts = {(part["source"], part["scope"]): part["failure"] for part in answer.document["parts"]}
+    assert parts == {("gpuhunt", "aws"): None, ("gpuhunt", "gcp"): None, ("aws-files", "regions"): None}
+    found = public.offers("--provider", "aws", "--region", "us-east-1", "--gpu", "L4:1")
+    price = found["aws", "g6.xlarge", "on-demand"]
+    assert price["usd_per_h"] == 0.8048
+    assert str(price["source"]).startswith("gpuhunt ")
+    assert str(price["source"]).endswith(f"catalog {TODAY:%Y%m%d}-3")
+    assert str(price["retrieved_at"]).startswith(f"{TODAY:%Y-%m-%d}")
+    assert str(found["aws", "g6.xlarge", "spot"]["source"]).endswith("cheapest zone")
+
+
+def test_what_is_not_in_a_public_list_keeps_its_older_price(public: Public) -> None:
+    before = public.offers("--region", "us-east-1", "--market", "on-demand")
+    public.run("prices", "refresh")
+    after = public.offers("--region", "us-east-1", "--market", "on-demand")
+    assert after.keys() == before.keys()
+    changed = {key for key, offer in after.items() if offer["source"] != before[key]["source"]}
+    assert changed == {("aws", "p5.48xlarge", "on-demand"), ("aws", "g6.xlarge", "on-demand")}
+
+
+def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public: Public) -> None:
+    public.run("prices", "refresh", "--region", "us-east-1")
+    found = {one["name"]: one for one in public.run("prices", "sources", "--json").document["sources"]}
+    names = list(found)
+    assert names.index("aws") < names.index("aws-files") < names.index("gpuhunt") < names.index("snapshot")
+    assert {name: one["credentials"] for name, one in found.items()} == {
+        "custom": "not needed", "aws": "missing", "gcp": "missing", "aws-files": "not needed",
+        "gpuhunt": "not needed", "snapshot": "not needed",
+    }  # fmt: skip
+    assert found["gpuhunt"]["providers"] == ["aws", "gcp"]
+    assert found["gpuhunt"]["newest"][:10] == f"{TODAY:%Y-%m-%d}"
+    assert "not needed" in public.run("prices", "sources").out
+
+
+def test_aws_own_files_go_before_gpuhunt_and_after_an_account(public: Public) -> None:
+    publish_file(public.root, "us-east-1", offer_file(row("g6.xlarge", "0.8100"), row()))
+    answer = public.run("prices", "refresh", "--region", "us-east-1", "--json")
+    assert ("aws-files", "us-east-1 on-demand", None) in {
+        (part["source"], part["scope"], part["failure"]) for part in answer.document["parts"]
+    }
+    found = public.offers("--region", "us-east-1", "--provider", "aws")
+    price = found["aws", "g6.xlarge", "on-demand"]
+    assert (price["usd_per_h"], price["source"]) == (0.81, "AWS offer file 2026-11-20")
+    assert str(found["aws", "g6.xlarge", "spot"]["source"]).startswith("gpuhunt")
+    trusted = public.offers("--region", "us-east-1", "--provider", "aws",
+                            ADVISOR_PRICES__SOURCES="[gpuhunt, aws-files, snapshot]")  # fmt: skip
+    assert trusted["aws", "g6.xlarge", "on-demand"]["usd_per_h"] == 0.8048
+
+
+# --- Other providers: one setting ---------------------------------------------------------------------
+
+
+def test_one_setting_adds_a_provider(public: Public) -> None:
+    public.shell.write(".config/advisor/config.yaml", "cloud: {providers: [aws, gcp, lambda]}")
+    answer = public.run("prices", "refresh", "--json")
+    assert answer.code == 0, answer.err
+    assert {part["scope"] for part in answer.document["parts"]} >= {"aws", "gcp", "lambda"}
+    found = public.offers("--gpu", "H100:8")
+    price = found["lambda", "gpu_8x_h100_sxm5", "on-demand"]
+    assert (price["gpu"], price["usd_per_h"], price["minimum_billed_s"]) == ("H100-SXM-80GB", 23.9, 60.0)
+    sources = public.run("prices", "sources", "--json").document["sources"]
+    (gaps,) = [one["gaps"] for one in sources if one["name"] == "gpuhunt"]
+    assert any("lambda X9 24 GB is not in the catalog, so no time can be predicted" in gap for gap in gaps)
+    assert not [key for key in public.offers(ADVISOR_CLOUD__PROVIDERS="[aws, gcp]") if key[0] == "lambda"]
+
+
+def test_a_provider_named_on_the_command_line_is_pulled_by_the_recommendation(
+    public: Public, trace: str
+) -> None:
+    answer = public.run("recommend", trace, "--iterations", "1000", "--json", "--provider", "lambda")
+    assert answer.code == 0, answer.err
+    (option,) = [one for one in answer.document["options"] if one["provider"] == "lambda"]
+    assert option["instance_type"] == "gpu_8x_h100_sxm5"
+    assert option["price_retrieved_at"][:10] == f"{TODAY:%Y-%m-%d}"
+
+
+def test_a_strangers_host_is_marked_wherever_it_is_shown(public: Public, trace: str) -> None:
+    everybody = {"ADVISOR_CLOUD__PROVIDERS": "[runpod]"}
+    public.run("prices", "refresh", **everybody)
+    price = public.offers(**everybody)["runpod", "NVIDIA L4", "on-demand"]
+    assert str(price["source"]).endswith("community host")
+    answer = public.run("recommend", trace, "--iterations", "1000", "--json", "--offline", **everybody)
+    (option,) = [one for one in answer.document["options"] if one["provider"] == "runpod"]
+    assert any("community host: somebody's own machine" in warning for warning in option["reasons"])
+
+
+@pytest.mark.parametrize("name", ["lamda", "lambdalabs"])
+def test_a_provider_that_nobody_knows_is_refused_with_near_names(public: Public, name: str) -> None:
+    answer = public.run("prices", ADVISOR_CLOUD__PROVIDERS=f"[aws, {name}]")
+    assert_plain_error(answer, 2, f"there are no prices of provider {name!r}", "Did you mean 'lambda'?")
+    assert "Known are aws, gcp; by name also azure, cloudrift, crusoe, daytona, digitalocean" in answer.err
+
+
+def test_a_provider_that_was_not_pulled_yet_is_known(public: Public) -> None:
+    answer = public.run("prices", "--provider", "lambda")
+    assert_plain_error(answer, 2, "there are no prices of provider 'lambda' yet: `advisor prices refresh`")
+
+
+def test_a_project_that_nobody_trusts_adds_no_provider(public: Public) -> None:
+    public.shell.write(".advisor.yaml", "cloud: {providers: [aws, lambda]}")
+    answer = public.run("prices", "refresh", "--json")
+    assert "lambda" not in {part["scope"] for part in answer.document["parts"]}
+    asked = public.run("prices")
+    assert_plain_error(asked, 2, "'lambda'", "a project that you do not trust adds no provider")
+    trusted = public.run("prices", "refresh", "--json", ADVISOR_TRUST_PROJECT="1")
+    assert "lambda" in {part["scope"] for part in trusted.document["parts"]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "prices: {options: {gpuhunt: {url: http://127.0.0.1:9}}}",
+        "prices: {options: {aws-files: {url: http://127.0.0.1:9, regions: [us-east-1]}}}",
+        "prices: {sources: [gpuhunt]}",
+    ],
+)
+def test_a_project_cannot_say_where_prices_are(public: Public, settings: str) -> None:
+    public.shell.write(".advisor.yaml", settings)
+    answer = public.run("prices", "refresh", "--json", ADVISOR_PRICES__OPTIONS="{}")
+    failures = [part["failure"] for part in answer.document["parts"] if part["source"] == "gpuhunt"]
+    assert failures == [None, None]
+    assert ".advisor.yaml" in answer.err
+
+
+# --- The first run, and trouble -----------------------------------------------------------------------
+
+
+def test_the_first_run_says_how_old_prices_are_and_that_a_refresh_needs_no_account(
+    public: Public, trace: str
+) -> None:
+    """It asks nobody whom its user did not name."""
+    answer = public.run("recommend", trace, "--iterations", "1000", ADVISOR_PRICES__OPTIONS="{}")
+    assert answer.code == 0, answer.err
+    (line,) = [line for line in answer.err.splitlines() if "not live" in line]
+    assert "days old" in line
+    assert line.endswith("; `advisor prices refresh` pulls newer ones and needs no account")
+    assert "pulling prices" not in answer.err
+    assert not (public.shell.folder / ".local/share/advisor/advisor.db").exists()
+
+
+def test_the_way_from_the_first_run_to_fresh_prices(public: Public, trace: str) -> None:
+    public.run("prices", "refresh")
+    answer = public.run("recommend", trace, "--iterations", "1000", "--json", "--gpu", "L4:1")
+    first = answer.document["options"][0]
+    assert first["price_retrieved_at"][:10] == f"{TODAY:%Y-%m-%d}"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        (lambda root: shutil.rmtree(root / "aws"), "has no such file (404)"),
+        (lambda root: (root / "aws/version").write_text("soon"), "which names no day"),
+        (
+            lambda root: [path.write_bytes(b"PK\x03\x04") for path in root.glob("aws/*/catalog.zip")],
+            "its archive cannot be unpacked",
+        ),
+    ],
+)
+def test_trouble_is_one_line_and_older_prices_stay_as_old_as_they_are(
+    public: Public, trouble: object, words: str
+) -> None:
+    public.fill(TODAY - timedelta(days=3))
+    public.run("prices", "refresh")
+    held = public.offers()
+    assert callable(trouble)
+    trouble(public.root)
+    answer = public.run("prices", "refresh")
+    assert answer.code == 0, "gcp came"
+    (line,) = [line for line in answer.err.splitlines() if "not refreshed" in line]
+    assert "gpuhunt: aws not refreshed, older prices are kept: gpuhunt's catalog of aws: " in line
+    assert words in line
+    assert public.offers() == held
+
+
+def test_absurd_prices_are_told_and_never_offered(public: Public) -> None:
+    prices = {"g6.xlarge": 0.00001, "g6.2xlarge": 1e6, "g6.4xlarge": 1.32}
+    rows = [item(name, usd_per_h, **AWS, **L4) for name, usd_per_h in prices.items()]
+    publish(public.root, "aws", f"{TODAY:%Y%m%d}", *rows)
+    answer = public.run("prices", "refresh")
+    assert "prices that no such machine can have left out" in answer.err
+    found = public.offers("--gpu", "L4", "--region", "us-east-1", "--market", "on-demand")
+    assert found["aws", "g6.4xlarge", "on-demand"]["usd_per_h"] == 1.32
+    assert 0.5 < float(str(found["aws", "g6.xlarge", "on-demand"]["usd_per_h"])) < 2
+    assert 0.5 < float(str(found["aws", "g6.2xlarge", "on-demand"]["usd_per_h"])) < 2
+
+
+def test_without_a_network_nothing_changes_and_each_source_says_why(public: Public) -> None:
+    answer = public.run("prices", "refresh", GPUHUNT_CATALOG_URL="http://nothing.invalid")
+    lines = [line for line in answer.err.splitlines() if "not refreshed" in line]
+    assert len(lines) == 2
+    assert all("the name nothing.invalid cannot be looked up: no network" in line for line in lines)
+    assert_plain_error(answer, 1, "no price could be pulled. What was known stays as it was")
+
+
+def test_an_old_list_that_is_pulled_today_stays_old(public: Public) -> None:
+    public.fill(TODAY - timedelta(days=400))
+    public.run("prices", "refresh")
+    answer = public.run("prices", "--provider", "aws", "--json")
+    assert any("not live: aws" in warning for warning in answer.document["warnings"])
+    # The snapshot is younger than that, and has the word where it knows the machine.
+    price = public.offers("--region", "us-east-1")["aws", "p5.48xlarge", "on-demand"]
+    assert not str(price["source"]).startswith("gpuhunt")
+
+
+def test_a_provider_that_cannot_be_pulled_is_told_beside_what_there_is(public: Public, trace: str) -> None:
+    everybody = {"GPUHUNT_CATALOG_URL": "http://127.0.0.1:9"}
+    command = ("recommend", trace, "--iterations", "1000")
+    alone = public.run(*command, "--provider", "lambda", **everybody)
+    assert "gpuhunt: lambda not refreshed" in alone.err
+    assert_plain_error(alone, 1, "no offer with --provider lambda", "Without --provider there are")
+    others = public.run(*command, "--provider", "aws", "--provider", "lambda", **everybody)
+    assert others.code == 0, others.err

@@ -1,0 +1,76 @@
+"""Every row of who rents GPUs, and of the forms of their GPUs: dated, sourced and of use."""
+
+from __future__ import annotations
+
+import csv
+import re
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from advisor.core.gpus import catalog_path, load_gpus
+from advisor.pricing.catalog.instance_types import load_instances
+from advisor.pricing.catalog.renters import FORM_FILE, RENTER_FILE, Access, Machines, Renter, load_renters
+
+RENTERS = load_renters()
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with catalog_path(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", [*rows(RENTER_FILE), *rows(FORM_FILE)], ids=lambda row: row["provider"])
+def test_every_row_is_dated_and_sourced(row: dict[str, str]) -> None:
+    assert date(2020, 1, 1) <= date.fromisoformat(row["as_of"]) <= datetime.now(UTC).date()
+    assert len(row["source"]) > 10
+
+
+@pytest.mark.parametrize("renter", RENTERS.values(), ids=lambda renter: renter.provider)
+def test_every_provider_bills_in_a_way_that_can_be(renter: Renter) -> None:
+    assert renter.provider == renter.provider.lower()
+    assert 1 <= renter.billed_step_s <= 3600
+    assert 60 <= renter.minimum_billed_s <= 3600
+    assert renter.spot_floor_share is None or 0 < renter.spot_floor_share < 1
+
+
+def test_names_mean_one_provider_each() -> None:
+    assert len({renter.gpuhunt_name for renter in RENTERS.values()}) == len(RENTERS)
+    foreign = {renter.gpuhunt_name for name, renter in RENTERS.items() if renter.gpuhunt_name != name}
+    assert not foreign & RENTERS.keys()
+
+
+def test_nobody_whose_terms_are_unknown_bills_less_than_anybody_whose_are_known() -> None:
+    """What is not known never looks better than what is."""
+    known = [renter for renter in RENTERS.values() if renter.are_terms_known]
+    for renter in RENTERS.values():
+        if not renter.are_terms_known:
+            assert renter.minimum_billed_s == max(one.minimum_billed_s for one in known)
+            assert renter.billed_step_s == max(one.billed_step_s for one in known)
+
+
+def test_the_clouds_of_our_catalog_are_among_them() -> None:
+    assert {provider for provider, _ in load_instances()} <= RENTERS.keys()
+
+
+def test_hosts_of_a_marketplace_are_all_of_others() -> None:
+    for renter in RENTERS.values():
+        assert renter.machines is not Machines.HOSTS or renter.community_locations == ("*",)
+
+
+def test_forms_are_those_of_our_gpus_and_of_known_providers() -> None:
+    words = {word for name in load_gpus() for word in name.split("-")}
+    for row in rows(FORM_FILE):
+        assert row["provider"] in RENTERS
+        assert row["form"] in words & {"PCIE", "SXM", "NVL"}
+
+
+def test_the_page_names_each_and_how_it_is_known() -> None:
+    page = (Path(__file__).parents[2] / "docs/prices.md").read_text(encoding="utf-8")
+    lines = {
+        Access.PUBLISHED: next(line for line in page.splitlines() if "publishes a catalog a day" in line),
+        Access.ASKED: next(line for line in page.splitlines() if "asks them directly" in line),
+    }
+    for name, renter in RENTERS.items():
+        assert re.search(rf"\b{name}\b", lines[renter.access]), name
