@@ -46,7 +46,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "file": "org.yaml:9",
         "detail": "the job costs $120.00 at p90",
     },
-    Code.EGRESS_NOT_COUNTED: {"region": "eu-west-1"},
+    Code.DATA_IN_PLACE: {"place": "us-east-1", "gib": 3000.0},
+    Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
     Code.INPUT_BOUND: _LOADING,
@@ -64,6 +65,15 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.NEAR_TIE: {"plan_id": "X", "p_slower": 0.75, "is_on_frontier": True},
     Code.PRICE_DERIVED: {"source": "derived from x"},
+    Code.RATE_UNKNOWN: {
+        "line": "storage",
+        "provider": "aws",
+        "region": "ap-southeast-3",
+        "usd": 0.152,
+        "unit": "GiB-month",
+        "dearest_provider": "aws",
+        "dearest_region": "sa-east-1",
+    },
     Code.RENT_OR_WAIT: {
         "own_id": "cluster/lab/1xT4",
         "rented_id": "X",
@@ -71,7 +81,6 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "break_even_wait_s": 3600.0,
         "mean_wait_s": None,
     },
-    Code.STORAGE_NOT_COUNTED: {"region": "eu-west-1"},
     Code.TIE: {"plan_id": "X", "within_share": 0.05},
     Code.TOO_FEW_CPUS: {"num_workers": 32, "num_vcpus": 8, "loading_s": 0.5},
     Code.WAIT_OF_ANY_SIZE: {"enough_jobs": 40},
@@ -164,7 +173,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.EPOCH_LENGTH_UNKNOWN: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
     Code.TOO_MANY_EPOCHS: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
-    Code.RATES_UNKNOWN: {"num_not_counted": 2, "num_options": 9},
+    Code.RATES_UNKNOWN: {"num_unknown": 2, "num_options": 9},
 }
 """By code; one that is not here has no facts."""
 

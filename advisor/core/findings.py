@@ -52,7 +52,8 @@ class Code(StrEnum):
     # What else there is to know of an option.
     APPROVAL_NEEDED = "approval-needed"
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
-    EGRESS_NOT_COUNTED = "egress-not-counted", Severity.WARNING
+    DATA_IN_PLACE = "data-in-place"
+    DATA_MOVED = "data-moved"
     GPU_BUSY = "gpu-busy"
     GPU_MEMORY_TAKEN = "gpu-memory-taken"
     INPUT_BOUND = "input-bound", Severity.WARNING
@@ -64,8 +65,8 @@ class Code(StrEnum):
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
     NEAR_TIE = "near-tie"
     PRICE_DERIVED = "price-derived", Severity.WARNING
+    RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
-    STORAGE_NOT_COUNTED = "storage-not-counted", Severity.WARNING
     TIE = "tie"
     TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING

@@ -173,6 +173,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "effective_usd_per_h": offer.effective_usd_per_h if offer else None,
         "storage_usd_per_h": plan.storage_usd_per_h,
         "egress_usd": plan.egress_usd,
+        "transfer": {"gib": plan.transfer_gib, "usd": plan.transfer_usd, "time_s": plan.download_s},
         "rates": plan.rates,
         "price_retrieved_at": offer.retrieved_at.isoformat() if offer else None,
         "price_source": offer.source if offer else None,

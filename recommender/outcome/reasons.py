@@ -41,7 +41,6 @@ def reasons_of(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Tra
         yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
     if plan.usd_per_h is None:
         yield finding(Code.COST_UNKNOWN)
-    yield from _not_counted(plan)
     yield from plan.notes
     if plan.wait_s is None:
         yield finding(Code.WAIT_UNKNOWN)
@@ -69,14 +68,6 @@ def _input(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Fi
     if trace.batch_size and not notes:
         rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
         yield finding(Code.INPUT_RATE, samples_per_s=rate)
-
-
-def _not_counted(plan: Plan) -> Iterator[Finding]:
-    region = plan.offer.region if plan.offer is not None else plan.provider
-    if plan.storage_usd_per_h is None:
-        yield finding(Code.STORAGE_NOT_COUNTED, region=region)
-    if plan.egress_usd is None:
-        yield finding(Code.EGRESS_NOT_COUNTED, region=region)
 
 
 def changes_of(plan: Plan, gpu: GpuSpec, trace: Trace, spot: SpotTerms, train_s: float) -> Iterator[Finding]:

@@ -60,7 +60,7 @@ def test_no_boot_disk_is_no_line(shell: Shell) -> None:
     for option in options(shell, *ON_DEMAND, ADVISOR_CLOUD__BOOT_DISK_GB="0"):
         assert option["storage_usd_per_h"] == 0
         assert "storage" not in option["cost_breakdown"]
-        assert not any("not counted" in reason for reason in option["reasons"])
+        assert "rate-unknown" not in {found["code"] for found in option["reason_findings"]}
 
 
 def test_a_data_set_takes_time_and_a_disk(shell: Shell) -> None:
@@ -91,14 +91,15 @@ def test_bringing_the_result_home_is_paid_once(shell: Shell) -> None:
         assert option["egress_usd"] == pytest.approx(usd[option["provider"]])
 
 
-def test_a_region_without_rates_says_so_and_guesses_nothing(shell: Shell) -> None:
+def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell: Shell) -> None:
     found = options(shell, "--region", "ap-southeast-3", "--result-gb", "5")
     assert found
     for option in found:
-        assert "storage not counted: no rate for ap-southeast-3" in option["reasons"]
-        assert "data transfer not counted: no rate for ap-southeast-3" in option["reasons"]
-        assert (option["storage_usd_per_h"], option["egress_usd"], option["rates"]) == (None, None, {})
-        assert not {"storage", "data transfer"} & set(option["cost_breakdown"])
+        reasons = " ".join(option["reasons"])
+        assert "no rate of storage is known for aws ap-southeast-3" in reasons
+        assert "it counts at $0.152 per GiB-month, the dearest known (aws sa-east-1)" in reasons
+        assert option["storage_usd_per_h"] == pytest.approx(100 * 0.152 / 730)
+        assert option["egress_usd"] == option["cost_breakdown"]["data transfer"] == pytest.approx(5 * 0.15)
 
 
 def test_a_large_result_is_brought_home_from_where_that_is_cheap(shell: Shell) -> None:

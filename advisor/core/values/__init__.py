@@ -8,6 +8,7 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
+from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, PricePoint
 from advisor.core.values.trace import (
     AttributeValue,
@@ -24,6 +25,8 @@ from advisor.core.values.trace import (
 __all__ = [
     "AttributeValue",
     "Collective",
+    "DataPlace",
+    "DataSet",
     "FittedConstants",
     "GpuSpec",
     "Interval",

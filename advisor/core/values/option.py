@@ -30,9 +30,10 @@ class Plan:
         startup_s: boot, installation and download of the data set; billed on a cloud.
         billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
         download_s: the part of ``startup_s`` in which the data set arrives.
-        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away; None if nobody
-            knows their rate.
-        egress_usd: what bringing the result home costs; None if the rate is unknown.
+        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away.
+        egress_usd: what bringing the result home costs.
+        transfer_usd: what the data set's cloud asks for letting it go.
+        transfer_gib: of the data set that moves; 0 where it is there already.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
@@ -52,8 +53,10 @@ class Plan:
     minimum_billed_s: float
     billed_step_s: float = 0.0
     download_s: float = 0.0
-    storage_usd_per_h: float | None = 0.0
-    egress_usd: float | None = 0.0
+    storage_usd_per_h: float = 0.0
+    egress_usd: float = 0.0
+    transfer_usd: float = 0.0
+    transfer_gib: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None

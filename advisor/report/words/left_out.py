@@ -25,7 +25,7 @@ LEFT_OUT: Words = {
     Code.HOURLY_COST_UNKNOWN: hourly_cost_unknown,
     Code.LOCAL_GPUS_BUSY: "GPUs of this machine are in use: the wait until they are free counts as 0",
     Code.RATES_UNKNOWN: (
-        "disks or data transfer are not counted for {num_not_counted} of {num_options} options, whose regions"
-        " have no known rate (see their notes), which flatters them"
+        "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer: that of"
+        " their place is unknown (see their notes; rates in the settings replace it)"
     ),
 }

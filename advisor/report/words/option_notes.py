@@ -9,6 +9,30 @@ from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.report.words.table import Words
 
 
+def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
+    """Once a run: the disk is kept while a spot machine is away."""
+    paid = f" for {format_usd(usd)}" if usd else ""
+    return f"{gib:,.10g} GB of data come from {place}{paid} in {format_duration(time_s)}, once a run"
+
+
+def rate_unknown(
+    *,
+    line: str,
+    provider: str,
+    region: str | None,
+    usd: float,
+    unit: str,
+    dearest_provider: str,
+    dearest_region: str,
+) -> str:
+    """What stands in for a rate that nobody knows."""
+    at = f"{provider} {region}" if region else f"an unknown region of {provider}"
+    return (
+        f"no rate of {line} is known for {at}: it counts at ${usd:g} per {unit}, the dearest known"
+        f" ({dearest_provider} {dearest_region})"
+    )
+
+
 def gpu_busy(*, gpu_index: int, busy_share: float) -> str:
     """Somebody computes on it."""
     return f"GPU {gpu_index} is in use: {100 * busy_share:.0f} % busy"
@@ -81,15 +105,16 @@ def wait_of_log(
 OPTIONS: Words = {
     Code.APPROVAL_NEEDED: "needs approval by {by}: {detail} ({file})",
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
-    Code.EGRESS_NOT_COUNTED: "data transfer not counted: no rate for {region}",
+    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
+    Code.DATA_MOVED: data_moved,
     Code.GPU_BUSY: gpu_busy,
     Code.GPU_MEMORY_TAKEN: gpu_memory_taken,
     Code.LATER_START: later_start,
     Code.MEMORY_UNKNOWN: "memory unknown: the profile does not tell how much the script needs",
     Code.NEAR_TIE: near_tie,
     Code.PRICE_DERIVED: "price never quoted, {source}",
+    Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
-    Code.STORAGE_NOT_COUNTED: "storage not counted: no rate for {region}",
     Code.TIE: tie,
     Code.WAIT_OF_ANY_SIZE: (
         "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"

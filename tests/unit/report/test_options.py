@@ -28,7 +28,8 @@ OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
     "usd_per_h", "price_retrieved_at", "iteration_s", "wait_s", "train_s", "time_s", "cost_usd",
     "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
-    "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
+    "transfer", "rates", "cost_breakdown",
+    "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
     "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
     "what_if",
@@ -138,7 +139,7 @@ def test_json_by_contract(answer: Recommendation) -> None:
 def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> None:
     offer = make_offer("FAST", 3.0, contracted_usd_per_h=2.5, effective_usd_per_h=2.0)
     rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01"}
-    extras = {"storage_usd_per_h": 0.011, "egress_usd": None, "rates": rates}
+    extras = {"storage_usd_per_h": 0.011, "transfer_usd": 6.0, "rates": rates}
     plan = make_plan("FAST", offer.usd_per_h, offer=offer, **extras)
     changed = [replace(o, plan=plan) if o.plan.id == "FAST" else o for o in answer.options]
     document = json_of(answered(replace(answer, options=tuple(changed))))
@@ -146,7 +147,8 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
     fast, lab = by_id["FAST"], by_id["LAB"]
     prices = ("usd_per_h", "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h")
     assert [fast[name] for name in prices] == [2.0, 3.0, 2.5, 2.0]
-    assert (fast["storage_usd_per_h"], fast["egress_usd"], fast["rates"]) == (0.011, None, rates)
+    assert (fast["storage_usd_per_h"], fast["egress_usd"], fast["rates"]) == (0.011, 0, rates)
+    assert fast["transfer"] == {"gib": 0, "usd": 6.0, "time_s": 0}
     assert [lab[name] for name in prices] == [None] * 4
     assert (lab["storage_usd_per_h"], lab["egress_usd"], lab["rates"]) == (0, 0, {})
 

@@ -24,7 +24,7 @@ from advisor.core.values import (
     Tier,
     Trace,
 )
-from advisor.report.words import error_text, sentence, sentences
+from advisor.report.words import error_text, sentence
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate, num_iterations
 from recommender.outcome.spot import SpotTerms, is_spot
@@ -158,13 +158,10 @@ def test_disks_are_kept_while_a_spot_machine_is_away() -> None:
     assert option.cost_breakdown_usd["preemptions"] > option.cost_breakdown_usd["storage"]
 
 
-def test_what_has_no_rate_is_told_and_counts_as_nothing() -> None:
-    plan = make_plan(offer=make_offer(region="ap-southeast-3"), storage_usd_per_h=None, egress_usd=None)
-    option = option_of(plan)
-    assert "storage not counted: no rate for ap-southeast-3" in sentences(option.reasons)
-    assert "data transfer not counted: no rate for ap-southeast-3" in sentences(option.reasons)
-    assert set(option.cost_breakdown_usd) == {"training", "start-up"}
-    assert "not counted" not in said(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
+def test_moving_the_data_is_a_line_of_its_own() -> None:
+    option = option_of(make_plan("X", 4.0, startup_s=900.0, download_s=600.0, transfer_usd=6.0))
+    lines = option.cost_breakdown_usd
+    assert lines == pytest.approx({"training": lines["training"], "start-up": 1.0, "moving the data": 6.0})
 
 
 def test_notes_on_the_place_are_among_the_reasons() -> None:
