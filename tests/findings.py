@@ -139,6 +139,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.COST_OF_PICK_UNKNOWN: {"rule": Finding(Code.ONLY_ONE)},
     Code.OBJECTIVE_OF_POLICY: {"reason": Finding(Code.FASTEST)},
     Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "p90_over_median": 1.5},
+    Code.DATA_REGION_UNKNOWN: {"place": "s3://bucket", "provider": "aws"},
+    Code.OPT_IN_REGIONS: {"num_offers": 12, "regions": ["ap-east-1", "me-south-1"]},
     Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
     Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
     Code.GPU_FAMILY: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},

@@ -80,7 +80,11 @@ def recommend(
     offline: OfflineOption = None,
     dataset_gb: Annotated[
         float | None,
-        typer.Option(metavar="GB", help="Data set to download at the start and to keep on a disk."),
+        typer.Option(metavar="GB", help="Data set, copied to the machine unless it lies there."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="Where it lies: s3://BUCKET@REGION, gs://..., REGION or local."),
     ] = None,
     result_gb: Annotated[
         float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
@@ -173,6 +177,7 @@ def recommend(
         cloud__regions=region,
         cloud__markets=market,
         cloud__dataset_gb=dataset_gb,
+        cloud__data=data,
         cloud__result_gb=result_gb,
         prices__max_age=max_age,
         prices__offline=offline,

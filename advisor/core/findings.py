@@ -142,8 +142,11 @@ class Code(StrEnum):
     # What a recommendation leaves out.
     CLOUD_WAIT_UNKNOWN = "cloud-wait-unknown", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
+    DATA_PLACE_UNKNOWN = "data-place-unknown", Severity.WARNING
+    DATA_REGION_UNKNOWN = "data-region-unknown", Severity.WARNING
     HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
+    OPT_IN_REGIONS = "opt-in-regions"
     RATES_UNKNOWN = "rates-unknown", Severity.WARNING
 
     # What to know of prices.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.values.estimate import IterationEstimate, Quantiles
+from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer
 
 
@@ -112,6 +113,7 @@ class Job:
         confidence: least probability with which budget and deadline must hold.
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
+        data: the data set, which the plans are priced for; None without one.
     """
 
     epochs: float | None = None
@@ -122,6 +124,7 @@ class Job:
     iterations_per_epoch: int | None = None
     value_of_time_usd_per_h: float | None = None
     risk_counts: bool = False
+    data: DataSet | None = None
 
 
 class PickName(StrEnum):
