@@ -32,6 +32,7 @@ _LOGGER = logging.getLogger("advisor")
 # Settings that the functions here take as arguments of their own.
 _ARGUMENTS = (
     "cloud.providers", "cloud.regions", "cloud.markets", "cloud.data", "cloud.dataset_gb",
+    "profile.scaling",
     "prices.max_age", "prices.offline",
 )  # fmt: skip
 
@@ -88,6 +89,7 @@ def recommend(
     markets: Sequence[str] | None = None,
     data: str | None = None,
     dataset_gb: float | None = None,
+    scaling: str | None = None,
     offline: bool | None = None,
     policies: Sequence[str | PathLike[str]] = (),
     project: str = "",
@@ -117,6 +119,7 @@ def recommend(
         markets: ``on-demand``, ``spot``; None for those of the settings.
         data: where the data set lies: ``s3://BUCKET@REGION``, a region, or ``local``.
         dataset_gb: how large it is.
+        scaling: what the script holds when GPUs are added, the batch of one (``weak``) or all (``strong``).
         offline: never touch the network; None for what the settings say.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
@@ -157,8 +160,8 @@ def recommend(
     hears = listener or Logged()
     check(request, hears)
     given = {"providers": providers, "regions": regions, "markets": markets}
-    data_set = {"cloud.data": data, "cloud.dataset_gb": dataset_gb}
-    config = _config({**_cloud(given), **data_set, "prices.offline": offline}, settings, hears)
+    about_job = {"cloud.data": data, "cloud.dataset_gb": dataset_gb, "profile.scaling": scaling}
+    config = _config({**_cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
         keep_recommendation(answer, config, project)

@@ -75,6 +75,13 @@ class ProfileSettings(_Section):
     samples: Annotated[Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None, ProjectMay.ANYTHING] = Field(
         None, description="how many fake samples a missing data set has"
     )
+    scaling: Annotated[
+        Annotated[Literal["weak", "strong"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+    ] = Field(
+        None,
+        description="what scripts hold when GPUs are added: the batch of one (weak) or of all (strong);"
+        " null: as seen, else weak",
+    )
     sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"
     )

@@ -54,6 +54,7 @@ class Code(StrEnum):
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
     DATA_IN_PLACE = "data-in-place"
     DATA_MOVED = "data-moved"
+    GLOBAL_BATCH_HELD = "global-batch-held"
     GPU_BUSY = "gpu-busy"
     GPU_MEMORY_TAKEN = "gpu-memory-taken"
     INPUT_BOUND = "input-bound", Severity.WARNING
@@ -67,6 +68,7 @@ class Code(StrEnum):
     PRICE_DERIVED = "price-derived", Severity.WARNING
     RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
+    SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
     TIE = "tie"
     TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
@@ -96,6 +98,7 @@ class Code(StrEnum):
     WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
 
     # What an estimate rests on.
+    BATCH_SHARE = "batch-share"
     CALIBRATED_RATES = "calibrated-rates"
     CALIBRATION_OUTDATED = "calibration-outdated", Severity.WARNING
     CONSTANTS = "constants"

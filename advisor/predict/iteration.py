@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.arguments import check_counts, check_kind
@@ -11,6 +11,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
+from advisor.predict.batch_share import EXPONENT, batch_share, times_at, trace_at
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.exchange.collectives import (
@@ -72,9 +73,22 @@ def predict(
 
 
 def predict_counts(
-    trace: Trace, gpu: GpuSpec, counts: Sequence[int], *, knowledge: Knowledge | None = None
+    trace: Trace,
+    gpu: GpuSpec,
+    counts: Sequence[int],
+    *,
+    knowledge: Knowledge | None = None,
+    share_of: Callable[[int], float] = lambda _: 1.0,
 ) -> tuple[IterationEstimate, ...]:
-    """As :func:`predict` for several counts of one GPU; operators are timed once."""
+    """As :func:`predict` for several counts of one GPU; operators are timed once.
+
+    Args:
+        trace: as there.
+        gpu: as there.
+        counts: numbers of GPUs.
+        knowledge: as there.
+        share_of: what each of so many GPUs takes of the profiled batch.
+    """
     check_kind("trace", trace, Trace, "read one by advisor.formats.trace_files.read_trace(path)")
     check_kind("gpu", gpu, GpuSpec, "take one by advisor.core.gpus.resolve_gpu(name)")
     check_counts("num_gpus", counts, "such as 1 or 8")
@@ -87,7 +101,20 @@ def predict_counts(
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
-    return tuple(_estimate(trace, gpu, int(num_gpus), times, parts, notes) for num_gpus in counts)
+
+    def estimate(num_gpus: int) -> IterationEstimate:
+        share = batch_share(trace, share_of(num_gpus))
+        if share.whole == 1:
+            return _estimate(trace, gpu, num_gpus, times, parts, notes)
+        there = times_at(times, share)
+        more = (*notes, finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT))
+        before_s, after_s = (sum(time.time_s for time in some) for some in (times, there))
+        smaller = trace_at(trace, share)
+        if trace.iteration_s is not None:
+            smaller = replace(smaller, iteration_s=trace.iteration_s + after_s - before_s)
+        return _estimate(smaller, gpu, num_gpus, there, _parts(there), more, sigma_share=share.sigma)
+
+    return tuple(estimate(int(num_gpus)) for num_gpus in counts)
 
 
 def _estimate(
@@ -97,6 +124,8 @@ def _estimate(
     times: Sequence[OpTime],
     parts: _Parts,
     notes: Sequence[Finding],
+    *,
+    sigma_share: float = 0.0,
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
@@ -109,6 +138,7 @@ def _estimate(
     waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
     variance = (
         (sigma_of(times) * gpu_s) ** 2
+        + (sigma_share * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2

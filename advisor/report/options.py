@@ -9,6 +9,7 @@ from advisor.core.findings import Code
 from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from recommender.outcome.steps import Steps, steps_of
 
 _STATUS_OF_REMOVAL = {
     Code.MEMORY: "does not fit",
@@ -150,7 +151,17 @@ def _job(job: Job, trace: Trace) -> Mapping[str, object]:
         "origin_gpu": trace.origin_gpu,
         "batch_size": trace.batch_size,
         **asdict(job),
+        "scaling": _scaling(steps_of(trace, job)),
         "iterations_per_epoch": job.iterations_per_epoch or trace.iterations_per_epoch,
+    }
+
+
+def _scaling(steps: Steps) -> Mapping[str, object]:
+    return {
+        "mode": steps.scaling,
+        "source": steps.source,
+        "num_gpus": steps.num_ranks,
+        "global_batch_size": steps.global_batch_size(steps.num_ranks),
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.values import Job, Option, Recommendation, Trace
+from advisor.core.values import Job, Option, Recommendation, Scaling, Trace
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,10 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, data=data
     )
     trace = trace_of(request.trace, config, listener)
-    job = replace(with_objective(request.job, rules), data=data)
+    scaling = config.settings.profile.scaling
+    job = replace(
+        with_objective(request.job, rules), data=data, scaling=None if scaling is None else Scaling(scaling)
+    )
     ranked = recommendation_of(trace, plans, job, config, what_if=request.what_if, policy=rules, spent=spent)
     shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings))
     return RecommendAnswer(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError
-from advisor.core.values import Trace
+from advisor.core.errors import InputError, ProfileError
+from advisor.core.values import RankWork, Trace
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
 
 # These settings may be there for scripts; as arguments of a call they are meant for this one.
+_MOST_BYTES = 2**20
 _FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout")
 
 
@@ -126,21 +127,63 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
     script, settings = request.source, config.settings.profile
     backend = _backend(request, settings.backend, listener)
     listener.warn(warning_for_root(in_sandbox=settings.sandbox))
-    with listener.step(f"profiling {script.name}", limit_s=settings.timeout) as step:
-        step.update("starting the interpreter")
-        return profile(
-            script,
-            request.arguments,
-            python=settings.python,
-            timeout_s=settings.timeout,
-            backend=backend,
-            gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
-            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
-            num_samples=settings.samples,
-            world_size=request.world_size,
-            sandbox=settings.sandbox,
-            progress=step.follow,
-        )
+
+    def profiled(name: str, backend: str, world_size: int | None) -> Trace:
+        with listener.step(name, limit_s=settings.timeout) as step:
+            step.update("starting the interpreter")
+            return profile(
+                script,
+                request.arguments,
+                python=settings.python,
+                timeout_s=settings.timeout,
+                backend=backend,
+                gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
+                fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+                num_samples=settings.samples,
+                world_size=world_size,
+                sandbox=settings.sandbox,
+                progress=step.follow,
+            )
+
+    trace = profiled(f"profiling {script.name}", backend, request.world_size)
+    other = other_world(trace, script)
+    if settings.scaling is not None or other is None:
+        return trace
+    try:
+        elsewhere = profiled(f"profiling {script.name} as one of {other}", "fake", other)
+    except ProfileError:
+        listener.note(f"as one of {other} the script cannot be profiled: how it scales is assumed")
+        return trace
+    return replace(trace, work_elsewhere=work_of(elsewhere, trace))
+
+
+def other_world(trace: Trace, script: Path) -> int | None:
+    """In which other world a script shows what it does with its batch; None where it has but one.
+
+    A script that reads ``WORLD_SIZE`` may make a group only under torchrun, and divide its batch there.
+    """
+    if trace.backend != "fake" or trace.is_sharded:
+        return None
+    if trace.world_size is None:
+        return 2 if _reads_world(script) else None
+    return 1 if trace.world_size > 1 else 2
+
+
+def _reads_world(script: Path) -> bool:
+    with script.open("rb") as file:
+        return b"WORLD_SIZE" in file.read(_MOST_BYTES)
+
+
+def work_of(elsewhere: Trace, trace: Trace) -> RankWork | None:
+    """What a rank does elsewhere; None where that is a world of the same size after all."""
+    if elsewhere.world_size in (None, trace.world_size):
+        return None
+    return RankWork(
+        world_size=elsewhere.world_size,
+        batch_size=elsewhere.batch_size,
+        accumulation=elsewhere.accumulation,
+        flops=elsewhere.flops,
+    )
 
 
 def _backend(request: TraceRequest, backend: str, listener: Listener) -> str:

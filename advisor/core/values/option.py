@@ -103,16 +103,24 @@ class Option:
         return not self.removed_by
 
 
+class Scaling(StrEnum):
+    """What a script holds when GPUs are added."""
+
+    WEAK = "weak"  # the batch of one GPU: steps grow larger and fewer
+    STRONG = "strong"  # the batch of all of them: each GPU takes less of it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
 
     Attributes:
-        iterations: optimizer steps of the origin, converted by samples when GPUs are added.
+        iterations: optimizer steps; under weak scaling on one GPU, and converted when GPUs are added.
         iterations_per_epoch: overrides the trace's, for data without a length.
         confidence: least probability with which budget and deadline must hold.
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
+        scaling: what the script holds when GPUs are added; None for what was seen of it, else weak.
         data: the data set, which the plans are priced for; None without one.
     """
 
@@ -124,6 +132,7 @@ class Job:
     iterations_per_epoch: int | None = None
     value_of_time_usd_per_h: float | None = None
     risk_counts: bool = False
+    scaling: Scaling | None = None
     data: DataSet | None = None
 
 

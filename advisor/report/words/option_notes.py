@@ -33,6 +33,23 @@ def rate_unknown(
     )
 
 
+def global_batch_held(*, source: str, global_batch_size: int | None, batch_size: int | None) -> str:
+    """Steps stay as they are, whatever the number of GPUs."""
+    how = {"given": "as you said", "seen": "as two profiles show"}[source]
+    batch = "its global batch" if global_batch_size is None else f"its global batch of {global_batch_size:,}"
+    each = "" if batch_size is None else f", {batch_size:,} a GPU"
+    return f"the script holds {batch}{each}, {how}: its steps do not get fewer"
+
+
+def scaling_assumed(*, batch_size: int | None, num_gpus: int) -> str:
+    """What the number of steps rests on."""
+    batch = "its profiled batch (of unknown size)" if batch_size is None else f"{batch_size:,} samples"
+    return (
+        f"assumed that each of {num_gpus} GPUs takes {batch} a step, which makes steps fewer or more:"
+        " if the script holds its global batch instead, --scaling strong says so"
+    )
+
+
 def gpu_busy(*, gpu_index: int, busy_share: float) -> str:
     """Somebody computes on it."""
     return f"GPU {gpu_index} is in use: {100 * busy_share:.0f} % busy"
@@ -107,6 +124,7 @@ OPTIONS: Words = {
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
     Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
     Code.DATA_MOVED: data_moved,
+    Code.GLOBAL_BATCH_HELD: global_batch_held,
     Code.GPU_BUSY: gpu_busy,
     Code.GPU_MEMORY_TAKEN: gpu_memory_taken,
     Code.LATER_START: later_start,
@@ -115,6 +133,7 @@ OPTIONS: Words = {
     Code.PRICE_DERIVED: "price never quoted, {source}",
     Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
+    Code.SCALING_ASSUMED: scaling_assumed,
     Code.TIE: tie,
     Code.WAIT_OF_ANY_SIZE: (
         "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"

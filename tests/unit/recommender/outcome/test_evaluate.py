@@ -26,8 +26,9 @@ from advisor.core.values import (
 )
 from advisor.report.words import error_text, sentence
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import evaluate, num_iterations
+from recommender.outcome.evaluate import evaluate
 from recommender.outcome.spot import SpotTerms, is_spot
+from recommender.outcome.steps import num_iterations
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import said, sample
 
