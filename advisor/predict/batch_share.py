@@ -63,7 +63,7 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
     return replace(
         trace,
         batch_size=None if batch_size is None else max(1, round(batch_size * share.whole)),
-        accumulation=max(1, round(trace.accumulation * share.passes)),
+        accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
         memory=_memory_at(trace.memory, share.batch),
         ops=tuple(_op_at(op, share.passes) for op in trace.ops) if share.passes != 1 else trace.ops,
@@ -79,7 +79,12 @@ def times_at(times: Sequence[OpTime], share: BatchShare) -> tuple[OpTime, ...]:
 
 
 def _op_at(op: Op, passes: float) -> Op:
-    return op if op.phase is Phase.OPTIMIZER else replace(op, count=max(1, round(op.count * passes)))
+    return op if op.phase is Phase.OPTIMIZER else replace(op, count=_times(op.count, passes))
+
+
+def _times(count: int, passes: float) -> int:
+    """Rounded up, but for the error of floats: part of a pass is a pass."""
+    return max(1, math.ceil(round(count * passes, 6)))
 
 
 def _memory_at(memory: MemoryUse, batch: float) -> MemoryUse:

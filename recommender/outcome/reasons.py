@@ -95,7 +95,8 @@ def changes_of(
 ) -> Iterator[Finding]:
     """What to change in the script; ``train_s`` is without preemptions."""
     yield from software.changes(plan, gpu)
-    if plan.num_gpus > 1 and not trace.collectives:
+    # A script that made a group elsewhere does so under torchrun.
+    if plan.num_gpus > 1 and not trace.collectives and trace.work_elsewhere is None:
         yield finding(Code.WRAP_IN_DDP)
         if trace.accumulation > 1:
             yield finding(Code.USE_NO_SYNC)

@@ -12,13 +12,16 @@ import pytest
 from advisor.core.findings import Code
 from advisor.core.units import GB, GIB
 from advisor.core.values import (
+    Collective,
     DataPlace,
     Interval,
     IterationEstimate,
     Job,
     Market,
+    Option,
     Plan,
     Quantiles,
+    RankWork,
     Recommendation,
     Tier,
     Trace,
@@ -358,3 +361,35 @@ class TestCase14ADiskWithoutARate:
         storage_usd = answer.options[0].cost_breakdown_usd["storage"]
         assert storage_usd == pytest.approx(2.9589, abs=TOLERANCE)
         assert "the dearest known (aws c)" in reasons(answer, plan.id)
+
+
+class TestCase17AScriptThatHoldsTheGlobalBatch:
+    TRACE = make_trace(
+        batch_size=32,
+        iterations_per_epoch=40_037,  # 1,281,167 / 32
+        world_size=8,
+        collectives=(Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=1),),
+        work_elsewhere=RankWork(world_size=1, batch_size=256, accumulation=1, flops=0),
+    )
+
+    def options(self, trace: Trace) -> dict[int, Option]:
+        counts = (1, 4, 8)
+        plans = [make_plan("T", float(count), num_gpus=count) for count in counts]
+        estimates = [make_estimate("T", 0.2, num_gpus=count) for count in counts]
+        found = decide(plans, estimates, make_job(epochs=1), trace)
+        return {option.plan.num_gpus: option for option in found.options}
+
+    def test_it_takes_as_many_steps_on_any_number_of_gpus(self) -> None:
+        assert {option.iterations for option in self.options(self.TRACE).values()} == {5005}
+
+    def test_four_gpus_take_64_samples_each_and_no_hint_names_another_batch(self) -> None:
+        option = self.options(self.TRACE)[4]
+        assert "holds its global batch of 256, 64 a GPU, as two profiles show" in said(option.reasons)
+        assert Code.RETUNE_LEARNING_RATE not in {change.code for change in option.script_changes}
+        assert "128" not in said(option.script_changes)
+
+    def test_a_script_that_holds_the_batch_of_a_gpu_is_told_apart(self) -> None:
+        work = RankWork(world_size=1, batch_size=32, accumulation=1, flops=0)
+        four = self.options(replace(self.TRACE, work_elsewhere=work))[4]
+        assert four.iterations == 10_010
+        assert "a step takes 128 samples instead of 256" in said(four.script_changes)
