@@ -7,7 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import (
+    DataPlace,
+    DataSet,
+    Interval,
+    Market,
+    Option,
+    Quantiles,
+    Recommendation,
+    Scaling,
+    Tier,
+)
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import (
@@ -134,6 +144,20 @@ def test_json_by_contract(answer: Recommendation) -> None:
     assert by_id["LAB"]["removed_by_codes"] == []
     assert document["frontier"] == list(answer.frontier)
     assert document["job"]["budget_usd"] == 20.0
+
+
+def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer: Recommendation) -> None:
+    job = json_of(answered(answer))["job"]
+    assert job["scaling"] == {"mode": "weak", "source": "assumed", "num_gpus": 1, "global_batch_size": 64}
+    assert job["data"] is None
+    place = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
+    told = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
+    job = json_of(answered(replace(answer, job=told)))["job"]
+    assert (job["scaling"]["mode"], job["scaling"]["source"]) == ("strong", "given")
+    assert job["data"] == {
+        "gib": 150.0,
+        "place": {"name": "s3://photos", "provider": "aws", "region": "us-east-1"},
+    }
 
 
 def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> None:
