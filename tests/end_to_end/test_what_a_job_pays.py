@@ -102,17 +102,8 @@ def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell:
         assert option["egress_usd"] == option["cost_breakdown"]["data transfer"] == pytest.approx(5 * 0.15)
 
 
-FAR = (
-    *ON_DEMAND,
-    "--region",
-    "us-east-1",
-    "--region",
-    "us-west-2",
-    "--region",
-    "us-central1",
-    "--gpu",
-    "L4:1",
-)
+REGIONS = ("us-east-1", "eu-central-1", "us-central1")
+FAR = (*ON_DEMAND, "--gpu", "L4:1", *(word for region in REGIONS for word in ("--region", region)))
 
 
 def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
