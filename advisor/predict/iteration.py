@@ -11,7 +11,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
-from advisor.predict.batch_share import EXPONENT, batch_share, times_at, trace_at
+from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.exchange.collectives import (
@@ -101,20 +101,31 @@ def predict_counts(
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
+    shares = [batch_share(trace, share_of(num_gpus)) for num_gpus in counts]
+    return tuple(
+        _at_share(trace, gpu, int(num_gpus), times, parts, notes, share)
+        for num_gpus, share in zip(counts, shares, strict=True)
+    )
 
-    def estimate(num_gpus: int) -> IterationEstimate:
-        share = batch_share(trace, share_of(num_gpus))
-        if share.whole == 1:
-            return _estimate(trace, gpu, num_gpus, times, parts, notes)
-        there = times_at(times, share)
-        more = (*notes, finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT))
-        before_s, after_s = (sum(time.time_s for time in some) for some in (times, there))
-        smaller = trace_at(trace, share)
-        if trace.iteration_s is not None:
-            smaller = replace(smaller, iteration_s=trace.iteration_s + after_s - before_s)
-        return _estimate(smaller, gpu, num_gpus, there, _parts(there), more, sigma_share=share.sigma)
 
-    return tuple(estimate(int(num_gpus)) for num_gpus in counts)
+def _at_share(
+    trace: Trace,
+    gpu: GpuSpec,
+    num_gpus: int,
+    times: Sequence[OpTime],
+    parts: _Parts,
+    notes: Sequence[Finding],
+    share: BatchShare,
+) -> IterationEstimate:
+    """The estimate where each GPU takes a share of the profiled batch."""
+    if share.whole == 1:
+        return _estimate(trace, gpu, num_gpus, times, parts, notes)
+    there, other = trace_at(trace, share), times_at(times, share)
+    if trace.iteration_s is not None:
+        saved_s = sum(time.time_s for time in times) - sum(time.time_s for time in other)
+        there = replace(there, iteration_s=trace.iteration_s - saved_s)
+    note = finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)
+    return _estimate(there, gpu, num_gpus, other, _parts(other), (*notes, note), sigma_share=share.sigma)
 
 
 def _estimate(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, ProfileError
-from advisor.core.values import RankWork, Trace
+from advisor.core.errors import InputError
+from advisor.core.values import Trace
+from advisor.service.second_world import with_second_world
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
 
 # These settings may be there for scripts; as arguments of a call they are meant for this one.
-_MOST_BYTES = 2**20
 _FOR_SCRIPTS = ("backend", "fake_data", "samples", "sandbox", "python", "timeout")
 
 
@@ -146,43 +146,13 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
             )
 
     trace = profiled(f"profiling {script.name}", backend, request.world_size)
-    other = other_world(trace, script)
-    if settings.scaling is not None or other is None:
+    if settings.scaling is not None:
         return trace
-    try:
-        elsewhere = profiled(f"profiling {script.name} as one of {other}", "fake", other)
-    except ProfileError:
-        listener.note(f"as one of {other} the script cannot be profiled: how it scales is assumed")
-        return trace
-    return replace(trace, work_elsewhere=work_of(elsewhere, trace))
-
-
-def other_world(trace: Trace, script: Path) -> int | None:
-    """In which other world a script shows what it does with its batch; None where it has but one.
-
-    A script that reads ``WORLD_SIZE`` may make a group only under torchrun, and divide its batch there.
-    """
-    if trace.backend != "fake" or trace.is_sharded:
-        return None
-    if trace.world_size is None:
-        return 2 if _reads_world(script) else None
-    return 1 if trace.world_size > 1 else 2
-
-
-def _reads_world(script: Path) -> bool:
-    with script.open("rb") as file:
-        return b"WORLD_SIZE" in file.read(_MOST_BYTES)
-
-
-def work_of(elsewhere: Trace, trace: Trace) -> RankWork | None:
-    """What a rank does elsewhere; None where that is a world of the same size after all."""
-    if elsewhere.world_size in (None, trace.world_size):
-        return None
-    return RankWork(
-        world_size=elsewhere.world_size,
-        batch_size=elsewhere.batch_size,
-        accumulation=elsewhere.accumulation,
-        flops=elsewhere.flops,
+    return with_second_world(
+        trace,
+        script,
+        lambda size: profiled(f"profiling {script.name} as one of {size}", "fake", size),
+        listener,
     )
 
 
