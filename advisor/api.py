@@ -30,7 +30,11 @@ Source = str | PathLike[str] | Trace
 
 _LOGGER = logging.getLogger("advisor")
 # Settings that the functions here take as arguments of their own.
-_ARGUMENTS = ("cloud.providers", "cloud.regions", "cloud.markets", "prices.max_age", "prices.offline")
+_ARGUMENTS = (
+    "cloud.providers", "cloud.regions", "cloud.markets", "cloud.data", "cloud.dataset_gb",
+    "profile.scaling",
+    "prices.max_age", "prices.offline",
+)  # fmt: skip
 
 
 class Logged(Silence):
@@ -83,6 +87,9 @@ def recommend(
     providers: Sequence[str] | None = None,
     regions: Sequence[str] | None = None,
     markets: Sequence[str] | None = None,
+    data: str | None = None,
+    dataset_gb: float | None = None,
+    scaling: str | None = None,
     offline: bool | None = None,
     policies: Sequence[str | PathLike[str]] = (),
     project: str = "",
@@ -110,6 +117,9 @@ def recommend(
         providers: clouds that count; None for those of the settings.
         regions: with wildcards; None for those of the settings.
         markets: ``on-demand``, ``spot``; None for those of the settings.
+        data: where the data set lies: ``s3://BUCKET@REGION``, a region, or ``local``.
+        dataset_gb: how large it is.
+        scaling: what the script holds when GPUs are added, the batch of one (``weak``) or all (``strong``).
         offline: never touch the network; None for what the settings say.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
@@ -150,7 +160,8 @@ def recommend(
     hears = listener or Logged()
     check(request, hears)
     given = {"providers": providers, "regions": regions, "markets": markets}
-    config = _config({**_cloud(given), "prices.offline": offline}, settings, hears)
+    about_job = {"cloud.data": data, "cloud.dataset_gb": dataset_gb, "profile.scaling": scaling}
+    config = _config({**_cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:
         keep_recommendation(answer, config, project)

@@ -178,9 +178,9 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))
     if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
         warnings.append(finding(Code.CLOUD_WAIT_UNKNOWN))
-    uncounted = [o for o in options if None in (o.plan.storage_usd_per_h, o.plan.egress_usd)]
-    if uncounted:
-        warnings.append(finding(Code.RATES_UNKNOWN, num_not_counted=len(uncounted), num_options=len(options)))
+    num_unknown = sum(any(note.code is Code.RATE_UNKNOWN for note in o.plan.notes) for o in options)
+    if num_unknown:
+        warnings.append(finding(Code.RATES_UNKNOWN, num_unknown=num_unknown, num_options=len(options)))
     own = [o.plan for o in options if o.plan.offer is None and o.plan.wait_s is None]
     if any(plan.tier is Tier.LOCAL for plan in own):
         warnings.append(finding(Code.LOCAL_GPUS_BUSY))

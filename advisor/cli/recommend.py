@@ -30,6 +30,7 @@ from advisor.cli.common import (
 )
 from advisor.cli.completion import gpu_names, vendor_names
 from advisor.core.limits import MAX_ROWS
+from advisor.core.values import Scaling
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
@@ -80,7 +81,19 @@ def recommend(
     offline: OfflineOption = None,
     dataset_gb: Annotated[
         float | None,
-        typer.Option(metavar="GB", help="Data set to download at the start and to keep on a disk."),
+        typer.Option(metavar="GB", help="Data set, copied to the machine unless it lies there."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="Where it lies: s3://BUCKET@REGION, gs://..., REGION or local."),
+    ] = None,
+    scaling: Annotated[
+        Scaling | None,
+        typer.Option(
+            case_sensitive=False,
+            help="What the script holds when GPUs are added: the batch of one (weak) or of all (strong).",
+            show_default=False,
+        ),
     ] = None,
     result_gb: Annotated[
         float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
@@ -173,6 +186,8 @@ def recommend(
         cloud__regions=region,
         cloud__markets=market,
         cloud__dataset_gb=dataset_gb,
+        cloud__data=data,
+        profile__scaling=scaling,
         cloud__result_gb=result_gb,
         prices__max_age=max_age,
         prices__offline=offline,

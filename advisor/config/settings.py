@@ -35,6 +35,7 @@ from advisor.config.setting_kinds import (
 from advisor.core.limits import (
     MAX_GBIT_PER_S,
     MAX_SAMPLES,
+    MAX_USD,
     MAX_USD_PER_KWH,
     MIN_GBIT_PER_S,
 )
@@ -73,6 +74,13 @@ class ProfileSettings(_Section):
     )
     samples: Annotated[Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None, ProjectMay.ANYTHING] = Field(
         None, description="how many fake samples a missing data set has"
+    )
+    scaling: Annotated[
+        Annotated[Literal["weak", "strong"], BeforeValidator(lower)] | None, ProjectMay.ANYTHING
+    ] = Field(
+        None,
+        description="what scripts hold when GPUs are added: the batch of one (weak) or of all (strong);"
+        " null: as seen, else weak",
     )
     sandbox: Annotated[bool, ProjectMay.SWITCH_ON] = Field(
         False, description="run scripts in bubblewrap: no writing, no network"
@@ -134,6 +142,9 @@ class CloudSettings(_Section):
     markets: Annotated[tuple[Market, ...], ProjectMay.NARROW] = Field(
         (Market.ON_DEMAND, Market.SPOT), description="terms of rent"
     )
+    opt_in_regions: Annotated[tuple[str, ...], ProjectMay.NOTHING] = Field(
+        (), description="regions your account has enabled, with wildcards, of those closed to new accounts"
+    )
     max_gpus: Annotated[Count, ProjectMay.LOWER] = Field(8, description="GPUs of one machine at most")
     startup: Annotated[Planned, ProjectMay.ANYTHING] = Field(
         "5m", description="boot and installation, billed"
@@ -142,7 +153,10 @@ class CloudSettings(_Section):
         100, description="disk of the machine; a GB is 2^30 bytes, as clouds bill and du -h counts"
     )
     dataset_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
-        0, description="data set, downloaded at the start to a disk that is paid like the boot disk"
+        0, description="data set, copied at the start to a disk that is paid like the boot disk"
+    )
+    data: Annotated[Annotated[str, Field(min_length=1)] | None, ProjectMay.ANYTHING] = Field(
+        None, description="where it lies: s3://BUCKET@REGION, gs://BUCKET@REGION, a region, or local"
     )
     result_gb: Annotated[Gigabytes, ProjectMay.ANYTHING] = Field(
         0, description="what is brought home over the internet at the end"
@@ -191,6 +205,20 @@ class QuotaSettings(_Section):
     markets: tuple[Market, ...] = Field((Market.ON_DEMAND, Market.SPOT), description="terms of rent")
     vcpus: Annotated[int, Field(ge=0, le=10**9)] = Field(
         description="of all such machines at once; 0 lets none start"
+    )
+
+
+class RateSettings(_Section):
+    """What a provider asks for disks and for data that leaves; goes before the rates that ship."""
+
+    provider: str = Field(min_length=1, description="who asks for it")
+    region: str = Field("*", min_length=1, description="where, with wildcards")
+    kind: Literal["block-storage", "egress-internet", "egress-region"] = Field(
+        description="disks by the GB and month, or data by the GB: to the internet, to another region"
+    )
+    to_region: str = Field("*", min_length=1, description="where data goes, for egress-region")
+    usd: Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)] = Field(
+        description="of one GB; 0 is free"
     )
 
 
@@ -277,6 +305,9 @@ class Settings(_Section):
     quotas: Annotated[tuple[QuotaSettings, ...], ProjectMay.ADD] = Field(
         (), description="what your accounts may run at once"
     )
+    rates: Annotated[tuple[RateSettings, ...], ProjectMay.NOTHING] = Field(
+        (), description="rates of disks and of data that leaves, in place of those that ship"
+    )
     spot: SpotSettings = SpotSettings()
 
     @field_validator("clusters")
@@ -301,6 +332,7 @@ LIST_SECTIONS: Mapping[str, type[BaseModel]] = {
     "clusters": ClusterSettings,
     "contracts": ContractSettings,
     "quotas": QuotaSettings,
+    "rates": RateSettings,
 }
 """Sections that are a list, and what an entry holds."""
 

@@ -53,7 +53,9 @@ class Code(StrEnum):
     APPROVAL_NEEDED = "approval-needed"
     COMMUNITY_HOST = "community-host", Severity.WARNING
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
-    EGRESS_NOT_COUNTED = "egress-not-counted", Severity.WARNING
+    DATA_IN_PLACE = "data-in-place"
+    DATA_MOVED = "data-moved"
+    GLOBAL_BATCH_HELD = "global-batch-held"
     GPU_BUSY = "gpu-busy"
     GPU_MEMORY_TAKEN = "gpu-memory-taken"
     INPUT_BOUND = "input-bound", Severity.WARNING
@@ -65,8 +67,9 @@ class Code(StrEnum):
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
     NEAR_TIE = "near-tie"
     PRICE_DERIVED = "price-derived", Severity.WARNING
+    RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
-    STORAGE_NOT_COUNTED = "storage-not-counted", Severity.WARNING
+    SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
     TIE = "tie"
     TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
@@ -96,6 +99,7 @@ class Code(StrEnum):
     WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
 
     # What an estimate rests on.
+    BATCH_SHARE = "batch-share"
     CALIBRATED_RATES = "calibrated-rates"
     CALIBRATION_OUTDATED = "calibration-outdated", Severity.WARNING
     CONSTANTS = "constants"
@@ -142,8 +146,11 @@ class Code(StrEnum):
     # What a recommendation leaves out.
     CLOUD_WAIT_UNKNOWN = "cloud-wait-unknown", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
+    DATA_PLACE_UNKNOWN = "data-place-unknown", Severity.WARNING
+    DATA_REGION_UNKNOWN = "data-region-unknown", Severity.WARNING
     HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING
+    OPT_IN_REGIONS = "opt-in-regions"
     RATES_UNKNOWN = "rates-unknown", Severity.WARNING
 
     # What to know of prices.

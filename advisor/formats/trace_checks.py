@@ -42,6 +42,10 @@ def check_trace(trace: Trace) -> None:
     for name in ("batch_size", "world_size"):
         check_count(name, getattr(trace, name), least=1, optional=True)
     check_count("accumulation", trace.accumulation, least=1)
+    if (work := trace.work_elsewhere) is not None:
+        for name, value in asdict(work).items():
+            least = 0 if name == "flops" else 1
+            check_count(f"{name} of another world", value, least=least, optional=name == "batch_size")
     _check_seconds("iteration_s", trace.iteration_s, positive=True)
     _check_seconds("data_loading_s", trace.data_loading_s)
     _check_words(trace)

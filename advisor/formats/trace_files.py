@@ -23,6 +23,7 @@ from advisor.core.values import (
     Op,
     Phase,
     Precision,
+    RankWork,
     TensorSpec,
     Trace,
 )
@@ -165,6 +166,7 @@ def _trace(members: TraceJson) -> Trace:
         # Files written before scripts of several processes could be profiled have none.
         world_size=members.get("world_size"),
         is_sharded=members.get("is_sharded", False),
+        work_elsewhere=None if (work := members.get("work_elsewhere")) is None else RankWork(**work),
     )
 
 

@@ -70,6 +70,15 @@ class MemoryJson(TypedDict):
     peak_bytes: int | None
 
 
+class RankWorkJson(TypedDict):
+    """A `RankWork`."""
+
+    world_size: int
+    batch_size: int | None
+    accumulation: int
+    flops: int
+
+
 class TraceJson(TypedDict):
     """A `Trace`, its operators read already."""
 
@@ -93,3 +102,4 @@ class TraceJson(TypedDict):
     warnings: list[str]
     world_size: NotRequired[int | None]
     is_sharded: NotRequired[bool]
+    work_elsewhere: NotRequired[RankWorkJson | None]

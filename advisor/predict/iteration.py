@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.arguments import check_counts, check_kind
@@ -11,6 +11,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
+from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.exchange.collectives import (
@@ -72,9 +73,22 @@ def predict(
 
 
 def predict_counts(
-    trace: Trace, gpu: GpuSpec, counts: Sequence[int], *, knowledge: Knowledge | None = None
+    trace: Trace,
+    gpu: GpuSpec,
+    counts: Sequence[int],
+    *,
+    knowledge: Knowledge | None = None,
+    share_of: Callable[[int], float] = lambda _: 1.0,
 ) -> tuple[IterationEstimate, ...]:
-    """As :func:`predict` for several counts of one GPU; operators are timed once."""
+    """As :func:`predict` for several counts of one GPU; operators are timed once.
+
+    Args:
+        trace: as there.
+        gpu: as there.
+        counts: numbers of GPUs.
+        knowledge: as there.
+        share_of: what each of so many GPUs takes of the profiled batch.
+    """
     check_kind("trace", trace, Trace, "read one by advisor.formats.trace_files.read_trace(path)")
     check_kind("gpu", gpu, GpuSpec, "take one by advisor.core.gpus.resolve_gpu(name)")
     check_counts("num_gpus", counts, "such as 1 or 8")
@@ -87,7 +101,31 @@ def predict_counts(
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
-    return tuple(_estimate(trace, gpu, int(num_gpus), times, parts, notes) for num_gpus in counts)
+    shares = [batch_share(trace, share_of(num_gpus)) for num_gpus in counts]
+    return tuple(
+        _at_share(trace, gpu, int(num_gpus), times, parts, notes, share)
+        for num_gpus, share in zip(counts, shares, strict=True)
+    )
+
+
+def _at_share(
+    trace: Trace,
+    gpu: GpuSpec,
+    num_gpus: int,
+    times: Sequence[OpTime],
+    parts: _Parts,
+    notes: Sequence[Finding],
+    share: BatchShare,
+) -> IterationEstimate:
+    """The estimate where each GPU takes a share of the profiled batch."""
+    if share.whole == 1:
+        return _estimate(trace, gpu, num_gpus, times, parts, notes)
+    there, other = trace_at(trace, share), times_at(times, share)
+    if trace.iteration_s is not None:
+        saved_s = sum(time.time_s for time in times) - sum(time.time_s for time in other)
+        there = replace(there, iteration_s=trace.iteration_s - saved_s)
+    note = finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)
+    return _estimate(there, gpu, num_gpus, other, _parts(other), (*notes, note), sigma_share=share.sigma)
 
 
 def _estimate(
@@ -97,6 +135,8 @@ def _estimate(
     times: Sequence[OpTime],
     parts: _Parts,
     notes: Sequence[Finding],
+    *,
+    sigma_share: float = 0.0,
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
@@ -109,6 +149,7 @@ def _estimate(
     waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
     variance = (
         (sigma_of(times) * gpu_s) ** 2
+        + (sigma_share * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2

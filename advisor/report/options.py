@@ -9,6 +9,7 @@ from advisor.core.findings import Code
 from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
+from recommender.outcome.steps import Steps, steps_of
 
 _STATUS_OF_REMOVAL = {
     Code.MEMORY: "does not fit",
@@ -150,7 +151,17 @@ def _job(job: Job, trace: Trace) -> Mapping[str, object]:
         "origin_gpu": trace.origin_gpu,
         "batch_size": trace.batch_size,
         **asdict(job),
+        "scaling": _scaling(steps_of(trace, job)),
         "iterations_per_epoch": job.iterations_per_epoch or trace.iterations_per_epoch,
+    }
+
+
+def _scaling(steps: Steps) -> Mapping[str, object]:
+    return {
+        "mode": steps.scaling,
+        "source": steps.source,
+        "num_gpus": steps.num_ranks,
+        "global_batch_size": steps.global_batch_size(steps.num_ranks),
     }
 
 
@@ -173,6 +184,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "effective_usd_per_h": offer.effective_usd_per_h if offer else None,
         "storage_usd_per_h": plan.storage_usd_per_h,
         "egress_usd": plan.egress_usd,
+        "transfer": {"gib": plan.transfer_gib, "usd": plan.transfer_usd, "time_s": plan.download_s},
         "rates": plan.rates,
         "price_retrieved_at": offer.retrieved_at.isoformat() if offer else None,
         "price_source": offer.source if offer else None,

@@ -50,6 +50,8 @@ def _in_words(name: str, value: Any) -> str:
             ", ".join(f"{q['provider']} {' '.join(q['instance_types'])}: {q['vcpus']}" for q in value)
             or "none"
         )
+    if name == "rates":
+        return ", ".join(f"{r['provider']} {r['region']} {r['kind']}: {r['usd']:g}" for r in value) or "none"
     if name == "contracts":
         return ", ".join(f"{c['provider']} {' '.join(c['instance_types'])}" for c in value) or "none"
     return _text(value)
@@ -123,6 +125,13 @@ _EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "regions": "[us-east-1]",
         "markets": "[on-demand]",
         "vcpus": "192",
+    },
+    "rates": {
+        "provider": "lambda",
+        "region": '"*"',
+        "kind": "egress-internet",
+        "to_region": '"*"',
+        "usd": "0",
     },
 }
 

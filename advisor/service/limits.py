@@ -32,6 +32,7 @@ class Asked:
         wanted: the GPUs that they mean, each with the counts asked for; an empty set is any count.
         max_usd_per_h: most that a machine may cost.
         max_gpus: most GPUs that a machine may have.
+        opens: whether an offer's region is open to the account; None where that does not matter.
         own: GPU and count of machines of one's own, which ``gpus`` may mean as well.
     """
 
@@ -39,6 +40,7 @@ class Asked:
     wanted: Mapping[str, set[int]]
     max_usd_per_h: float | None = None
     max_gpus: int | None = None
+    opens: Callable[[Offer], bool] | None = None
     own: Collection[tuple[str, int]] = ()
 
 
@@ -226,6 +228,9 @@ def _limits(config: Config, asked: Asked, listener: Listener) -> list[Limit]:
         limits.append(
             _setting(config, "cloud.max_gpus", str(most), lambda offer: offer.num_gpus <= most, listener)
         )
+    if (opens := asked.opens) is not None:
+        text = "regions open to any account"
+        limits.append(_setting(config, "cloud.opt_in_regions", text, opens, listener))
     return limits
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.core.findings import quoted
+from advisor.core.findings import Code, Finding, finding, quoted
 from advisor.service.limits import (
     ANY,
     Asked,
@@ -18,6 +18,7 @@ from advisor.service.limits import (
     nothing_left,
 )
 from advisor.service.live import now
+from advisor.service.opt_in import is_open
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
     from advisor.service.listening import Listener
 
 
-def query_offers(config: Config, asked: Asked, listener: Listener, *, may_refresh: bool = False) -> Offers:
+def query_offers(
+    config: Config,
+    asked: Asked,
+    listener: Listener,
+    *,
+    may_refresh: bool = False,
+    only_open: bool = False,
+) -> Offers:
     """Offers of the clouds in the settings, of the GPUs and counts asked for (``wanted_counts``) or of all.
 
     Prices are those of the organisation's contracts.
@@ -38,6 +46,7 @@ def query_offers(config: Config, asked: Asked, listener: Listener, *, may_refres
         asked: what the caller limits them to.
         listener: hears of sources that cannot be asked, and of what is pulled.
         may_refresh: pull live prices first where they are due.
+        only_open: leave out regions that the account must enable first, and say so.
 
     Raises:
         UnknownGpuError: a name that no GPU and no family has.
@@ -67,10 +76,22 @@ def query_offers(config: Config, asked: Asked, listener: Listener, *, may_refres
         if is_wanted(asked.wanted, offer.gpu, offer.num_gpus)
         and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
     )
+    closed: tuple[Finding, ...] = ()
+    if only_open:
+        asked = replace(asked, opens=is_open(cloud, answers))
+        kept, closed = _only_open(kept, asked)
     _check_against_all(config, asked, kept, listener)
-    return replace(
-        found, offers=kept, warnings=(*found.warnings, *map(quoted, idle_in_words(config, answers)))
-    )
+    idle = map(quoted, idle_in_words(config, answers))
+    return replace(found, offers=kept, warnings=(*found.warnings, *closed, *idle))
+
+
+def _only_open(offers: Sequence[Offer], asked: Asked) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
+    """Offers in regions open to the account, and a note on the others."""
+    kept = tuple(offer for offer in offers if asked.opens is None or asked.opens(offer))
+    if len(kept) == len(offers):
+        return kept, ()
+    regions = sorted({offer.region for offer in offers} - {offer.region for offer in kept})
+    return kept, (finding(Code.OPT_IN_REGIONS, num_offers=len(offers) - len(kept), regions=regions),)
 
 
 def _at_own_prices(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.config.settings import CloudSettings
-    from advisor.core.values import Plan
+    from advisor.config.settings import CloudSettings, Settings
+    from advisor.core.values import DataSet, Plan
+    from advisor.pricing.bills.storage import Rate
     from advisor.service.limits import Asked
     from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
@@ -28,6 +30,7 @@ def plans_of(
     gpus: Sequence[str],
     vendors: Collection[str],
     policy: Policy | None,
+    data: DataSet | None = None,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
 
@@ -37,6 +40,7 @@ def plans_of(
         gpus: such as ``A100:8``; none for any.
         vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
+        data: the job's data set; None without one.
 
     Raises:
         InputError: a GPU that is asked for runs other software, or a name or number that nothing has.
@@ -49,7 +53,8 @@ def plans_of(
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
-    own = _own(config, wanted, listener)
+    terms, rates = _cloud_terms(config.settings.cloud, data), rates_of(config.settings)
+    own = _own(config, wanted, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = Asked(
         gpus=gpus,
@@ -58,7 +63,7 @@ def plans_of(
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config, asked, policy, listener)
+        rented, warnings = _rented(config, asked, policy, terms, rates, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
@@ -66,7 +71,38 @@ def plans_of(
     return [*own, *_of_vendors(rented, known, listener, is_all=not own)], warnings
 
 
-def _own(config: Config, wanted: Mapping[str, set[int]], listener: Listener) -> list[Plan]:
+def rates_of(settings: Settings) -> tuple[Rate, ...]:
+    """The rates of the settings, and behind them those that ship.
+
+    Raises:
+        CatalogError: the shipped ones are missing or broken.
+    """
+    from advisor.pricing.bills.storage import Rate, RateKind, load_rates
+    from advisor.service.live import now
+
+    own = (
+        Rate(
+            provider=entry.provider,
+            region=entry.region,
+            kind=RateKind(entry.kind),
+            to_region=entry.to_region,
+            up_to_gib=math.inf,
+            usd=entry.usd,
+            source=f"rates of the settings, entry {number}",
+            as_of=now().date(),
+        )
+        for number, entry in enumerate(settings.rates, start=1)
+    )
+    return (*own, *load_rates())
+
+
+def _own(
+    config: Config,
+    wanted: Mapping[str, set[int]],
+    terms: CloudTerms,
+    rates: Sequence[Rate],
+    listener: Listener,
+) -> list[Plan]:
     """This machine and the clusters, as far as they are asked for."""
     from advisor.service.limits import is_wanted
     from advisor.service.own_machines import own_machines
@@ -75,7 +111,7 @@ def _own(config: Config, wanted: Mapping[str, set[int]], listener: Listener) -> 
     return [
         plan
         for machine in own_machines(config.settings, listener)
-        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()))
+        for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=rates)
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
 
@@ -109,24 +145,27 @@ def _of_vendors(
 
 
 def _rented(
-    config: Config, asked: Asked, policy: Policy | None, listener: Listener
+    config: Config,
+    asked: Asked,
+    policy: Policy | None,
+    terms: CloudTerms,
+    rates: Sequence[Rate],
+    listener: Listener,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
-    from advisor.pricing.bills.storage import load_rates
     from advisor.service.offers import query_offers
     from advisor.service.under_policy import cheapest_by_verdict
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
-    cloud = config.settings.cloud
-    found = query_offers(config, asked, listener, may_refresh=True)
+    found = query_offers(config, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
-    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)
+    plans = plans_of_offers(offers, terms=terms, catalog=rates, quotas=quotas)
     return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
 
 
-def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
+def _cloud_terms(cloud: CloudSettings, data: DataSet | None) -> CloudTerms:
     from advisor.core.values import Quantiles
     from recommender.plans.extras import CloudTerms
 
@@ -135,7 +174,8 @@ def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
         startup_s=cloud.startup,
         boot_disk_gib=cloud.boot_disk_gb,
-        dataset_gib=cloud.dataset_gb,
+        dataset_gib=0.0 if data is None else data.gib,
+        data=None if data is None else data.place,
         result_gib=cloud.result_gb,
         download_bits_per_s=cloud.download_gbit_per_s * 1e9,
     )

@@ -45,7 +45,7 @@ def recommendation_of(
     interruptions = None if RATE in config.origins else load_interruptions()
     answer = rank(
         trace,
-        estimates_for(trace, plans, gpus),
+        estimates_for(trace, plans, gpus, job),
         gpus,
         plans,
         job,

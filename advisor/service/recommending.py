@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.values import Job, Option, Recommendation, Trace
+from advisor.core.values import Job, Option, Recommendation, Scaling, Trace
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
@@ -79,18 +79,25 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request, listener)
+    from advisor.service.data_sets import data_set_of
     from advisor.service.plans import plans_of
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
     from recommender.ranking.what_if import best_what_if
 
     rules = policy_of(config, request.policies)
+    data, doubts = data_set_of(config, listener)
     spent = spent_of(config, rules, request.project, listener)
-    plans, warnings = plans_of(config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules)
+    plans, warnings = plans_of(
+        config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, data=data
+    )
     trace = trace_of(request.trace, config, listener)
-    job = with_objective(request.job, rules)
+    scaling = config.settings.profile.scaling
+    job = replace(
+        with_objective(request.job, rules), data=data, scaling=None if scaling is None else Scaling(scaling)
+    )
     ranked = recommendation_of(trace, plans, job, config, what_if=request.what_if, policy=rules, spent=spent)
-    shown = replace(ranked, warnings=(*ranked.warnings, *warnings))
+    shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings))
     return RecommendAnswer(
         recommendation=shown if request.what_if else replace(shown, what_ifs=()),
         trace=trace,

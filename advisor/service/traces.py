@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import InputError
 from advisor.core.values import Trace
+from advisor.service.second_world import with_second_world
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -126,21 +127,33 @@ def profile_script(request: TraceRequest, config: Config, listener: Listener) ->
     script, settings = request.source, config.settings.profile
     backend = _backend(request, settings.backend, listener)
     listener.warn(warning_for_root(in_sandbox=settings.sandbox))
-    with listener.step(f"profiling {script.name}", limit_s=settings.timeout) as step:
-        step.update("starting the interpreter")
-        return profile(
-            script,
-            request.arguments,
-            python=settings.python,
-            timeout_s=settings.timeout,
-            backend=backend,
-            gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
-            fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
-            num_samples=settings.samples,
-            world_size=request.world_size,
-            sandbox=settings.sandbox,
-            progress=step.follow,
-        )
+
+    def profiled(name: str, backend: str, world_size: int | None) -> Trace:
+        with listener.step(name, limit_s=settings.timeout) as step:
+            step.update("starting the interpreter")
+            return profile(
+                script,
+                request.arguments,
+                python=settings.python,
+                timeout_s=settings.timeout,
+                backend=backend,
+                gpu=pretend(request.pretended_gpu) if request.pretended_gpu else None,
+                fake_data=parse_fake_data(settings.fake_data) if settings.fake_data is not None else (),
+                num_samples=settings.samples,
+                world_size=world_size,
+                sandbox=settings.sandbox,
+                progress=step.follow,
+            )
+
+    trace = profiled(f"profiling {script.name}", backend, request.world_size)
+    if settings.scaling is not None:
+        return trace
+    return with_second_world(
+        trace,
+        script,
+        lambda size: profiled(f"profiling {script.name} as one of {size}", "fake", size),
+        listener,
+    )
 
 
 def _backend(request: TraceRequest, backend: str, listener: Listener) -> str:

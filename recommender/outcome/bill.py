@@ -1,6 +1,6 @@
-"""The bill of one plan: rent for the time that is billed, disks for the time they are kept, data that leaves.
+"""The bill of one plan: rent for the time that is billed, disks for the time they are kept, data that moves.
 
-cost = usd_per_h x billed time + storage_usd_per_h x time from start to end + egress
+cost = usd_per_h x billed time + storage_usd_per_h x time from start to end + egress + transfer
 billed time = max(billing minimum, running time rounded up to the billing step)
 """
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from advisor.core.units import HOUR_S
 from advisor.core.values import Plan
 from recommender.outcome.spot import is_spot
+from recommender.plans.extras import MOVING, RESULT, STORAGE
 
 Array = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ def billed_time_s(run_s: Array, *, minimum_s: float, step_s: float) -> Array:
 
 
 def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_today: Array | float = 1.0) -> Array:
-    """Dollars, elementwise; what has no known rate counts as 0.
+    """Dollars, elementwise; rent that nobody configured counts as 0.
 
     Args:
         plan: with its rates.
@@ -41,7 +42,7 @@ def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_today: Array | flo
         over_today: what an hour of the machine costs, over its price today.
     """
     billed_s = billed_time_s(run_s, minimum_s=plan.minimum_billed_s, step_s=plan.billed_step_s)
-    usd = np.full_like(run_s, plan.egress_usd or 0.0)
+    usd = np.full_like(run_s, plan.egress_usd + plan.transfer_usd)
     for usd_per_h, seconds in ((plan.usd_per_h, billed_s * over_today), (plan.storage_usd_per_h, kept_s)):
         if usd_per_h:  # what is free stays so for a run that never ends
             usd += usd_per_h * seconds / HOUR_S
@@ -60,7 +61,11 @@ def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: flo
     run_h = (plan.startup_s + train_s) / HOUR_S
     usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S
     parts = {"training": usd_per_s * train_s, "start-up": usd_per_s * plan.startup_s}
-    extras = {"storage": (plan.storage_usd_per_h or 0.0) * run_h, "data transfer": plan.egress_usd or 0.0}
+    extras = {
+        STORAGE: plan.storage_usd_per_h * run_h,
+        RESULT: plan.egress_usd,
+        MOVING: plan.transfer_usd,
+    }
     parts |= {name: usd for name, usd in extras.items() if usd}
     if rise_usd > TOLERANCE * cost_p50_usd:
         parts["price rise"] = rise_usd

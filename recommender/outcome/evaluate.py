@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.limits import MAX_ITERATIONS
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
+from advisor.predict.batch_share import batch_share, trace_at
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms
+from recommender.outcome.steps import Steps, num_iterations, steps_of
 
 EstimateKey = tuple[str, int]
 
@@ -47,40 +46,17 @@ class _Figures:
     odds: Mapping[str, float | None]
 
 
-def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
-    """Optimizer steps on ``num_gpus`` with the batch per GPU held (weak scaling).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What a number of GPUs has to do.
 
-    Raises:
-        InputError: epochs are asked for and nobody knows how many iterations one has, or they are too many.
+    Attributes:
+        trace: the script as one of them runs it.
     """
-    if job.iterations is not None:
-        return math.ceil(job.iterations / num_gpus)
-    per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
-    if per_epoch is None or job.epochs is None:
-        raise InputError(
-            f"how many iterations an epoch of {trace.script!r} has is unknown: set iterations_per_epoch, or"
-            " iterations instead of epochs.",
-            finding=finding(
-                Code.EPOCH_LENGTH_UNKNOWN,
-                script=trace.script,
-                is_of_profiler=trace.backend == "kineto",
-                has_loader=trace.num_workers is not None,
-            ),
-        )
-    # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
-    found = math.ceil(round(math.ceil(per_epoch / num_gpus) * job.epochs, 6))
-    if found > MAX_ITERATIONS:
-        raise InputError(
-            f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
-            " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
-            finding=finding(
-                Code.TOO_MANY_EPOCHS,
-                epochs=job.epochs,
-                iterations_per_epoch=per_epoch,
-                most_iterations=MAX_ITERATIONS,
-            ),
-        )
-    return found
+
+    trace: Trace
+    iterations: int
+    steps: Steps
 
 
 def evaluate(
@@ -116,11 +92,16 @@ def evaluate_all(
     Raises:
         InputError: the number of iterations is unknown.
     """
+    steps = steps_of(trace, job)
+
+    @cache
+    def work(num_gpus: int) -> _Work:
+        there = trace_at(trace, batch_share(trace, steps.share(num_gpus)))
+        return _Work(trace=there, iterations=num_iterations(trace, job, num_gpus), steps=steps)
 
     @cache
     def work_s(gpu: str, num_gpus: int) -> Array:
-        iterations = num_iterations(trace, job, num_gpus)
-        return work_of(estimates[gpu, num_gpus], iterations, draws)
+        return work_of(estimates[gpu, num_gpus], work(num_gpus).iterations, draws)
 
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
@@ -129,7 +110,8 @@ def evaluate_all(
         for i, figures in enumerate(_figures(outcome, job)):
             plan = chunk[i]
             estimate = estimates[plan.gpu, plan.num_gpus]
-            option = _option(plan, estimate, gpus[plan.gpu], trace, job, figures, terms[i])
+            there = work(plan.num_gpus)
+            option = _option(plan, estimate, gpus[plan.gpu], there, job, figures, terms[i])
             yield Judged(
                 option=option,
                 train_s=outcome.train_s[i],
@@ -159,17 +141,16 @@ def _option(
     plan: Plan,
     estimate: IterationEstimate,
     gpu: GpuSpec,
-    trace: Trace,
+    work: _Work,
     job: Job,
     figures: _Figures,
     terms: SpotTerms,
 ) -> Option:
-    iterations = num_iterations(trace, job, plan.num_gpus)
-    work_s, usd = iterations * estimate.iteration_s.p50, figures.cost_usd.p50
+    work_s, usd = work.iterations * estimate.iteration_s.p50, figures.cost_usd.p50
     return Option(
         plan=plan,
         estimate=estimate,
-        iterations=iterations,
+        iterations=work.iterations,
         wait_s=plan.wait_s,
         train_s=figures.train_s,
         time_s=figures.time_s,
@@ -178,11 +159,11 @@ def _option(
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],
         risk=risk_of(plan, terms),
-        script_changes=tuple(changes_of(plan, gpu, trace, terms, work_s)),
+        script_changes=tuple(changes_of(plan, gpu, work.trace, work.steps, terms, work_s)),
         reasons=(
             *_refused(plan, work_s, terms, job, figures),
             *_misses(job, figures),
-            *reasons_of(plan, estimate, gpu, trace),
+            *reasons_of(plan, estimate, gpu, work.trace, work.steps),
         ),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Trace
+from advisor.core.values import GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
 from advisor.predict.loading import cpu_note, input_note
 from advisor.predict.memory import what_would_fit
@@ -14,6 +14,7 @@ from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
 from recommender.outcome.spot_price import price_rise
+from recommender.outcome.steps import Source, Steps
 from recommender.plans import software
 
 # Below it the rounded factor would read "1.00 times".
@@ -30,21 +31,23 @@ def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
     return sharded_over(trace) not in (None, num_gpus)
 
 
-def reasons_of(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace) -> Iterator[Finding]:
-    """Why it fits or not, what feeds it, and which of its figures are unknown."""
+def reasons_of(
+    plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace, steps: Steps
+) -> Iterator[Finding]:
+    """Why it fits or not, what feeds it, and which of its figures are unknown or assumed."""
     if plan.blocked is not None:
         yield plan.blocked
     if (why := software.why_unsupported(gpu)) is not None:
         yield why
     yield from _memory(plan, estimate, gpu, trace)
     yield from _input(plan, estimate, trace)
+    yield from _scaling(plan.num_gpus, trace, steps)
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
         yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
     if plan.offer is not None and is_community_host(plan.offer.provider, plan.offer.region):
         yield finding(Code.COMMUNITY_HOST, provider=plan.offer.provider)
     if plan.usd_per_h is None:
         yield finding(Code.COST_UNKNOWN)
-    yield from _not_counted(plan)
     yield from plan.notes
     if plan.wait_s is None:
         yield finding(Code.WAIT_UNKNOWN)
@@ -74,26 +77,35 @@ def _input(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Fi
         yield finding(Code.INPUT_RATE, samples_per_s=rate)
 
 
-def _not_counted(plan: Plan) -> Iterator[Finding]:
-    region = plan.offer.region if plan.offer is not None else plan.provider
-    if plan.storage_usd_per_h is None:
-        yield finding(Code.STORAGE_NOT_COUNTED, region=region)
-    if plan.egress_usd is None:
-        yield finding(Code.EGRESS_NOT_COUNTED, region=region)
+def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:
+    """What the steps on more or fewer GPUs than were profiled rest on."""
+    if num_gpus == steps.num_ranks:
+        return
+    source = str(steps.source)
+    if steps.scaling is Scaling.STRONG:
+        yield finding(
+            Code.GLOBAL_BATCH_HELD,
+            source=source,
+            global_batch_size=steps.global_batch_size(num_gpus),
+            batch_size=trace.batch_size,
+        )
+    elif steps.source is Source.ASSUMED and (steps.batch_size is None or trace.world_size is not None):
+        yield finding(Code.SCALING_ASSUMED, batch_size=steps.batch_size, num_gpus=num_gpus)
 
 
-def changes_of(plan: Plan, gpu: GpuSpec, trace: Trace, spot: SpotTerms, train_s: float) -> Iterator[Finding]:
+def changes_of(
+    plan: Plan, gpu: GpuSpec, trace: Trace, steps: Steps, spot: SpotTerms, train_s: float
+) -> Iterator[Finding]:
     """What to change in the script; ``train_s`` is without preemptions."""
     yield from software.changes(plan, gpu)
-    if plan.num_gpus > 1 and not trace.collectives:
+    # A script that made a group elsewhere does so under torchrun.
+    if plan.num_gpus > 1 and not trace.collectives and trace.work_elsewhere is None:
         yield finding(Code.WRAP_IN_DDP)
         if trace.accumulation > 1:
             yield finding(Code.USE_NO_SYNC)
-    if plan.num_gpus > 1 and trace.batch_size:
-        batch_size = trace.batch_size
-        yield finding(
-            Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size * plan.num_gpus, batch_size=batch_size
-        )
+    batch_size, profiled = (steps.global_batch_size(count) for count in (plan.num_gpus, steps.num_ranks))
+    if batch_size != profiled:
+        yield finding(Code.RETUNE_LEARNING_RATE, global_batch_size=batch_size, batch_size=profiled)
     interval_h = spot.checkpoint_interval_h
     needed = is_spot(plan) and spot.preemptions_per_h > 0
     if needed and interval_h is not None and train_s > interval_h * HOUR_S:

@@ -13,9 +13,9 @@ from advisor.core.arguments import check_count, check_each, check_kind, check_nu
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Offer, Plan, Quantiles, Tier
-from advisor.pricing.bills.storage import Rate
+from advisor.pricing.bills.storage import Rate, load_rates
 from recommender.outcome.spot_price import dearest_factor
-from recommender.plans.extras import CloudTerms, Extras, extras_at
+from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.quotas import over_quota
 
 if TYPE_CHECKING:
@@ -71,7 +71,13 @@ class Machine:
         return self.num_gpus - len(self.in_use)
 
 
-def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[Plan]:
+def plans_of_machine(
+    machine: Machine,
+    *,
+    asked: Collection[int] = (),
+    terms: CloudTerms | None = None,
+    catalog: Sequence[Rate] | None = None,
+) -> list[Plan]:
     """One plan for each useful count of free GPUs: powers of two, and all.
 
     Where none is free there is nothing to prefer: any may be waited for.
@@ -79,6 +85,8 @@ def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[P
     Args:
         machine: with the GPUs that others work on.
         asked: counts the user named: those of all its GPUs are planned though some are in use.
+        terms: tell where the data lies; None for a job without data elsewhere.
+        catalog: rates of egress; None for those that ship.
 
     Raises:
         InputError: something else than a machine.
@@ -86,7 +94,8 @@ def plans_of_machine(machine: Machine, *, asked: Collection[int] = ()) -> list[P
     check_kind("machine", machine, Machine, "such as Machine(tier=Tier.LOCAL, gpu='L4', ...)")
     counts = set(useful_counts(machine.num_free or machine.num_gpus))
     counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
-    return [_machine_plan(machine, count) for count in sorted(counts)]
+    extras = Extras() if terms is None else extras_of_own(terms, load_rates() if catalog is None else catalog)
+    return [_machine_plan(machine, count, extras) for count in sorted(counts)]
 
 
 def useful_counts(num_gpus: int) -> list[int]:
@@ -99,10 +108,11 @@ def useful_counts(num_gpus: int) -> list[int]:
     return sorted({*(2**i for i in range(most.bit_length())), most})
 
 
-def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
+def _machine_plan(machine: Machine, num_gpus: int, extras: Extras) -> Plan:
     local = machine.tier is Tier.LOCAL
     place = "local" if local else f"cluster/{machine.name}"
     rate = machine.usd_per_gpu_h
+    cost = {} if machine.cost_source is None else {"training": machine.cost_source}
     logged = machine.waits.get(num_gpus)
     # Nobody knows when the others will be done.
     is_free = num_gpus <= machine.num_free
@@ -118,10 +128,13 @@ def _machine_plan(machine: Machine, num_gpus: int) -> Plan:
         offer=None,
         usd_per_h=None if rate is None else rate * num_gpus,
         wait_s=no_wait if local else wait_s,
-        startup_s=0.0,
+        startup_s=extras.download_s,
         minimum_billed_s=0.0,
-        rates={} if machine.cost_source is None else {"training": machine.cost_source},
-        notes=(*machine.in_use, *(logged.notes if logged is not None else ())),
+        download_s=extras.download_s,
+        transfer_usd=extras.transfer_usd,
+        transfer_gib=extras.transfer_gib,
+        rates={**extras.rates, **cost},
+        notes=(*machine.in_use, *(logged.notes if logged is not None else ()), *extras.notes),
     )
 
 
@@ -129,7 +142,7 @@ def plans_of_offers(
     offers: Iterable[Offer],
     *,
     terms: CloudTerms,
-    catalog: Sequence[Rate] = (),
+    catalog: Sequence[Rate] | None = None,
     quotas: Sequence[QuotaSettings] = (),
 ) -> list[Plan]:
     """One plan an offer: the whole machine, with every GPU in it.
@@ -137,7 +150,7 @@ def plans_of_offers(
     Args:
         offers: what is for rent.
         terms: what the job needs of any machine.
-        catalog: rates of storage and egress; what it lacks is unknown in the plan.
+        catalog: rates of storage and egress, what it lacks at the dearest of them; None for those that ship.
         quotas: what the account may start at once.
 
     Raises:
@@ -146,12 +159,13 @@ def plans_of_offers(
     offers = list(offers) if isinstance(offers, Iterator) else offers
     check_each("offers", offers, Offer, "load_offers() returns them in .offers")
     check_kind("terms", terms, CloudTerms, "such as CloudTerms(startup_s=300)")
-    check_each("catalog", catalog, Rate, "load_rates() returns them")
+    rates = load_rates() if catalog is None else catalog
+    check_each("catalog", rates, Rate, "load_rates() returns them")
     _check_quotas(quotas)
 
     @cache
     def extras(provider: str, region: str) -> Extras:
-        return extras_at(provider, region, terms, catalog)
+        return extras_at(provider, region, terms, rates)
 
     return [
         _cloud_plan(offer, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
@@ -176,13 +190,16 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Findin
         offer=offer,
         usd_per_h=offer.usd_per_h,
         wait_s=terms.wait_s,
-        startup_s=terms.startup_s + terms.download_s,
+        startup_s=terms.startup_s + extras.download_s,
         minimum_billed_s=offer.minimum_billed_s,
         billed_step_s=offer.billed_step_s,
-        download_s=terms.download_s,
+        download_s=extras.download_s,
         storage_usd_per_h=extras.storage_usd_per_h,
         egress_usd=extras.egress_usd,
+        transfer_usd=extras.transfer_usd,
+        transfer_gib=extras.transfer_gib,
         rates=extras.rates,
+        notes=extras.notes,
         blocked=blocked,
     )
 
@@ -211,10 +228,9 @@ def with_known_gpu(offers: Iterable[Offer], known: Container[str]) -> tuple[list
 def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     """Rented plans, machine by machine, without the places that are never the cheapest for it.
 
-    A job runs equally long everywhere, so a place is left out where another costs no more by the hour (rent
-    and disks) nor at the end (egress). On spot this must hold of today's rent and of the dearest that is
-    drawn; the cents of disks that are kept while the machine is away are not compared. An unknown rate counts
-    here as the dearest known one of the machine's other places, so that ignorance never wins.
+    A job trains equally long everywhere, so a place is left out where another starts as soon and costs no
+    more by the hour (rent and disks) nor once (data that moves). On spot this must hold of today's rent and
+    of the dearest that is drawn; the cents of disks that are kept while the machine is away are not compared.
 
     Raises:
         InputError: something else than plans, or plans of one's own machines, which have no place to choose.
@@ -230,20 +246,16 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
-    dearest_storage = max(plan.storage_usd_per_h or 0.0 for plan in group)
-    dearest_egress = max(plan.egress_usd or 0.0 for plan in group)
+    def rates(plan: Plan) -> tuple[float, ...]:
+        rent, storage = _offer_of(plan).usd_per_h, plan.storage_usd_per_h
+        once = plan.egress_usd + plan.transfer_usd
+        return rent + storage, rent * dearest_factor(plan) + storage, once, plan.startup_s
 
-    def rates(plan: Plan) -> tuple[float, float, float]:
-        rent = _offer_of(plan).usd_per_h
-        storage = dearest_storage if plan.storage_usd_per_h is None else plan.storage_usd_per_h
-        egress = dearest_egress if plan.egress_usd is None else plan.egress_usd
-        return rent + storage, rent * dearest_factor(plan) + storage, egress
-
-    def order(plan: Plan) -> tuple[tuple[float, float, float], str, str]:
+    def order(plan: Plan) -> tuple[tuple[float, ...], str, str]:
         offer = _offer_of(plan)
         return rates(plan), offer.region, offer.zone or ""
 
-    kept: list[tuple[float, float, float]] = []
+    kept: list[tuple[float, ...]] = []
     for plan in sorted(group, key=order):
         found = rates(plan)
         if not any(all(map(le, other, found)) for other in kept):

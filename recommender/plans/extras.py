@@ -1,18 +1,25 @@
-"""What a cloud bills besides the machine: disks and data that leaves; and the time data takes to arrive.
+"""What a cloud bills besides the machine: disks and data that moves; and the time data takes to arrive.
 
+Data that lies in the machine's region is read where it is: it takes no time, no money and no disk of its own.
+Any other data is copied once to a disk of the machine, which stays while a spot machine is away. What leaves
+a cloud is billed where it leaves, to another region or to the internet; sending data in costs nothing.
 Gigabytes here are GiB (2^30 bytes), as clouds bill them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from advisor.core.arguments import check_kind, check_number
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S
 from advisor.core.units import GIB, HOURS_PER_MONTH
-from advisor.core.values import Quantiles
-from advisor.pricing.bills.storage import Rate, RateKind, rates_at, usd_of
+from advisor.core.values import DataPlace, Quantiles
+from advisor.pricing.bills.storage import Charge, Rate, RateKind, charge
+
+# Lines of the bill; docs/json.md names them.
+STORAGE, RESULT, MOVING = "storage", "data transfer", "moving the data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +29,8 @@ class CloudTerms:
     Attributes:
         startup_s: boot and installation.
         boot_disk_gib: disk that the machine has anyway.
-        dataset_gib: data set, downloaded to a disk beside it before training starts.
+        dataset_gib: data set, copied to a disk beside it before training starts.
+        data: where it lies; None if nobody said, which counts as outside the clouds.
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
         wait_s: until a machine is ours; None if nobody knows.
@@ -38,50 +46,143 @@ class CloudTerms:
     result_gib: float = 0.0
     download_bits_per_s: float = 1e9
     wait_s: Quantiles | None = None
+    data: DataPlace | None = None
 
     def __post_init__(self) -> None:
         check_number("startup_s", self.startup_s, least=0, most=MAX_PLANNED_S)
         for name in ("boot_disk_gib", "dataset_gib", "result_gib"):
             check_number(name, getattr(self, name), least=0, most=MAX_GB)
         check_number("download_bits_per_s", self.download_bits_per_s, above=0)
+        check_kind("data", self.data, DataPlace | None, "such as DataPlace(name='local')")
         check_kind("wait_s", self.wait_s, Quantiles | None, "such as Quantiles(p50=60, p90=600)")
 
-    @property
-    def download_s(self) -> float:
-        """Seconds until the data set is there."""
-        return self.dataset_gib * GIB * 8 / self.download_bits_per_s
+    def download_s(self, gib: float) -> float:
+        """Seconds until so many GiB are there."""
+        return gib * GIB * 8 / self.download_bits_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """As in ``Plan``: None where the catalog has no rate, 0 where nothing is needed."""
+    """As in ``Plan``, of a machine at one place.
 
-    storage_usd_per_h: float | None
-    egress_usd: float | None
-    rates: Mapping[str, str]
+    Attributes:
+        notes: what moved, and which rates stand in for unknown ones.
+    """
+
+    storage_usd_per_h: float = 0.0
+    egress_usd: float = 0.0
+    transfer_usd: float = 0.0
+    transfer_gib: float = 0.0
+    download_s: float = 0.0
+    rates: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Finding, ...] = ()
 
 
 def extras_at(provider: str, region: str, terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
-    """What a job pays for disks and egress in a region."""
-    disk_gib = terms.boot_disk_gib + terms.dataset_gib
-    disks = rates_at(catalog, RateKind.BLOCK_STORAGE, provider, region)
-    egress = rates_at(catalog, RateKind.EGRESS_INTERNET, provider, region)
-    disk_usd_per_month = _usd_of(disks, disk_gib)
+    """What a job pays in a region of a cloud for disks and for data that moves.
+
+    Raises:
+        CatalogError: something is needed of which no rate is known at all.
+    """
+    data = terms.data
+    is_there = data is not None and data.is_at(provider, region)
+    moved_gib = 0.0 if is_there else terms.dataset_gib
+    disk_gib = terms.boot_disk_gib + moved_gib
+    paid = {
+        **_paid(STORAGE, catalog, RateKind.BLOCK_STORAGE, provider, region, disk_gib),
+        **_paid(RESULT, catalog, RateKind.EGRESS_INTERNET, provider, region, terms.result_gib),
+        **_moving(data, moved_gib, catalog, provider, region),
+    }
+    return _extras(paid, terms, moved_gib)
+
+
+def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
+    """What data costs that comes from a cloud to a machine of one's own; any other data is there already.
+
+    Raises:
+        CatalogError: no rate of egress is known at all.
+    """
+    data = terms.data
+    moved_gib = 0.0 if data is None or data.provider is None else terms.dataset_gib
+    return _extras(_moving(data, moved_gib, catalog), terms, moved_gib)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Paid:
+    """A line of the bill."""
+
+    gib: float
+    provider: str
+    region: str | None
+    charge: Charge
+
+
+def _moving(
+    data: DataPlace | None, gib: float, catalog: Sequence[Rate], provider: str = "", to_region: str = ""
+) -> dict[str, _Paid]:
+    """What the cloud of the data asks for letting it go; nothing where the data lies with its owner."""
+    if data is None or data.provider is None:
+        return {}
+    kind = RateKind.EGRESS_REGION if data.provider == provider else RateKind.EGRESS_INTERNET
+    return _paid(MOVING, catalog, kind, data.provider, data.region, gib, to_region)
+
+
+def _paid(
+    name: str,
+    catalog: Sequence[Rate],
+    kind: RateKind,
+    provider: str,
+    region: str | None,
+    gib: float,
+    to_region: str = "",
+) -> dict[str, _Paid]:
+    if not gib:
+        return {}
+    found = charge(catalog, kind, provider, region or "", gib, to_region)
+    return {name: _Paid(gib=gib, provider=provider, region=region, charge=found)}
+
+
+def _extras(paid: Mapping[str, _Paid], terms: CloudTerms, moved_gib: float) -> Extras:
+    usd = {name: line.charge.usd for name, line in paid.items()}
     return Extras(
-        storage_usd_per_h=None if disk_usd_per_month is None else disk_usd_per_month / HOURS_PER_MONTH,
-        egress_usd=_usd_of(egress, terms.result_gib),
-        rates=_in_words("storage", disks, disk_gib) | _in_words("data transfer", egress, terms.result_gib),
+        storage_usd_per_h=usd.get(STORAGE, 0.0) / HOURS_PER_MONTH,
+        egress_usd=usd.get(RESULT, 0.0),
+        transfer_usd=usd.get(MOVING, 0.0),
+        transfer_gib=moved_gib,
+        download_s=terms.download_s(moved_gib),
+        rates={name: _in_words(line) for name, line in paid.items()},
+        notes=(*_unknown(paid), *_moved(terms, moved_gib, usd.get(MOVING, 0.0))),
     )
 
 
-def _usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
-    return usd_of(tiers, gib) if gib else 0.0
+def _unknown(paid: Mapping[str, _Paid]) -> Iterator[Finding]:
+    """Which lines are paid at the rate of another place."""
+    for name, line in paid.items():
+        if (rate := line.charge.stand_in) is not None:
+            yield finding(
+                Code.RATE_UNKNOWN,
+                line=name,
+                provider=line.provider,
+                region=line.region,
+                usd=rate.usd,
+                unit=rate.kind.unit,
+                dearest_provider=rate.provider,
+                dearest_region=rate.region,
+            )
 
 
-def _in_words(name: str, tiers: Sequence[Rate], gib: float) -> dict[str, str]:
-    """``"100 GiB at 0.08 USD per GiB-month; SOURCE, 2025-01-01"`` by name; nothing where nothing is known."""
-    if _usd_of(tiers, gib) in (None, 0.0):
-        return {}
-    first = tiers[0]
-    at = "from" if gib > first.up_to_gib else "at"
-    return {name: f"{gib:g} GiB {at} {first.usd:g} USD per {first.kind.unit}; {first.source}, {first.as_of}"}
+def _moved(terms: CloudTerms, gib: float, usd: float) -> Iterator[Finding]:
+    if terms.data is None or not terms.dataset_gib:
+        return
+    name = terms.data.name
+    if gib:
+        yield finding(Code.DATA_MOVED, place=name, gib=gib, usd=usd, time_s=terms.download_s(gib))
+    else:
+        yield finding(Code.DATA_IN_PLACE, place=name, gib=terms.dataset_gib)
+
+
+def _in_words(line: _Paid) -> str:
+    """``"100 GiB at 0.08 USD per GiB-month; SOURCE, 2025-01-01"``."""
+    rate, gib = line.charge.rate, line.gib
+    at = "from" if gib > rate.up_to_gib else "at"
+    return f"{gib:g} GiB {at} {rate.usd:g} USD per {rate.kind.unit}; {rate.source}, {rate.as_of}"

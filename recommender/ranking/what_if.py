@@ -9,21 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import compress
 
 import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
+from advisor.core.values import GpuSpec, IterationEstimate, Option, Plan, Recommendation, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.interval import widened
 from advisor.predict.tf32 import allow_tf32
 from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import estimates_for
-from recommender.outcome.evaluate import EstimateKey, evaluate_all, num_iterations
+from recommender.outcome.evaluate import EstimateKey, evaluate_all
 from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.outcome.steps import num_iterations
 from recommender.plans.software import capability
 from recommender.ranking.choose import NEGLIGIBLE_SAVING
 
@@ -83,10 +85,11 @@ def with_what_ifs(
         kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
         old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
-        estimates = estimates_for(change.trace, plans, gpus)
+        estimates = estimates_for(change.trace, plans, gpus, answer.job)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
         if chosen is not None:
-            hopeful = [_may_match(plan, unsure, change.trace, answer.job, chosen) for plan in plans]
+            count = cache(partial(num_iterations, change.trace, answer.job))
+            hopeful = [_may_match(plan, unsure, count(plan.num_gpus), chosen) for plan in plans]
             old, plans = list(compress(old, hopeful)), list(compress(plans, hopeful))
         judged = evaluate_all(
             plans, unsure, gpus, change.trace, answer.job, draws, lambda p: terms_at(p, terms, interruptions)
@@ -116,10 +119,9 @@ def _chosen(answer: Recommendation) -> Option | None:
 
 
 def _may_match(
-    plan: Plan, estimates: Mapping[EstimateKey, IterationEstimate], trace: Trace, job: Job, chosen: Option
+    plan: Plan, estimates: Mapping[EstimateKey, IterationEstimate], steps: int, chosen: Option
 ) -> bool:
     """False where training alone takes longer or costs more than all of the chosen option does."""
-    steps = num_iterations(trace, job, plan.num_gpus)
     work_s = steps * estimates[plan.gpu, plan.num_gpus].iteration_s.p50
     rent_usd = (plan.usd_per_h or 0.0) * work_s / HOUR_S
     return work_s <= chosen.time_s.p50 and rent_usd <= chosen.cost_usd.p50

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Collective, Trace
-from advisor.formats.trace_files import write_trace
+from advisor.core.values import Collective, Scaling, Trace
+from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
+from recommender.outcome.steps import seen_scaling
 from tests.end_to_end.cli import Shell, assert_plain_error
 from tests.findings import said
 
@@ -174,3 +175,81 @@ def test_what_a_mesh_lacks_in_this_torch_is_told(shell):
     shell.write("train.py", ANOTHER_TORCH)
     answer = shell.run("profile", "train.py", "--world", "2", "--backend", "fake")
     assert_plain_error(answer, 2, "torch.distributed.tensor._sharding_prop.detect_fake_mode", "'dtensor'")
+
+
+# As karpathy/nanoGPT does: DDP under torchrun or a single process, batches without a DataLoader.
+ACCUMULATION_BY_WORLD = """
+import os
+from contextlib import nullcontext
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed import destroy_process_group, init_process_group
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+gradient_accumulation_steps = 8
+batch_size, features, max_iters = 16, 64, 20
+
+ddp = int(os.environ.get("RANK", -1)) != -1
+if ddp:
+    init_process_group(backend="nccl")
+    device = f"cuda:{int(os.environ['LOCAL_RANK'])}"
+    torch.cuda.set_device(device)
+    world_size = int(os.environ["WORLD_SIZE"])
+    assert gradient_accumulation_steps % world_size == 0
+    gradient_accumulation_steps //= world_size
+else:
+    device = "cuda"
+
+model = nn.Sequential(nn.Linear(features, 256), nn.GELU(), nn.Linear(256, 10)).to(device)
+if ddp:
+    model = DDP(model, device_ids=[int(os.environ["LOCAL_RANK"])])
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+
+def get_batch():
+    x, y = torch.randn(batch_size, features), torch.randint(10, (batch_size,))
+    return x.pin_memory().to(device, non_blocking=True), y.pin_memory().to(device, non_blocking=True)
+
+
+X, Y = get_batch()
+for _ in range(max_iters):
+    for micro_step in range(gradient_accumulation_steps):
+        last = micro_step == gradient_accumulation_steps - 1
+        with model.no_sync() if ddp and not last else nullcontext():
+            loss = F.cross_entropy(model(X), Y) / gradient_accumulation_steps
+        X, Y = get_batch()
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+if ddp:
+    destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("world", "elsewhere"), [(("--world", "4"), (1, 8)), ((), (2, 4))])
+def test_accumulation_divided_by_the_world_is_seen(tmp_path, world, elsewhere):
+    shell = Shell(folder=tmp_path)
+    shell.write("train.py", ACCUMULATION_BY_WORLD)
+    assert shell.run("profile", "train.py", *world, "--out", "t.json").code == 0
+    trace = read_trace(tmp_path / "t.json")
+    assert trace.batch_size is None
+    assert (trace.work_elsewhere.world_size, trace.work_elsewhere.accumulation) == elsewhere
+    assert seen_scaling(trace) is Scaling.STRONG
+    answer = shell.run("recommend", "t.json", "--iterations", "5000", "--gpu", "L4", "--offline", "--json")
+    assert answer.document["job"]["scaling"]["source"] == "seen"
+    assert {option["iterations"] for option in answer.document["options"]} == {5000}
+    held = ("--gpu", "L4:8", "--scaling", "weak")
+    weak = shell.run("recommend", "t.json", "--iterations", "5000", *held, "--json")
+    assert weak.document["job"]["scaling"]["mode"] == "weak"
+    assert {option["iterations"] for option in weak.document["options"]} == {625}
+
+
+def test_a_batch_a_rank_is_seen_to_be_held(tmp_path):
+    shell = Shell(folder=tmp_path)
+    script = SCRIPTS / "ddp_torchrun.py"
+    assert shell.run("profile", str(script), "--world", "8", "--out", "t.json").code == 0
+    trace = read_trace(tmp_path / "t.json")
+    assert (trace.work_elsewhere.world_size, trace.work_elsewhere.batch_size) == (1, 32)
+    assert seen_scaling(trace) is Scaling.WEAK

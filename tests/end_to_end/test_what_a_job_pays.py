@@ -60,7 +60,7 @@ def test_no_boot_disk_is_no_line(shell: Shell) -> None:
     for option in options(shell, *ON_DEMAND, ADVISOR_CLOUD__BOOT_DISK_GB="0"):
         assert option["storage_usd_per_h"] == 0
         assert "storage" not in option["cost_breakdown"]
-        assert not any("not counted" in reason for reason in option["reasons"])
+        assert "rate-unknown" not in {found["code"] for found in option["reason_findings"]}
 
 
 def test_a_data_set_takes_time_and_a_disk(shell: Shell) -> None:
@@ -91,14 +91,92 @@ def test_bringing_the_result_home_is_paid_once(shell: Shell) -> None:
         assert option["egress_usd"] == pytest.approx(usd[option["provider"]])
 
 
-def test_a_region_without_rates_says_so_and_guesses_nothing(shell: Shell) -> None:
+def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell: Shell) -> None:
     found = options(shell, "--region", "ap-southeast-3", "--result-gb", "5")
     assert found
     for option in found:
-        assert "storage not counted: no rate for ap-southeast-3" in option["reasons"]
-        assert "data transfer not counted: no rate for ap-southeast-3" in option["reasons"]
-        assert (option["storage_usd_per_h"], option["egress_usd"], option["rates"]) == (None, None, {})
-        assert not {"storage", "data transfer"} & set(option["cost_breakdown"])
+        reasons = " ".join(option["reasons"])
+        assert "no rate of storage is known for aws ap-southeast-3" in reasons
+        assert "it counts at $0.152 per GiB-month, the dearest known (aws sa-east-1)" in reasons
+        assert option["storage_usd_per_h"] == pytest.approx(100 * 0.152 / 730)
+        assert option["egress_usd"] == option["cost_breakdown"]["data transfer"] == pytest.approx(5 * 0.15)
+
+
+REGIONS = ("us-east-1", "eu-central-1", "us-central1")
+FAR = (*ON_DEMAND, "--gpu", "L4:1", *(word for region in REGIONS for word in ("--region", region)))
+
+
+def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
+    answer = shell.run(*JOB, *FAR, "--dataset-gb", "3000", "--data", "s3://photos@eu-central-1")
+    place = {"name": "s3://photos", "provider": "aws", "region": "eu-central-1"}
+    assert answer.document["job"]["data"] == {"gib": 3000, "place": place}
+    usd = {"eu-central-1": 0.0, "us-east-1": 3000 * 0.02, "us-central1": 3000 * 0.09}
+    found = answer.document["options"]
+    assert {option["region"] for option in found} == set(usd)
+    for option in found:
+        moved, codes = option["transfer"], {reason["code"] for reason in option["reason_findings"]}
+        assert moved["usd"] == pytest.approx(usd[option["region"]])
+        assert option["cost_breakdown"].get("moving the data", 0.0) == moved["usd"]
+        if option["region"] == "eu-central-1":
+            assert (moved["gib"], moved["time_s"]) == (0, 0)
+            assert option["storage_usd_per_h"] == pytest.approx(100 * 0.0952 / 730)
+            assert "data-in-place" in codes
+        else:
+            assert (moved["gib"], moved["time_s"]) == (3000, pytest.approx(3000 * GIB * 8 / 1e9))
+            assert "data-moved" in codes
+    chosen = next(option for option in found if option["recommended"])
+    assert chosen["region"] == "eu-central-1"
+
+
+def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell: Shell) -> None:
+    unknown = shell.run(*JOB, *FAR, "--dataset-gb", "10")
+    assert "nobody said where the data set lies" in unknown.err
+    home = shell.run(*JOB, *FAR, "--dataset-gb", "10", "--data", "local")
+    assert "nobody said where" not in home.err
+    for answer in (unknown, home):
+        assert {option["transfer"]["usd"] for option in answer.document["options"]} == {0}
+        assert {option["transfer"]["gib"] for option in answer.document["options"]} == {10}
+
+
+def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell: Shell) -> None:
+    answer = shell.run(*JOB, *FAR, "--dataset-gb", "100", "--data", "s3://photos", "--offline")
+    assert "the region of s3://photos is unknown" in answer.err
+    usd = {"aws": 100 * 0.147, "gcp": 100 * 0.15}
+    for option in answer.document["options"]:
+        assert option["transfer"]["usd"] == pytest.approx(usd[option["provider"]])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--data", "us-est-1", "--dataset-gb", "5"), ("--data is 'us-est-1'", "Did you mean")),
+        (("--data", "us-east-1"), ("--data", "--dataset-gb")),
+    ],
+)
+def test_a_place_that_cannot_be_meant(shell: Shell, more: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert_plain_error(shell.run(*JOB, *more), 2, *words)
+
+
+def test_own_rates_replace_those_that_ship(shell: Shell) -> None:
+    rates = "rates:\n- {provider: aws, kind: block-storage, usd: 0}\n"
+    rates += "- {provider: aws, kind: egress-region, to_region: us-east-1, usd: 0.005}\n"
+    here = site(shell, "rates", rates)
+    for option in options(here, *FAR, "--provider", "aws", "--dataset-gb", "100", "--data", "eu-central-1"):
+        assert option["storage_usd_per_h"] == 0
+        assert option["transfer"]["usd"] == pytest.approx(0.5 if option["region"] == "us-east-1" else 0)
+
+
+def test_regions_to_enable_first_are_left_out_unless_named(shell: Shell) -> None:
+    everywhere = shell.run(*JOB, "--gpu", "A10G:1", "--provider", "aws")
+    assert "in regions that an account must enable first" in everywhere.err
+    assert not {option["region"] for option in everywhere.document["options"]} & {
+        "ap-southeast-3",
+        "eu-south-2",
+    }
+    named = options(shell, "--gpu", "A10G:1", "--region", "ap-southeast-3")
+    assert {option["region"] for option in named} == {"ap-southeast-3"}
+    allowed = options(shell, "--gpu", "A10G:1", ADVISOR_CLOUD__OPT_IN_REGIONS='["ap-*"]')
+    assert "ap-southeast-3" in {option["region"] for option in allowed}
 
 
 def test_a_large_result_is_brought_home_from_where_that_is_cheap(shell: Shell) -> None:

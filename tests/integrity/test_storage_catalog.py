@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from advisor.core.gpus import catalog_path
-from advisor.pricing.bills.storage import Rate, RateKind, load_rates, rates_at, usd_of
+from advisor.pricing.bills.storage import Rate, RateKind, charge, load_rates, rates_at, usd_of
 from advisor.pricing.catalog.instance_types import load_instances
 from advisor.pricing.sources.snapshot import PRICE_FILES, read_offers
 
@@ -28,10 +28,10 @@ PLAUSIBLE_USD = {
 }
 
 
-def by_place() -> dict[tuple[str, str, RateKind], list[Rate]]:
+def by_place() -> dict[tuple[str, str, RateKind, str], list[Rate]]:
     found = defaultdict(list)
     for rate in RATES:
-        found[rate.provider, rate.region, rate.kind].append(rate)
+        found[rate.provider, rate.region, rate.kind, rate.to_region].append(rate)
     return found
 
 
@@ -73,7 +73,7 @@ def test_more_is_never_dearer_by_the_unit() -> None:
 
 
 def test_what_is_kept_has_no_last_tier() -> None:
-    for (_, _, kind), tiers in by_place().items():
+    for (_, _, kind, _), tiers in by_place().items():
         if kind is not RateKind.EGRESS_INTERNET:
             assert tiers[-1].up_to_gib == float("inf"), tiers
 
@@ -98,6 +98,7 @@ def test_a_disk_in_a_main_region_of_each_continent_has_a_rate() -> None:
         ("aws", "us-east-1", RateKind.EGRESS_INTERNET, 100, 9.0),
         ("aws", "us-east-1", RateKind.EGRESS_INTERNET, 10_240 + 100, 921.6 + 8.5),
         ("aws", "us-east-1", RateKind.EGRESS_REGION, 100, 2.0),
+        ("aws", "ap-south-1", RateKind.EGRESS_REGION, 100, 8.6),
         ("gcp", "us-central1", RateKind.BLOCK_STORAGE, 100, 10.0),  # pd-balanced
         ("gcp", "us-central1", RateKind.OBJECT_STORAGE, 1000, 20.0),
         ("gcp", "us-central1", RateKind.EGRESS_INTERNET, 100, 12.0),
@@ -106,6 +107,24 @@ def test_a_disk_in_a_main_region_of_each_continent_has_a_rate() -> None:
 )
 def test_known_rates(provider: str, region: str, kind: RateKind, gib: float, usd: float) -> None:
     assert usd_of(rates_at(RATES, kind, provider, region), gib) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(
+    ("provider", "region", "to_region", "usd"),
+    [
+        ("aws", "us-east-1", "us-east-2", 1.0),
+        ("aws", "us-east-1", "ap-south-1", 2.0),
+        ("gcp", "us-central1", "us-east4", 2.0),
+        ("gcp", "us-central1", "northamerica-northeast1", 2.0),
+        ("gcp", "us-central1", "europe-west4", 5.0),
+        ("gcp", "europe-west4", "asia-east1", 8.0),
+        ("gcp", "us-central1", "australia-southeast1", 14.0),  # not known: the dearest of GCP
+        ("aws", "ap-southeast-3", "us-east-1", 14.7),  # not known: the dearest of AWS
+    ],
+)
+def test_known_routes(provider: str, region: str, to_region: str, usd: float) -> None:
+    found = charge(RATES, RateKind.EGRESS_REGION, provider, region, 100, to_region)
+    assert found.usd == pytest.approx(usd)
 
 
 def test_unknown_regions_stay_unknown() -> None:

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Market, Plan
-from advisor.pricing.bills.storage import Rate, RateKind, usd_of
+from advisor.pricing.bills.storage import Rate, RateKind, charge, usd_of
 from recommender.outcome.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
 from recommender.outcome.draws import Array, make_draws
 from recommender.outcome.spot_price import price_factors
@@ -67,8 +67,9 @@ def plans(draw: st.DrawFn) -> Plan:
         startup_s=draw(st.floats(0, 3600)),
         minimum_billed_s=draw(MINIMA),
         billed_step_s=draw(STEPS),
-        storage_usd_per_h=draw(st.none() | RATES),
-        egress_usd=draw(st.none() | RATES),
+        storage_usd_per_h=draw(RATES),
+        egress_usd=draw(RATES),
+        transfer_usd=draw(RATES),
     )
 
 
@@ -77,7 +78,7 @@ def test_cost_is_price_times_billed_time_and_extras(plan: Plan, run_s: float, aw
     kept_s = run_s + away_s
     found = float(cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
     rent = (plan.usd_per_h or 0) * billed(run_s, plan.minimum_billed_s, plan.billed_step_s) / 3600
-    extras = (plan.storage_usd_per_h or 0) * kept_s / 3600 + (plan.egress_usd or 0)
+    extras = plan.storage_usd_per_h * kept_s / 3600 + plan.egress_usd + plan.transfer_usd
     assert found == pytest.approx(rent + extras, rel=1e-12)
 
 
@@ -90,6 +91,7 @@ def test_the_lines_add_up_whatever_the_terms(plan: Plan, train_s: float) -> None
     assert min(lines.values()) >= -TOLERANCE * (1 + total)
     assert ("storage" in lines) <= bool(plan.storage_usd_per_h)
     assert ("data transfer" in lines) == bool(plan.egress_usd)
+    assert ("moving the data" in lines) == bool(plan.transfer_usd)
 
 
 # --- Rates ------------------------------------------------------------------------------------------
@@ -128,6 +130,39 @@ def test_data_costs_between_the_cheapest_and_the_dearest_tier(rates: tuple[Rate,
         assert low * gib * (1 - 1e-9) <= usd <= high * gib * (1 + 1e-9)
 
 
+PLACES = st.sampled_from(["us-east-1", "us-west-2", "eu-west-1", "sa-east-1"])
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> tuple[Rate, ...]:
+    """Flat rates of some places of two clouds."""
+    places = draw(st.lists(st.tuples(st.sampled_from(["aws", "gcp"]), PLACES), min_size=1, unique=True))
+    return tuple(
+        Rate(
+            provider=provider,
+            region=region,
+            kind=RateKind.EGRESS_INTERNET,
+            up_to_gib=math.inf,
+            usd=draw(st.floats(0.01, 1)),
+            source="a test",
+            as_of=date(2025, 1, 1),
+        )
+        for provider, region in places
+    )
+
+
+@given(catalogs(), st.sampled_from(["aws", "gcp", "lambda"]), st.floats(0, 2e5))
+def test_unknown_is_never_cheaper_than_the_dearest_known(
+    rates: tuple[Rate, ...], provider: str, gib: float
+) -> None:
+    def usd(at: str, region: str) -> float:
+        return charge(rates, RateKind.EGRESS_INTERNET, at, region, gib).usd
+
+    unknown = usd(provider, "mars")
+    own = [rate for rate in rates if rate.provider == provider]
+    assert unknown == max(usd(rate.provider, rate.region) for rate in own or rates)
+
+
 # --- The choice of a place --------------------------------------------------------------------------
 
 
@@ -147,6 +182,8 @@ def places(draw: st.DrawFn, market: Market = Market.ON_DEMAND) -> list[Plan]:
             id=f"r{i}",
             storage_usd_per_h=draw(prices),
             egress_usd=draw(prices),
+            transfer_usd=draw(prices),
+            startup_s=draw(prices) * 1800,
         )
         for i in range(count)
     ]
@@ -154,9 +191,8 @@ def places(draw: st.DrawFn, market: Market = Market.ON_DEMAND) -> list[Plan]:
 
 def total_usd(plan: Plan, hours: float) -> float:
     assert plan.usd_per_h is not None
-    assert plan.storage_usd_per_h is not None
-    assert plan.egress_usd is not None
-    return (plan.usd_per_h + plan.storage_usd_per_h) * hours + plan.egress_usd
+    run_h = hours + plan.startup_s / 3600
+    return (plan.usd_per_h + plan.storage_usd_per_h) * run_h + plan.egress_usd + plan.transfer_usd
 
 
 @given(places(), st.floats(0, 100))
@@ -186,8 +222,9 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
 
 @given(places())
 def test_no_place_that_is_kept_is_beaten_by_another(found: list[Plan]) -> None:
-    def price(plan: Plan) -> tuple[float, float]:
-        return total_usd(plan, 1.0) - total_usd(plan, 0.0), total_usd(plan, 0.0)
+    def price(plan: Plan) -> tuple[float, float, float]:
+        once_usd = plan.egress_usd + plan.transfer_usd
+        return total_usd(plan, 1.0) - total_usd(plan, 0.0), once_usd, plan.startup_s
 
     kept = cheapest_plans(found)
     assert {plan.id for plan in kept} <= {plan.id for plan in found}

@@ -29,7 +29,7 @@ from recommender.ranking.value import expected
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace, quantiles_of
 
 PRICES = st.floats(0.05, 100)
-EXTRAS = st.none() | st.just(0.0) | st.floats(0.01, 10)
+EXTRAS = st.just(0.0) | st.floats(0.01, 10)
 SECONDS = st.floats(1e-3, 10)
 # Below a second there is no wait to speak of.
 WAITS = st.just(0.0) | st.floats(1, 3600)
@@ -56,6 +56,7 @@ def plans_and_estimates(draw: st.DrawFn) -> tuple[list[Plan], list[IterationEsti
                 billed_step_s=draw(st.sampled_from([0.0, 1.0, 3600.0])),
                 storage_usd_per_h=draw(EXTRAS),
                 egress_usd=draw(EXTRAS),
+                transfer_usd=draw(EXTRAS),
             )
         )
         past = draw(st.none() | st.floats(0.05, 300).map(lambda p90: Interval(p10=0.01, p50=0.02, p90=p90)))
@@ -101,7 +102,7 @@ def test_cost_is_price_times_billed_time_and_extras_without_preemption(
         run_s = plan.startup_s + option.train_s.p50
         step_s = plan.billed_step_s
         billed_s = math.ceil(run_s / step_s - 1e-6) * step_s if step_s else run_s
-        extras = (plan.storage_usd_per_h or 0) * run_s / 3600 + (plan.egress_usd or 0)
+        extras = plan.storage_usd_per_h * run_s / 3600 + plan.egress_usd + plan.transfer_usd
         assert option.cost_usd.p50 == pytest.approx(plan.usd_per_h * billed_s / 3600 + extras, rel=1e-9)
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.units import GB
+from advisor.core.units import GB, GIB
 from advisor.core.values import (
+    Collective,
+    DataPlace,
     Interval,
     IterationEstimate,
     Job,
     Market,
+    Option,
     Plan,
     Quantiles,
+    RankWork,
     Recommendation,
     Tier,
     Trace,
 )
+from advisor.pricing.bills.storage import Rate, RateKind
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentence
@@ -299,3 +306,90 @@ class TestCase9FreeIsNotFree:
         assert answer.recommended == "C"
         assert answer.rule is not None
         assert "what it costs is unknown" in sentence(answer.rule)
+
+
+def rate(kind: RateKind, usd: float, region: str) -> Rate:
+    return Rate(
+        provider="aws",
+        region=region,
+        kind=kind,
+        up_to_gib=math.inf,
+        usd=usd,
+        source="the case",
+        as_of=date(2026, 11, 1),
+    )
+
+
+class TestCase13FarFromTheData:
+    # The case's GB of sizes, speeds and prices are one unit; ours is 2^30 bytes.
+    TERMS = CloudTerms(
+        startup_s=0.0,
+        dataset_gib=3000.0,
+        download_bits_per_s=5 * GIB,
+        data=DataPlace(name="us-east-1", provider="aws", region="us-east-1"),
+    )
+    RATES = (rate(RateKind.EGRESS_REGION, 0.02, "us-east-1"), rate(RateKind.BLOCK_STORAGE, 0.0, "*"))
+
+    def decide(self) -> Recommendation:
+        offers = [make_offer("M", 1.0, region="ap-south-1"), make_offer("N", 3.0)]
+        plans = plans_of_offers(offers, terms=self.TERMS, catalog=self.RATES)
+        plans = [replace(p, id=p.gpu, wait_s=Quantiles(p50=0.0, p90=0.0)) for p in plans]
+        return decide(plans, [make_estimate(name, 0.72) for name in "MN"], make_job())
+
+    def test_moving_takes_time_and_money(self) -> None:
+        answer = self.decide()
+        assert [time_h(answer, name).p50 for name in "MN"] == pytest.approx([21.3333, 20.0], abs=TOLERANCE)
+        assert [cost_usd(answer, name) for name in "MN"] == pytest.approx([81.3333, 60.0], abs=TOLERANCE)
+        far = answer.options[0]
+        assert far.cost_breakdown_usd["moving the data"] == pytest.approx(60.0)
+        assert "3,000 GB of data come from us-east-1 for $60.00 in 1 h 20 min" in reasons(answer, "M")
+
+    def test_n_is_recommended(self) -> None:
+        assert self.decide().recommended == "N"
+
+
+class TestCase14ADiskWithoutARate:
+    RATES = tuple(
+        rate(RateKind.BLOCK_STORAGE, usd, region) for usd, region in ((0.08, "a"), (0.10, "b"), (0.18, "c"))
+    )
+
+    def test_it_costs_the_dearest_of_the_provider_and_says_so(self) -> None:
+        terms = CloudTerms(startup_s=0.0, boot_disk_gib=500.0)
+        (plan,) = plans_of_offers([make_offer(region="d")], terms=terms, catalog=self.RATES)
+        answer = decide([plan], [make_estimate("X", 0.864)], make_job())
+        assert time_h(answer, plan.id).p50 == pytest.approx(24.0)
+        storage_usd = answer.options[0].cost_breakdown_usd["storage"]
+        assert storage_usd == pytest.approx(2.9589, abs=TOLERANCE)
+        assert "the dearest known (aws c)" in reasons(answer, plan.id)
+
+
+class TestCase17AScriptThatHoldsTheGlobalBatch:
+    TRACE = make_trace(
+        batch_size=32,
+        iterations_per_epoch=40_037,  # 1,281,167 / 32
+        world_size=8,
+        collectives=(Collective(kind="all_reduce", num_bytes=10**8, world_size=8, count=1),),
+        work_elsewhere=RankWork(world_size=1, batch_size=256, accumulation=1, flops=0),
+    )
+
+    def options(self, trace: Trace) -> dict[int, Option]:
+        counts = (1, 4, 8)
+        plans = [make_plan("T", float(count), num_gpus=count) for count in counts]
+        estimates = [make_estimate("T", 0.2, num_gpus=count) for count in counts]
+        found = decide(plans, estimates, make_job(epochs=1), trace)
+        return {option.plan.num_gpus: option for option in found.options}
+
+    def test_it_takes_as_many_steps_on_any_number_of_gpus(self) -> None:
+        assert {option.iterations for option in self.options(self.TRACE).values()} == {5005}
+
+    def test_four_gpus_take_64_samples_each_and_no_hint_names_another_batch(self) -> None:
+        option = self.options(self.TRACE)[4]
+        assert "holds its global batch of 256, 64 a GPU, as two profiles show" in said(option.reasons)
+        assert Code.RETUNE_LEARNING_RATE not in {change.code for change in option.script_changes}
+        assert "128" not in said(option.script_changes)
+
+    def test_a_script_that_holds_the_batch_of_a_gpu_is_told_apart(self) -> None:
+        work = RankWork(world_size=1, batch_size=32, accumulation=1, flops=0)
+        four = self.options(replace(self.TRACE, work_elsewhere=work))[4]
+        assert four.iterations == 10_010
+        assert "a step takes 128 samples instead of 256" in said(four.script_changes)

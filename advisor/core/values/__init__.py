@@ -7,7 +7,8 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 
 from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
-from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
+from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Scaling, Tier
+from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, PricePoint
 from advisor.core.values.trace import (
     AttributeValue,
@@ -17,6 +18,7 @@ from advisor.core.values.trace import (
     Op,
     Phase,
     Precision,
+    RankWork,
     TensorSpec,
     Trace,
 )
@@ -24,6 +26,8 @@ from advisor.core.values.trace import (
 __all__ = [
     "AttributeValue",
     "Collective",
+    "DataPlace",
+    "DataSet",
     "FittedConstants",
     "GpuSpec",
     "Interval",
@@ -44,7 +48,9 @@ __all__ = [
     "Precision",
     "PricePoint",
     "Quantiles",
+    "RankWork",
     "Recommendation",
+    "Scaling",
     "TensorSpec",
     "Tier",
     "Trace",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.values.estimate import IterationEstimate, Quantiles
+from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer
 
 
@@ -30,9 +31,10 @@ class Plan:
         startup_s: boot, installation and download of the data set; billed on a cloud.
         billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
         download_s: the part of ``startup_s`` in which the data set arrives.
-        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away; None if nobody
-            knows their rate.
-        egress_usd: what bringing the result home costs; None if the rate is unknown.
+        storage_usd_per_h: disks, paid from start to end, also while a spot machine is away.
+        egress_usd: what bringing the result home costs.
+        transfer_usd: what the data set's cloud asks for letting it go.
+        transfer_gib: of the data set that moves; 0 where it is there already.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
@@ -52,8 +54,10 @@ class Plan:
     minimum_billed_s: float
     billed_step_s: float = 0.0
     download_s: float = 0.0
-    storage_usd_per_h: float | None = 0.0
-    egress_usd: float | None = 0.0
+    storage_usd_per_h: float = 0.0
+    egress_usd: float = 0.0
+    transfer_usd: float = 0.0
+    transfer_gib: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None
@@ -99,16 +103,25 @@ class Option:
         return not self.removed_by
 
 
+class Scaling(StrEnum):
+    """What a script holds when GPUs are added."""
+
+    WEAK = "weak"  # the batch of one GPU: steps grow larger and fewer
+    STRONG = "strong"  # the batch of all of them: each GPU takes less of it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
 
     Attributes:
-        iterations: optimizer steps of the origin, converted by samples when GPUs are added.
+        iterations: optimizer steps; under weak scaling on one GPU, and converted when GPUs are added.
         iterations_per_epoch: overrides the trace's, for data without a length.
         confidence: least probability with which budget and deadline must hold.
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
+        scaling: what the script holds when GPUs are added; None for what was seen of it, else weak.
+        data: the data set, which the plans are priced for; None without one.
     """
 
     epochs: float | None = None
@@ -119,6 +132,8 @@ class Job:
     iterations_per_epoch: int | None = None
     value_of_time_usd_per_h: float | None = None
     risk_counts: bool = False
+    scaling: Scaling | None = None
+    data: DataSet | None = None
 
 
 class PickName(StrEnum):

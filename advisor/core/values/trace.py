@@ -103,6 +103,22 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankWork:
+    """What one process takes of an optimizer step in a world of some size.
+
+    Attributes:
+        batch_size: samples, accumulation included; None if unknown.
+        accumulation: forward-backward passes.
+        flops: floating-point operations.
+    """
+
+    world_size: int
+    batch_size: int | None
+    accumulation: int
+    flops: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One steady iteration (one optimizer step) of a training script, and what an epoch holds.
 
@@ -116,6 +132,8 @@ class Trace:
         num_workers: data-loading processes the script asks for.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
         is_sharded: the traced process was seen to hold a part of each of some parameters.
+        work_elsewhere: of the script in a world of another size, which shows what it does with its batch when
+            GPUs are added; None if it was profiled in one world.
     """
 
     schema_version: int
@@ -138,6 +156,12 @@ class Trace:
     warnings: tuple[str, ...]
     world_size: int | None = None
     is_sharded: bool = False
+    work_elsewhere: RankWork | None = None
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of the iteration."""
+        return sum(op.flops * op.count for op in self.ops)
 
     def _repr_html_(self) -> str | None:
         """A table in a notebook."""

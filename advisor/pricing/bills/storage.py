@@ -1,7 +1,7 @@
 """What disks, objects and data that leaves a cloud cost: ``catalogs/storage.csv``.
 
-A region without a row is unknown, never free. Sizes are in GiB (2^30 bytes): both clouds bill by them, AWS
-under the name of GB.
+What has no row is unknown, never free: it costs the dearest rate of its kind that the provider is known to
+ask. Sizes are in GiB (2^30 bytes): both clouds bill by them, AWS under the name of GB.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+from advisor.core.errors import CatalogError
+from advisor.core.globs import is_any, same_name
 from advisor.core.gpus import catalog_path
 from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 
-COLUMNS = ("provider", "region", "kind", "up_to_gib", "usd", "unit", "source", "as_of")
+COLUMNS = ("provider", "region", "kind", "to_region", "up_to_gib", "usd", "unit", "source", "as_of")
 
 
 class RateKind(StrEnum):
     """What is paid for.
 
     A block-storage rate is of the general-purpose SSD that a machine boots from; an egress-region rate is to
-    another region of the same continent.
+    another region of the provider.
     """
 
     BLOCK_STORAGE = "block-storage"
@@ -45,6 +46,7 @@ class Rate:
 
     Attributes:
         region: a name or glob such as ``"us-*"``.
+        to_region: where data goes, likewise; for egress between regions alone.
         up_to_gib: infinite if there is no limit; the next tier goes on from there.
         usd: of one unit of the kind, before tax.
         as_of: when it was true; the start of the window where only a window is known.
@@ -57,6 +59,60 @@ class Rate:
     usd: float
     source: str
     as_of: date
+    to_region: str = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What an amount costs.
+
+    Attributes:
+        rate: that the amount begins at.
+        stand_in: the dearest known rate, which what has no rate of its own costs; None where all has one.
+    """
+
+    usd: float
+    rate: Rate
+    stand_in: Rate | None
+
+
+def charge(
+    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, gib: float, to_region: str = ""
+) -> Charge:
+    """What an amount costs in a region; what no rate reaches costs the dearest that is known.
+
+    Args:
+        rates: all that are known.
+        kind: what is paid for.
+        provider: who asks for it.
+        region: where it is kept, or where it leaves; empty where nobody knows.
+        gib: how much; what is kept is kept for a month.
+        to_region: where it goes, for egress between regions.
+
+    Raises:
+        CatalogError: no rate of this kind is known at all.
+    """
+    tiers = rates_at(rates, kind, provider, region, to_region)
+    reached_gib = min(gib, tiers[-1].up_to_gib) if tiers else 0.0
+    usd = usd_of(tiers, reached_gib) or 0.0
+    if tiers and reached_gib == gib:
+        return Charge(usd=usd, rate=tiers[0], stand_in=None)
+    dearest = dearest_rate(rates, kind, provider)
+    usd += (gib - reached_gib) * dearest.usd
+    return Charge(usd=usd, rate=tiers[0] if tiers else dearest, stand_in=dearest)
+
+
+def dearest_rate(rates: Sequence[Rate], kind: RateKind, provider: str) -> Rate:
+    """The dearest known rate of a provider, or of all where none of this provider's is known.
+
+    Raises:
+        CatalogError: no rate of this kind is known at all.
+    """
+    known = [rate for rate in rates if rate.kind is kind]
+    own = [rate for rate in known if same_name(rate.provider, provider)]
+    if not known:
+        raise CatalogError(f"no rate of {kind} is known: install gpu-advisor anew, or pass load_rates().")
+    return max(own or known, key=lambda rate: rate.usd)
 
 
 def usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
@@ -74,14 +130,24 @@ def usd_of(tiers: Sequence[Rate], gib: float) -> float | None:
     return usd if gib <= below_gib else None
 
 
-def rates_at(rates: Sequence[Rate], kind: RateKind, provider: str, region: str) -> tuple[Rate, ...]:
+def rates_at(
+    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, to_region: str = ""
+) -> tuple[Rate, ...]:
     """The tiers of a region, lowest first, by the first glob that matches; empty if the catalog lacks it."""
     found = [
         rate
         for rate in rates
-        if rate.kind is kind and rate.provider == provider and fnmatchcase(region, rate.region)
+        if rate.kind is kind
+        and same_name(rate.provider, provider)
+        and is_any([rate.region], region)
+        and is_any([rate.to_region], to_region)
     ]
-    return tuple(rate for rate in found if rate.region == found[0].region)
+    return tuple(rate for rate in found if _series(rate) == _series(found[0]))
+
+
+def _series(rate: Rate) -> tuple[str, str, str]:
+    """What the tiers of one price have in common."""
+    return rate.region, rate.to_region, rate.source
 
 
 @cache
@@ -105,7 +171,7 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
     reached: dict[tuple[str, ...], float] = {}
 
     def read_row(row: list[str]) -> None:
-        rate, key = _rate(row), tuple(row[:3])
+        rate, key = _rate(row), tuple(row[:4])
         if rate.up_to_gib <= reached.get(key, 0.0):
             raise ValueError(f"{' '.join(key)} is priced twice, or its tiers do not ascend")
         reached[key] = rate.up_to_gib
@@ -116,11 +182,13 @@ def read_rates(path: Path) -> tuple[Rate, ...]:
 
 
 def _rate(row: Sequence[str]) -> Rate:
-    provider, region, kind, up_to_gib, usd, unit, source, as_of = row
+    provider, region, kind, to_region, up_to_gib, usd, unit, source, as_of = row
     if not all((provider, region, source)):
         raise ValueError("provider, region or source is empty")
     if unit != RateKind(kind).unit:
         raise ValueError(f"the unit of {kind} is {RateKind(kind).unit}, not {unit!r}")
+    if to_region and RateKind(kind) is not RateKind.EGRESS_REGION:
+        raise ValueError(f"{kind} goes to no region, and to_region is {to_region!r}")
     return Rate(
         provider=provider,
         region=region,
@@ -129,4 +197,5 @@ def _rate(row: Sequence[str]) -> Rate:
         usd=positive("usd", float(usd)),
         source=source,
         as_of=parse_date(as_of),
+        to_region=to_region or "*",
     )

@@ -9,6 +9,15 @@ from advisor.core.units import GIB, MIB
 from advisor.report.words.table import Words
 
 
+def batch_share(*, share: float, batch: float, exponent: float) -> str:
+    """What was not profiled, and how its time follows."""
+    takes = f"each GPU takes {share:.3g} of the samples that were profiled"
+    if batch == 1:
+        return f"{takes}, in as many passes less or more"
+    follows = "takes as much longer" if batch > 1 else f"shrinks by the power {exponent:g} of the batch"
+    return f"{takes}: batches of this size were not profiled, and their time {follows}"
+
+
 def calibrated_rates(*, reached_share: Mapping[str, float]) -> str:
     """What a calibration makes of the learned rates, by family."""
     reached = ", ".join(f"{family} {share:.2f}" for family, share in sorted(reached_share.items()))
@@ -75,6 +84,7 @@ def recurrent_of_unknown_size(*, share_of_rate: float) -> str:
 
 
 ESTIMATES: Words = {
+    Code.BATCH_SHARE: batch_share,
     Code.CALIBRATED_RATES: calibrated_rates,
     Code.CALIBRATION_OUTDATED: (
         "calibrated with networks of another version, so not corrected: run advisor calibrate again"

@@ -19,13 +19,30 @@ def cluster_wait_unknown(*, clusters: Sequence[str]) -> str:
     return f"no wait is configured for {names} (wait_p50, wait_p90 or wait_log): counted as 0"
 
 
+def opt_in_regions(*, num_offers: int, regions: Sequence[str]) -> str:
+    """Where an account cannot start anything yet."""
+    return (
+        f"{num_offers:,} offers are left out, in regions that an account must enable first"
+        f" ({', '.join(regions)}): --region NAME or cloud.opt_in_regions lets them in"
+    )
+
+
 LEFT_OUT: Words = {
     Code.CLOUD_WAIT_UNKNOWN: "the wait for cloud capacity is unknown and counts as 0",
     Code.CLUSTER_WAIT_UNKNOWN: cluster_wait_unknown,
     Code.HOURLY_COST_UNKNOWN: hourly_cost_unknown,
+    Code.DATA_PLACE_UNKNOWN: (
+        "nobody said where the data set lies: it counts as coming from outside the clouds, and that is not"
+        " billed (--data says where)"
+    ),
+    Code.DATA_REGION_UNKNOWN: (
+        "the region of {place} is unknown: it counts as the dearest of {provider} to leave, far from every"
+        " machine ({place}@REGION says which it is)"
+    ),
     Code.LOCAL_GPUS_BUSY: "GPUs of this machine are in use: the wait until they are free counts as 0",
+    Code.OPT_IN_REGIONS: opt_in_regions,
     Code.RATES_UNKNOWN: (
-        "disks or data transfer are not counted for {num_not_counted} of {num_options} options, whose regions"
-        " have no known rate (see their notes), which flatters them"
+        "{num_unknown} of {num_options} options pay the dearest known rate of disks or data transfer: that of"
+        " their place is unknown (see their notes; rates in the settings replace it)"
     ),
 }

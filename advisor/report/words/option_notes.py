@@ -9,6 +9,47 @@ from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.report.words.table import Words
 
 
+def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
+    """Once a run: the disk is kept while a spot machine is away."""
+    paid = f" for {format_usd(usd)}" if usd else ""
+    return f"{gib:,.10g} GB of data come from {place}{paid} in {format_duration(time_s)}, once a run"
+
+
+def rate_unknown(
+    *,
+    line: str,
+    provider: str,
+    region: str | None,
+    usd: float,
+    unit: str,
+    dearest_provider: str,
+    dearest_region: str,
+) -> str:
+    """What stands in for a rate that nobody knows."""
+    at = f"{provider} {region}" if region else f"an unknown region of {provider}"
+    return (
+        f"no rate of {line} is known for {at}: it counts at ${usd:g} per {unit}, the dearest known"
+        f" ({dearest_provider} {dearest_region})"
+    )
+
+
+def global_batch_held(*, source: str, global_batch_size: int | None, batch_size: int | None) -> str:
+    """Steps stay as they are, whatever the number of GPUs."""
+    how = {"given": "as you said", "seen": "as two profiles show"}[source]
+    batch = "its global batch" if global_batch_size is None else f"its global batch of {global_batch_size:,}"
+    each = "" if batch_size is None else f", {batch_size:,} a GPU"
+    return f"the script holds {batch}{each}, {how}: its steps do not get fewer"
+
+
+def scaling_assumed(*, batch_size: int | None, num_gpus: int) -> str:
+    """What the number of steps rests on."""
+    batch = "its profiled batch (of unknown size)" if batch_size is None else f"{batch_size:,} samples"
+    return (
+        f"assumed that each of {num_gpus} GPUs takes {batch} a step, which makes steps fewer or more:"
+        " if the script holds its global batch instead, --scaling strong says so"
+    )
+
+
 def gpu_busy(*, gpu_index: int, busy_share: float) -> str:
     """Somebody computes on it."""
     return f"GPU {gpu_index} is in use: {100 * busy_share:.0f} % busy"
@@ -85,15 +126,18 @@ OPTIONS: Words = {
         " keeps it; bring no secrets"
     ),
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
-    Code.EGRESS_NOT_COUNTED: "data transfer not counted: no rate for {region}",
+    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
+    Code.DATA_MOVED: data_moved,
+    Code.GLOBAL_BATCH_HELD: global_batch_held,
     Code.GPU_BUSY: gpu_busy,
     Code.GPU_MEMORY_TAKEN: gpu_memory_taken,
     Code.LATER_START: later_start,
     Code.MEMORY_UNKNOWN: "memory unknown: the profile does not tell how much the script needs",
     Code.NEAR_TIE: near_tie,
     Code.PRICE_DERIVED: "price never quoted, {source}",
+    Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
-    Code.STORAGE_NOT_COUNTED: "storage not counted: no rate for {region}",
+    Code.SCALING_ASSUMED: scaling_assumed,
     Code.TIE: tie,
     Code.WAIT_OF_ANY_SIZE: (
         "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"

@@ -40,8 +40,8 @@ def sentence(found: Finding) -> str:
     """What a person reads of a finding, without a full stop.
 
     >>> from advisor.core.findings import finding
-    >>> sentence(finding(Code.STORAGE_NOT_COUNTED, region="eu-west-1"))
-    'storage not counted: no rate for eu-west-1'
+    >>> sentence(finding(Code.APPROVAL_NEEDED, by="team lead", detail="over $100", file="org.yaml:9"))
+    'needs approval by team lead: over $100 (org.yaml:9)'
     """
     facts = {
         name: sentence(fact) if isinstance(fact, Finding) else fact for name, fact in found.facts.items()

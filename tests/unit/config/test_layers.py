@@ -174,7 +174,9 @@ def test_the_uncommented_template_is_valid_and_equals_the_defaults(tmp_path: Pat
     assert document["clusters"][0]["name"] == "lab"
     write_user(body)
     settings = load_config(environ={}, cwd=tmp_path).settings
-    assert settings.model_copy(update={"clusters": (), "contracts": (), "quotas": ()}) == Settings()
+    assert (
+        settings.model_copy(update={"clusters": (), "contracts": (), "quotas": (), "rates": ()}) == Settings()
+    )
 
 
 def test_names_and_variables() -> None:

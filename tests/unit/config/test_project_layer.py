@@ -20,6 +20,7 @@ from tests.end_to_end.cli import Shell
 
 CLUSTER = {"name": "lab", "gpu": "T4", "num_gpus": 4}
 QUOTA = {"provider": "aws", "vcpus": 8}
+RATE = {"provider": "aws", "kind": "egress-internet", "usd": 0}
 FOLDER = Path("/project")
 
 
@@ -98,6 +99,10 @@ def test_what_reaches_elsewhere_is_not_for_projects() -> None:
         ("local.usd_per_gpu_h", None, 0, False),
         ("quotas", [QUOTA], [QUOTA | {"vcpus": 0}], True),
         ("quotas", [QUOTA], [], False),
+        ("rates", [], [RATE], False),
+        ("cloud.opt_in_regions", (), ("me-south-1",), False),
+        ("cloud.data", None, "us-east-1", True),
+        ("profile.scaling", None, "strong", True),
         ("clusters", [], [CLUSTER], True),
         ("clusters", [CLUSTER], [CLUSTER | {"name": "new"}], True),
         ("policy.files", [], [], True),

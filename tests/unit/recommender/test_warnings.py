@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
+from advisor.core.findings import Code
 from advisor.core.values import Plan, Tier
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
-from tests.findings import said
+from tests.findings import said, sample
 
 
 def warnings(*plans: Plan) -> str:
@@ -18,16 +18,15 @@ def warnings(*plans: Plan) -> str:
     return said(answer.warnings)
 
 
-@pytest.mark.parametrize("unknown", ["storage_usd_per_h", "egress_usd"])
-def test_options_without_a_rate_are_counted(unknown: str) -> None:
-    text = warnings(make_plan("A", **{unknown: None}), make_plan("B"), make_plan("C", **{unknown: None}))
-    assert "not counted for 2 of 3 options" in text
-    assert "flatters" in text
+def test_options_without_a_rate_of_their_own_are_counted() -> None:
+    unknown = (sample(Code.RATE_UNKNOWN), sample(Code.RATE_UNKNOWN))
+    text = warnings(make_plan("A", notes=unknown), make_plan("B"), make_plan("C", notes=unknown[:1]))
+    assert "2 of 3 options pay the dearest known rate" in text
 
 
 def test_what_costs_nothing_is_known_and_no_reason_to_warn() -> None:
     text = warnings(make_plan("A"), make_plan("B", 0.5, tier=Tier.CLUSTER))
-    assert "not counted" not in text
+    assert "dearest" not in text
     assert "hourly cost" not in text
 
 

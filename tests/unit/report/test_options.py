@@ -7,7 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import (
+    DataPlace,
+    DataSet,
+    Interval,
+    Market,
+    Option,
+    Quantiles,
+    Recommendation,
+    Scaling,
+    Tier,
+)
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import (
@@ -28,7 +38,8 @@ OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
     "usd_per_h", "price_retrieved_at", "iteration_s", "wait_s", "train_s", "time_s", "cost_usd",
     "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h", "storage_usd_per_h", "egress_usd",
-    "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
+    "transfer", "rates", "cost_breakdown",
+    "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
     "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
     "what_if",
@@ -135,10 +146,24 @@ def test_json_by_contract(answer: Recommendation) -> None:
     assert document["job"]["budget_usd"] == 20.0
 
 
+def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer: Recommendation) -> None:
+    job = json_of(answered(answer))["job"]
+    assert job["scaling"] == {"mode": "weak", "source": "assumed", "num_gpus": 1, "global_batch_size": 64}
+    assert job["data"] is None
+    place = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
+    told = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
+    job = json_of(answered(replace(answer, job=told)))["job"]
+    assert (job["scaling"]["mode"], job["scaling"]["source"]) == ("strong", "given")
+    assert job["data"] == {
+        "gib": 150.0,
+        "place": {"name": "s3://photos", "provider": "aws", "region": "us-east-1"},
+    }
+
+
 def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> None:
     offer = make_offer("FAST", 3.0, contracted_usd_per_h=2.5, effective_usd_per_h=2.0)
     rates = {"storage": "100 GiB at 0.08 USD per GiB-month; a list, 2025-01-01"}
-    extras = {"storage_usd_per_h": 0.011, "egress_usd": None, "rates": rates}
+    extras = {"storage_usd_per_h": 0.011, "transfer_usd": 6.0, "rates": rates}
     plan = make_plan("FAST", offer.usd_per_h, offer=offer, **extras)
     changed = [replace(o, plan=plan) if o.plan.id == "FAST" else o for o in answer.options]
     document = json_of(answered(replace(answer, options=tuple(changed))))
@@ -146,7 +171,8 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
     fast, lab = by_id["FAST"], by_id["LAB"]
     prices = ("usd_per_h", "list_usd_per_h", "contracted_usd_per_h", "effective_usd_per_h")
     assert [fast[name] for name in prices] == [2.0, 3.0, 2.5, 2.0]
-    assert (fast["storage_usd_per_h"], fast["egress_usd"], fast["rates"]) == (0.011, None, rates)
+    assert (fast["storage_usd_per_h"], fast["egress_usd"], fast["rates"]) == (0.011, 0, rates)
+    assert fast["transfer"] == {"gib": 0, "usd": 6.0, "time_s": 0}
     assert [lab[name] for name in prices] == [None] * 4
     assert (lab["storage_usd_per_h"], lab["egress_usd"], lab["rates"]) == (0, 0, {})
 

@@ -12,7 +12,8 @@ import advisor.profile
 from advisor.cli.listening import TERMINAL
 from advisor.config.layers import ARGUMENT, Config
 from advisor.config.settings import Settings
-from advisor.core.errors import InputError, TraceError
+from advisor.core.errors import InputError, ProfileError, TraceError
+from advisor.core.values import RankWork
 from advisor.formats.trace_files import write_trace
 from advisor.profile.attempt import PretendedGpu
 from advisor.profile.fake_data import FakeField
@@ -157,6 +158,7 @@ def test_the_world_of_a_saved_trace_is_fixed(tmp_path, profiled):
 
 
 def test_a_script_may_be_told_of_a_gpu(tmp_path, profiled):
+    (tmp_path / "train.py").write_text("")
     pretended = TraceRequest(source=tmp_path / "train.py", pretended_gpu="T4")
     profile_script(pretended, DEFAULTS, Silence())
     ((_, arguments, options),) = profiled
@@ -208,3 +210,70 @@ def test_steps_are_heard_in_their_order(tmp_path, profiled):
     heard = Heard()
     load_trace(script, None, DEFAULTS, heard)
     assert heard.steps == ["profiling train.py"]
+
+
+# --- A second world, which shows what a script does with its batch -----------------------------------
+
+
+@pytest.fixture
+def worlds(tmp_path, monkeypatch):
+    """Profiles a script in worlds that a test describes, and tells in which it was."""
+    asked: list[int | None] = []
+
+    def run(text, batch_of, *, world_size=None, settings=DEFAULTS):
+        def profile(script: Path, arguments: Any, *, world_size: int | None, **_: Any) -> Any:
+            asked.append(world_size)
+            batch = batch_of(world_size)
+            if batch is None:
+                raise ProfileError("the script needs another world")
+            used = world_size if "init_process_group" in text else None
+            return make_trace(batch_size=batch, world_size=used)
+
+        monkeypatch.setattr(advisor.profile, "profile", profile)
+        (tmp_path / "train.py").write_text(text)
+        heard = Heard()
+        request = TraceRequest(source=tmp_path / "train.py", world_size=world_size)
+        return profile_script(request, settings, heard), asked, heard
+
+    return run
+
+
+TORCHRUN = "init_process_group; WORLD_SIZE"
+
+
+def test_a_distributed_script_is_profiled_alone_as_well(worlds):
+    trace, asked, heard = worlds(TORCHRUN, lambda size: 256 // size, world_size=8)
+    assert asked == [8, 1]
+    assert (trace.batch_size, trace.world_size) == (32, 8)
+    assert trace.work_elsewhere == RankWork(
+        world_size=1, batch_size=256, accumulation=1, flops=make_trace().flops
+    )
+    assert heard.steps == ["profiling train.py", "profiling train.py as one of 1"]
+
+
+def test_a_script_that_makes_a_group_by_itself_is_profiled_as_one_of_two(worlds):
+    trace, asked, _ = worlds(TORCHRUN, lambda _: 64, world_size=1)
+    assert asked == [1, 2]
+    assert trace.work_elsewhere.world_size == 2
+
+
+def test_a_script_by_itself_is_profiled_once(worlds):
+    trace, asked, _ = worlds("model.train()", lambda _: 64)
+    assert (asked, trace.work_elsewhere) == ([None], None)
+
+
+def test_a_script_that_reads_the_size_of_the_world_and_makes_no_group_shows_nothing(worlds):
+    trace, asked, _ = worlds("os.environ.get('WORLD_SIZE')", lambda _: 64)
+    assert (asked, trace.work_elsewhere) == ([None, 2], None)
+
+
+def test_where_the_second_world_fails_the_first_counts(worlds):
+    trace, asked, heard = worlds(TORCHRUN, lambda size: 32 if size == 8 else None, world_size=8)
+    assert (asked, trace.work_elsewhere) == ([8, 1], None)
+    assert "how it scales is assumed" in " ".join(heard.notes)
+
+
+def test_who_says_how_it_scales_needs_no_second_world(worlds):
+    said = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
+    _, asked, _ = worlds(TORCHRUN, lambda size: 256 // size, world_size=8, settings=said)
+    assert asked == [8]

@@ -12,8 +12,10 @@ from advisor.core.errors import CatalogError
 from advisor.core.units import HOURS_PER_MONTH
 from advisor.pricing.bills.storage import (
     COLUMNS,
+    Charge,
     Rate,
     RateKind,
+    charge,
     load_rates,
     rates_at,
     read_rates,
@@ -24,6 +26,7 @@ DISK = {
     "provider": "aws",
     "region": "us-east-1",
     "kind": "block-storage",
+    "to_region": "",
     "up_to_gib": "",
     "usd": "0.08",
     "unit": "GiB-month",
@@ -64,6 +67,7 @@ def test_a_row_becomes_a_rate(tmp_path: Path) -> None:
         ({"up_to_gib": "0"}, "up_to_gib is 0"),
         ({"up_to_gib": "inf"}, "up_to_gib is inf"),
         ({"kind": "tape"}, "'tape' is not a valid RateKind"),
+        ({"to_region": "us-east-2"}, "block-storage goes to no region, and to_region is 'us-east-2'"),
         ({"unit": "GiB"}, "the unit of block-storage is GiB-month, not 'GiB'"),
         ({"provider": ""}, "provider, region or source is empty"),
         ({"region": ""}, "provider, region or source is empty"),
@@ -134,6 +138,40 @@ def test_the_first_glob_that_matches_has_the_word(tmp_path: Path) -> None:
         return [rate.usd for rate in rates_at(rates, RateKind.BLOCK_STORAGE, "aws", region)]
 
     assert (found("us-east-1"), found("us-west-2"), found("eu-west-1")) == ([0.5], [0.1], [9])
+
+
+ROUTE = EGRESS | {"kind": "egress-region"}
+
+
+def test_a_route_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    near = ROUTE | {"to_region": "us-east-2", "usd": "0.01"}
+    rates = read_rates(write(tmp_path, near, ROUTE | {"usd": "0.02"}))
+
+    def usd(to_region: str) -> float:
+        return charge(rates, RateKind.EGRESS_REGION, "aws", "us-east-1", 100, to_region).usd
+
+    assert (usd("us-east-2"), usd("ap-south-1"), usd("")) == (1.0, 2.0, 2.0)
+
+
+def test_what_no_rate_reaches_costs_the_dearest_of_its_provider(tmp_path: Path) -> None:
+    rows = [
+        DISK,
+        DISK | {"region": "sa-east-1", "usd": "0.152"},
+        DISK | {"provider": "gcp", "region": "us-east4", "usd": "0.5"},
+        EGRESS | {"up_to_gib": "10", "usd": "3"},
+    ]
+    rates = read_rates(write(tmp_path, *rows))
+
+    def found(provider: str, region: str) -> Charge:
+        return charge(rates, RateKind.BLOCK_STORAGE, provider, region, 100)
+
+    assert (found("aws", "us-east-1").usd, found("AWS", "us-east-1").stand_in) == (8.0, None)
+    assert (found("aws", "eu-west-1").usd, found("lambda", "eu-west-1").usd) == (15.2, 50.0)
+    assert found("aws", "").stand_in == rates[1]
+    beyond = charge(rates, RateKind.EGRESS_INTERNET, "aws", "us-east-1", 12)
+    assert (beyond.usd, beyond.rate, beyond.stand_in) == (36.0, rates[3], rates[3])
+    with pytest.raises(CatalogError, match="no rate of object-storage is known"):
+        charge(rates, RateKind.OBJECT_STORAGE, "aws", "us-east-1", 1)
 
 
 def test_the_shipped_rates_are_read_once() -> None:

@@ -61,8 +61,9 @@ def test_disks_are_paid_while_the_machine_is_away() -> None:
     assert cost(full_plan(), 1000.0, 5000.0) == pytest.approx(10.20 + 5.00 + 5.00)
 
 
-def test_unknown_rates_count_as_nothing() -> None:
-    assert cost(full_plan(storage_usd_per_h=None, egress_usd=None), 1000.0) == pytest.approx(10.20)
+def test_data_that_moves_is_paid_once() -> None:
+    plan = full_plan(storage_usd_per_h=0.0, egress_usd=2.0, transfer_usd=3.0)
+    assert cost(plan, 1000.0) == pytest.approx(15.20)
     assert cost(full_plan(None, storage_usd_per_h=0.0, egress_usd=0.0), 1000.0) == 0
 
 

@@ -21,13 +21,16 @@ from advisor.core.values import (
     Option,
     Plan,
     Quantiles,
+    RankWork,
+    Scaling,
     Tier,
     Trace,
 )
-from advisor.report.words import error_text, sentence, sentences
+from advisor.report.words import error_text, sentence
 from recommender.outcome.draws import make_draws
-from recommender.outcome.evaluate import evaluate, num_iterations
+from recommender.outcome.evaluate import evaluate
 from recommender.outcome.spot import SpotTerms, is_spot
+from recommender.outcome.steps import num_iterations
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import said, sample
 
@@ -158,13 +161,52 @@ def test_disks_are_kept_while_a_spot_machine_is_away() -> None:
     assert option.cost_breakdown_usd["preemptions"] > option.cost_breakdown_usd["storage"]
 
 
-def test_what_has_no_rate_is_told_and_counts_as_nothing() -> None:
-    plan = make_plan(offer=make_offer(region="ap-southeast-3"), storage_usd_per_h=None, egress_usd=None)
-    option = option_of(plan)
-    assert "storage not counted: no rate for ap-southeast-3" in sentences(option.reasons)
-    assert "data transfer not counted: no rate for ap-southeast-3" in sentences(option.reasons)
-    assert set(option.cost_breakdown_usd) == {"training", "start-up"}
-    assert "not counted" not in said(option_of(make_plan(storage_usd_per_h=0.1, egress_usd=0.0)).reasons)
+def test_moving_the_data_is_a_line_of_its_own() -> None:
+    option = option_of(make_plan("X", 4.0, startup_s=900.0, download_s=600.0, transfer_usd=6.0))
+    lines = option.cost_breakdown_usd
+    assert lines == pytest.approx({"training": lines["training"], "start-up": 1.0, "moving the data": 6.0})
+
+
+def codes_of(option: Option) -> set[Code]:
+    return {found.code for found in (*option.reasons, *option.script_changes)}
+
+
+def on_four(**changes: Any) -> Option:
+    """What four GPUs make of a script; it is profiled by itself unless said otherwise."""
+    scaling = changes.pop("scaling", None)
+    job = make_job(iterations=1000, scaling=scaling)
+    return option_of(make_plan("X", 4.0, num_gpus=4), job=job, trace=make_trace(**changes))
+
+
+def test_several_gpus_say_what_their_steps_rest_on() -> None:
+    unknown = on_four(batch_size=None)
+    assert Code.SCALING_ASSUMED in codes_of(unknown)
+    assert "its profiled batch (of unknown size)" in said(unknown.reasons)
+    assert unknown.iterations == 250
+    distributed = on_four(world_size=8)
+    assert "each of 4 GPUs takes 64 samples" in said(distributed.reasons)
+    assert "a step takes 256 samples instead of 512" in said(distributed.script_changes)
+    # The hint on the learning rate says it already.
+    assert Code.SCALING_ASSUMED not in codes_of(on_four())
+    assert Code.SCALING_ASSUMED not in codes_of(on_four(batch_size=None, scaling=Scaling.WEAK))
+
+
+def test_as_many_gpus_as_were_profiled_assume_nothing() -> None:
+    option = on_four(world_size=4)
+    assert not codes_of(option) & {Code.SCALING_ASSUMED, Code.RETUNE_LEARNING_RATE}
+
+
+def test_who_holds_the_global_batch_retunes_nothing() -> None:
+    option = on_four(scaling=Scaling.STRONG)
+    assert option.iterations == 1000
+    assert Code.RETUNE_LEARNING_RATE not in codes_of(option)
+    assert "holds its global batch of 64, 16 a GPU, as you said" in said(option.reasons)
+
+
+def test_a_script_that_made_a_group_elsewhere_needs_no_wrapping() -> None:
+    work = RankWork(world_size=2, batch_size=32, accumulation=1, flops=0)
+    assert Code.WRAP_IN_DDP in codes_of(on_four())
+    assert Code.WRAP_IN_DDP not in codes_of(on_four(work_elsewhere=work))
 
 
 def test_notes_on_the_place_are_among_the_reasons() -> None:

@@ -47,11 +47,11 @@ def slowly(plan: Plan, estimate: IterationEstimate, iterations: int, terms: Spot
     wait_s = waits(plan.wait_s, draws.wait) if plan.wait_s else 0.0
     kept_s = plan.startup_s + train_s
     rent = cost_usd(
-        replace(plan, storage_usd_per_h=None, egress_usd=None),
+        replace(plan, storage_usd_per_h=0.0),
         run_s=plan.startup_s + running_s,
         kept_s=kept_s,
     )
-    usd = rent * dearer(plan, draws) + (plan.storage_usd_per_h or 0.0) * kept_s / HOUR_S
+    usd = rent * dearer(plan, draws) + plan.storage_usd_per_h * kept_s / HOUR_S
     return np.array([train_s, wait_s + kept_s, usd])
 
 
@@ -81,7 +81,7 @@ PLANS = st.builds(
     market=st.sampled_from([Market.ON_DEMAND, Market.SPOT]),
     startup_s=st.floats(0, 900),
     wait_s=st.none() | st.just(Quantiles(p50=600.0, p90=7200.0)),
-    storage_usd_per_h=st.none() | st.floats(0, 1),
+    storage_usd_per_h=st.floats(0, 1),
 )
 PLANS = st.builds(with_past, PLANS, PASTS)
 

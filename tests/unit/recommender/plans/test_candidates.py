@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.values import Interval, Market, Plan, Quantiles, Tier
+from advisor.core.values import DataPlace, Interval, Market, Plan, Quantiles, Tier
 from advisor.pricing.answer.places import cheapest_places
 from advisor.pricing.bills.storage import Rate, RateKind
 from recommender.plans.candidates import (
@@ -158,10 +158,11 @@ def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
     assert known.storage_usd_per_h == pytest.approx(100 * 0.073 / 730)
     assert known.egress_usd == pytest.approx(5 * 0.09)
     assert set(known.rates) == {"storage", "data transfer"}
-    assert (unknown.storage_usd_per_h, unknown.egress_usd, unknown.rates) == (None, None, {})
+    assert (unknown.storage_usd_per_h, unknown.egress_usd) == (known.storage_usd_per_h, known.egress_usd)
+    assert [note.code for note in unknown.notes] == [Code.RATE_UNKNOWN] * 2
     for plan in (known, unknown):
-        assert plan.download_s == terms.download_s > 0
-        assert plan.startup_s == 300.0 + terms.download_s
+        assert plan.download_s == terms.download_s(80.0) > 0
+        assert plan.startup_s == 300.0 + plan.download_s
 
 
 def test_an_own_machine_pays_no_cloud() -> None:
@@ -261,12 +262,19 @@ def test_a_place_with_cheaper_egress_stays_beside_one_with_cheaper_rent() -> Non
     assert cheapest_plans([beaten, egress, rent]) == [rent, egress]
 
 
-def test_an_unknown_rate_is_no_advantage() -> None:
-    known = place("a", 2.0, storage_usd_per_h=0.5, egress_usd=3.0)
-    unknown = place("b", 2.1, storage_usd_per_h=None, egress_usd=None)
-    assert cheapest_plans([known, unknown]) == [known]
-    cheaper = place("c", 1.9, storage_usd_per_h=None, egress_usd=None)
-    assert cheapest_plans([known, cheaper]) == [cheaper]
+def test_a_place_beside_the_data_stays_beside_a_cheaper_one() -> None:
+    near, far = place("a", 2.0), place("b", 1.9, startup_s=900.0)
+    beaten = place("c", 1.9, startup_s=900.0, transfer_usd=5.0)
+    assert cheapest_plans([beaten, near, far]) == [far, near]
+
+
+def test_data_from_a_cloud_comes_to_an_own_machine_first() -> None:
+    data = DataPlace(name="us-east-1", provider="aws", region="us-east-1")
+    terms = CloudTerms(startup_s=300.0, dataset_gib=80.0, data=data)
+    for plan in plans_of_machine(make_machine(), terms=terms, catalog=(DISK, EGRESS)):
+        assert plan.transfer_usd == pytest.approx(80 * 0.09)
+        assert plan.startup_s == plan.download_s == terms.download_s(80.0)
+        assert set(plan.rates) == {"moving the data"}
 
 
 def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
+from advisor.core.errors import CatalogError
+from advisor.core.findings import Code
 from advisor.core.units import GIB
+from advisor.core.values import DataPlace
 from advisor.pricing.bills.storage import Rate, RateKind
-from recommender.plans.extras import CloudTerms, Extras, extras_at
+from advisor.report.words import sentence
+from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 
 
 def rate(kind: RateKind, usd: float, up_to_gib: float = math.inf, **changes: Any) -> Rate:
@@ -53,21 +58,33 @@ def test_egress_is_paid_once_and_tier_by_tier() -> None:
 
 
 def test_what_is_not_needed_costs_nothing_wherever_it_is() -> None:
-    assert extras("mars") == Extras(storage_usd_per_h=0.0, egress_usd=0.0, rates={})
+    assert extras("mars") == Extras()
 
 
-@pytest.mark.parametrize(("provider", "region"), [("aws", "eu-west-1"), ("gcp", "us-east-1")])
-def test_what_has_no_rate_is_unknown_and_not_free(provider: str, region: str) -> None:
-    found = extras(region, provider, boot_disk_gib=100, result_gib=1)
-    assert found == Extras(storage_usd_per_h=None, egress_usd=None, rates={})
+@pytest.mark.parametrize(
+    ("provider", "region"), [("aws", "eu-west-1"), ("gcp", "us-east-1"), ("moon", "sea")]
+)
+def test_what_has_no_rate_costs_the_dearest_known(provider: str, region: str) -> None:
+    found = extras(region, provider, boot_disk_gib=100, result_gib=500)
+    assert found.storage_usd_per_h == pytest.approx(0.01)
+    assert found.egress_usd == pytest.approx(500 * 0.2)
+    assert [(note.code, note.facts["line"], note.facts["region"]) for note in found.notes] == [
+        (Code.RATE_UNKNOWN, "storage", region),
+        (Code.RATE_UNKNOWN, "data transfer", region),
+    ]
+    assert found.rates["storage"] == "100 GiB at 0.073 USD per GiB-month; a price list, 2025-01-01"
 
 
-def test_more_than_the_last_known_tier_is_unknown() -> None:
-    assert extras(result_gib=1000).egress_usd == pytest.approx(20 + 90)
+def test_more_than_the_last_known_tier_goes_on_at_the_dearest() -> None:
+    assert extras(result_gib=1000) == replace(extras(result_gib=1000), notes=(), egress_usd=20 + 90)
     beyond = extras(result_gib=1001, boot_disk_gib=1)
-    assert beyond.egress_usd is None
-    assert beyond.storage_usd_per_h is not None
-    assert set(beyond.rates) == {"storage"}
+    assert beyond.egress_usd == pytest.approx(20 + 90 + 0.2)
+    assert [note.facts["line"] for note in beyond.notes] == ["data transfer"]
+
+
+def test_without_any_rate_nobody_can_tell() -> None:
+    with pytest.raises(CatalogError, match="no rate of block-storage is known"):
+        extras_at("aws", "us-east-1", CloudTerms(startup_s=0.0, boot_disk_gib=1.0), ())
 
 
 def test_each_rate_is_told_with_source_and_date() -> None:
@@ -80,8 +97,75 @@ def test_each_rate_is_told_with_source_and_date() -> None:
 
 def test_the_data_set_takes_its_time() -> None:
     # 125 GiB at 1 Gbit/s: 125 x 2^30 x 8 / 10^9 s.
-    terms = CloudTerms(startup_s=300.0, dataset_gib=125.0)
-    assert terms.download_s == pytest.approx(125 * GIB * 8 / 1e9)
-    faster = CloudTerms(startup_s=300.0, dataset_gib=125.0, download_bits_per_s=10e9)
-    assert faster.download_s == pytest.approx(terms.download_s / 10)
-    assert CloudTerms(startup_s=300.0, boot_disk_gib=500.0, result_gib=500.0).download_s == 0
+    assert extras(dataset_gib=125.0).download_s == pytest.approx(125 * GIB * 8 / 1e9)
+    faster = extras(dataset_gib=125.0, download_bits_per_s=10e9)
+    assert faster.download_s == pytest.approx(extras(dataset_gib=125.0).download_s / 10)
+    assert extras(boot_disk_gib=500.0, result_gib=500.0).download_s == 0
+
+
+VIRGINIA = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
+HOME = DataPlace(name="local")
+
+
+def moved(provider: str, region: str, data: DataPlace | None, gib: float = 100.0) -> Extras:
+    rates = (
+        rate(RateKind.BLOCK_STORAGE, 0.073),
+        rate(RateKind.EGRESS_REGION, 0.01, region="us-east-1", to_region="us-east-2"),
+        rate(RateKind.EGRESS_REGION, 0.02, region="us-*"),
+        rate(RateKind.EGRESS_REGION, 0.14, region="sa-east-1"),
+        rate(RateKind.EGRESS_INTERNET, 0.09, region="us-east-1"),
+        rate(RateKind.EGRESS_INTERNET, 0.15, region="sa-east-1"),
+    )
+    terms = CloudTerms(startup_s=300.0, dataset_gib=gib, data=data)
+    return extras_at(provider, region, terms, rates)
+
+
+def test_data_in_the_region_is_read_in_place() -> None:
+    found = moved("aws", "us-east-1", VIRGINIA)
+    assert found == Extras(notes=found.notes)
+    assert [note.code for note in found.notes] == [Code.DATA_IN_PLACE]
+
+
+@pytest.mark.parametrize(
+    ("provider", "region", "usd"),
+    [
+        ("aws", "us-east-2", 1.0),
+        ("aws", "ap-south-1", 2.0),
+        ("gcp", "us-east-1", 9.0),
+        ("gcp", "us-east1", 9.0),
+    ],
+)
+def test_moving_is_billed_where_the_data_lies(provider: str, region: str, usd: float) -> None:
+    found = moved(provider, region, VIRGINIA)
+    assert found.transfer_usd == pytest.approx(usd)
+    assert (found.transfer_gib, found.egress_usd) == (100.0, 0.0)
+    assert found.download_s == pytest.approx(100 * GIB * 8 / 1e9)
+    assert "moving the data" in found.rates
+    (note,) = (note for note in found.notes if note.code is Code.DATA_MOVED)
+    assert (note.facts["place"], note.facts["usd"]) == ("s3://photos", found.transfer_usd)
+
+
+@pytest.mark.parametrize("data", [None, HOME])
+def test_sending_data_into_a_cloud_takes_time_and_no_money(data: DataPlace | None) -> None:
+    found = moved("aws", "us-east-1", data)
+    assert (found.transfer_usd, found.transfer_gib) == (0.0, 100.0)
+    assert found.download_s > 0
+
+
+def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud() -> None:
+    lost = DataPlace(name="s3://lost", provider="aws")
+    assert moved("aws", "us-east-1", lost).transfer_usd == pytest.approx(14.0)
+    assert moved("gcp", "us-east1", lost).transfer_usd == pytest.approx(15.0)
+    (unknown,) = (n for n in moved("aws", "us-east-1", lost).notes if n.code is Code.RATE_UNKNOWN)
+    assert unknown.facts["region"] is None
+    assert "an unknown region of aws" in sentence(unknown)
+
+
+def test_a_machine_of_ones_own_pays_for_data_from_a_cloud_alone() -> None:
+    rates = (rate(RateKind.EGRESS_INTERNET, 0.09),)
+    terms = CloudTerms(startup_s=300.0, dataset_gib=100.0, data=VIRGINIA)
+    found = extras_of_own(terms, rates)
+    assert (found.transfer_usd, found.storage_usd_per_h) == (pytest.approx(9.0), 0.0)
+    assert found.download_s == pytest.approx(100 * GIB * 8 / 1e9)
+    for data in (None, HOME):
+        assert not extras_of_own(replace(terms, data=data), rates).download_s

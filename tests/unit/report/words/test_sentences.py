@@ -81,8 +81,8 @@ def test_a_finding_within_another_is_told_and_read() -> None:
 
 
 def test_braces_in_a_name_are_no_part_of_the_words() -> None:
-    found = Finding(Code.STORAGE_NOT_COUNTED, {"region": "{region.__class__}"})
-    assert sentence(found) == "storage not counted: no rate for {region.__class__}"
+    found = Finding(Code.APPROVAL_NEEDED, {"by": "{by.__class__}", "detail": "x", "file": "f"})
+    assert sentence(found) == "needs approval by {by.__class__}: x (f)"
     assert sentence(texts("{0} {text}")[0]) == "{0} {text}"
 
 

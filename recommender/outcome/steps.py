@@ -1,0 +1,121 @@
+"""How many optimizer steps a job takes on a number of GPUs, and what each GPU takes of a step.
+
+Under weak scaling each GPU takes the batch that was profiled, so that more GPUs take fewer, larger steps.
+Under strong scaling the script holds the batch of all GPUs together: the steps stay, and each GPU takes less.
+Which of the two a script does shows where it was profiled in worlds of two sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from advisor.core.errors import InputError
+from advisor.core.findings import Code, finding
+from advisor.core.limits import MAX_ITERATIONS
+from advisor.core.values import Job, Scaling, Trace
+
+# Batches that do not divide are rounded, and batches of sentences differ.
+_TOLERANCE = math.log(1.25)
+
+
+class Source(StrEnum):
+    """Who says how a script scales."""
+
+    GIVEN = "given"
+    SEEN = "seen"
+    ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What a step of the job is.
+
+    Attributes:
+        num_ranks: GPUs of the profiled world.
+        batch_size: samples a GPU takes there; None if unknown.
+    """
+
+    scaling: Scaling
+    source: Source
+    num_ranks: int
+    batch_size: int | None
+
+    def share(self, num_gpus: int) -> float:
+        """What each of so many GPUs takes of the profiled batch."""
+        return 1.0 if self.scaling is Scaling.WEAK else self.num_ranks / num_gpus
+
+    def global_batch_size(self, num_gpus: int) -> int | None:
+        """Samples of a step on so many GPUs."""
+        num_batches = num_gpus if self.scaling is Scaling.WEAK else self.num_ranks
+        return None if self.batch_size is None else self.batch_size * num_batches
+
+
+def steps_of(trace: Trace, job: Job) -> Steps:
+    """How the job's script scales: as its user says, else as was seen, else its batch per GPU is held."""
+    seen = seen_scaling(trace)
+    source = Source.GIVEN if job.scaling else Source.SEEN if seen else Source.ASSUMED
+    return Steps(
+        scaling=job.scaling or seen or Scaling.WEAK,
+        source=source,
+        num_ranks=trace.world_size or 1,
+        batch_size=trace.batch_size,
+    )
+
+
+def seen_scaling(trace: Trace) -> Scaling | None:
+    """What two worlds show: samples of a rank, or its FLOPs where those are unknown; None if neither fits."""
+    other = trace.work_elsewhere
+    if other is None:
+        return None
+    is_counted = trace.batch_size is not None and other.batch_size is not None
+    mine, theirs = (trace.batch_size, other.batch_size) if is_counted else (trace.flops, other.flops)
+    if not mine or not theirs:
+        return None
+    ratio = math.log(mine / theirs)
+    off = {
+        Scaling.WEAK: abs(ratio),
+        Scaling.STRONG: abs(ratio - math.log(other.world_size / (trace.world_size or 1))),
+    }
+    found = min(off, key=lambda scaling: off[scaling])
+    return found if off[found] <= _TOLERANCE else None
+
+
+def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
+    """Optimizer steps on ``num_gpus``.
+
+    Raises:
+        InputError: epochs are asked for and nobody knows how many iterations one has, or they are too many.
+    """
+    steps = steps_of(trace, job)
+    is_weak = steps.scaling is Scaling.WEAK
+    if job.iterations is not None:
+        return math.ceil(job.iterations / num_gpus) if is_weak else job.iterations
+    per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
+    if per_epoch is None or job.epochs is None:
+        raise InputError(
+            f"how many iterations an epoch of {trace.script!r} has is unknown: set iterations_per_epoch, or"
+            " iterations instead of epochs.",
+            finding=finding(
+                Code.EPOCH_LENGTH_UNKNOWN,
+                script=trace.script,
+                is_of_profiler=trace.backend == "kineto",
+                has_loader=trace.num_workers is not None,
+            ),
+        )
+    # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
+    per_epoch_there = math.ceil(per_epoch / (num_gpus if is_weak else steps.num_ranks))
+    found = math.ceil(round(per_epoch_there * job.epochs, 6))
+    if found > MAX_ITERATIONS:
+        raise InputError(
+            f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
+            " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
+            finding=finding(
+                Code.TOO_MANY_EPOCHS,
+                epochs=job.epochs,
+                iterations_per_epoch=per_epoch,
+                most_iterations=MAX_ITERATIONS,
+            ),
+        )
+    return found

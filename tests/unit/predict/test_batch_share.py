@@ -1,0 +1,101 @@
+"""Another share of the batch per GPU: never faster than the samples are fewer, passes exactly so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.core.findings import Code
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import IterationEstimate, RankWork, Trace
+from advisor.predict.batch_share import EXPONENT, batch_share, trace_at
+from advisor.predict.iteration import predict_counts
+from tests.builders import make_op, make_trace
+
+V100 = resolve_gpu("V100-PCIE-32GB")
+
+
+def at(share: float, trace: Trace | None = None, num_gpus: int = 1) -> IterationEstimate:
+    return predict_counts(trace or make_trace(), V100, [num_gpus], share_of=lambda _: share)[0]
+
+
+def test_half_a_batch_takes_more_than_half_the_time() -> None:
+    # Optimizer and host aside, which take as long.
+    trace = make_trace(ops=(make_op(flops=10**12), make_op(flops=2 * 10**12)))
+    whole, half = at(1.0, trace), at(0.5, trace)
+    assert half.iteration_s.p50 == pytest.approx(whole.iteration_s.p50 * 0.5**EXPONENT)
+    assert half.iteration_s.p10 >= whole.iteration_s.p10 * 0.5
+    assert half.iteration_s.p90 <= whole.iteration_s.p90
+    assert half.iteration_s.p90 / half.iteration_s.p50 > whole.iteration_s.p90 / whole.iteration_s.p50
+    (note,) = (note for note in half.assumptions if note.code is Code.BATCH_SHARE)
+    assert note.facts == {"share": 0.5, "batch": 0.5, "exponent": EXPONENT}
+
+
+def test_the_whole_batch_is_what_was_predicted() -> None:
+    assert at(1.0) == predict_counts(make_trace(), V100, [1])[0]
+
+
+def test_a_larger_batch_takes_as_much_longer() -> None:
+    trace = make_trace(ops=(make_op(flops=10**12),))
+    assert at(8.0, trace).iteration_s.p50 == pytest.approx(8 * at(1.0, trace).iteration_s.p50)
+
+
+def test_passes_take_exactly_their_share() -> None:
+    trace = make_trace(ops=(make_op(flops=10**12, count=8),), accumulation=8, batch_size=64)
+    whole, quarter = at(1.0, trace), at(0.25, trace)
+    assert quarter.iteration_s.p50 == pytest.approx(whole.iteration_s.p50 / 4)
+    assert quarter.memory_bytes == whole.memory_bytes
+    spread = quarter.iteration_s.p90 / quarter.iteration_s.p50
+    assert spread == pytest.approx(whole.iteration_s.p90 / whole.iteration_s.p50)
+
+
+def test_below_one_pass_the_batch_is_divided() -> None:
+    trace = make_trace(accumulation=4)
+    share = batch_share(trace, 0.125)
+    assert (share.passes, share.batch, share.whole) == (0.25, 0.5, 0.125)
+    there = trace_at(trace, share)
+    assert (there.accumulation, there.batch_size) == (1, 8)
+
+
+def test_a_script_that_accumulates_elsewhere_grows_by_passes() -> None:
+    # Profiled in forty processes of one pass; alone it makes forty.
+    work = RankWork(world_size=1, batch_size=None, accumulation=40, flops=0)
+    share = batch_share(make_trace(world_size=40, work_elsewhere=work), 10.0)
+    assert (share.passes, share.batch) == (10.0, 1.0)
+
+
+def test_memory_follows_the_batch_of_one_pass() -> None:
+    trace = make_trace()
+    memory = trace_at(trace, batch_share(trace, 2.0)).memory
+    assert memory.activation_bytes == 8 * 10**9
+    assert memory.peak_bytes == 83 * 10**8
+    unknown = replace(trace, memory=replace(trace.memory, activation_bytes=None))
+    assert trace_at(unknown, batch_share(unknown, 2.0)).memory == unknown.memory
+
+
+def test_what_was_measured_on_this_gpu_scales_too() -> None:
+    ops = (make_op(flops=10**13, measured_s=0.4),)
+    trace = make_trace(ops=ops, origin_gpu=V100.name, iteration_s=0.5)
+    # 0.1 s of waiting stay.
+    assert at(2.0, trace).iteration_s.p50 == pytest.approx(0.9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    share=st.floats(0.01, 1),
+    accumulation=st.integers(1, 64),
+    flops=st.floats(6, 13).map(lambda power: int(10**power)),
+    loading_s=st.none() | st.floats(0.2, 1),  # below 1 ms it counts as noise
+    num_gpus=st.sampled_from([1, 2, 8]),
+)
+def test_never_faster_than_linear_nor_slower_than_the_whole(
+    share: float, accumulation: int, flops: int, loading_s: float | None, num_gpus: int
+) -> None:
+    ops = (make_op(flops=flops, count=accumulation), make_op("aten::relu", flops=10**6, count=10))
+    trace = make_trace(ops=ops, accumulation=accumulation, data_loading_s=loading_s)
+    whole, part = at(1.0, trace, num_gpus), at(share, trace, num_gpus)
+    assert part.iteration_s.p50 >= share * whole.iteration_s.p50 * (1 - 1e-9)
+    assert part.iteration_s.p50 <= whole.iteration_s.p50 * (1 + 1e-9)

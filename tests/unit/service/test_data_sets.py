@@ -1,0 +1,128 @@
+"""Where a data set lies, as people write it: addresses of buckets, regions, at home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from advisor.config.layers import ARGUMENT, Config
+from advisor.config.settings import Settings
+from advisor.core.errors import CloudError, InputError
+from advisor.core.findings import Code
+from advisor.core.values import DataPlace, DataSet
+from advisor.pricing.sources.aws import buckets, hints
+from advisor.service.data_sets import data_set_of, place_of
+from advisor.service.listening import Silence
+from tests.findings import said
+
+HERE = ARGUMENT
+
+
+def config(origins: Mapping[str, str] | None = None, *, offline: bool = False, **cloud: Any) -> Config:
+    settings = Settings(cloud=cloud, prices={"offline": offline})
+    given = dict.fromkeys((f"cloud.{name}" for name in cloud), HERE)
+    return Config(settings=settings, origins=given if origins is None else origins, warnings=())
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("local", DataPlace(name="local")),
+        ("LOCAL", DataPlace(name="local")),
+        ("us-east-1", DataPlace(name="us-east-1", provider="aws", region="us-east-1")),
+        ("US-Central1", DataPlace(name="US-Central1", provider="gcp", region="us-central1")),
+        ("s3://b", DataPlace(name="s3://b", provider="aws")),
+        ("s3://b@us-east-1", DataPlace(name="s3://b", provider="aws", region="us-east-1")),
+        (
+            "gs://b/train/@europe-west4",
+            DataPlace(name="gs://b/train/", provider="gcp", region="europe-west4"),
+        ),
+    ],
+)
+def test_a_place(text: str, place: DataPlace) -> None:
+    assert place_of(text) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("us-est-1", "Did you mean 'us-west-1' or 'us-east-1'"),
+        ("s3://b@us-central1", "no region of aws is called 'us-central1'"),
+        ("gs://b@us-east-1", "no region of gcp"),
+        ("ftp://b", "give s3://BUCKET@REGION"),
+        ("s3://@us-east-1", "give s3://BUCKET@REGION"),
+        ("s3://", "no region is called"),
+        ("", "no region is called"),
+    ],
+)
+def test_no_place(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        place_of(text)
+
+
+def test_without_a_data_set_there_is_none() -> None:
+    assert data_set_of(config(), Silence()) == (None, ())
+    assert data_set_of(config(data="us-east-1", dataset_gb=0), Silence()) == (None, ())
+
+
+def test_a_place_without_a_size_is_half_a_question() -> None:
+    with pytest.raises(InputError, match="not how large it is"):
+        data_set_of(config(data="us-east-1"), Silence())
+
+
+def test_a_size_without_a_place_says_what_is_assumed() -> None:
+    data, (warning,) = data_set_of(config(dataset_gb=5), Silence())
+    assert (data, warning.code) == (DataSet(gib=5), Code.DATA_PLACE_UNKNOWN)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Buckets that AWS was asked about, with credentials at hand; all but one are in Ohio."""
+    found: list[str] = []
+
+    def region(bucket: str, options: object) -> str:
+        found.append(bucket)
+        if bucket == "hers":
+            raise CloudError("s3:GetBucketLocation is denied")
+        return "us-east-2"
+
+    monkeypatch.setattr(buckets, "bucket_region", region)
+    monkeypatch.setattr(hints, "may_have_credentials", lambda: True)
+    return found
+
+
+def test_a_bucket_is_looked_up(asked: list[str]) -> None:
+    data, warnings = data_set_of(config(data="s3://photos/train", dataset_gb=5), Silence())
+    assert data == DataSet(
+        gib=5, place=DataPlace(name="s3://photos/train", provider="aws", region="us-east-2")
+    )
+    assert (asked, warnings) == (["photos"], ())
+
+
+def test_a_region_that_is_given_is_believed(asked: list[str]) -> None:
+    data, warnings = data_set_of(config(data="s3://photos@us-west-2", dataset_gb=5), Silence())
+    assert data is not None
+    assert data.place == DataPlace(name="s3://photos", provider="aws", region="us-west-2")
+    assert (asked, warnings) == ([], ())
+
+
+def test_a_refusal_is_told_and_the_place_unknown(asked: list[str]) -> None:
+    data, warnings = data_set_of(config(data="s3://hers", dataset_gb=5), Silence())
+    assert data is not None
+    assert data.place == DataPlace(name="s3://hers", provider="aws")
+    assert "s3:GetBucketLocation is denied" in said(warnings)
+    assert warnings[-1].code is Code.DATA_REGION_UNKNOWN
+
+
+@pytest.mark.parametrize("case", ["offline", "a file", "gs", "no credentials"])
+def test_nobody_is_asked(case: str, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    # A file of a stranger must not make our credentials call on his bucket.
+    file = dict.fromkeys(("cloud.data", "cloud.dataset_gb"), ".advisor.yaml")
+    if case == "no credentials":
+        monkeypatch.setattr(hints, "may_have_credentials", lambda: False)
+    place = "gs://b" if case == "gs" else "s3://b"
+    given = config(file if case == "a file" else None, offline=case == "offline", data=place, dataset_gb=5)
+    _, (warning,) = data_set_of(given, Silence())
+    assert (warning.code, warning.facts["place"], asked) == (Code.DATA_REGION_UNKNOWN, place, [])
