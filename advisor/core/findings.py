@@ -80,6 +80,7 @@ class Code(StrEnum):
     RISK_WAIT = "risk-wait"
     RATE_ASSUMED = "rate-assumed"
     RATE_CONFIGURED = "rate-configured"
+    RATE_OF_LOG = "rate-of-log"
     RATE_PUBLISHED = "rate-published"
 
     # What to change in the script or its environment.

@@ -5,7 +5,14 @@ a new value from the ones before it; no value is filled in later. Units end the 
 from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
-from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
+from advisor.core.values.estimate import (
+    Interval,
+    IterationEstimate,
+    Method,
+    Quantiles,
+    StartWait,
+    start_wait,
+)
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
 from advisor.core.values.price import Market, Offer, PricePoint
@@ -45,7 +52,9 @@ __all__ = [
     "PricePoint",
     "Quantiles",
     "Recommendation",
+    "StartWait",
     "TensorSpec",
     "Tier",
     "Trace",
+    "start_wait",
 ]

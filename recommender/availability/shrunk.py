@@ -1,0 +1,79 @@
+"""The odds of a class of machines, corrected by what was seen of one: the less was seen, the less it counts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from advisor.core.values import StartWait, start_wait
+from advisor.pricing.catalog.spot_odds import SpotOdds
+from recommender.availability.series import Watched
+
+
+def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
+    """Odds of one machine: the class as prior, the log as evidence, both log-normal.
+
+    A log of n preemptions is off by ``drift^2 + dispersion / n`` of variance. What comes next drifts once
+    more.
+
+    Args:
+        odds: of the machine's class.
+        seen: its log.
+    """
+    rate, sigma_rate = _updated(
+        math.log(odds.preemptions_per_h),
+        odds.sigma_rate,
+        _log_ratio(seen.num_losses + 0.5, seen.up_h),
+        error=odds.dispersion_up / (seen.num_losses + 0.5),
+        drift=odds.drift_rate,
+    )
+    outage, sigma_outage = math.log(odds.outage_h), odds.sigma_outage
+    if seen.num_outages:
+        outage, sigma_outage = _updated(
+            outage,
+            sigma_outage,
+            _log_ratio(seen.down_h, seen.num_outages),
+            error=odds.dispersion_down / seen.num_outages,
+            drift=odds.drift_outage,
+        )
+    return replace(
+        odds,
+        preemptions_per_h=math.exp(rate),
+        sigma_rate=sigma_rate,
+        most_per_h=max(odds.most_per_h, 2 * math.exp(rate)),
+        outage_h=math.exp(outage),
+        sigma_outage=sigma_outage,
+    )
+
+
+def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartWait:
+    """How long a start of one spot machine waits: as often as its log says, as far as that says anything.
+
+    Args:
+        wait: of the machine's class.
+        odds: of the class, too.
+        seen: its log.
+    """
+    error = odds.drift_rate**2 + odds.dispersion_up / (seen.num_losses + 0.5)
+    weight = odds.sigma_rate**2 / (odds.sigma_rate**2 + error)
+    p_at_once = wait.p_at_once + weight * (1 - seen.share_down - wait.p_at_once)
+    longer = with_history(odds, seen).outage_h / odds.outage_h
+    return start_wait(
+        p_at_once=min(max(p_at_once, 0.001), 0.999),
+        at_once_s=wait.at_once_s,
+        later_p50_s=wait.later_p50_s * longer,
+        later_p90_s=wait.later_p90_s * longer,
+    )
+
+
+def _log_ratio(count: float, hours: float) -> float:
+    return math.log(max(count, 1e-9) / max(hours, 1e-9))
+
+
+def _updated(
+    prior: float, sigma: float, seen: float, *, error: float, drift: float
+) -> tuple[float, float]:
+    """Mean and standard deviation of what comes next, normal prior and evidence."""
+    variance = drift**2 + error
+    weight = sigma**2 / (sigma**2 + variance)
+    return prior + weight * (seen - prior), math.sqrt(weight * variance + drift**2)
