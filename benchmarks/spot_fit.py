@@ -40,8 +40,9 @@ SOURCE = "availability traces of Stanford (2020) and SkyPilot (2022, 2023)"
 AT_ONCE_S = 60.0
 # Of on-demand no trace is open. It is served before spot and from the same machines, so it waits less often.
 ON_DEMAND_SHARE = 0.5
-# Above twice the highest rate of any trace nobody stays, and the mean of a log-normal tail means nothing.
-_MOST_OVER_SEEN = 2.0
+# Log-normal tails have no end, and their means would lie in it: beyond this, times the highest rate of any
+# trace, no rate is believed.
+_MOST_OVER_SEEN = 1.5
 _LEAST_RUNS = 20
 # Spread of the upper half of a normal distribution over that of the whole, from its median to its p90.
 _NORMAL = statistics.NormalDist()
@@ -77,6 +78,7 @@ def fit(traces: Sequence[Trace], *, as_of: date = AS_OF) -> Fit:
     dispersions = [_dispersion(series, is_up=is_up) for is_up in (True, False)]
     later = _later_waits(series)
     most_per_h = _MOST_OVER_SEEN * math.exp(max(map(log_rate, traces)))
+    most_away_h = max(trace.sums.down_h / trace.sums.up_h for trace in traces)
     spot, start = {}, {}
     for which in _CLASSES:
         spot[which] = SpotOdds(
@@ -85,6 +87,7 @@ def fit(traces: Sequence[Trace], *, as_of: date = AS_OF) -> Fit:
             most_per_h=most_per_h,
             outage_h=math.exp(outages.of(which)),
             sigma_outage=outages.sigma_of(which),
+            most_away_h=most_away_h,
             drift_rate=_drift(series, log_rate, dispersions[0]),
             drift_outage=_drift(series, log_outage, dispersions[1]),
             dispersion_up=dispersions[0],
@@ -163,9 +166,7 @@ def _dispersion(traces: Sequence[Trace], *, is_up: bool) -> float:
     )
 
 
-def _drift(
-    traces: Sequence[Trace], level: Callable[[Trace], float | None], dispersion: float
-) -> float:
+def _drift(traces: Sequence[Trace], level: Callable[[Trace], float | None], dispersion: float) -> float:
     """Standard deviation of a level within one trace, from its first half against its second.
 
     What few preemptions leave to chance is taken off.

@@ -126,6 +126,7 @@ def terms_of(odds: SpotOdds) -> SpotTerms:
         most_per_h=odds.most_per_h,
         reacquire_h=odds.outage_h,
         sigma_reacquire=odds.sigma_outage,
+        most_away_h=odds.most_away_h,
         dispersion_up=odds.dispersion_up,
         dispersion_down=odds.dispersion_down,
     )
@@ -155,9 +156,7 @@ def cases(
             continue
         bases = _bases(trace, [t for t in traces if t.collection != trace.collection])
         for work_h in lengths_h:
-            runs = [
-                replay(ring, (i + 0.5) / num_starts, work_h, SpotTerms()) for i in range(num_starts)
-            ]
+            runs = [replay(ring, (i + 0.5) / num_starts, work_h, SpotTerms()) for i in range(num_starts)]
             for basis, (terms, wait_s) in bases.items():
                 yield _case(trace, basis, work_h, runs, predicted(work_h, terms, wait_s))
 
@@ -175,9 +174,7 @@ def _bases(trace: Trace, others: Sequence[Trace]) -> dict[str, tuple[SpotTerms, 
     }
 
 
-def _case(
-    trace: Trace, basis: str, work_h: float, runs: Sequence[Run], draws: tuple[Array, Array]
-) -> Case:
+def _case(trace: Trace, basis: str, work_h: float, runs: Sequence[Run], draws: tuple[Array, Array]) -> Case:
     time_h, usd = (np.sort(values) for values in draws)
     p50, p90 = len(usd) // 2, int(0.9 * (len(usd) + 1)) - 1
     bills = [run.billed_h for run in runs]

@@ -83,7 +83,9 @@ def _trace(collection: str, place: str, num_gpus: int, stretches: Iterable[Stret
     return Trace(collection=collection, place=place, num_gpus=num_gpus, sums=watched(kept), stretches=kept)
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
+def _grouped(
+    rows: Iterable[Row], key: Callable[[Row], tuple[str, ...]]
+) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
     for found, group in groupby(sorted(rows, key=key), key):
         yield found, list(group)
 
@@ -116,7 +118,9 @@ def _persistent(rows: Iterable[Row]) -> Iterator[Trace]:
 
     known = [r for r in rows if (r["log"], r["instance"]) in created and r["event"] in _EVENTS]
     for (cloud, log, zone, device, num_gpus, _), group in _grouped(known, key):
-        states = [(_hour(r["time_utc"]), _EVENTS[r["event"]]) for r in sorted(group, key=lambda r: r["time_utc"])]
+        states = [
+            (_hour(r["time_utc"]), _EVENTS[r["event"]]) for r in sorted(group, key=lambda r: r["time_utc"])
+        ]
         (stretches,) = joined([*states[:-1], (states[-1][0], None)])
         place = f"{zone} {device.removeprefix('nvidia-tesla-')} {group[0]['time_utc'][:4]}"
         yield _trace(f"{cloud}-{log}", place, int(num_gpus), stretches)

@@ -176,8 +176,10 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))
-    if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
-        warnings.append(finding(Code.CLOUD_WAIT_UNKNOWN))
+    assumed = [o for o in options if any(note.code is Code.WAIT_ASSUMED for note in o.plan.notes)]
+    if assumed:
+        rented = sum(o.plan.offer is not None for o in options)
+        warnings.append(finding(Code.CLOUD_WAIT_ASSUMED, num_assumed=len(assumed), num_rented=rented))
     uncounted = [o for o in options if None in (o.plan.storage_usd_per_h, o.plan.egress_usd)]
     if uncounted:
         warnings.append(finding(Code.RATES_UNKNOWN, num_not_counted=len(uncounted), num_options=len(options)))

@@ -68,9 +68,11 @@ class Code(StrEnum):
     STORAGE_NOT_COUNTED = "storage-not-counted", Severity.WARNING
     TIE = "tie"
     TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
+    WAIT_ASSUMED = "wait-assumed"
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
     WAIT_OF_LOG = "wait-of-log"
     WAIT_OF_OTHER_UNIT = "wait-of-other-unit", Severity.WARNING
+    WAIT_OF_STARTS = "wait-of-starts"
     WAIT_UNKNOWN = "wait-unknown", Severity.WARNING
 
     # What can go wrong with it, and where the rate of preemptions comes from.
@@ -140,7 +142,7 @@ class Code(StrEnum):
     SAFEST = "safest"
 
     # What a recommendation leaves out.
-    CLOUD_WAIT_UNKNOWN = "cloud-wait-unknown", Severity.WARNING
+    CLOUD_WAIT_ASSUMED = "cloud-wait-assumed", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
     HOURLY_COST_UNKNOWN = "hourly-cost-unknown", Severity.WARNING
     LOCAL_GPUS_BUSY = "local-gpus-busy", Severity.WARNING

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, NoOfferError
+from advisor.core.errors import ConfigError, InputError, NoOfferError
 from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from advisor.config.layers import Config
     from advisor.config.settings import CloudSettings
     from advisor.core.values import Plan
     from advisor.service.limits import Asked
     from advisor.service.listening import Listener
+    from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
-
-RATE = "spot.preemptions_per_h"
 
 
 def plans_of(
@@ -122,17 +123,20 @@ def _rented(
     found = query_offers(config, asked, listener, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
-    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)
-    return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
+    spot = spot_terms(config)
+    terms = _cloud_terms(cloud, spot.history)
+    plans = plans_of_offers(offers, terms=terms, catalog=load_rates(), quotas=quotas)
+    return cheapest_by_verdict(plans, policy, spot), (*found.warnings, *unknown)
 
 
-def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
+def _cloud_terms(cloud: CloudSettings, history: Mapping[str, Watched]) -> CloudTerms:
     from advisor.core.values import Quantiles
     from recommender.plans.extras import CloudTerms
 
     p50, p90 = cloud.wait_p50, cloud.wait_p90
     return CloudTerms(
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+        history=history,
         startup_s=cloud.startup,
         boot_disk_gib=cloud.boot_disk_gb,
         dataset_gib=cloud.dataset_gb,
@@ -142,18 +146,37 @@ def _cloud_terms(cloud: CloudSettings) -> CloudTerms:
 
 
 def spot_terms(config: Config) -> SpotTerms:
-    """What the settings assume of preemptible machines."""
-    from advisor.core.findings import Code, finding
+    """What the settings say of preemptible machines; what they do not say is assumed by class.
+
+    Raises:
+        ConfigError: ``spot.history`` cannot be used.
+    """
     from advisor.core.units import HOUR_S
-    from recommender.outcome.spot import SpotTerms
+    from recommender.outcome.spot import DISPERSION, RATE, REACQUIRE, SpotTerms
 
     spot = config.settings.spot
-    interval_s = spot.checkpoint_interval
+    interval_s, reacquire_s = spot.checkpoint_interval, spot.reacquire
+    given: dict[str, float] = {}
+    if spot.preemptions_per_h is not None:
+        given[RATE] = spot.preemptions_per_h
+    if reacquire_s is not None:
+        given[REACQUIRE] = reacquire_s / HOUR_S
     return SpotTerms(
-        preemptions_per_h=spot.preemptions_per_h,
+        **given,
         checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
-        reacquire_h=spot.reacquire / HOUR_S,
-        rate_source=finding(Code.RATE_CONFIGURED if RATE in config.origins else Code.RATE_ASSUMED),
+        assumed=frozenset({RATE, REACQUIRE, DISPERSION} - given.keys()),
+        history=_history(spot.history),
     )
+
+
+def _history(path: Path | None) -> Mapping[str, Watched]:
+    from recommender.availability.history_files import load_history
+
+    if path is None:
+        return {}
+    try:
+        return load_history(path).machines
+    except InputError as error:
+        raise ConfigError(f"spot.history: {error}") from error

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from advisor.core.arguments import check_number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
@@ -39,6 +41,10 @@ class Watched:
     down_h: float = 0.0
     num_losses: int = 0
     num_outages: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("up_h", "down_h", "num_losses", "num_outages"):
+            check_number(name, getattr(self, name), least=0)
 
     @property
     def share_down(self) -> float:

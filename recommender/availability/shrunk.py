@@ -43,6 +43,7 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
         most_per_h=max(odds.most_per_h, 2 * math.exp(rate)),
         outage_h=math.exp(outage),
         sigma_outage=sigma_outage,
+        most_away_h=max(odds.most_away_h, 2 * math.exp(rate + outage)),
     )
 
 
@@ -70,9 +71,7 @@ def _log_ratio(count: float, hours: float) -> float:
     return math.log(max(count, 1e-9) / max(hours, 1e-9))
 
 
-def _updated(
-    prior: float, sigma: float, seen: float, *, error: float, drift: float
-) -> tuple[float, float]:
+def _updated(prior: float, sigma: float, seen: float, *, error: float, drift: float) -> tuple[float, float]:
     """Mean and standard deviation of what comes next, normal prior and evidence."""
     variance = drift**2 + error
     weight = sigma**2 / (sigma**2 + variance)

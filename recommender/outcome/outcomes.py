@@ -50,11 +50,12 @@ def outcome_of(
     spot = [i for i, plan in enumerate(plans) if is_spot(plan)]
     if spot:
         of_spot = [terms[i] for i in spot]
+        rate_per_h = _rates_per_h(of_spot, draws)
         makespan_h, billed_h = drawn_hours(
             train_s[spot] / HOUR_S,
             of_spot[0],
-            rate_per_h=_rates_per_h(of_spot, draws),
-            reacquire_h=_reacquire_h(of_spot, draws),
+            rate_per_h=rate_per_h,
+            reacquire_h=_reacquire_h(of_spot, rate_per_h, draws),
             z=draws.preemption,
         )
         train_s[spot], running_s[spot] = makespan_h * HOUR_S, billed_h * HOUR_S
@@ -82,10 +83,11 @@ def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
     return np.minimum(medians[:, None] * np.exp(sigmas[:, None] * draws.preemption_rate), most[:, None])
 
 
-def _reacquire_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
+def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:
     """Draws [plans, n] of the mean time until a machine is free again."""
-    medians, sigmas = np.array([(t.reacquire_h, t.sigma_reacquire) for t in terms]).T
-    return medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
+    medians, sigmas, most = np.array([(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]).T
+    drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
+    return np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12))
 
 
 def _waits_s(plans: Sequence[Plan], draws: Draws) -> Array:

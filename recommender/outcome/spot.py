@@ -53,6 +53,7 @@ class SpotTerms:
         sigma_rate: standard deviation of the logarithm of the rate.
         most_per_h: a drawn rate is cut there.
         sigma_reacquire: the same of the mean time until a machine is free again.
+        most_away_h: drawn hours away for each running hour are cut there.
         dispersion_up: variance of the time until a preemption over its squared mean: 1 without memory.
         dispersion_down: the same of the time until a machine is free again.
         rate_source: where the rate comes from.
@@ -71,6 +72,7 @@ class SpotTerms:
     sigma_rate: float = SIGMA_RATE
     most_per_h: float = math.inf
     sigma_reacquire: float = SIGMA_REACQUIRE
+    most_away_h: float = math.inf
     dispersion_up: float = 1.0
     dispersion_down: float = 1.0
     rate_source: Finding = CONFIGURED
@@ -131,7 +133,12 @@ def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
             rate_source=_source(odds, seen),
         )
     if REACQUIRE in terms.assumed:
-        found = replace(found, reacquire_h=odds.outage_h, sigma_reacquire=odds.sigma_outage)
+        found = replace(
+            found,
+            reacquire_h=odds.outage_h,
+            sigma_reacquire=odds.sigma_outage,
+            most_away_h=odds.most_away_h,
+        )
     if DISPERSION in terms.assumed:
         found = replace(found, dispersion_up=odds.dispersion_up, dispersion_down=odds.dispersion_down)
     return found
@@ -141,7 +148,11 @@ def _source(odds: SpotOdds, seen: Watched | None) -> Finding:
     if seen is not None:
         return finding(Code.RATE_OF_LOG, num_preemptions=seen.num_losses, up_h=seen.up_h)
     return finding(
-        Code.RATE_ASSUMED, basis=odds.basis, num_traces=odds.num_traces, source=odds.source, as_of=str(odds.as_of)
+        Code.RATE_ASSUMED,
+        basis=odds.basis,
+        num_traces=odds.num_traces,
+        source=odds.source,
+        as_of=str(odds.as_of),
     )
 
 

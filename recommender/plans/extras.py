@@ -6,13 +6,14 @@ Gigabytes here are GiB (2^30 bytes), as clouds bill them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.core.arguments import check_kind, check_number
 from advisor.core.limits import MAX_GB, MAX_PLANNED_S
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import Quantiles
 from advisor.pricing.bills.storage import Rate, RateKind, rates_at, usd_of
+from recommender.availability.series import Watched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,8 @@ class CloudTerms:
         dataset_gib: data set, downloaded to a disk beside it before training starts.
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
-        wait_s: until a machine is ours; None if nobody knows.
+        wait_s: until a machine is ours; None for what is known of machines of its class.
+        history: what was seen of spot machines, by instance type; ``""`` is any.
 
     Raises:
         InputError: a figure is negative or no number; the download needs a speed above 0; the wait is no
@@ -38,6 +40,7 @@ class CloudTerms:
     result_gib: float = 0.0
     download_bits_per_s: float = 1e9
     wait_s: Quantiles | None = None
+    history: Mapping[str, Watched] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("startup_s", self.startup_s, least=0, most=MAX_PLANNED_S)

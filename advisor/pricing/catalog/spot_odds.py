@@ -20,8 +20,8 @@ from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 
 SPOT_ODDS_FILE = "spot_odds.csv"
 SPOT_ODDS_COLUMNS = (
-    "size", "age", "preemptions_per_h", "sigma_rate", "most_per_h", "outage_h", "sigma_outage", "drift_rate",
-    "drift_outage", "dispersion_up", "dispersion_down", "basis", "num_traces", "as_of", "source",
+    "size", "age", "preemptions_per_h", "sigma_rate", "most_per_h", "outage_h", "sigma_outage",
+    "most_away_h", "drift_rate", "drift_outage", "dispersion_up", "dispersion_down", "basis", "num_traces", "as_of", "source",
 )  # fmt: skip
 START_ODDS_FILE = "start_odds.csv"
 START_ODDS_COLUMNS = (
@@ -65,9 +65,10 @@ class SpotOdds:
     Attributes:
         preemptions_per_h: per running hour; the median over places.
         sigma_rate: standard deviation of its logarithm from place to place.
-        most_per_h: above it a rate is not believed: twice the highest of any trace.
+        most_per_h: above it a rate is not believed.
         outage_h: mean time away; the median over places.
         sigma_outage: as ``sigma_rate``.
+        most_away_h: above it hours away for each running hour are not believed: the most of any trace.
         drift_rate: the same within one place, from one time to the next.
         drift_outage: as ``drift_rate``.
         dispersion_up: variance of the time until a preemption over its squared mean; 1 if it had no memory.
@@ -79,6 +80,7 @@ class SpotOdds:
     most_per_h: float
     outage_h: float
     sigma_outage: float
+    most_away_h: float
     drift_rate: float
     drift_outage: float
     dispersion_up: float
@@ -162,7 +164,7 @@ def read_spot_odds(path: Path) -> dict[MachineClass, SpotOdds]:
 
     def read_row(row: list[str]) -> None:
         size, age, *figures, basis, num_traces, as_of, source = row
-        names = SPOT_ODDS_COLUMNS[2:11]
+        names = SPOT_ODDS_COLUMNS[2:12]
         values = {name: positive(name, float(text)) for name, text in zip(names, figures, strict=True)}
         odds = SpotOdds(
             **values, basis=Basis(basis), num_traces=int(num_traces), as_of=parse_date(as_of), source=source

@@ -20,7 +20,10 @@ def cluster_wait_unknown(*, clusters: Sequence[str]) -> str:
 
 
 LEFT_OUT: Words = {
-    Code.CLOUD_WAIT_UNKNOWN: "the wait for cloud capacity is unknown and counts as 0",
+    Code.CLOUD_WAIT_ASSUMED: (
+        "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open traces:"
+        " cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
+    ),
     Code.CLUSTER_WAIT_UNKNOWN: cluster_wait_unknown,
     Code.HOURLY_COST_UNKNOWN: hourly_cost_unknown,
     Code.LOCAL_GPUS_BUSY: "GPUs of this machine are in use: the wait until they are free counts as 0",
