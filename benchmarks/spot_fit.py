@@ -18,7 +18,7 @@ from pathlib import Path
 
 from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
-from advisor.core.values import Market, start_wait
+from advisor.core.values import Market, StartWait
 from advisor.pricing.catalog.spot_odds import (
     SPOT_ODDS_COLUMNS,
     SPOT_ODDS_FILE,
@@ -59,7 +59,7 @@ class Fit:
 
 
 def log_rate(trace: Trace) -> float:
-    """Of preemptions per running hour; half of one is added, so that none in a short trace is no rate of 0."""
+    """Of preemptions per running hour; half of one is added, since none in a short trace is no rate of 0."""
     return math.log((trace.sums.num_losses + 0.5) / trace.sums.up_h)
 
 
@@ -98,7 +98,7 @@ def fit(traces: Sequence[Trace], *, as_of: date = AS_OF) -> Fit:
             source=SOURCE,
         )
         start[which] = StartOdds(
-            wait_s=start_wait(p_at_once=shares.of(which), at_once_s=AT_ONCE_S, **later),
+            wait_s=StartWait.of(p_at_once=shares.of(which), at_once_s=AT_ONCE_S, **later),
             basis=_basis(which),
             num_traces=len(traces),
             as_of=as_of,
@@ -174,17 +174,15 @@ def _drift(traces: Sequence[Trace], level: Callable[[Trace], float | None], disp
     squares = []
     for trace in traces:
         halves = [trace.half(0), trace.half(1)]
-        levels = [level(half) if half.sums.up_h else None for half in halves]
         counts = [half.sums.num_losses for half in halves]
-        if None in levels or min(counts) < _LEAST_RUNS:
-            continue
-        difference = levels[1] - levels[0]  # type: ignore[operator]
-        squares.append(difference**2 - dispersion * sum(1 / count for count in counts))
+        if min(counts) >= _LEAST_RUNS:
+            before, after = (level(half) or 0.0 for half in halves)
+            squares.append((after - before) ** 2 - dispersion * sum(1 / count for count in counts))
     return math.sqrt(max(statistics.fmean(squares), 0.01) / 2)
 
 
 def first_waits_h(stretches: Sequence[Stretch], count: int = 200) -> Iterator[float]:
-    """Hours until the machine is there, of starts at evenly spaced moments; what never ends in sight counts to the end."""
+    """Hours that starts at evenly spaced moments wait, at most to the end of the trace."""
     start_h, end_h = stretches[0].start_h, stretches[-1].end_h
     at = 0
     for i in range(count):
@@ -206,7 +204,7 @@ def on_demand(odds: StartOdds) -> StartOdds:
     wait = odds.wait_s
     later = {"later_p50_s": wait.later_p50_s, "later_p90_s": wait.later_p90_s}
     p_at_once = 1 - ON_DEMAND_SHARE * (1 - wait.p_at_once)
-    wait = start_wait(p_at_once=p_at_once, at_once_s=wait.at_once_s, **later)
+    wait = StartWait.of(p_at_once=p_at_once, at_once_s=wait.at_once_s, **later)
     return replace(odds, wait_s=wait, basis=Basis.JUDGED)
 
 

@@ -135,8 +135,9 @@ def terms_of(odds: SpotOdds) -> SpotTerms:
 def predicted(work_h: float, terms: SpotTerms, wait_s: StartWait | None) -> tuple[Array, Array]:
     """Draws of hours until done and of dollars at 1 USD an hour, by the recommender."""
     offer = Offer(
-        provider="aws", instance_type="any", region="any", zone=None, gpu="any", num_gpus=1, market=Market.SPOT,
-        list_usd_per_h=1.0, retrieved_at=datetime(2026, 1, 1, tzinfo=UTC), source="replay",
+        provider="aws", instance_type="any", region="any", zone=None, gpu="any", num_gpus=1,
+        market=Market.SPOT, list_usd_per_h=1.0, source="replay",
+        retrieved_at=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
     plan = Plan(
         id="replay", tier=Tier.CLOUD, provider="aws", gpu="any", num_gpus=1, num_nodes=1, offer=offer,

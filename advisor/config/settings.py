@@ -150,7 +150,7 @@ class CloudSettings(_Section):
         float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False), ProjectMay.ANYTHING
     ] = Field(1, description="how fast the data set arrives; that time is billed, too")
     wait_p50: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
-        None, description="median time until a cloud machine is yours; null: by class of machine, from traces"
+        None, description="median time until a cloud machine is yours; null: by its class, from traces"
     )
     wait_p90: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
         None, description="time that 9 of 10 requests stay under"
@@ -198,7 +198,7 @@ class SpotSettings(_Section):
 
     preemptions_per_h: Annotated[Annotated[float, Field(ge=0, le=60)] | None, ProjectMay.NOTHING] = Field(
         None,
-        description="how often one machine is taken away per running hour; null: by class of machine, from traces",
+        description="how often a machine is taken away per running hour; null: by its class, from traces",
     )
     checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
         "30m",  # type: ignore[assignment]
@@ -212,7 +212,7 @@ class SpotSettings(_Section):
     )  # type: ignore[assignment]
     reacquire: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
         None,
-        description="time until a machine is free again, not billed; null: by class of machine, from traces",
+        description="time until a machine is free again, not billed; null: by its class, from traces",
     )
     history: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
         None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"

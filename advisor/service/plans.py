@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, NoOfferError
@@ -152,23 +153,22 @@ def spot_terms(config: Config) -> SpotTerms:
         ConfigError: ``spot.history`` cannot be used.
     """
     from advisor.core.units import HOUR_S
-    from recommender.outcome.spot import DISPERSION, RATE, REACQUIRE, SpotTerms
+    from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
 
     spot = config.settings.spot
     interval_s, reacquire_s = spot.checkpoint_interval, spot.reacquire
-    given: dict[str, float] = {}
-    if spot.preemptions_per_h is not None:
-        given[RATE] = spot.preemptions_per_h
-    if reacquire_s is not None:
-        given[REACQUIRE] = reacquire_s / HOUR_S
-    return SpotTerms(
-        **given,
+    terms = SpotTerms(
         checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
-        assumed=frozenset({RATE, REACQUIRE, DISPERSION} - given.keys()),
+        assumed=ASSUMED,
         history=_history(spot.history),
     )
+    if spot.preemptions_per_h is not None:
+        terms = replace(terms, preemptions_per_h=spot.preemptions_per_h, assumed=terms.assumed - {RATE})
+    if reacquire_s is not None:
+        terms = replace(terms, reacquire_h=reacquire_s / HOUR_S, assumed=terms.assumed - {REACQUIRE})
+    return terms
 
 
 def _history(path: Path | None) -> Mapping[str, Watched]:

@@ -1,1 +1,1 @@
-"""Logs of spot machines -> how often they go away, for how long, and how a class of machines corrects that."""
+"""Logs of spot machines -> how often they go away and for how long, beside others of their class."""

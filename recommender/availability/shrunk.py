@@ -1,11 +1,11 @@
-"""The odds of a class of machines, corrected by what was seen of one: the less was seen, the less it counts."""
+"""The odds of a class of machines, corrected by what was seen of one: little seen counts for little."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-from advisor.core.values import StartWait, start_wait
+from advisor.core.values import StartWait
 from advisor.pricing.catalog.spot_odds import SpotOdds
 from recommender.availability.series import Watched
 
@@ -59,7 +59,7 @@ def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartW
     weight = odds.sigma_rate**2 / (odds.sigma_rate**2 + error)
     p_at_once = wait.p_at_once + weight * (1 - seen.share_down - wait.p_at_once)
     longer = with_history(odds, seen).outage_h / odds.outage_h
-    return start_wait(
+    return StartWait.of(
         p_at_once=min(max(p_at_once, 0.001), 0.999),
         at_once_s=wait.at_once_s,
         later_p50_s=wait.later_p50_s * longer,

@@ -97,8 +97,8 @@ def _check_header(header: list[str], path: Path) -> None:
     missing = [name for name in _COLUMNS[:2] if name not in header]
     if missing:
         raise InputError(
-            f"{str(path)!r} has no column {' and '.join(missing)}. A log of spot machines is CSV with the columns"
-            f" {', '.join(_COLUMNS)}, of which the first two are needed."
+            f"{str(path)!r} has no column {' and '.join(missing)}. A log of spot machines is CSV with the"
+            f" columns {', '.join(_COLUMNS)}, of which the first two are needed."
         )
 
 

@@ -80,19 +80,20 @@ def _costs_usd(plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws)
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
     """Draws [plans, n] of the rate of preemptions."""
     medians, sigmas, most = np.array([(t.preemptions_per_h, t.sigma_rate, t.most_per_h) for t in terms]).T
-    return np.minimum(medians[:, None] * np.exp(sigmas[:, None] * draws.preemption_rate), most[:, None])
+    drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.preemption_rate)
+    return np.asarray(np.minimum(drawn, most[:, None]), dtype=np.float64)
 
 
 def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:
     """Draws [plans, n] of the mean time until a machine is free again."""
     medians, sigmas, most = np.array([(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]).T
     drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
-    return np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12))
+    return np.asarray(np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12)), dtype=np.float64)
 
 
 def _waits_s(plans: Sequence[Plan], draws: Draws) -> Array:
     """Draws [plans, n]; most plans share their wait with others."""
+    distinct = {plan.wait_s for plan in plans if plan.wait_s is not None}
     drawn: dict[Quantiles | None, Array] = {None: np.zeros_like(draws.wait)}
-    for wait_s in {plan.wait_s for plan in plans} - {None}:
-        drawn[wait_s] = waits(wait_s, draws.wait)
+    drawn |= {wait_s: waits(wait_s, draws.wait) for wait_s in distinct}
     return np.array([drawn[plan.wait_s] for plan in plans])

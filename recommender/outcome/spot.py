@@ -36,6 +36,7 @@ SIGMA_RATE = 0.6
 SIGMA_REACQUIRE = 0.8
 CONFIGURED = finding(Code.RATE_CONFIGURED)
 RATE, REACQUIRE, DISPERSION = "preemptions_per_h", "reacquire_h", "dispersion"
+ASSUMED = frozenset({RATE, REACQUIRE, DISPERSION})
 # Beyond it nearly all runs are undisturbed, and what the few others cost no longer shows in a quantile.
 _MOST_VARIATION = 100.0
 # A century; beyond it a figure would only look exact.
@@ -93,7 +94,7 @@ def is_spot(plan: Plan) -> bool:
     return plan.offer is not None and plan.offer.market is Market.SPOT
 
 
-ASSUMED_TERMS = SpotTerms(assumed=frozenset({RATE, REACQUIRE, DISPERSION}))
+ASSUMED_TERMS = SpotTerms(assumed=ASSUMED)
 
 
 def seen_of(plan: Plan, history: Mapping[str, Watched]) -> Watched | None:

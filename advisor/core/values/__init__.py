@@ -11,7 +11,6 @@ from advisor.core.values.estimate import (
     Method,
     Quantiles,
     StartWait,
-    start_wait,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
@@ -56,5 +55,4 @@ __all__ = [
     "TensorSpec",
     "Tier",
     "Trace",
-    "start_wait",
 ]

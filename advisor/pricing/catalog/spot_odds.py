@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from advisor.core.gpus import catalog_path, load_gpus
-from advisor.core.values import Market, StartWait, start_wait
+from advisor.core.values import Market, StartWait
 from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
 
 SPOT_ODDS_FILE = "spot_odds.csv"
 SPOT_ODDS_COLUMNS = (
     "size", "age", "preemptions_per_h", "sigma_rate", "most_per_h", "outage_h", "sigma_outage",
-    "most_away_h", "drift_rate", "drift_outage", "dispersion_up", "dispersion_down", "basis", "num_traces", "as_of", "source",
+    "most_away_h", "drift_rate", "drift_outage", "dispersion_up", "dispersion_down", "basis",
+    "num_traces", "as_of", "source",
 )  # fmt: skip
 START_ODDS_FILE = "start_odds.csv"
 START_ODDS_COLUMNS = (
@@ -190,7 +191,7 @@ def read_start_odds(path: Path) -> dict[tuple[Market, Size, Age], StartOdds]:
         if values["p_at_once"] >= 1 or values["later_p90_s"] <= values["later_p50_s"]:
             raise ValueError("p_at_once must be below 1, and later_p90_s above later_p50_s")
         odds = StartOdds(
-            wait_s=start_wait(**values),
+            wait_s=StartWait.of(**values),
             basis=Basis(basis),
             num_traces=int(num_traces),
             as_of=parse_date(as_of),

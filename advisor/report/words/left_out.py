@@ -21,8 +21,8 @@ def cluster_wait_unknown(*, clusters: Sequence[str]) -> str:
 
 LEFT_OUT: Words = {
     Code.CLOUD_WAIT_ASSUMED: (
-        "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open traces:"
-        " cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
+        "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
+        " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
     ),
     Code.CLUSTER_WAIT_UNKNOWN: cluster_wait_unknown,
     Code.HOURLY_COST_UNKNOWN: hourly_cost_unknown,

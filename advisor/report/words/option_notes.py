@@ -89,10 +89,10 @@ def wait_assumed(
     as_of: str,
 ) -> str:
     """What a class of machines lets its renters wait."""
-    later = f"half of the others within {format_duration(later_p50_s)}, 9 of 10 within {format_duration(later_p90_s)}"
+    half, most = format_duration(later_p50_s), format_duration(later_p90_s)
     return (
-        f"wait assumed: {p_at_once:.0%} of starts find a machine at once, {later}"
-        f" ({basis} from {num_traces} {source}, {as_of})"
+        f"wait assumed: {p_at_once:.0%} of starts find a machine at once, half of the others within {half},"
+        f" 9 of 10 of them within {most} ({basis} from {num_traces} {source}, {as_of})"
     )
 
 

@@ -39,7 +39,7 @@ def fit(
 ) -> None:
     """Show the rates of each machine, corrected by its class; the file holds no rows of the log."""
     from advisor.cli.listening import TERMINAL
-    from advisor.report.spot import fit_document
+    from advisor.report.spot_rates import fit_document
     from advisor.service.spot_history import fit_spot
 
     print_document(fit_document(fit_spot(log, out, TERMINAL)), chosen_format(output, as_json))

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("First wait (p90)", SHORT_DURATION),
 )
 _NOTE = (
-    "Next: what recommend draws from, the log as far as it tells beside machines of this class in open traces."
+    "Next: what recommend draws from, the log corrected by machines of its class in open traces. The setting"
     " spot.history takes the log, or the file that --out writes."
 )
 _Z90 = 1.2815515655446004
