@@ -13,8 +13,8 @@ from recommender.availability.series import Watched
 def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
     """Odds of one machine: the class as prior, the log as evidence, both log-normal.
 
-    A log of n preemptions is off by ``drift^2 + dispersion / n`` of variance. What comes next drifts once
-    more.
+    A log of n preemptions is off by ``drift^2 + dispersion / n`` of variance, where n is what was seen or was
+    to be expected, whichever is more: none in a long time says much. What comes next drifts once more.
 
     Args:
         odds: of the machine's class.
@@ -24,7 +24,7 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
         math.log(odds.preemptions_per_h),
         odds.sigma_rate,
         _log_ratio(seen.num_losses + 0.5, seen.up_h),
-        error=odds.dispersion_up / (seen.num_losses + 0.5),
+        error=_error(odds, seen),
         drift=odds.drift_rate,
     )
     outage, sigma_outage = math.log(odds.outage_h), odds.sigma_outage
@@ -55,7 +55,7 @@ def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartW
         odds: of the class, too.
         seen: its log.
     """
-    error = odds.drift_rate**2 + odds.dispersion_up / (seen.num_losses + 0.5)
+    error = odds.drift_rate**2 + _error(odds, seen)
     weight = odds.sigma_rate**2 / (odds.sigma_rate**2 + error)
     p_at_once = wait.p_at_once + weight * (1 - seen.share_down - wait.p_at_once)
     longer = with_history(odds, seen).outage_h / odds.outage_h
@@ -65,6 +65,11 @@ def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartW
         later_p50_s=wait.later_p50_s * longer,
         later_p90_s=wait.later_p90_s * longer,
     )
+
+
+def _error(odds: SpotOdds, seen: Watched) -> float:
+    """Variance of the logarithm of a logged rate that chance alone explains."""
+    return odds.dispersion_up / (max(seen.num_losses, odds.preemptions_per_h * seen.up_h) + 0.5)
 
 
 def _log_ratio(count: float, hours: float) -> float:

@@ -72,7 +72,7 @@ def test_newer_and_larger_machines_wait_longer(market: Market) -> None:
         assert start_odds(gpu, 8, market).wait_s.p_at_once < start_odds(gpu, 1, market).wait_s.p_at_once
 
 
-@pytest.mark.parametrize(("gpu", "num_gpus"), itertools.product((OLD, NEW), (1, 8)))
+@pytest.mark.parametrize(("gpu", "num_gpus"), list(itertools.product((OLD, NEW), (1, 8))))
 def test_spot_waits_longer_than_on_demand_which_is_judged(gpu: str, num_gpus: int) -> None:
     spot, rented = (start_odds(gpu, num_gpus, market) for market in (Market.SPOT, Market.ON_DEMAND))
     assert spot.wait_s.p90 > rented.wait_s.p90

@@ -108,7 +108,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         ({"version": 2}, "has version 2, not 1"),
         ({"machines": {"x": {"up_h": -1.0}}}, "up_h"),
         ({"machines": {"x": {"up_h": 0.0}}}, "never watched"),
-        ({"machines": 5}, "machines"),
+        ({"machines": 5}, "valid dictionary"),
     ],
 )
 def test_a_file_that_is_no_fit_is_refused_with_advice(
