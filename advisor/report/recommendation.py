@@ -25,7 +25,7 @@ from advisor.report.words import rule_text, sentence, sentences
 
 _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)
-_WAIT = Column("Wait (p90)", SHORT_DURATION, wraps=False)
+_WAIT = Column("Wait p90", SHORT_DURATION, wraps=False)
 _TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
 COLUMNS = (
     _STATUS,
@@ -115,7 +115,8 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s = option.estimate.iteration_s.p50
-    wait_s, machine = option.wait_s, (where(option), gpus(option))
+    wait_s = None if option.wait_s is None else option.wait_s.p90
+    machine = where(option), gpus(option)
     return state, number, *machine, iteration_s, wait_s, option.time_s, option.cost_usd
 
 

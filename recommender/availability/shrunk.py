@@ -9,6 +9,9 @@ from advisor.core.values import StartWait
 from advisor.pricing.catalog.spot_odds import SpotOdds
 from recommender.availability.series import Watched
 
+# Nothing shorter is told apart: no provider hands out a machine faster.
+_LEAST_OUTAGE_H = 1 / 60
+
 
 def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
     """Odds of one machine: the class as prior, the log as evidence, both log-normal.
@@ -23,7 +26,7 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
     rate, sigma_rate = _updated(
         math.log(odds.preemptions_per_h),
         odds.sigma_rate,
-        _log_ratio(seen.num_losses + 0.5, seen.up_h),
+        math.log((seen.num_losses + 0.5) / max(seen.up_h, _LEAST_OUTAGE_H)),
         error=_error(odds, seen),
         drift=odds.drift_rate,
     )
@@ -32,7 +35,7 @@ def with_history(odds: SpotOdds, seen: Watched) -> SpotOdds:
         outage, sigma_outage = _updated(
             outage,
             sigma_outage,
-            _log_ratio(seen.down_h, seen.num_outages),
+            math.log(max(seen.down_h / seen.num_outages, _LEAST_OUTAGE_H)),
             error=odds.dispersion_down / seen.num_outages,
             drift=odds.drift_outage,
         )
@@ -70,10 +73,6 @@ def start_with_history(wait: StartWait, odds: SpotOdds, seen: Watched) -> StartW
 def _error(odds: SpotOdds, seen: Watched) -> float:
     """Variance of the logarithm of a logged rate that chance alone explains."""
     return odds.dispersion_up / (max(seen.num_losses, odds.preemptions_per_h * seen.up_h) + 0.5)
-
-
-def _log_ratio(count: float, hours: float) -> float:
-    return math.log(max(count, 1e-9) / max(hours, 1e-9))
 
 
 def _updated(prior: float, sigma: float, seen: float, *, error: float, drift: float) -> tuple[float, float]:

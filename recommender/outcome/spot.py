@@ -167,6 +167,8 @@ def _floored(
     if bucket is None:
         return terms
     floor = bucket.least_preemptions_per_h
+    if floor <= terms.preemptions_per_h and terms.rate_source.code is Code.RATE_OF_LOG:
+        return terms
     source = finding(
         Code.RATE_PUBLISHED,
         is_floor=floor > terms.preemptions_per_h,

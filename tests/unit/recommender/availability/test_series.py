@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +45,7 @@ def test_sums_of_a_watch() -> None:
 
 @given(STATES)
 def test_no_hour_is_lost_or_counted_twice(states: list[tuple[float, bool | None]]) -> None:
-    gaps = zip(states, states[1:], strict=False)
+    gaps = pairwise(states)
     expected = sum(end - start for (start, state), (end, _) in gaps if state is not None)
     sums = [watched(stretches) for stretches in joined(states)]
     assert sum(s.up_h + s.down_h for s in sums) == pytest.approx(expected)
