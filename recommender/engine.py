@@ -26,7 +26,7 @@ from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import check_gpus
 from recommender.outcome.evaluate import EstimateKey, Judged, evaluate_all
-from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
 from recommender.ranking.choose import Nearest, nearest
 from recommender.ranking.rank import rank
 
@@ -58,7 +58,7 @@ def recommend(
         plans: what could be rented or used.
         job: what to do and under which limits.
         rng: draws are reproducible from its seed.
-        spot: how spot machines behave; assumptions of ours if None.
+        spot: how spot machines behave; if None, as their classes in availability traces did.
         interruptions: by instance type and region: floors of an assumed rate of preemptions. None where the
             rate is configured.
         policy: rules of the organisation; what they remove stays among the options, with the rule.
@@ -80,7 +80,7 @@ def recommend(
             " GPUs, providers, regions or markets.",
             finding=finding(Code.NOTHING_TO_CHOOSE_FROM),
         )
-    terms = spot or SpotTerms()
+    terms = spot or ASSUMED_TERMS
     judged = list(
         evaluate_all(
             plans, estimates, gpus, trace, job, make_draws(rng), lambda p: terms_at(p, terms, interruptions)
@@ -176,8 +176,10 @@ def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))
-    if any(o.plan.offer is not None and o.plan.wait_s is None for o in options):
-        warnings.append(finding(Code.CLOUD_WAIT_UNKNOWN))
+    assumed = [o for o in options if any(note.code is Code.WAIT_ASSUMED for note in o.plan.notes)]
+    if assumed:
+        rented = sum(o.plan.offer is not None for o in options)
+        warnings.append(finding(Code.CLOUD_WAIT_ASSUMED, num_assumed=len(assumed), num_rented=rented))
     num_unknown = sum(any(note.code is Code.RATE_UNKNOWN for note in o.plan.notes) for o in options)
     if num_unknown:
         warnings.append(finding(Code.RATES_UNKNOWN, num_unknown=num_unknown, num_options=len(options)))

@@ -69,6 +69,7 @@ def make_gpu(name: str = "TEST-1", **changes: Any) -> GpuSpec:
         "tdp_w": 250.0,
         "nvlink_bytes_per_s": 0.0,
         "pcie_bytes_per_s": 16e9,
+        "released": date(2017, 6, 21),
         "source_url": "https://example.org",
         "source_date": date(2026, 1, 1),
     }

@@ -8,6 +8,12 @@ from advisor.core.findings import Code, Fact, Finding, quoted
 from advisor.report.words import sentences
 
 _LOADING: Mapping[str, Fact] = {"loading_s": 0.5, "num_workers": 4, "cpu_s": 2.0, "gpu_s": 0.1}
+_TRACES: Mapping[str, Fact] = {
+    "basis": "fitted",
+    "num_traces": 47,
+    "source": "traces",
+    "as_of": "2026-11-22",
+}
 
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.TEXT: {"text": "a sentence of somebody else"},
@@ -87,6 +93,16 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.TIE: {"plan_id": "X", "within_share": 0.05},
     Code.TOO_FEW_CPUS: {"num_workers": 32, "num_vcpus": 8, "loading_s": 0.5},
+    Code.WAIT_ASSUMED: {
+        "p_at_once": 0.63,
+        "later_p50_s": 4090.0,
+        "later_p90_s": 40500.0,
+        "basis": "fitted",
+        "num_traces": 47,
+        "source": "traces",
+        "as_of": "2026-11-22",
+    },
+    Code.WAIT_OF_STARTS: {"p_at_once": 0.8, "watched_h": 340.0},
     Code.WAIT_OF_ANY_SIZE: {"enough_jobs": 40},
     Code.WAIT_OF_LOG: {
         "num_jobs": 1812,
@@ -99,9 +115,11 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.RISK_PREEMPTION: {
         "num_nodes": 1,
         "preemptions_per_h": 0.1,
-        "rate_source": Finding(Code.RATE_ASSUMED),
+        "rate_source": Finding(Code.RATE_ASSUMED, _TRACES),
         "price_rise": 1.25,
     },
+    Code.RATE_ASSUMED: _TRACES,
+    Code.RATE_OF_LOG: {"num_preemptions": 12, "up_h": 340.0},
     Code.RATE_PUBLISHED: {
         "is_floor": False,
         "source": "AWS",
@@ -145,6 +163,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "p90_over_median": 1.5},
     Code.DATA_REGION_UNKNOWN: {"place": "s3://bucket", "provider": "aws"},
     Code.OPT_IN_REGIONS: {"num_offers": 12, "regions": ["ap-east-1", "me-south-1"]},
+    Code.CLOUD_WAIT_ASSUMED: {"num_assumed": 230, "num_rented": 232},
     Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
     Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
     Code.GPU_FAMILY: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},

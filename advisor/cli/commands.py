@@ -20,6 +20,7 @@ from advisor.cli import (
     queue,
     recommend,
     run,
+    spot_rates,
     trust,
 )
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
@@ -72,6 +73,7 @@ app.command("init")(config.init)
 app.command("trust")(trust.trust)
 app.add_typer(prices.app, name="prices")
 app.add_typer(queue.app, name="queue")
+app.add_typer(spot_rates.app, name="spot")
 app.add_typer(run.app, name="run")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(policy.app, name="policy")

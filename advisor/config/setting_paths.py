@@ -52,6 +52,7 @@ _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("prices.options", "custom", "files", _EACH): _pattern,
     ("prices.options", "snapshot", "folder"): _path,
     ("prices.options", "gpuhunt", "catalog_dir"): _path,
+    ("spot.history",): _path,
     ("store.url",): _url,
     ("policy.files", _EACH): _path,
 }

@@ -165,7 +165,7 @@ class CloudSettings(_Section):
         float, Field(ge=MIN_GBIT_PER_S, le=MAX_GBIT_PER_S, allow_inf_nan=False), ProjectMay.ANYTHING
     ] = Field(1, description="how fast the data set arrives; that time is billed, too")
     wait_p50: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
-        None, description="median time until a cloud machine is yours; null: unknown, counted as 0"
+        None, description="median time until a cloud machine is yours; null: by its class, from traces"
     )
     wait_p90: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
         None, description="time that 9 of 10 requests stay under"
@@ -225,8 +225,9 @@ class RateSettings(_Section):
 class SpotSettings(_Section):
     """What to assume of preemptible machines."""
 
-    preemptions_per_h: Annotated[float, Field(ge=0, le=60), ProjectMay.NOTHING] = Field(
-        0.1, description="how often one machine is taken away per running hour"
+    preemptions_per_h: Annotated[Annotated[float, Field(ge=0, le=60)] | None, ProjectMay.NOTHING] = Field(
+        None,
+        description="how often a machine is taken away per running hour; null: by its class, from traces",
     )
     checkpoint_interval: Annotated[PositivePlanned | None, ProjectMay.ANYTHING] = Field(
         "30m",  # type: ignore[assignment]
@@ -238,9 +239,13 @@ class SpotSettings(_Section):
     restart: Annotated[Planned, ProjectMay.ANYTHING] = Field(
         "6m", description="time to boot and resume, billed"
     )  # type: ignore[assignment]
-    reacquire: Annotated[Planned, ProjectMay.NOTHING] = Field(
-        "30m", description="time until a machine is free again, not billed"
-    )  # type: ignore[assignment]
+    reacquire: Annotated[Planned | None, ProjectMay.NOTHING] = Field(
+        None,
+        description="time until a machine is free again, not billed; null: by its class, from traces",
+    )
+    history: Annotated[UserPath | None, ProjectMay.NOTHING] = Field(
+        None, description="a log of spot machines, or what advisor spot fit wrote, that corrects the traces"
+    )
 
 
 class PriceSettings(_Section):

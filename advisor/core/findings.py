@@ -72,9 +72,11 @@ class Code(StrEnum):
     SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
     TIE = "tie"
     TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
+    WAIT_ASSUMED = "wait-assumed"
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
     WAIT_OF_LOG = "wait-of-log"
     WAIT_OF_OTHER_UNIT = "wait-of-other-unit", Severity.WARNING
+    WAIT_OF_STARTS = "wait-of-starts"
     WAIT_UNKNOWN = "wait-unknown", Severity.WARNING
 
     # What can go wrong with it, and where the rate of preemptions comes from.
@@ -84,6 +86,7 @@ class Code(StrEnum):
     RISK_WAIT = "risk-wait"
     RATE_ASSUMED = "rate-assumed"
     RATE_CONFIGURED = "rate-configured"
+    RATE_OF_LOG = "rate-of-log"
     RATE_PUBLISHED = "rate-published"
 
     # What to change in the script or its environment.
@@ -144,7 +147,7 @@ class Code(StrEnum):
     SAFEST = "safest"
 
     # What a recommendation leaves out.
-    CLOUD_WAIT_UNKNOWN = "cloud-wait-unknown", Severity.WARNING
+    CLOUD_WAIT_ASSUMED = "cloud-wait-assumed", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING
     DATA_PLACE_UNKNOWN = "data-place-unknown", Severity.WARNING
     DATA_REGION_UNKNOWN = "data-region-unknown", Severity.WARNING

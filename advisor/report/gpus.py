@@ -42,6 +42,7 @@ def _json(spec: GpuSpec) -> Mapping[str, object]:
     plain = {item.name: getattr(spec, item.name) for item in fields(spec)}
     return plain | {
         "occupancy": asdict(spec.occupancy) if spec.occupancy else None,
+        "released": spec.released.isoformat(),
         "source_date": spec.source_date.isoformat(),
     }
 

@@ -25,6 +25,7 @@ from advisor.report.words import rule_text, sentence, sentences
 
 _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)
+_WAIT = Column("Wait p90", SHORT_DURATION, wraps=False)
 _TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
 COLUMNS = (
     _STATUS,
@@ -32,6 +33,7 @@ COLUMNS = (
     Column("Where"),
     Column("GPUs", wraps=False),
     Column("Iteration", DURATION, wraps=False),
+    _WAIT,
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
 )
@@ -39,8 +41,9 @@ COLUMNS = (
 NARROW_COLUMNS = (_STATUS, _NUMBER, Column("GPUs, and where"), _TIME, Column("Cost", USD, wraps=False))
 SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
-    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50",
-    "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes", "removed_by",
+    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "wait_s_p50", "wait_s_p90", "time_s_p50",
+    "time_s_p90", "cost_usd_p50", "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes",
+    "removed_by",
     kind=PLAIN,
 )  # fmt: skip
 MOST_ROWS_OF_A_NOTEBOOK = 15
@@ -112,7 +115,9 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s = option.estimate.iteration_s.p50
-    return state, number, where(option), gpus(option), iteration_s, option.time_s, option.cost_usd
+    wait_s = None if option.wait_s is None else option.wait_s.p90
+    machine = where(option), gpus(option)
+    return state, number, *machine, iteration_s, wait_s, option.time_s, option.cost_usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:
@@ -128,6 +133,8 @@ def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]
             **plain,
             "status": status(option, recommendation),
             "iteration_s_p50": option.estimate.iteration_s.p50,
+            "wait_s_p50": option.wait_s.p50 if option.wait_s else None,
+            "wait_s_p90": option.wait_s.p90 if option.wait_s else None,
             "time_s_p50": option.time_s.p50,
             "time_s_p90": option.time_s.p90,
             "cost_usd_p50": option.cost_usd.p50,

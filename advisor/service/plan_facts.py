@@ -73,11 +73,20 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
     facts = replace(
         known,
         saves_checkpoints=spot.checkpoint_interval is not None,
-        preemptions_per_h=spot.preemptions_per_h,
         spent=None if spent is None else Spent(all_usd=spent, project_usd=spent),
         **given,
     )
-    return facts if request.gpu is None else _with_gpu(facts, request.gpu)
+    facts = facts if request.gpu is None else _with_gpu(facts, request.gpu)
+    return replace(facts, preemptions_per_h=_rate_per_h(facts, spot.preemptions_per_h))
+
+
+def _rate_per_h(facts: Facts, configured: float | None) -> float:
+    """Of the machine on spot: what is configured, else of its class."""
+    from advisor.pricing.catalog.spot_odds import spot_odds
+
+    if configured is not None:
+        return configured
+    return spot_odds(facts.gpu or "", facts.num_gpus or 1).preemptions_per_h
 
 
 def _check_amounts(request: PlanRequest) -> None:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import InputError, NoOfferError
+from advisor.core.errors import ConfigError, InputError, NoOfferError
 from advisor.core.findings import Finding, quoted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from advisor.config.layers import Config
     from advisor.config.settings import CloudSettings, Settings
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.bills.storage import Rate
     from advisor.service.limits import Asked
     from advisor.service.listening import Listener
+    from recommender.availability.series import Watched
     from recommender.outcome.spot import SpotTerms
     from recommender.plans.extras import CloudTerms
     from recommender.policy import Policy
-
-RATE = "spot.preemptions_per_h"
 
 
 def plans_of(
@@ -53,7 +55,8 @@ def plans_of(
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
-    terms, rates = _cloud_terms(config.settings.cloud, data), rates_of(config.settings)
+    spot, rates = spot_terms(config), rates_of(config.settings)
+    terms = _cloud_terms(config.settings.cloud, data, spot.history)
     own = _own(config, wanted, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = Asked(
@@ -63,7 +66,7 @@ def plans_of(
         own={(plan.gpu, plan.num_gpus) for plan in own},
     )
     try:
-        rented, warnings = _rented(config, asked, policy, terms, rates, listener)
+        rented, warnings = _rented(config, asked, policy, terms, rates, spot, listener)
     except NoOfferError as error:
         if not own:
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
@@ -150,6 +153,7 @@ def _rented(
     policy: Policy | None,
     terms: CloudTerms,
     rates: Sequence[Rate],
+    spot: SpotTerms,
     listener: Listener,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
@@ -162,16 +166,17 @@ def _rented(
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
     plans = plans_of_offers(offers, terms=terms, catalog=rates, quotas=quotas)
-    return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
+    return cheapest_by_verdict(plans, policy, spot), (*found.warnings, *unknown)
 
 
-def _cloud_terms(cloud: CloudSettings, data: DataSet | None) -> CloudTerms:
+def _cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
     from advisor.core.values import Quantiles
     from recommender.plans.extras import CloudTerms
 
     p50, p90 = cloud.wait_p50, cloud.wait_p90
     return CloudTerms(
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
+        history=history,
         startup_s=cloud.startup,
         boot_disk_gib=cloud.boot_disk_gb,
         dataset_gib=0.0 if data is None else data.gib,
@@ -182,18 +187,36 @@ def _cloud_terms(cloud: CloudSettings, data: DataSet | None) -> CloudTerms:
 
 
 def spot_terms(config: Config) -> SpotTerms:
-    """What the settings assume of preemptible machines."""
-    from advisor.core.findings import Code, finding
+    """What the settings say of preemptible machines; what they do not say is assumed by class.
+
+    Raises:
+        ConfigError: ``spot.history`` cannot be used.
+    """
     from advisor.core.units import HOUR_S
-    from recommender.outcome.spot import SpotTerms
+    from recommender.outcome.spot import ASSUMED, RATE, REACQUIRE, SpotTerms
 
     spot = config.settings.spot
-    interval_s = spot.checkpoint_interval
-    return SpotTerms(
-        preemptions_per_h=spot.preemptions_per_h,
+    interval_s, reacquire_s = spot.checkpoint_interval, spot.reacquire
+    terms = SpotTerms(
         checkpoint_interval_h=None if interval_s is None else interval_s / HOUR_S,
         checkpoint_h=spot.checkpoint / HOUR_S,
         restart_h=spot.restart / HOUR_S,
-        reacquire_h=spot.reacquire / HOUR_S,
-        rate_source=finding(Code.RATE_CONFIGURED if RATE in config.origins else Code.RATE_ASSUMED),
+        assumed=ASSUMED,
+        history=_history(spot.history),
     )
+    if spot.preemptions_per_h is not None:
+        terms = replace(terms, preemptions_per_h=spot.preemptions_per_h, assumed=terms.assumed - {RATE})
+    if reacquire_s is not None:
+        terms = replace(terms, reacquire_h=reacquire_s / HOUR_S, assumed=terms.assumed - {REACQUIRE})
+    return terms
+
+
+def _history(path: Path | None) -> Mapping[str, Watched]:
+    from recommender.availability.history_files import load_history
+
+    if path is None:
+        return {}
+    try:
+        return load_history(path).machines
+    except InputError as error:
+        raise ConfigError(f"spot.history: {error}") from error

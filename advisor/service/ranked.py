@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.service.plans import RATE, spot_terms
+from advisor.service.plans import spot_terms
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -39,10 +39,11 @@ def recommendation_of(
     from advisor.service.shifts import with_later_starts
     from recommender.engine import recommend as rank
     from recommender.outcome.estimates import estimates_for
+    from recommender.outcome.spot import RATE
     from recommender.ranking.what_if import with_what_ifs
 
     gpus, spot = load_gpus(), spot_terms(config)
-    interruptions = None if RATE in config.origins else load_interruptions()
+    interruptions = load_interruptions() if RATE in spot.assumed else None
     answer = rank(
         trace,
         estimates_for(trace, plans, gpus, job),

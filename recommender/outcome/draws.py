@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.values import Interval, Quantiles
+from advisor.core.values import Interval, Quantiles, StartWait
 
 NUM_DRAWS = 999
 Z90 = NormalDist().inv_cdf(0.9)
@@ -77,12 +77,24 @@ def log_normal(interval: Interval, z: Array) -> Array:
 
 
 def waits(quantiles: Quantiles, z: Array) -> Array:
-    """Seconds of waiting: log-normal, or half normal where the median wait is below a second."""
+    """Seconds of waiting: log-normal, or half normal where the median wait is below a second.
+
+    The wait for a rented machine has a distribution of its own.
+    """
+    if isinstance(quantiles, StartWait):
+        return _start_waits(quantiles, z)
     if quantiles.p50 >= 1:
         upper = quantiles.p90 / quantiles.p50
         interval = Interval(p10=quantiles.p50 / upper, p50=quantiles.p50, p90=quantiles.p90)
         return log_normal(interval, z)
     return np.asarray(np.maximum(z, 0) / Z90 * quantiles.p90, dtype=np.float64)
+
+
+def _start_waits(wait: StartWait, z: Array) -> Array:
+    """``StartWait.after_s`` of each draw."""
+    p_longer = np.array([math.erfc(value / math.sqrt(2)) / 2 for value in z.tolist()])
+    log_share = np.maximum(np.log((1 - wait.p_at_once) / p_longer), 0.0)
+    return np.asarray(wait.at_once_s + wait.later_p50_s * (log_share / math.log(2)) ** wait.bend)
 
 
 def quantiles_of_rows(values: Array) -> list[Quantiles]:

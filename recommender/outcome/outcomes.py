@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.units import HOUR_S
-from advisor.core.values import IterationEstimate, Plan
+from advisor.core.values import IterationEstimate, Plan, Quantiles
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import Array, Draws, log_normal, waits
-from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
+from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 from recommender.outcome.spot_price import price_factors, price_rise
 
 
@@ -42,24 +42,25 @@ def outcome_of(
     Args:
         plans: what is rented or used.
         works_s: ``work_of`` each.
-        terms: of each; they differ in the rate alone.
+        terms: of each; they differ in how often a machine goes away and how long alone.
         draws: as those of ``works_s``.
     """
     train_s = np.array(works_s)
     running_s = train_s.copy()
     spot = [i for i, plan in enumerate(plans) if is_spot(plan)]
     if spot:
-        rates = [[terms[i].preemptions_per_h] for i in spot]
+        of_spot = [terms[i] for i in spot]
+        rate_per_h = _rates_per_h(of_spot, draws)
         makespan_h, billed_h = drawn_hours(
             train_s[spot] / HOUR_S,
-            terms[spot[0]],
-            rate_per_h=np.array(rates) * np.exp(SIGMA_RATE * draws.preemption_rate),
-            reacquire_h=terms[spot[0]].reacquire_h * np.exp(SIGMA_REACQUIRE * draws.reacquire),
+            of_spot[0],
+            rate_per_h=rate_per_h,
+            reacquire_h=_reacquire_h(of_spot, rate_per_h, draws),
             z=draws.preemption,
         )
         train_s[spot], running_s[spot] = makespan_h * HOUR_S, billed_h * HOUR_S
     startup_s = np.array([[plan.startup_s] for plan in plans])
-    wait_s = np.array([_wait_s(plan, draws) for plan in plans])
+    wait_s = _waits_s(plans, draws)
     kept_s = startup_s + train_s
     steady_usd, usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
     return Outcome(train_s=train_s, time_s=wait_s + kept_s, cost_usd=usd, steady_usd=steady_usd)
@@ -76,5 +77,23 @@ def _costs_usd(plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws)
     return np.array(steady), np.array(risen)
 
 
-def _wait_s(plan: Plan, draws: Draws) -> Array:
-    return waits(plan.wait_s, draws.wait) if plan.wait_s else np.zeros_like(draws.wait)
+def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
+    """Draws [plans, n] of the rate of preemptions."""
+    medians, sigmas, most = np.array([(t.preemptions_per_h, t.sigma_rate, t.most_per_h) for t in terms]).T
+    drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.preemption_rate)
+    return np.asarray(np.minimum(drawn, most[:, None]), dtype=np.float64)
+
+
+def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) -> Array:
+    """Draws [plans, n] of the mean time until a machine is free again."""
+    medians, sigmas, most = np.array([(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]).T
+    drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
+    return np.asarray(np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12)), dtype=np.float64)
+
+
+def _waits_s(plans: Sequence[Plan], draws: Draws) -> Array:
+    """Draws [plans, n]; most plans share their wait with others."""
+    distinct = {plan.wait_s for plan in plans if plan.wait_s is not None}
+    drawn: dict[Quantiles | None, Array] = {None: np.zeros_like(draws.wait)}
+    drawn |= {wait_s: waits(wait_s, draws.wait) for wait_s in distinct}
+    return np.array([drawn[plan.wait_s] for plan in plans])

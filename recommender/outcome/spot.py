@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,20 @@ from advisor.core.limits import MAX_PLANNED_S
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Plan
 from advisor.pricing.catalog.interruptions import Interruptions
+from advisor.pricing.catalog.spot_odds import SpotOdds, spot_odds
+from recommender.availability.series import Watched
+from recommender.availability.shrunk import with_history
 
 Array = NDArray[np.float64]
 
-ASSUMED = finding(Code.RATE_ASSUMED)
-# Spread of what replays of real availability traces showed (log-normal sigmas).
+# What a configured figure may be off by (log-normal sigmas).
 SIGMA_RATE = 0.6
 SIGMA_REACQUIRE = 0.8
+CONFIGURED = finding(Code.RATE_CONFIGURED)
+RATE, REACQUIRE, DISPERSION = "preemptions_per_h", "reacquire_h", "dispersion"
+ASSUMED = frozenset({RATE, REACQUIRE, DISPERSION})
+# Beyond it nearly all runs are undisturbed, and what the few others cost no longer shows in a quantile.
+_MOST_VARIATION = 100.0
 # A century; beyond it a figure would only look exact.
 HOPELESS_H = 100 * 365.25 * 24
 
@@ -44,18 +51,34 @@ class SpotTerms:
         preemptions_per_h: per running hour of the whole plan. The nodes of a gang are one unit: where one
             goes, all stop, and traces show many going at once, so nothing is multiplied by their number.
         checkpoint_interval_h: None if the script saves none, so that all work is lost each time.
+        sigma_rate: standard deviation of the logarithm of the rate.
+        most_per_h: a drawn rate is cut there.
+        sigma_reacquire: the same of the mean time until a machine is free again.
+        most_away_h: drawn hours away for each running hour are cut there.
+        dispersion_up: variance of the time until a preemption over its squared mean: 1 without memory.
+        dispersion_down: the same of the time until a machine is free again.
         rate_source: where the rate comes from.
+        assumed: fields that nobody gave: ``terms_at`` takes them from the machine's class.
+        history: what was seen of machines, by instance type; ``""`` is any.
 
     Raises:
         InputError: a figure is negative or no number; an interval must be above 0.
     """
 
-    preemptions_per_h: float = 0.1
+    preemptions_per_h: float = 0.27
     checkpoint_interval_h: float | None = 0.5
     checkpoint_h: float = 1 / 60
     restart_h: float = 0.1
-    reacquire_h: float = 0.5
-    rate_source: Finding = ASSUMED
+    reacquire_h: float = 0.8
+    sigma_rate: float = SIGMA_RATE
+    most_per_h: float = math.inf
+    sigma_reacquire: float = SIGMA_REACQUIRE
+    most_away_h: float = math.inf
+    dispersion_up: float = 1.0
+    dispersion_down: float = 1.0
+    rate_source: Finding = CONFIGURED
+    assumed: frozenset[str] = frozenset()
+    history: Mapping[str, Watched] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("preemptions_per_h", self.preemptions_per_h, least=0)
@@ -71,23 +94,81 @@ def is_spot(plan: Plan) -> bool:
     return plan.offer is not None and plan.offer.market is Market.SPOT
 
 
+ASSUMED_TERMS = SpotTerms(assumed=ASSUMED)
+
+
+def seen_of(plan: Plan, history: Mapping[str, Watched]) -> Watched | None:
+    """What was seen of the plan's machine; None where nothing was."""
+    instance_type = plan.offer.instance_type if plan.offer is not None else ""
+    return history.get(instance_type) or history.get("")
+
+
 def terms_at(
     plan: Plan, terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
 ) -> SpotTerms:
-    """The terms of one plan: an assumed rate is no lower than the provider's published floor.
+    """The terms of one plan: what is assumed is that of its class, corrected by its log.
+
+    A rate that nobody gave is no lower than the provider's published floor.
 
     Args:
         plan: where to look up.
         terms: of any spot machine.
         buckets: by instance type and region; None where the rate is configured, which then holds as it is.
     """
+    if not is_spot(plan):
+        return terms
+    return _floored(plan, _of_class(plan, terms) if terms.assumed else terms, buckets)
+
+
+def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
+    odds, seen = spot_odds(plan.gpu, plan.num_gpus), seen_of(plan, terms.history)
+    if seen is not None:
+        odds = with_history(odds, seen)
+    found = terms
+    if RATE in terms.assumed:
+        found = replace(
+            found,
+            preemptions_per_h=odds.preemptions_per_h,
+            sigma_rate=odds.sigma_rate,
+            most_per_h=odds.most_per_h,
+            rate_source=_source(odds, seen),
+        )
+    if REACQUIRE in terms.assumed:
+        found = replace(
+            found,
+            reacquire_h=odds.outage_h,
+            sigma_reacquire=odds.sigma_outage,
+            most_away_h=odds.most_away_h,
+        )
+    if DISPERSION in terms.assumed:
+        found = replace(found, dispersion_up=odds.dispersion_up, dispersion_down=odds.dispersion_down)
+    return found
+
+
+def _source(odds: SpotOdds, seen: Watched | None) -> Finding:
+    if seen is not None:
+        return finding(Code.RATE_OF_LOG, num_preemptions=seen.num_losses, up_h=seen.up_h)
+    return finding(
+        Code.RATE_ASSUMED,
+        basis=odds.basis,
+        num_traces=odds.num_traces,
+        source=odds.source,
+        as_of=str(odds.as_of),
+    )
+
+
+def _floored(
+    plan: Plan, terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
+) -> SpotTerms:
     offer = plan.offer
-    if not buckets or offer is None or offer.provider != "aws" or not is_spot(plan):
+    if not buckets or offer is None or offer.provider != "aws":
         return terms
     bucket = buckets.get((offer.instance_type, offer.region))
     if bucket is None:
         return terms
     floor = bucket.least_preemptions_per_h
+    if floor <= terms.preemptions_per_h and terms.rate_source.code is Code.RATE_OF_LOG:
+        return terms
     source = finding(
         Code.RATE_PUBLISHED,
         is_floor=floor > terms.preemptions_per_h,
@@ -119,26 +200,30 @@ def drawn_hours(
 ) -> tuple[Array, Array]:
     """Hours until done and hours billed of single runs: the expectation with the luck of preemptions.
 
-    The number of failed attempts at a segment of length s is geometric with mean ``e^(Ls) - 1``. What they
-    cost beyond the work is drawn from a gamma-like distribution with the variance of their sum, by the
-    Wilson-Hilferty cube of the standard normal draw ``z``, which one run's makespan and bill share. A
-    Monte-Carlo simulation in the tests agrees within 5 % at the median and 12 % at p90.
+    The number of failed attempts at a segment of length s is geometric with mean m = ``e^(Ls) - 1``. With n
+    segments and dispersions u and d of the times up and down, the squared coefficient of variation is
+
+        (u (1 + m) + 1 / 3) / (n m)   of what failures cost, a random part of a segment each
+        (u (1 + m) + d) / (n m)       of the time away
+
+    Both are drawn log-normal by the standard normal draw ``z``, which one run's makespan and bill share. A
+    Monte-Carlo simulation in the tests agrees.
     """
     makespan, billed = makespan_and_billed_h(work_h, terms, rate_per_h=rate_per_h, reacquire_h=reacquire_h)
     rate, interval, cost = _segments(work_h, terms, rate_per_h)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean_failures = np.expm1(np.minimum(rate * (interval + cost + terms.restart_h), 700.0))
+        failures = np.expm1(np.minimum(rate * (interval + cost + terms.restart_h), 700.0))
         num_segments = work_h / interval
-        # Failures of all segments: mean n m, variance n m (1 + m); each loses a random part of a segment.
-        spread = np.sqrt((1 + mean_failures + 1 / 3) / np.maximum(num_segments * mean_failures, 1e-12))
-    luck = _gamma_like(z, spread)
-    checkpoints_h = work_h + num_segments * cost
-    with np.errstate(invalid="ignore"):
-        drawn = tuple(
-            np.where(np.isfinite(hours), checkpoints_h + luck * (hours - checkpoints_h), np.inf)
-            for hours in (makespan, billed)
-        )
-    return drawn[0], drawn[1]
+        num_failures = np.maximum(num_segments * failures, 1e-12)
+        varied = terms.dispersion_up * (1 + failures)
+        repeated = _luck(z, (varied + 1 / 3) / num_failures)
+        away = _luck(z, (varied + terms.dispersion_down) / num_failures)
+        undisturbed_h = work_h + num_segments * cost
+        drawn_billed = undisturbed_h + repeated * (billed - undisturbed_h)
+        drawn_makespan = drawn_billed + away * (makespan - billed)
+    return np.where(np.isfinite(makespan), drawn_makespan, np.inf), np.where(
+        np.isfinite(billed), drawn_billed, np.inf
+    )
 
 
 def _segments(work_h: Array, terms: SpotTerms, rate_per_h: Array | float) -> tuple[Array, Array, Array]:
@@ -150,14 +235,10 @@ def _segments(work_h: Array, terms: SpotTerms, rate_per_h: Array | float) -> tup
     return rate, interval, cost
 
 
-def _gamma_like(z: Array, spread: Array) -> Array:
-    """A variable of mean 1 and coefficient of variation ``spread``, at the normal draw ``z``, 0 at least.
-
-    Source: Wilson and Hilferty, "The distribution of chi-square", PNAS 17, 1931.
-    """
-    ninth = np.minimum(spread, 3.0) ** 2 / 9
-    root = np.maximum(1 - ninth + z * np.sqrt(ninth), 0.0)
-    return np.asarray(root * root * root, dtype=np.float64)  # ** 3 takes ten times as long
+def _luck(z: Array, squared_variation: Array) -> Array:
+    """A log-normal variable of mean 1 at the normal draw ``z``."""
+    variance = np.log1p(np.minimum(squared_variation, _MOST_VARIATION))
+    return np.asarray(np.exp(np.sqrt(variance) * z - variance / 2), dtype=np.float64)
 
 
 def best_checkpoint_interval_h(terms: SpotTerms) -> float:

@@ -17,6 +17,7 @@ from advisor.pricing.bills.storage import Rate, load_rates
 from recommender.outcome.spot_price import dearest_factor
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.quotas import over_quota
+from recommender.plans.start_waits import wait_of
 
 if TYPE_CHECKING:
     from advisor.config.settings import QuotaSettings
@@ -180,6 +181,7 @@ def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
 
 
 def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Finding | None) -> Plan:
+    wait_s, notes = wait_of(offer, configured=terms.wait_s, history=terms.history)
     return Plan(
         id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
         tier=Tier.CLOUD,
@@ -189,7 +191,7 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Findin
         num_nodes=1,
         offer=offer,
         usd_per_h=offer.usd_per_h,
-        wait_s=terms.wait_s,
+        wait_s=wait_s,
         startup_s=terms.startup_s + extras.download_s,
         minimum_billed_s=offer.minimum_billed_s,
         billed_step_s=offer.billed_step_s,
@@ -199,7 +201,7 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Findin
         transfer_usd=extras.transfer_usd,
         transfer_gib=extras.transfer_gib,
         rates=extras.rates,
-        notes=extras.notes,
+        notes=(*notes, *extras.notes),
         blocked=blocked,
     )
 

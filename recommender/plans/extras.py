@@ -17,6 +17,7 @@ from advisor.core.limits import MAX_GB, MAX_PLANNED_S
 from advisor.core.units import GIB, HOURS_PER_MONTH
 from advisor.core.values import DataPlace, Quantiles
 from advisor.pricing.bills.storage import Charge, Rate, RateKind, charge
+from recommender.availability.series import Watched
 
 # Lines of the bill; docs/json.md names them.
 STORAGE, RESULT, MOVING = "storage", "data transfer", "moving the data"
@@ -33,7 +34,8 @@ class CloudTerms:
         data: where it lies; None if nobody said, which counts as outside the clouds.
         result_gib: what leaves over the internet at the end.
         download_bits_per_s: how fast the data set arrives.
-        wait_s: until a machine is ours; None if nobody knows.
+        wait_s: until a machine is ours; None for what is known of machines of its class.
+        history: what was seen of spot machines, by instance type; ``""`` is any.
 
     Raises:
         InputError: a figure is negative or no number; the download needs a speed above 0; the wait is no
@@ -47,6 +49,7 @@ class CloudTerms:
     download_bits_per_s: float = 1e9
     wait_s: Quantiles | None = None
     data: DataPlace | None = None
+    history: Mapping[str, Watched] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_number("startup_s", self.startup_s, least=0, most=MAX_PLANNED_S)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from advisor.core.values import Option, Plan, Tier
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import SpotTerms, terms_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
 
     A machine of one's own without a configured cost counts as free, as everywhere; the option says so.
     """
-    offer = plan.offer
+    offer, at = plan.offer, terms_at(plan, spot, None)
     return Facts(
         tier=plan.tier,
         provider=plan.provider,
@@ -58,7 +58,7 @@ def facts_of_plan(plan: Plan, spot: SpotTerms) -> Facts:
         num_gpus=plan.num_gpus,
         usd_per_h=plan.usd_per_h or 0.0,
         saves_checkpoints=spot.checkpoint_interval_h is not None,
-        preemptions_per_h=spot.preemptions_per_h,
+        preemptions_per_h=at.preemptions_per_h,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from advisor.core.arguments import check_kind
 from advisor.core.errors import PolicyViolationError
 from advisor.core.values import Option, Plan
-from recommender.outcome.spot import SpotTerms
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms
 from recommender.policy.facts import Facts, Spent, facts_of_option, facts_of_plan
 from recommender.policy.merge import Policy
 from recommender.policy.plan_rules import ApprovalRule
@@ -110,7 +110,7 @@ def judge_plan(plan: Plan, policy: Policy, spot: SpotTerms | None = None) -> tup
     Raises:
         InputError: the policy is none of `read_policies`.
     """
-    return judge_facts(facts_of_plan(plan, spot or SpotTerms()), policy).removals
+    return judge_facts(facts_of_plan(plan, spot or ASSUMED_TERMS), policy).removals
 
 
 def judge_option(option: Option, policy: Policy, spent: Spent, spot: SpotTerms | None = None) -> Verdict:
@@ -121,7 +121,7 @@ def judge_option(option: Option, policy: Policy, spent: Spent, spot: SpotTerms |
     Raises:
         InputError: the policy is none of `read_policies`.
     """
-    return judge_facts(facts_of_option(option, spot or SpotTerms(), spent), policy)
+    return judge_facts(facts_of_option(option, spot or ASSUMED_TERMS, spent), policy)
 
 
 def judge_options(

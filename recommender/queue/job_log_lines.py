@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from advisor.core.errors import InputError
@@ -46,7 +46,25 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
         if _is_swf(first):
             yield from _swf_rows(_lines(text))
         else:
-            yield from _table_rows(_lines(text), "|" if "|" in first else ",", path)
+            yield from _table_rows(_lines(text), "|" if "|" in first else ",", path, _check_header)
+
+
+def table_rows(
+    path: Path, check_header: Callable[[list[str], Path], None]
+) -> Iterator[tuple[int, Row | ValueError]]:
+    """Line number and row of a CSV file, or what is wrong with the line; column names in lower case.
+
+    Args:
+        path: of the file, gzipped or not.
+        check_header: raises InputError where columns are missing.
+
+    Raises:
+        InputError: the file is empty, too long or has another header.
+        OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error: it cannot be read.
+    """
+    _check_length(path)
+    with _opened(path) as text:
+        yield from _table_rows(_lines(text), ",", path, check_header)
 
 
 def _opened(path: Path) -> io.TextIOWrapper:
@@ -90,14 +108,16 @@ def _swf_rows(lines: Iterable[str]) -> Iterator[tuple[int, Row | ValueError]]:
             yield number, {name: value for name, value in zip(_SWF, fields, strict=True) if name}
 
 
-def _table_rows(lines: Iterable[str], delimiter: str, path: Path) -> Iterator[tuple[int, Row | ValueError]]:
+def _table_rows(
+    lines: Iterable[str], delimiter: str, path: Path, check_header: Callable[[list[str], Path], None]
+) -> Iterator[tuple[int, Row | ValueError]]:
     if delimiter == "|":
         reader = csv.reader(lines, delimiter="|", quoting=csv.QUOTE_NONE)
     else:
         reader = csv.reader(lines, strict=True)
     try:
         header = [name.strip().lower() for name in next(filter(_holds_something, reader), [])]
-        _check_header(header, path)
+        check_header(header, path)
         for fields in reader:
             if not _holds_something(fields):
                 continue

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from advisor.core.errors import InputError
-from advisor.core.files import write_atomically
-from advisor.formats.foreign_files import open_regular, read_plain
 from advisor.formats.user_files import fault_in_words
+from recommender.fit_files import FitKind, is_fit_file, read_fit_file, write_fit_file
 from recommender.queue.fitted import WaitQuantiles, fit
 from recommender.queue.job_log import read_job_log
 from recommender.queue.waits import ALL
 
 FORMAT = "advisor-queue-waits"
 FORMAT_VERSION = 1
-# A fit of thousands of queues.
-_MOST_BYTES = 2**22
+KIND = FitKind(
+    format=FORMAT,
+    version=FORMAT_VERSION,
+    noun="queue waits",
+    log="a job log",
+    command="advisor queue fit LOG --out FILE",
+)
 
 
 def write_fit(path: Path, found: WaitQuantiles) -> None:
@@ -28,11 +31,7 @@ def write_fit(path: Path, found: WaitQuantiles) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    body = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(found)}
-    try:
-        write_atomically(path, f"{json.dumps(body, indent=1)}\n".encode())
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
+    write_fit_file(path, KIND, asdict(found))
 
 
 def load_fit(path: Path) -> WaitQuantiles:
@@ -41,29 +40,14 @@ def load_fit(path: Path) -> WaitQuantiles:
     Raises:
         InputError: unreadable, neither of both, or of a newer version.
     """
-    if not path.is_file():
-        return fit(read_job_log(path))  # says what is there instead
-    try:
-        with open_regular(path) as file:
-            is_fit = file.read(64).lstrip()[:1] == b"{"
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
-    return _read_fit(path) if is_fit else fit(read_job_log(path))
+    return _read_fit(path) if is_fit_file(path) else fit(read_job_log(path))
 
 
 def _read_fit(path: Path) -> WaitQuantiles:
-    advice = "Write it anew: advisor queue fit LOG --out FILE"
     try:
-        body = json.loads(read_plain(path, most_bytes=_MOST_BYTES))
-        if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-            raise InputError(f"{str(path)!r} is no fit of queue waits, nor a job log. {advice}.")
-        if (version := body.pop("version", None)) != FORMAT_VERSION:
-            raise InputError(f"{str(path)!r} has version {version!r}, not {FORMAT_VERSION}. {advice}.")
-        found = TypeAdapter(WaitQuantiles).validate_python(body)
+        found = TypeAdapter(WaitQuantiles).validate_python(read_fit_file(path, KIND))
     except ValidationError as error:
-        raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {advice}.") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}. {advice}.") from error
+        raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {KIND.advice}.") from error
     if not any(found_bin.key == ALL for found_bin in found.bins):
-        raise InputError(f"{str(path)!r} lacks the bin of all jobs. {advice}.")
+        raise InputError(f"{str(path)!r} lacks the bin of all jobs. {KIND.advice}.")
     return found

@@ -24,7 +24,7 @@ from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import estimates_for
 from recommender.outcome.evaluate import EstimateKey, evaluate_all
-from recommender.outcome.spot import SpotTerms, terms_at
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
 from recommender.outcome.steps import num_iterations
 from recommender.plans.software import capability
 from recommender.ranking.choose import NEGLIGIBLE_SAVING
@@ -78,7 +78,7 @@ def with_what_ifs(
         best_only: leave out what ``best_what_if`` cannot be, which is most and takes time.
     """
     chosen = _chosen(answer) if best_only else None
-    draws, terms = make_draws(rng), spot or SpotTerms()
+    draws, terms = make_draws(rng), spot or ASSUMED_TERMS
 
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.

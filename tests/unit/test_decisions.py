@@ -292,6 +292,57 @@ class TestCase8NearTie:
         assert option.tie_with in ("P", "Q")
 
 
+class TestCase11AnUnknownWaitIsNotZero:
+    PLANS = (
+        make_plan(
+            "C", 40.0, num_gpus=8, market=Market.SPOT, wait_s=Quantiles(p50=2 * HOUR_S, p90=24 * HOUR_S)
+        ),
+        make_plan("D", 2.0, num_gpus=4, wait_s=Quantiles(p50=0.1 * HOUR_S, p90=0.5 * HOUR_S)),
+    )
+    ESTIMATES = (make_estimate("C", 0.288, num_gpus=8), make_estimate("D", 0.864, num_gpus=4))
+    NEVER = SpotTerms(preemptions_per_h=0.0, checkpoint_interval_h=None)
+
+    def decide(self, plans: tuple[Plan, ...]) -> Recommendation:
+        job = make_job(deadline_s=8 * HOUR_S)
+        return decide(list(plans), list(self.ESTIMATES), job, spot=self.NEVER)
+
+    def test_only_what_is_there_in_time_meets_the_deadline(self) -> None:
+        answer = self.decide(self.PLANS)
+        assert answer.recommended == "4xD"
+        assert answer.options[0].removed_by == (Code.DEADLINE,)
+        assert time_h(answer, "8xC").p90 == pytest.approx(25.0, abs=0.01)
+        assert time_h(answer, "4xD").p90 == pytest.approx(6.5, abs=0.01)
+
+    def test_with_the_wait_taken_as_nothing_it_would_have_passed(self) -> None:
+        answer = self.decide((replace(self.PLANS[0], wait_s=None), self.PLANS[1]))
+        assert answer.options[0].feasible
+        assert time_h(answer, "8xC").p90 == pytest.approx(1.0, abs=0.01)
+
+    def test_what_nobody_tells_is_assumed_by_class_and_keeps_it_out(self) -> None:
+        rented = [
+            make_offer("B200-SXM-180GB", 40.0, num_gpus=8, market=Market.SPOT),
+            make_offer("L4", 2.0, num_gpus=4),
+        ]
+        assumed = plans_of_offers(rented, terms=CloudTerms(startup_s=0.0))
+        waits_s = [plan.wait_s for plan in assumed]
+        scarce, common = (
+            replace(plan, wait_s=wait_s) for plan, wait_s in zip(self.PLANS, waits_s, strict=True)
+        )
+        found = {o.plan.id: o.p_within_deadline for o in self.decide((scarce, common)).options}
+        assert found["8xC"] < 0.92
+        assert (
+            found["8xC"]
+            < decide(
+                [self.PLANS[1], replace(scarce, wait_s=None)],
+                list(self.ESTIMATES),
+                make_job(deadline_s=8 * HOUR_S),
+                spot=self.NEVER,
+            )
+            .options[1]
+            .p_within_deadline
+        )
+
+
 class TestCase9FreeIsNotFree:
     def test_a_cluster_without_a_cost_warns(self) -> None:
         plan = make_plan("C", None, tier=Tier.CLUSTER)

@@ -5,7 +5,13 @@ a new value from the ones before it; no value is filled in later. Units end the 
 from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
-from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
+from advisor.core.values.estimate import (
+    Interval,
+    IterationEstimate,
+    Method,
+    Quantiles,
+    StartWait,
+)
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Scaling, Tier
 from advisor.core.values.place import DataPlace, DataSet
@@ -51,6 +57,7 @@ __all__ = [
     "RankWork",
     "Recommendation",
     "Scaling",
+    "StartWait",
     "TensorSpec",
     "Tier",
     "Trace",

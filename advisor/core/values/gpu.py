@@ -58,6 +58,7 @@ class GpuSpec:
         tensor_flops_per_s: dense peak with tensor cores, by dtype (``tf32``, ``fp16``, ``bf16``, ``fp8``).
         nvlink_bytes_per_s: per direction and GPU, 0 without NVLink.
         pcie_bytes_per_s: per direction.
+        released: the day it was announced.
     """
 
     name: str
@@ -78,5 +79,6 @@ class GpuSpec:
     tdp_w: float
     nvlink_bytes_per_s: float
     pcie_bytes_per_s: float
+    released: date
     source_url: str
     source_date: date

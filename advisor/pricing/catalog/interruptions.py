@@ -60,7 +60,7 @@ def preemptions_per_h(monthly_pct: float) -> float:
     """
     if not 0 <= monthly_pct < 100:
         raise ValueError(f"{monthly_pct!r} % in a month has no rate: it must be from 0 to below 100")
-    return -math.log1p(-monthly_pct / 100) / HOURS_PER_MONTH
+    return 0.0 - math.log1p(-monthly_pct / 100) / HOURS_PER_MONTH  # never -0.0
 
 
 @cache

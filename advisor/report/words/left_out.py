@@ -28,7 +28,10 @@ def opt_in_regions(*, num_offers: int, regions: Sequence[str]) -> str:
 
 
 LEFT_OUT: Words = {
-    Code.CLOUD_WAIT_UNKNOWN: "the wait for cloud capacity is unknown and counts as 0",
+    Code.CLOUD_WAIT_ASSUMED: (
+        "the wait for a machine is assumed for {num_assumed} of {num_rented} rented options, from open"
+        " traces: cloud.wait_p50 and cloud.wait_p90 replace it, or spot.history for spot"
+    ),
     Code.CLUSTER_WAIT_UNKNOWN: cluster_wait_unknown,
     Code.HOURLY_COST_UNKNOWN: hourly_cost_unknown,
     Code.DATA_PLACE_UNKNOWN: (

@@ -119,6 +119,24 @@ def wait_of_log(
     return f"wait from {jobs}"
 
 
+def wait_assumed(
+    *,
+    p_at_once: float,
+    later_p50_s: float,
+    later_p90_s: float,
+    basis: str,
+    num_traces: int,
+    source: str,
+    as_of: str,
+) -> str:
+    """What a class of machines lets its renters wait."""
+    half, most = format_duration(later_p50_s), format_duration(later_p90_s)
+    return (
+        f"wait assumed: {p_at_once:.0%} of starts find a machine at once, half of the others within {half},"
+        f" 9 of 10 of them within {most} ({basis} from {num_traces} {source}, {as_of})"
+    )
+
+
 OPTIONS: Words = {
     Code.APPROVAL_NEEDED: "needs approval by {by}: {detail} ({file})",
     Code.COMMUNITY_HOST: (
@@ -139,10 +157,14 @@ OPTIONS: Words = {
     Code.RENT_OR_WAIT: rent_or_wait,
     Code.SCALING_ASSUMED: scaling_assumed,
     Code.TIE: tie,
+    Code.WAIT_ASSUMED: wait_assumed,
     Code.WAIT_OF_ANY_SIZE: (
         "the log has fewer than {enough_jobs} jobs of this size: the wait is that of jobs of any size"
     ),
     Code.WAIT_OF_LOG: wait_of_log,
     Code.WAIT_OF_OTHER_UNIT: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
+    Code.WAIT_OF_STARTS: (
+        "wait from your log of {watched_h:,.0f} h: {p_at_once:.0%} of starts find a machine at once"
+    ),
     Code.WAIT_UNKNOWN: "wait unknown: nobody configured or measured it, so it counts as 0",
 }

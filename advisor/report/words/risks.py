@@ -34,8 +34,9 @@ def published_rate(
 
 
 RISKS: Words = {
-    Code.RATE_ASSUMED: "assumed",
+    Code.RATE_ASSUMED: "assumed ({basis} from {num_traces} {source}, {as_of})",
     Code.RATE_CONFIGURED: "configured",
+    Code.RATE_OF_LOG: "by your log ({num_preemptions} in {up_h:,.0f} h), as far as it tells",
     Code.RATE_PUBLISHED: published_rate,
     Code.RISK_CAPACITY: "capacity not checked",
     Code.RISK_NONE: "none known",

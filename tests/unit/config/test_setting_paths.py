@@ -35,6 +35,7 @@ PATHS: list[tuple[str, Any, Any]] = [
     ("prices.options", {"custom": {"files": ["{}"]}}, lambda s: option(s, "custom", "files")),
     ("prices.options", {"snapshot": {"folder": "{}"}}, lambda s: option(s, "snapshot", "folder")),
     ("prices.options", {"gpuhunt": {"catalog_dir": "{}"}}, lambda s: option(s, "gpuhunt", "catalog_dir")),
+    ("spot.history", "{}", lambda s: s.spot.history),
     ("store.url", "sqlite:///{}", lambda s: s.store.url.removeprefix("sqlite:///")),
     ("policy.files", ["{}"], lambda s: s.policy.files[0]),
 ]  # fmt: skip
@@ -109,7 +110,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 3, "add it to setting_paths.py and to PATHS above"
+    assert schema.count('"format": "path"') == 4, "add it to setting_paths.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])

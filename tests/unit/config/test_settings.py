@@ -22,19 +22,18 @@ def test_durations_are_seconds_inside() -> None:
     found = Settings()
     assert (found.profile.timeout, found.cloud.startup) == (300, 300)
     spot = found.spot
-    assert (spot.checkpoint_interval, spot.checkpoint, spot.restart, spot.reacquire) == (1800, 60, 360, 1800)
+    assert (spot.checkpoint_interval, spot.checkpoint, spot.restart) == (1800, 60, 360)
     assert found.prices.max_age is None
 
 
 def test_the_spot_defaults_are_those_of_the_recommender() -> None:
     spot, terms = Settings().spot, SpotTerms()
-    assert spot.preemptions_per_h == terms.preemptions_per_h
+    assert (spot.preemptions_per_h, spot.reacquire, spot.history) == (None, None, None)
     assert terms.checkpoint_interval_h is not None
     pairs = [
         (spot.checkpoint_interval, terms.checkpoint_interval_h),
         (spot.checkpoint, terms.checkpoint_h),
         (spot.restart, terms.restart_h),
-        (spot.reacquire, terms.reacquire_h),
     ]
     for seconds, hours in pairs:
         assert seconds == pytest.approx(hours * 3600)

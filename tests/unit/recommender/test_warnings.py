@@ -30,8 +30,14 @@ def test_what_costs_nothing_is_known_and_no_reason_to_warn() -> None:
     assert "hourly cost" not in text
 
 
+def test_assumed_waits_are_counted() -> None:
+    assumed, measured = sample(Code.WAIT_ASSUMED), sample(Code.WAIT_OF_STARTS)
+    plans = [make_plan("A", notes=(assumed,)), make_plan("B", notes=(measured,)), make_plan("C")]
+    assert "assumed for 1 of 3 rented options" in warnings(*plans)
+    assert "the wait for a machine" not in warnings(*plans[1:])
+
+
 def test_each_unknown_wait_and_cost_is_told() -> None:
-    text = warnings(make_plan("A", wait_s=None), make_plan("B", None, tier=Tier.CLUSTER, wait_s=None))
-    assert "the wait for cloud capacity is unknown" in text
+    text = warnings(make_plan("B", None, tier=Tier.CLUSTER, wait_s=None))
     assert "no hourly cost is configured for lab" in text
     assert "no wait is configured for lab" in text

@@ -8,8 +8,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from advisor.core.values import Interval, Quantiles
+from advisor.core.values import Interval, Quantiles, StartWait
 from recommender.outcome.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, waits
 from tests.builders import quantiles_of
 
@@ -69,6 +71,35 @@ def test_waits_below_a_second_are_none_for_half_of_the_runs() -> None:
 
 def test_no_wait_is_no_wait(draws: Draws) -> None:
     assert not waits(Quantiles(p50=0.0, p90=0.0), draws.wait).any()
+
+
+WAIT = StartWait.of(p_at_once=0.6, at_once_s=60.0, later_p50_s=3600.0, later_p90_s=36_000.0)
+
+
+def test_starts_are_at_once_or_wait_with_both_quantiles(draws: Draws) -> None:
+    seconds = waits(WAIT, draws.wait)
+    later = np.sort(seconds[seconds > 60.0]) - 60.0
+    assert np.mean(seconds == 60.0) == pytest.approx(0.6, abs=0.002)
+    assert later[len(later) // 2] == pytest.approx(3600.0, rel=0.02)
+    assert later[int(0.9 * len(later))] == pytest.approx(36_000.0, rel=0.05)
+
+
+def test_the_quantiles_of_a_start_are_those_of_its_draws(draws: Draws) -> None:
+    found = quantiles_of(waits(WAIT, draws.wait))
+    assert (found.p50, found.p90) == (pytest.approx(WAIT.p50), pytest.approx(WAIT.p90))
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.01, 0.9), st.floats(1, 1e5), st.floats(1.01, 100))
+def test_rarer_machines_never_come_sooner(
+    p_at_once: float, share: float, later_p50_s: float, factor: float
+) -> None:
+    tail = {"at_once_s": 60.0, "later_p50_s": later_p50_s, "later_p90_s": later_p50_s * factor}
+    often = StartWait.of(p_at_once=p_at_once, **tail)
+    rarely = StartWait.of(p_at_once=p_at_once * share, **tail)
+    z = np.linspace(-3, 3, 25)
+    assert (waits(rarely, z) >= waits(often, z) * (1 - 1e-12)).all()
+    assert often.p50 <= often.p90
+    assert 60.0 <= often.p50 <= rarely.p50
 
 
 def test_quantiles_are_weibulls() -> None:

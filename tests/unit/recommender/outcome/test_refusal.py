@@ -19,7 +19,7 @@ from tests.findings import said
 from tests.unit.recommender.outcome.test_evaluate import option_of
 
 SPOT = make_plan("X", 1.0, market=Market.SPOT)
-UNSAVED = SpotTerms(preemptions_per_h=0.4, checkpoint_interval_h=None, checkpoint_h=0.02)
+UNSAVED = SpotTerms(preemptions_per_h=0.4, checkpoint_interval_h=None, checkpoint_h=0.02, reacquire_h=0.5)
 
 
 def refused(

@@ -12,6 +12,7 @@ from advisor.core.findings import Code
 from advisor.core.values import DataPlace, Interval, Market, Plan, Quantiles, Tier
 from advisor.pricing.answer.places import cheapest_places
 from advisor.pricing.bills.storage import Rate, RateKind
+from advisor.pricing.catalog.spot_odds import start_odds
 from recommender.plans.candidates import (
     LoggedWait,
     Machine,
@@ -138,7 +139,8 @@ def test_an_offer_becomes_the_whole_machine() -> None:
     assert (plan.num_gpus, plan.num_nodes, plan.usd_per_h) == (8, 1, 32.0)
     assert (plan.startup_s, plan.minimum_billed_s) == (300.0, 60.0)
     assert plan.offer is offer
-    assert plan.wait_s is None
+    assert plan.wait_s == start_odds(offer.gpu, 8, offer.market).wait_s
+    assert [note.code for note in plan.notes] == [Code.WAIT_ASSUMED]
 
 
 def test_an_offer_is_paid_at_the_contracted_price() -> None:

@@ -11,6 +11,7 @@ import pytest
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Code, quoted
 from advisor.core.values import Market, Option, Plan, Quantiles, Tier
+from advisor.pricing.catalog.spot_odds import spot_odds
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spent_usd
 from recommender.outcome.spot import SpotTerms
@@ -137,8 +138,17 @@ def test_every_rule_that_removes_is_named_with_its_file_and_line(tmp_path: Path)
 
 
 def test_spot_machines_save_checkpoints_by_default(tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, org="spot: {needs_checkpoints: true, preemptions_per_h_at_most: 0.1}")
+    policy = policy_of(tmp_path, org="spot: {needs_checkpoints: true}")
     assert judge_plan(rented(**SPOT), policy) == ()
+
+
+def test_a_rate_that_nobody_gave_is_that_of_the_machines_class(tmp_path: Path) -> None:
+    known, new = (rented(gpu=gpu, **SPOT) for gpu in ("V100-SXM-16GB", "a GPU of tomorrow"))
+    rates = [spot_odds(plan.gpu, plan.num_gpus).preemptions_per_h for plan in (known, new)]
+    policy = policy_of(tmp_path, org=f"spot: {{preemptions_per_h_at_most: {sum(rates) / 2}}}")
+    assert rates[0] < rates[1]
+    assert judge_plan(known, policy) == ()
+    assert "preemptions per hour are assumed" in str(judge_plan(new, policy)[0])
 
 
 # --- Options -----------------------------------------------------------------------------------------

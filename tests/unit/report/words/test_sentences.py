@@ -76,7 +76,7 @@ def test_a_finding_within_another_is_told_and_read() -> None:
     assert finding_json(risk)["facts"]["rate_source"] == {
         "code": "rate-assumed",
         "severity": "note",
-        "facts": {},
+        "facts": FACTS[Code.RATE_ASSUMED],
     }
 
 
@@ -87,10 +87,10 @@ def test_braces_in_a_name_are_no_part_of_the_words() -> None:
 
 
 def test_warnings_stand_beside_their_findings() -> None:
-    found = [*texts("one"), sample(Code.CLOUD_WAIT_UNKNOWN)]
+    found = [*texts("one"), sample(Code.CLUSTER_WAIT_UNKNOWN)]
     document = warnings_json(found)
-    assert document["warnings"] == ["one", "the wait for cloud capacity is unknown and counts as 0"]
-    assert [one["code"] for one in document["warning_findings"]] == ["text", "cloud-wait-unknown"]
+    assert document["warnings"] == ["one", sentence(sample(Code.CLUSTER_WAIT_UNKNOWN))]
+    assert [one["code"] for one in document["warning_findings"]] == ["text", "cluster-wait-unknown"]
 
 
 def variant(code: Code, **facts: object) -> str:

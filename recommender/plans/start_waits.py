@@ -1,0 +1,42 @@
+"""How long a rented machine lets its renter wait: what is configured, else its own log, else its class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import Market, Offer, Quantiles
+from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
+from recommender.availability.series import Watched
+from recommender.availability.shrunk import start_with_history
+
+
+def wait_of(
+    offer: Offer, *, configured: Quantiles | None, history: Mapping[str, Watched]
+) -> tuple[Quantiles, tuple[Finding, ...]]:
+    """The wait for a machine, and what it rests on; nothing is said of what was configured.
+
+    Args:
+        offer: the machine.
+        configured: of any cloud machine, by its user.
+        history: what was seen of spot machines, by instance type; ``""`` is any.
+    """
+    if configured is not None:
+        return configured, ()
+    odds = start_odds(offer.gpu, offer.num_gpus, offer.market)
+    wait, seen = odds.wait_s, history.get(offer.instance_type) or history.get("")
+    if seen is not None and offer.market is Market.SPOT:
+        wait = start_with_history(wait, spot_odds(offer.gpu, offer.num_gpus), seen)
+        hours = seen.up_h + seen.down_h
+        return wait, (finding(Code.WAIT_OF_STARTS, p_at_once=wait.p_at_once, watched_h=hours),)
+    assumed = finding(
+        Code.WAIT_ASSUMED,
+        p_at_once=wait.p_at_once,
+        later_p50_s=wait.later_p50_s,
+        later_p90_s=wait.later_p90_s,
+        basis=odds.basis,
+        num_traces=odds.num_traces,
+        source=odds.source,
+        as_of=str(odds.as_of),
+    )
+    return wait, (assumed,)

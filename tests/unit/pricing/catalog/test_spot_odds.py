@@ -1,0 +1,126 @@
+"""Odds of spot machines and of starts by class: what ships, and what is no table of them."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import CatalogError
+from advisor.core.gpus import catalog_path
+from advisor.core.values import Market
+from advisor.pricing.catalog.spot_odds import (
+    SPOT_ODDS_FILE,
+    START_ODDS_FILE,
+    Age,
+    Basis,
+    Size,
+    class_of,
+    read_spot_odds,
+    read_start_odds,
+    spot_odds,
+    start_odds,
+)
+
+OLD, NEW = "V100-SXM-16GB", "B200-SXM-180GB"
+SPOT = catalog_path(SPOT_ODDS_FILE).read_text()
+START = catalog_path(START_ODDS_FILE).read_text()
+
+
+def test_every_class_has_odds_with_source_and_date() -> None:
+    table = read_spot_odds(catalog_path(SPOT_ODDS_FILE))
+    assert set(table) == set(itertools.product(Size, Age))
+    for odds in table.values():
+        assert odds.num_traces > 0
+        assert "Stanford" in odds.source
+        assert odds.as_of <= date(2026, 11, 22)
+
+
+def test_every_market_has_a_wait_by_class() -> None:
+    table = read_start_odds(catalog_path(START_ODDS_FILE))
+    assert set(table) == set(itertools.product((Market.SPOT, Market.ON_DEMAND), Size, Age))
+
+
+@pytest.mark.parametrize(("gpu", "age"), [(OLD, Age.KNOWN), (NEW, Age.NEW), ("of tomorrow", Age.NEW)])
+def test_what_is_newer_than_any_trace_or_unknown_counts_as_new(gpu: str, age: Age) -> None:
+    assert class_of(gpu, 1, date(2026, 11, 22)) == (Size.ONE, age)
+    assert class_of(gpu, 8, date(2026, 11, 22)) == (Size.SEVERAL, age)
+
+
+def test_an_old_date_makes_more_gpus_new() -> None:
+    assert class_of(OLD, 1, date(2018, 1, 1)) == (Size.ONE, Age.NEW)
+
+
+def test_newer_and_larger_machines_go_away_no_less_and_come_back_no_sooner() -> None:
+    for num_gpus in (1, 8):
+        old, new = spot_odds(OLD, num_gpus), spot_odds(NEW, num_gpus)
+        assert new.preemptions_per_h > old.preemptions_per_h
+        assert new.outage_h > old.outage_h
+    for gpu in (OLD, NEW):
+        assert spot_odds(gpu, 8).outage_h > spot_odds(gpu, 1).outage_h
+
+
+@pytest.mark.parametrize("market", [Market.SPOT, Market.ON_DEMAND])
+def test_newer_and_larger_machines_wait_longer(market: Market) -> None:
+    for num_gpus in (1, 8):
+        old, new = (start_odds(gpu, num_gpus, market).wait_s for gpu in (OLD, NEW))
+        assert new.p_at_once < old.p_at_once
+        assert new.p90 > old.p90
+    for gpu in (OLD, NEW):
+        assert start_odds(gpu, 8, market).wait_s.p_at_once < start_odds(gpu, 1, market).wait_s.p_at_once
+
+
+@pytest.mark.parametrize(("gpu", "num_gpus"), list(itertools.product((OLD, NEW), (1, 8))))
+def test_spot_waits_longer_than_on_demand_which_is_judged(gpu: str, num_gpus: int) -> None:
+    spot, rented = (start_odds(gpu, num_gpus, market) for market in (Market.SPOT, Market.ON_DEMAND))
+    assert spot.wait_s.p90 > rented.wait_s.p90
+    assert rented.basis is Basis.JUDGED
+
+
+@pytest.mark.parametrize("market", Market)
+def test_no_rented_machine_is_there_in_no_time(market: Market) -> None:
+    wait = start_odds(OLD, 1, market).wait_s
+    assert 0 < wait.p50 <= wait.p90
+
+
+def test_what_is_left_over_waits_like_spot_and_what_is_sold_like_on_demand() -> None:
+    assert start_odds(NEW, 8, Market.FLEX_START) == start_odds(NEW, 8, Market.SPOT)
+    for market in (Market.RESERVED, Market.CAPACITY_BLOCK, Market.COMMIT_1Y):
+        assert start_odds(NEW, 8, market) == start_odds(NEW, 8, Market.ON_DEMAND)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fault"),
+    [
+        ("one,known", "one,ancient", "line 2"),
+        (",fitted,", ",dreamt,", "line 2"),
+        ("one,known,0.268", "one,known,0", "must be above 0"),
+        ("several,known", "one,known", "listed twice"),
+        ("size,", "shape,", "the columns are"),
+    ],
+)
+def test_a_broken_table_of_spot_is_refused_with_its_line(
+    tmp_path: Path, before: str, after: str, fault: str
+) -> None:
+    path = tmp_path / SPOT_ODDS_FILE
+    path.write_text(SPOT.replace(before, after, 1))
+    with pytest.raises(CatalogError, match=fault):
+        read_spot_odds(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("spot,one,known,1,60,10,100,fitted,1,2026-01-01,x", "p_at_once must be below 1"),
+        ("spot,one,known,0.5,60,100,10,fitted,1,2026-01-01,x", "later_p90_s above later_p50_s"),
+        ("spot,one,known,0.5,0,10,100,fitted,1,2026-01-01,x", "at_once_s is 0"),
+        ("barter,one,known,0.5,60,10,100,fitted,1,2026-01-01,x", "barter"),
+    ],
+)
+def test_a_broken_row_of_starts_is_refused(tmp_path: Path, row: str, fault: str) -> None:
+    path = tmp_path / START_ODDS_FILE
+    path.write_text(f"{START.splitlines()[0]}\n{row}\n")
+    with pytest.raises(CatalogError, match=fault):
+        read_start_odds(path)

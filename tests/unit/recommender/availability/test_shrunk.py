@@ -1,0 +1,65 @@
+"""A log corrects the odds of its class: fully where it saw much, hardly where it saw little."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.core.values import Market
+from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
+from recommender.availability.series import Watched
+from recommender.availability.shrunk import start_with_history, with_history
+
+CLASS = spot_odds("V100-SXM-16GB", 1)
+WAIT = start_odds("V100-SXM-16GB", 1, Market.SPOT).wait_s
+SEEN = st.builds(
+    lambda up, down, losses: Watched(up_h=up, down_h=down, num_losses=losses, num_outages=losses),
+    st.floats(0.1, 1e5),
+    st.floats(0, 1e4),
+    st.integers(0, 1000),
+)
+
+
+def test_a_long_log_is_believed() -> None:
+    seen = Watched(up_h=1e5, down_h=1e5, num_losses=50_000, num_outages=50_000)
+    found = with_history(CLASS, seen)
+    assert found.preemptions_per_h == pytest.approx(0.5, rel=0.02)
+    assert found.outage_h == pytest.approx(2.0, rel=0.15)
+    assert start_with_history(WAIT, CLASS, seen).p_at_once == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_log_of_an_hour_changes_little() -> None:
+    found = with_history(CLASS, Watched(up_h=1.0))
+    assert found.preemptions_per_h == pytest.approx(CLASS.preemptions_per_h, rel=0.25)
+    assert found.outage_h == CLASS.outage_h
+    assert start_with_history(WAIT, CLASS, Watched(up_h=1.0)).p_at_once == pytest.approx(
+        WAIT.p_at_once, abs=0.1
+    )
+
+
+@given(SEEN)
+def test_the_corrected_rate_lies_between_class_and_log_and_is_no_less_sure(seen: Watched) -> None:
+    found = with_history(CLASS, seen)
+    logged = (seen.num_losses + 0.5) / seen.up_h
+    low, high = sorted([logged, CLASS.preemptions_per_h])
+    assert low * (1 - 1e-9) <= found.preemptions_per_h <= high * (1 + 1e-9)
+    assert CLASS.drift_rate <= found.sigma_rate <= (CLASS.sigma_rate**2 + CLASS.drift_rate**2) ** 0.5
+
+
+@given(SEEN)
+def test_a_start_never_waits_for_nothing(seen: Watched) -> None:
+    found = start_with_history(WAIT, CLASS, seen)
+    assert 0 < found.p_at_once < 1
+    assert 0 < found.p50 <= found.p90
+
+
+@given(SEEN, st.floats(1.1, 10))
+def test_more_preemptions_in_a_log_never_make_a_machine_surer(seen: Watched, factor: float) -> None:
+    more = Watched(
+        up_h=seen.up_h,
+        down_h=seen.down_h,
+        num_losses=int(seen.num_losses * factor) + 1,
+        num_outages=seen.num_outages,
+    )
+    assert with_history(CLASS, more).preemptions_per_h >= with_history(CLASS, seen).preemptions_per_h

@@ -1,0 +1,123 @@
+"""Logs of spot machines: what they tell, and what is no such log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import InputError
+from recommender.availability.history_files import load_history, write_history
+from recommender.availability.series import Watched
+from recommender.availability.spot_log import ANY_MACHINE, read_spot_log
+
+LOG = """\
+time,event,machine,zone
+2026-03-01T00:00:00,requested,g5.xlarge,a
+2026-03-01T01:00:00,started,g5.xlarge,a
+2026-03-01T05:00:00,preempted,g5.xlarge,a
+2026-03-01T07:00:00,started,g5.xlarge,a
+2026-03-01T09:00:00,ended,g5.xlarge,a
+2026-03-01T00:00:00,up,g5.xlarge,b
+2026-03-01T03:00:00,stopped,g5.xlarge,b
+2026-03-01T00:00:00,up,p5.48xlarge,a
+2026-03-01T00:30:00,down,p5.48xlarge,a
+2026-03-01T02:30:00,ended,p5.48xlarge,a
+"""
+
+
+def read(tmp_path: Path, text: str) -> dict[str, Watched]:
+    path = tmp_path / "spot.csv"
+    path.write_text(text)
+    return dict(read_spot_log(path).machines)
+
+
+def test_each_machine_is_summed_over_its_zones(tmp_path: Path) -> None:
+    assert read(tmp_path, LOG) == {
+        "g5.xlarge": Watched(up_h=9.0, down_h=3.0, num_losses=1, num_outages=2),
+        "p5.48xlarge": Watched(up_h=0.5, down_h=2.0, num_losses=1, num_outages=1),
+    }
+
+
+def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
+    header, *lines = LOG.splitlines()
+    assert read(tmp_path, "\n".join([header, *reversed(lines)])) == read(tmp_path, LOG)
+
+
+def test_seconds_and_two_columns_will_do(tmp_path: Path) -> None:
+    found = read(tmp_path, "Time,Event\n0,UP\n3600,down\n7200, up\n9000,up\n")
+    assert found == {ANY_MACHINE: Watched(up_h=1.5, down_h=1.0, num_losses=1, num_outages=1)}
+
+
+def test_a_gzipped_log_is_read_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "spot.csv.gz"
+    path.write_bytes(gzip.compress(LOG.encode()))
+    assert set(read_spot_log(path).machines) == {"g5.xlarge", "p5.48xlarge"}
+
+
+def test_lines_that_make_no_sense_are_named(tmp_path: Path) -> None:
+    text = "time,event\n0,up\nyesterday,down\n7200,asleep\n7300\n"
+    with pytest.raises(InputError) as error:
+        read(tmp_path, text)
+    assert "line 3: time 'yesterday' is no time such as" in str(error.value)
+    assert "line 4: event 'asleep' is none of up, available" in str(error.value)
+    assert "line 5: 1 fields under 2 columns" in str(error.value)
+
+
+def test_of_many_faults_five_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="and 15 more lines"):
+        read(tmp_path, "time,event\n" + "0,asleep\n" * 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "has no column time and event"),
+        ("when,what\n0,up\n", "has no column time and event"),
+        ("time,state\n0,up\n", "has no column event"),
+        ("time,event\n", "watched no machine"),
+        ("time,event\n0,up\n", "watched no machine"),
+    ],
+)
+def test_what_tells_nothing_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        read(tmp_path, text)
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it is no file"):
+        read_spot_log(tmp_path)
+    with pytest.raises(InputError, match="cannot read"):
+        read_spot_log(tmp_path / "nowhere.csv")
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path, kept = tmp_path / "spot.csv", tmp_path / "fit.json"
+    path.write_text(LOG)
+    write_history(kept, read_spot_log(path))
+    assert load_history(kept) == load_history(path) == read_spot_log(path)
+    assert "preempted" not in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"format": "advisor-queue-waits"}, "is no fit of a log of spot machines"),
+        ({"version": 2}, "has version 2, not 1"),
+        ({"machines": {"x": {"up_h": -1.0}}}, "up_h"),
+        ({"machines": {"x": {"up_h": 0.0}}}, "never watched"),
+        ({"machines": 5}, "valid dictionary"),
+    ],
+)
+def test_a_file_that_is_no_fit_is_refused_with_advice(
+    tmp_path: Path, change: dict[str, object], fault: str
+) -> None:
+    path, kept = tmp_path / "spot.csv", tmp_path / "fit.json"
+    path.write_text(LOG)
+    write_history(kept, read_spot_log(path))
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | change))
+    with pytest.raises(InputError, match=fault) as error:
+        load_history(kept)
+    assert "advisor spot fit LOG --out FILE" in str(error.value)
