@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from advisor.core.findings import Code, Fact, Finding, quoted
 from advisor.report.words import sentences
 
-_LOADING: Mapping[str, Fact] = {"loading_s": 0.5, "num_workers": 4, "cpu_s": 2.0, "gpu_s": 0.1}
+_LOADING: Mapping[str, Fact] = {
+    "loading_s": 0.5,
+    "samples_per_s": 128.0,
+    "num_workers": 4,
+    "vcpus_per_gpu": 8.0,
+    "cpu_s": 2.0,
+    "gpu_s": 0.1,
+}
 
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.TEXT: {"text": "a sentence of somebody else"},
@@ -49,11 +56,14 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.EGRESS_NOT_COUNTED: {"region": "eu-west-1"},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
+    Code.INPUT_ASSUMED: {
+        "kind": "image",
+        "cpu_s_per_sample": {"p10": 0.003, "p50": 0.006, "p90": 0.01},
+    },
     Code.INPUT_BOUND: _LOADING,
     Code.INPUT_BOUND_ALONE: {"loading_s": 0.5, "gpu_s": 0.1},
     Code.INPUT_IN_TURN: {"loading_s": 0.5, "gpu_s": None},
     Code.INPUT_NEARLY_BOUND: _LOADING,
-    Code.INPUT_RATE: {"samples_per_s": 5000.0},
     Code.LATER_START: {
         "delay_h": 8,
         "start_at": "2026-11-01T20:00:00+00:00",
@@ -73,7 +83,6 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.STORAGE_NOT_COUNTED: {"region": "eu-west-1"},
     Code.TIE: {"plan_id": "X", "within_share": 0.05},
-    Code.TOO_FEW_CPUS: {"num_workers": 32, "num_vcpus": 8, "loading_s": 0.5},
     Code.WAIT_OF_ANY_SIZE: {"enough_jobs": 40},
     Code.WAIT_OF_LOG: {
         "num_jobs": 1812,

@@ -55,11 +55,11 @@ class Code(StrEnum):
     EGRESS_NOT_COUNTED = "egress-not-counted", Severity.WARNING
     GPU_BUSY = "gpu-busy"
     GPU_MEMORY_TAKEN = "gpu-memory-taken"
+    INPUT_ASSUMED = "input-assumed", Severity.WARNING
     INPUT_BOUND = "input-bound", Severity.WARNING
     INPUT_BOUND_ALONE = "input-bound-alone", Severity.WARNING
     INPUT_IN_TURN = "input-in-turn"
     INPUT_NEARLY_BOUND = "input-nearly-bound"
-    INPUT_RATE = "input-rate"
     LATER_START = "later-start"
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
     NEAR_TIE = "near-tie"
@@ -67,7 +67,6 @@ class Code(StrEnum):
     RENT_OR_WAIT = "rent-or-wait"
     STORAGE_NOT_COUNTED = "storage-not-counted", Severity.WARNING
     TIE = "tie"
-    TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
     WAIT_OF_LOG = "wait-of-log"
     WAIT_OF_OTHER_UNIT = "wait-of-other-unit", Severity.WARNING
@@ -185,7 +184,7 @@ class Finding:
 def finding(code: Code, **facts: Fact) -> Finding:
     """A finding with these facts; they are the arguments of its words.
 
-    >>> finding(Code.INPUT_RATE, samples_per_s=5000.0).severity
+    >>> finding(Code.INPUT_IN_TURN, loading_s=0.5, gpu_s=0.1).severity
     <Severity.NOTE: 'note'>
     """
     return Finding(code, facts)

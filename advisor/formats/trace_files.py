@@ -165,6 +165,8 @@ def _trace(members: TraceJson) -> Trace:
         # Files written before scripts of several processes could be profiled have none.
         world_size=members.get("world_size"),
         is_sharded=members.get("is_sharded", False),
+        # Nor have those from before CPU seconds were told from other ones.
+        loader_cpu_s_per_sample=members.get("loader_cpu_s_per_sample"),
     )
 
 

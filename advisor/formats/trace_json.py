@@ -93,3 +93,4 @@ class TraceJson(TypedDict):
     warnings: list[str]
     world_size: NotRequired[int | None]
     is_sharded: NotRequired[bool]
+    loader_cpu_s_per_sample: NotRequired[float | None]

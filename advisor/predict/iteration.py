@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.arguments import check_counts, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Method, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
+from advisor.predict.bounds import bounds_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.exchange.collectives import (
@@ -20,16 +22,9 @@ from advisor.predict.exchange.collectives import (
     sharded_over,
 )
 from advisor.predict.exchange.data_parallel import exposed_communication_s
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, widened
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread, widened
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.loading import (
-    WAITING,
-    cpu_note,
-    input_note,
-    is_uncounted,
-    waiting_s,
-    with_loading,
-)
+from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
 from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import OpTime, op_times
 from advisor.predict.notes import limit_notes, method_notes
@@ -39,9 +34,7 @@ from advisor.predict.tf32 import allow_tf32
 __all__ = [
     "HOST_DISPATCH_S",
     "allow_tf32",
-    "cpu_note",
     "holds_buckets",
-    "input_note",
     "predict",
     "predict_counts",
     "sharded_over",
@@ -87,7 +80,8 @@ def predict_counts(
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
-    return tuple(_estimate(trace, gpu, int(num_gpus), times, parts, notes) for num_gpus in counts)
+    by_bound = bounds_of(trace, gpu, constants, times)
+    return tuple(_estimate(trace, gpu, int(num_gpus), times, parts, by_bound, notes) for num_gpus in counts)
 
 
 def _estimate(
@@ -96,17 +90,17 @@ def _estimate(
     num_gpus: int,
     times: Sequence[OpTime],
     parts: _Parts,
+    by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
-    if measured is not None:
-        trace = replace(trace, data_loading_s=None)  # what was measured has waited for its data already
+    work = input_work(trace) if measured is None else work_beside_measured(trace, measured)
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
     communication_s = _communication_s(trace, backward_s, gpu, num_gpus)
     device_s = gpu_s + host_s + communication_s
-    waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
+    waits = {HOST: host_s} if host_s else {}
     variance = (
         (sigma_of(times) * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
@@ -117,22 +111,34 @@ def _estimate(
     estimate = IterationEstimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
-        iteration_s=with_loading(trace, device_s, variance),
+        iteration_s=(interval := spread(device_s, math.sqrt(variance) / device_s)),
+        device_s=interval,
+        input=work,
+        input_s=None,
+        by_bound=_bounds(by_bound, host_s if measured is None else 0.0, communication_s),
         by_family=_sorted(waits | parts.by_family),
         by_method=_with_waits(parts.by_method, waits),
         by_operator=_sorted(waits | parts.by_operator),
         communication_s=communication_s,
-        loading_s=waits.get(WAITING, 0.0),
+        loading_s=0.0,
         memory_bytes=memory_bytes,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *notes,
             *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
+            *([] if (note := assumed_note(work)) is None else [note]),
         ),
     )
-    note = input_note(trace, estimate, names_gpu_time=False)
-    return estimate if note is None else replace(estimate, assumptions=(note, *estimate.assumptions))
+    return fed(estimate, None)
+
+
+def _bounds(
+    by_bound: Mapping[Bound, float], host_s: float, communication_s: float
+) -> Mapping[Bound, float]:
+    """Where kernels wait to be launched, the host decides over all the time that they take."""
+    own = {Bound.HOST: sum(by_bound.values()) + host_s} if host_s else dict(by_bound)
+    return own | ({Bound.NETWORK: communication_s} if communication_s else {})
 
 
 def _communication_s(trace: Trace, backward_s: float, gpu: GpuSpec, num_gpus: int) -> float:
@@ -155,10 +161,6 @@ def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
 
 def _host_s(trace: Trace) -> float:
     return HOST_DISPATCH_S * sum(op.count for op in trace.ops)
-
-
-def _without_zeros(seconds: Mapping[str, float]) -> dict[str, float]:
-    return {name: part_s for name, part_s in seconds.items() if part_s}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +189,4 @@ def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:
 def _with_waits(by_method: Mapping[Method, float], waits: Mapping[str, float]) -> Mapping[Method, float]:
     seconds = dict(by_method)
     seconds[Method.ROOFLINE] += waits.get(HOST, 0.0)
-    # Measured on the profiling machine's CPU, which is what the interval is wide for.
-    seconds[Method.MEASURED] += waits.get(WAITING, 0.0)
     return {method: s for method, s in seconds.items() if s}

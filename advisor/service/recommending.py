@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Job, Option, Recommendation, Trace
+from advisor.service.feeding import with_input
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     rules = policy_of(config, request.policies)
     spent = spent_of(config, rules, request.project, listener)
     plans, warnings = plans_of(config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules)
-    trace = trace_of(request.trace, config, listener)
+    trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
     job = with_objective(request.job, rules)
     ranked = recommendation_of(trace, plans, job, config, what_if=request.what_if, policy=rules, spent=spent)
     shown = replace(ranked, warnings=(*ranked.warnings, *warnings))

@@ -13,6 +13,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_ITERATIONS
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
+from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, fed
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
@@ -118,17 +119,22 @@ def evaluate_all(
     """
 
     @cache
-    def work_s(gpu: str, num_gpus: int) -> Array:
+    def fed_there(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> IterationEstimate:
+        return fed(estimates[gpu, num_gpus], vcpus_per_gpu)
+
+    @cache
+    def work_s(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> Array:
         iterations = num_iterations(trace, job, num_gpus)
-        return work_of(estimates[gpu, num_gpus], iterations, draws)
+        return work_of(fed_there(gpu, num_gpus, vcpus_per_gpu), iterations, draws)
 
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
         terms = [terms_of(plan) for plan in chunk]
-        outcome = outcome_of(chunk, [work_s(plan.gpu, plan.num_gpus) for plan in chunk], terms, draws)
+        machines = [(plan.gpu, plan.num_gpus, vcpus_per_gpu(plan)) for plan in chunk]
+        outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws)
         for i, figures in enumerate(_figures(outcome, job)):
             plan = chunk[i]
-            estimate = estimates[plan.gpu, plan.num_gpus]
+            estimate = fed_there(*machines[i])
             option = _option(plan, estimate, gpus[plan.gpu], trace, job, figures, terms[i])
             yield Judged(
                 option=option,
@@ -136,6 +142,11 @@ def evaluate_all(
                 time_s=outcome.time_s[i],
                 cost_usd=outcome.cost_usd[i],
             )
+
+
+def vcpus_per_gpu(plan: Plan) -> float:
+    """Hardware threads of the machine for each of its GPUs; where nobody knows them, an assumption."""
+    return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
 def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:

@@ -8,7 +8,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Plan, Tier, Trace
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
-from advisor.predict.loading import cpu_note, input_note
+from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, assumed_note, input_note
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
@@ -36,7 +36,7 @@ def reasons_of(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Tra
     if (why := software.why_unsupported(gpu)) is not None:
         yield why
     yield from _memory(plan, estimate, gpu, trace)
-    yield from _input(plan, estimate, trace)
+    yield from _input(plan, estimate)
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
         yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
     if plan.usd_per_h is None:
@@ -62,13 +62,14 @@ def _memory(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace)
         )
 
 
-def _input(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
-    vcpus = plan.offer.num_vcpus if plan.offer is not None else None
-    notes = [note for note in (input_note(trace, estimate), cpu_note(trace, estimate, vcpus)) if note]
-    yield from notes
-    if trace.batch_size and not notes:
-        rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
-        yield finding(Code.INPUT_RATE, samples_per_s=rate)
+def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
+    vcpus = plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
+    note = input_note(estimate, vcpus, names_gpu_time=True)
+    if note is None:
+        return
+    yield note
+    if (assumed := assumed_note(estimate.input)) is not None:
+        yield assumed
 
 
 def _not_counted(plan: Plan) -> Iterator[Finding]:

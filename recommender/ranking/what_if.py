@@ -120,7 +120,7 @@ def _may_match(
 ) -> bool:
     """False where training alone takes longer or costs more than all of the chosen option does."""
     steps = num_iterations(trace, job, plan.num_gpus)
-    work_s = steps * estimates[plan.gpu, plan.num_gpus].iteration_s.p50
+    work_s = steps * estimates[plan.gpu, plan.num_gpus].device_s.p50
     rent_usd = (plan.usd_per_h or 0.0) * work_s / HOUR_S
     return work_s <= chosen.time_s.p50 and rent_usd <= chosen.cost_usd.p50
 
@@ -176,6 +176,7 @@ def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec],
 def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
     return replace(
         estimate,
+        device_s=widened(estimate.device_s, SIGMA_CHANGED),
         iteration_s=widened(estimate.iteration_s, SIGMA_CHANGED),
         assumptions=(change.assumption, *estimate.assumptions),
     )

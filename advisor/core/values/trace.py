@@ -112,10 +112,13 @@ class Trace:
         iterations_per_epoch: optimizer steps per epoch on one GPU; None if unknown.
         accumulation: forward-backward passes per optimizer step.
         iteration_s: measured without a profiler beside it, None from a fake backend.
-        data_loading_s: seconds of CPU work to load one iteration's samples in one process.
+        data_loading_s: seconds in which one process loads one iteration's samples: its CPU's and those of
+            disks and networks, not those in which other work has the cores.
         num_workers: data-loading processes the script asks for.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
         is_sharded: the traced process was seen to hold a part of each of some parameters.
+        loader_cpu_s_per_sample: CPU seconds to load one sample, all threads and children; None if nobody
+            measured them.
     """
 
     schema_version: int
@@ -138,6 +141,7 @@ class Trace:
     warnings: tuple[str, ...]
     world_size: int | None = None
     is_sharded: bool = False
+    loader_cpu_s_per_sample: float | None = None
 
     def _repr_html_(self) -> str | None:
         """A table in a notebook."""

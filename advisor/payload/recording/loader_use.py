@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -32,6 +32,7 @@ class LoaderUse:
         self.batches: Callable[[], object] = lambda: None
         self._num_iterators = 0
         self._times_s: list[float] = []
+        self._cpu_times_s: list[float] = []
         self._sizes: list[int] = []
         self.start_span()
 
@@ -51,11 +52,12 @@ class LoaderUse:
         """No iterator gave more than one batch, as with ``next(iter(loader))``."""
         return 1 < self._num_iterators >= len(self._times_s)
 
-    def add(self, num_samples: int | None, time_s: float) -> None:
+    def add(self, num_samples: int | None, time_s: float, cpu_s: float) -> None:
         """Count one batch."""
         self._fetches += 1
         self._samples += num_samples or 0
         self._times_s.append(time_s)
+        self._cpu_times_s.append(cpu_s)
         if num_samples:
             self._sizes.append(num_samples)
 
@@ -70,6 +72,7 @@ class LoaderUse:
             "fetches": self._fetches,
             "samples": self._samples or None,
             "seconds": self.seconds(),
+            "cpu_seconds": self.cpu_seconds(),
             "num_workers": self.num_workers,
             "num_batches": num_batches,
             "num_samples": num_samples,
@@ -80,4 +83,12 @@ class LoaderUse:
 
     def seconds(self) -> float:
         """The span's batches at the median time of one; the first shuffles, opens files, fills caches."""
-        return self._fetches * statistics.median(self._times_s[1:] or self._times_s or [0.0])
+        return self._fetches * _typical(self._times_s)
+
+    def cpu_seconds(self) -> float:
+        """The same of the CPU alone."""
+        return self._fetches * _typical(self._cpu_times_s)
+
+
+def _typical(times_s: Sequence[float]) -> float:
+    return statistics.median(times_s[1:] or times_s or [0.0])

@@ -128,7 +128,8 @@ class Loading:
         candidates = lasting(self._drawn) or [self._feeding]
         use = driving(candidates)
         usage = use.usage()
-        usage["seconds"] = self._seconds(use)
+        usage["seconds"] = self._sum(use, LoaderUse.seconds)
+        usage["cpu_seconds"] = self._sum(use, LoaderUse.cpu_seconds)
         others = [other.usage()["num_batches"] for other in candidates if other is not use]
         # Of loaders that are equally long any may drive.
         usage["rivals"] = others if any(other != usage["num_batches"] for other in others) else []
@@ -136,15 +137,15 @@ class Loading:
             usage |= {"num_batches": None, "num_samples": None, "rivals": []}
         return usage
 
-    def _seconds(self, use: LoaderUse) -> float | None:
+    def _sum(self, use: LoaderUse, seconds: Callable[[LoaderUse], float]) -> float | None:
         # With real workers the script's process only waits, which is not how long loading takes.
         if not self.is_timed or (self._backend == "cuda" and use.num_workers):
             return None
         if use.num_workers:
-            return use.seconds()
+            return seconds(use)
         # Loaders read side by side, such as labelled and unlabelled samples, take turns.
         beside = (other for other in self._uses.values() if other is not use and not other.num_workers)
-        return use.seconds() + sum(other.seconds() for other in beside if other.trains)
+        return seconds(use) + sum(seconds(other) for other in beside if other.trains)
 
     def forget_lengths(self) -> None:
         """Some data set's length is made up: report none."""
@@ -208,11 +209,11 @@ class Batches:
             except StopIteration:
                 self._loading.ended(use)
                 raise
-            time_s = watch.elapsed_s()
+            cpu_s, time_s = watch.cpu_s(), watch.elapsed_s()
         if use.may_leave_mode is None:
             use.may_leave_mode = self._hooks.gpu_work() == work and torch.get_default_device().type == "cpu"
         use.place = use.place or place_of_caller()
-        use.add(self._size(batch), time_s)
+        use.add(self._size(batch), time_s, cpu_s)
         self._num_given += 1
         self._loading.took(use)
         return batch
