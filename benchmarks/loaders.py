@@ -1,7 +1,7 @@
 """What tokens and plain numbers take of a CPU to load, for ``tools/build_loaders.py``. Needs torch.
 
-A sample is a slice of an array that is mapped from a file, made a tensor and collated with others: what is left of
-an input pipeline where nothing is decoded or tokenised.
+A sample is a slice of an array that is mapped from a file, made a tensor and collated with others: what is
+left of an input pipeline where nothing is decoded or tokenised.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Builds catalogs/loaders.toml: what a sample takes of a vCPU where nobody measured it.
 
-``python tools/build_loaders.py --shared ../shared``. Images come from published rates, tokens and plain numbers
-from ``python -m benchmarks.loaders``. The same tables give the same bytes; the file is read back before it
-replaces anything.
+``python tools/build_loaders.py --shared ../shared``. Images come from published rates, tokens and plain
+numbers from ``python -m benchmarks.loaders``. The same tables give the same bytes; the file is read back
+before it replaces anything.
 
-An image is decoded, then cropped and resized: ``(1 / lone rate + resize) / yield`` seconds of a vCPU. The yield
-is what each of 8 workers on 16 vCPUs delivers of what a lone process does: hyperthreads share cores, and batches
-cross between processes. Each CPU with each library is one value of the distribution.
+An image is decoded, then cropped and resized: ``(1 / lone rate + resize) / yield`` seconds of a vCPU. The
+yield is what each of 8 workers on 16 vCPUs delivers of what a lone process does: hyperthreads share cores,
+and batches cross between processes. Each CPU with each library is one value of the distribution.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STORED_PIXELS, TRAINED_PIXELS = 469 * 387, 224 * 224
 RESIZED_PIXELS = 2560 * 1600
 RESIZING = ("Amazon EC2 c5.large instance", "Amazon EC2 m5a.large instance")
 RESIZE = ("resample-4k-rgb", "pillow-7.0", "320x200 bil")
-# Nanoseconds for a token or a number, of `python -m benchmarks.loaders` (p10, p50, p90 over sizes of a sample).
+# Nanoseconds for a token or a number, by `python -m benchmarks.loaders`: p10, p50, p90 over sizes.
 MEASURED_NS = {TOKENS: (2.2, 6.5, 26.0), ARRAY: (1.0, 5.0, 26.0)}
 MEASURED_BY = "python -m benchmarks.loaders on two vCPUs of an AMD EPYC; nothing is tokenised or decoded"
 IMAGES_BY = (
@@ -74,7 +74,9 @@ def text_of(found: dict[str, tuple[Sequence[float], str]]) -> str:
     ]
     for kind, (nanoseconds, source) in found.items():
         lines += ["", f"[{kind}]"]
-        lines += [f"{name}_ns = {ns:.4g}" for name, ns in zip(("p10", "p50", "p90"), nanoseconds, strict=True)]
+        lines += [
+            f"{name}_ns = {ns:.4g}" for name, ns in zip(("p10", "p50", "p90"), nanoseconds, strict=True)
+        ]
         lines += [f'source = "{source}"', f'as_of = "{AS_OF}"']
     return "\n".join(lines) + "\n"
 

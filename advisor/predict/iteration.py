@@ -133,9 +133,7 @@ def _estimate(
     return fed(estimate, None)
 
 
-def _bounds(
-    by_bound: Mapping[Bound, float], host_s: float, communication_s: float
-) -> Mapping[Bound, float]:
+def _bounds(by_bound: Mapping[Bound, float], host_s: float, communication_s: float) -> Mapping[Bound, float]:
     """Where kernels wait to be launched, the host decides over all the time that they take."""
     own = {Bound.HOST: sum(by_bound.values()) + host_s} if host_s else dict(by_bound)
     return own | ({Bound.NETWORK: communication_s} if communication_s else {})

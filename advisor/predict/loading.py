@@ -75,7 +75,7 @@ def work_beside_measured(trace: Trace, iteration_s: float) -> InputWork | None:
 
 
 def num_cores(work: InputWork, vcpus_per_gpu: float | None) -> float:
-    """vCPUs that load for one GPU.
+    """Number of vCPUs that load for one GPU.
 
     Args:
         work: with the number of workers, which caps it.

@@ -32,7 +32,8 @@ def _given(trace: Trace, seconds: float, listener: Listener) -> Trace:
     if trace.batch_size is None and num_copied(trace) is None:
         name = listener.name_of("input.loader_s_per_sample")
         raise InputError(
-            f"{name} is of one sample, and {trace.script!r} does not tell how many an iteration has: leave it out."
+            f"{name} is of one sample, and {trace.script!r} does not tell how many an iteration has:"
+            " leave it out."
         )
     return replace(trace, loader_cpu_s_per_sample=seconds, data_loading_s=None)
 

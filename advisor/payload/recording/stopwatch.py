@@ -1,19 +1,21 @@
 """How long samples take to make, however busy the machine is.
 
 Two times are told apart. CPU seconds are what the making costs any machine: those of all threads of the
-process and of children that have ended, since a decoder may be either. Elapsed seconds hold disks and networks
-besides, but not the waiting for a core that other work has.
+process and of children that have ended, since a decoder may be either. Elapsed seconds hold disks and
+networks besides, but not the waiting for a core that other work has.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import ModuleType
 
+resource: ModuleType | None
 try:
     import resource
 except ImportError:  # Windows has none, and children count as nothing there.
-    resource = None  # type: ignore[assignment]
+    resource = None
 
 # Nanoseconds on a core, nanoseconds in the run queue, number of time slices; Linux only.
 _SCHEDULED = Path("/proc/thread-self/schedstat")
@@ -48,7 +50,7 @@ def _cpu_s() -> float:
     if resource is None:
         return own_s
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own_s + children.ru_utime + children.ru_stime
+    return own_s + float(children.ru_utime + children.ru_stime)
 
 
 def _queued_s() -> float | None:

@@ -73,12 +73,15 @@ def input_assumed(*, kind: str, cpu_s_per_sample: Mapping[str, float]) -> str:
     """Nobody measured the loading."""
     p10, p50, p90 = (format_duration(cpu_s_per_sample[name]) for name in ("p10", "p50", "p90"))
     return (
-        f"how long loading takes was not measured: {_KINDS[kind]} is assumed to take {p50} of a vCPU"
+        f"how long loading takes was not measured: {_sample(kind)} is assumed to take {p50} of a vCPU"
         f" ({p10} .. {p90}); --loader-s-per-sample replaces it"
     )
 
 
-_KINDS = {"image": "an image of this size", "tokens": "a sequence of this length", "array": "such a sample"}
+def _sample(kind: str) -> str:
+    sized = {"image": "an image of its size", "tokens": "a sequence of its length"}
+    return sized.get(kind, "a sample of its size")
+
 
 INPUT: Words = {
     Code.INPUT_ASSUMED: input_assumed,
