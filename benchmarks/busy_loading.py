@@ -1,7 +1,7 @@
 """Loader seconds of a script on a quiet machine and beside eight busy processes. Needs torch.
 
-``python -m benchmarks.busy_loading`` profiles a script by turns, quiet and busy, and sets the CPU seconds of a
-sample and what is recommended side by side. The wall clock shows how busy the machine was.
+``python -m benchmarks.busy_loading`` profiles a script by turns, quiet and busy, and sets the CPU seconds of
+a sample and what is recommended side by side. Its wall clock shows how busy the machine was.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ class Code(StrEnum):
     INPUT_NEARLY_BOUND = "input-nearly-bound"
     LATER_START = "later-start"
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
+    MORE_VCPUS = "more-vcpus"
     NEAR_TIE = "near-tie"
     PRICE_DERIVED = "price-derived", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
@@ -87,10 +88,13 @@ class Code(StrEnum):
     INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE
     INSTALL_FOR_CUDA_12 = "install-for-cuda-12", Severity.CHANGE
     INSTALL_FOR_VENDOR = "install-for-vendor", Severity.CHANGE
+    PACK_DATA = "pack-data", Severity.CHANGE
     RETUNE_LEARNING_RATE = "retune-learning-rate", Severity.CHANGE
     SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
     USE_AUTOCAST = "use-autocast", Severity.CHANGE
     USE_NO_SYNC = "use-no-sync", Severity.CHANGE
+    USE_NVME = "use-nvme", Severity.CHANGE
+    USE_WORKERS = "use-workers", Severity.CHANGE
     WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
 
     # What an estimate rests on.
@@ -117,6 +121,7 @@ class Code(StrEnum):
     SHARDED = "sharded"
     WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
     WHAT_IF_AUTOCAST = "what-if-autocast"
+    WHAT_IF_FED_FASTER = "what-if-fed-faster"
     WHAT_IF_TF32 = "what-if-tf32"
 
     # Where a fitted constant comes from.

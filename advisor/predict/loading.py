@@ -64,10 +64,10 @@ def work_beside_measured(trace: Trace, iteration_s: float) -> InputWork | None:
 
     Another machine's vCPUs may be fewer. The measured ones, one a worker, made all samples in that time.
     """
-    work = input_work(trace) if trace.num_workers else None
-    if work is None or work.kind is None:
+    work = None if trace.num_workers == 0 else input_work(trace)
+    if work is None or work.kind is None or work.num_workers is None:
         return work
-    most_s = (trace.num_workers or 0) * iteration_s
+    most_s = work.num_workers * iteration_s
     cpu_s = Interval(
         p10=min(work.cpu_s.p10, most_s), p50=min(work.cpu_s.p50, most_s), p90=min(work.cpu_s.p90, most_s)
     )

@@ -17,6 +17,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Recommendation, Trace
 from advisor.predict.autocast import under_autocast
+from advisor.predict.feeding import faster_feeding
 from advisor.predict.interval import widened
 from advisor.predict.tf32 import allow_tf32
 from advisor.pricing.catalog.interruptions import Interruptions
@@ -42,6 +43,7 @@ class Change:
         trace: the script's as the change would make it.
         suits: whether a GPU gains from it at all.
         steps: what to change in the script.
+        helps: whether an option has what the change is against.
         assumption: what its estimates rest on besides.
     """
 
@@ -50,6 +52,7 @@ class Change:
     suits: Callable[[GpuSpec], bool]
     steps: tuple[Finding, ...]
     assumption: Finding
+    helps: Callable[[Option], bool] = lambda _: True
 
 
 def with_what_ifs(
@@ -81,7 +84,7 @@ def with_what_ifs(
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
         kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
-        old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
+        old = [option for option in kept if change.suits(gpus[option.plan.gpu]) and change.helps(option)]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
@@ -126,10 +129,23 @@ def _may_match(
 
 
 def changes(trace: Trace) -> Iterator[Change]:
-    """Changes of precision that the script leaves open."""
+    """Changes of precision that the script leaves open, and of its input pipeline."""
     yield from _tf32(trace)
     yield from _autocast(trace, "bf16", "bfloat16", suits=_has_bf16)
     yield from _autocast(trace, "fp16", "float16", suits=_has_fp16_only)
+    yield from _fed_faster(trace)
+
+
+def _fed_faster(trace: Trace) -> Iterator[Change]:
+    for feeding in faster_feeding(trace):
+        yield Change(
+            name=feeding.name,
+            trace=feeding.trace,
+            suits=lambda _: True,
+            helps=lambda option: option.estimate.loading_s > 0,
+            steps=(finding(feeding.step),),
+            assumption=finding(Code.WHAT_IF_FED_FASTER),
+        )
 
 
 def _tf32(trace: Trace) -> Iterator[Change]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.core.findings import Code
-from advisor.core.units import format_duration
+from advisor.core.units import format_duration, format_usd
 from advisor.report.words.table import Words
 
 
@@ -83,7 +83,25 @@ def _sample(kind: str) -> str:
     return sized.get(kind, "a sample of its size")
 
 
+def more_vcpus(
+    *,
+    instance_type: str,
+    vcpus_per_gpu: float,
+    time_s: float,
+    cost_usd: float,
+    instead_of_time_s: float,
+    instead_of_cost_usd: float,
+) -> str:
+    """The same GPUs with more vCPUs."""
+    return (
+        f"what if more vCPUs: {instance_type} has {vcpus_per_gpu:g} for each of the same GPUs,"
+        f" {format_duration(time_s)} for {format_usd(cost_usd)} instead of"
+        f" {format_duration(instead_of_time_s)} for {format_usd(instead_of_cost_usd)}"
+    )
+
+
 INPUT: Words = {
+    Code.MORE_VCPUS: more_vcpus,
     Code.INPUT_ASSUMED: input_assumed,
     Code.INPUT_BOUND: input_bound,
     Code.INPUT_BOUND_ALONE: input_bound_alone,
