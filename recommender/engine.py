@@ -26,6 +26,7 @@ from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import check_gpus
 from recommender.outcome.evaluate import EstimateKey, Judged, evaluate_all
+from recommender.outcome.more_vcpus import with_more_vcpus
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
 from recommender.ranking.choose import Nearest, nearest
 from recommender.ranking.rank import rank
@@ -88,6 +89,7 @@ def recommend(
     )
     if policy is not None:
         judged = _under(policy, judged, spent, terms)
+    judged = with_more_vcpus(judged)
     ranking = rank([item for item in judged if item.option.feasible], job, policy.pick if policy else None)
     told = {option.plan.id: option for option in ranking.options}
     options = tuple(told.get(item.option.plan.id, item.option) for item in judged)

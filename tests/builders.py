@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.core.units import GIB
 from advisor.core.values import (
+    Bound,
     GpuSpec,
     Interval,
     IterationEstimate,
@@ -150,6 +151,10 @@ def make_estimate(
         "gpu": gpu,
         "num_gpus": num_gpus,
         "iteration_s": interval,
+        "device_s": interval,
+        "input": None,
+        "input_s": None,
+        "by_bound": {Bound.COMPUTE: interval.p50},
         "by_family": {"gemm": interval.p50},
         "by_method": {Method.ROOFLINE: interval.p50},
         "by_operator": {"mm (roofline)": interval.p50},

@@ -7,12 +7,19 @@ from collections.abc import Iterable, Mapping
 from advisor.core.findings import Code, Fact, Finding, quoted
 from advisor.report.words import sentences
 
-_LOADING: Mapping[str, Fact] = {"loading_s": 0.5, "num_workers": 4, "cpu_s": 2.0, "gpu_s": 0.1}
 _TRACES: Mapping[str, Fact] = {
     "basis": "fitted",
     "num_traces": 47,
     "source": "traces",
     "as_of": "2026-11-22",
+}
+_LOADING: Mapping[str, Fact] = {
+    "loading_s": 0.5,
+    "samples_per_s": 128.0,
+    "num_workers": 4,
+    "vcpus_per_gpu": 8.0,
+    "cpu_s": 2.0,
+    "gpu_s": 0.1,
 }
 
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
@@ -59,11 +66,22 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},
+    Code.INPUT_ASSUMED: {
+        "kind": "image",
+        "cpu_s_per_sample": {"p10": 0.003, "p50": 0.006, "p90": 0.01},
+    },
     Code.INPUT_BOUND: _LOADING,
+    Code.MORE_VCPUS: {
+        "instance_type": "g5.16xlarge",
+        "vcpus_per_gpu": 64.0,
+        "time_s": 7200.0,
+        "cost_usd": 8.0,
+        "instead_of_time_s": 14400.0,
+        "instead_of_cost_usd": 9.0,
+    },
     Code.INPUT_BOUND_ALONE: {"loading_s": 0.5, "gpu_s": 0.1},
     Code.INPUT_IN_TURN: {"loading_s": 0.5, "gpu_s": None},
     Code.INPUT_NEARLY_BOUND: _LOADING,
-    Code.INPUT_RATE: {"samples_per_s": 5000.0},
     Code.LATER_START: {
         "delay_h": 8,
         "start_at": "2026-11-01T20:00:00+00:00",
@@ -92,7 +110,6 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "mean_wait_s": None,
     },
     Code.TIE: {"plan_id": "X", "within_share": 0.05},
-    Code.TOO_FEW_CPUS: {"num_workers": 32, "num_vcpus": 8, "loading_s": 0.5},
     Code.WAIT_ASSUMED: {
         "p_at_once": 0.63,
         "later_p50_s": 4090.0,

@@ -115,6 +115,15 @@ MaxAgeOption = Annotated[
 ]
 
 
+LoaderOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="S",
+        help="CPU seconds to load one sample; default: measured, else assumed by kind of sample.",
+    ),
+]
+
+
 class ScriptCommand(TyperCommand):
     """A command that takes a script: an unknown option is most likely the script's."""
 

@@ -9,6 +9,7 @@ from advisor.cli.common import (
     FormatOption,
     GpuOption,
     JsonOption,
+    LoaderOption,
     OriginGpuOption,
     PythonOption,
     SamplesOption,
@@ -26,6 +27,7 @@ def predict(
     arguments: ArgumentsArgument = None,
     gpu: GpuOption = None,
     origin_gpu: OriginGpuOption = None,
+    loader_s_per_sample: LoaderOption = None,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
@@ -50,7 +52,10 @@ def predict(
     )
     request = PredictRequest(trace=trace, gpus=tuple(gpu or ()))
     check(request)
-    config = settings_with(**script_settings(python, timeout, backend, fake_data, samples, sandbox))
+    config = settings_with(
+        input__loader_s_per_sample=loader_s_per_sample,
+        **script_settings(python, timeout, backend, fake_data, samples, sandbox),
+    )
     answer = predicted(request, config, TERMINAL)
     warn((*answer.trace.warnings, *sentences(answer.doubts)))
     document = estimates_document(answer.trace, answer.estimates, answer.doubts)

@@ -14,6 +14,7 @@ from advisor.cli.common import (
     FormatOption,
     GpuOption,
     JsonOption,
+    LoaderOption,
     MarketOption,
     MaxAgeOption,
     OfflineOption,
@@ -98,6 +99,7 @@ def recommend(
     result_gb: Annotated[
         float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
     ] = None,
+    loader_s_per_sample: LoaderOption = None,
     policy: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Policy file to obey, besides those of the settings. Repeatable."),
@@ -189,6 +191,7 @@ def recommend(
         cloud__data=data,
         profile__scaling=scaling,
         cloud__result_gb=result_gb,
+        input__loader_s_per_sample=loader_s_per_sample,
         prices__max_age=max_age,
         prices__offline=offline,
         store__record=record,

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from advisor.config.setting_kinds import (
     Count,
+    CpuSeconds,
     Discount,
     Duration,
     Gigabytes,
@@ -118,6 +119,7 @@ class ClusterSettings(_Section):
     walltime: PositivePlanned | None = Field(
         None, description="run time it will ask the scheduler for; null: unknown"
     )
+    vcpus: Count | None = Field(None, description="hardware threads of the node; null: 8 for each GPU")
 
     @model_validator(mode="after")
     def _one_wait(self) -> Self:
@@ -222,6 +224,20 @@ class RateSettings(_Section):
     )
 
 
+class InputSettings(_Section):
+    """How a machine's CPUs feed its GPUs."""
+
+    loader_s_per_sample: Annotated[CpuSeconds | None, ProjectMay.ANYTHING] = Field(
+        None, description="CPU seconds to load one sample; null: measured, else assumed by kind of sample"
+    )
+    num_workers: Annotated[Annotated[int, Field(ge=0, le=10**6)] | None, ProjectMay.ANYTHING] = Field(
+        None, description="processes that load for one GPU; null: as the script asks its DataLoader"
+    )
+    vcpu_speed: Annotated[Annotated[float, Field(ge=0.01, le=100)], ProjectMay.ANYTHING] = Field(
+        1, description="speed of a rented vCPU, all of them busy, over that of a core that profiled"
+    )
+
+
 class SpotSettings(_Section):
     """What to assume of preemptible machines."""
 
@@ -313,6 +329,7 @@ class Settings(_Section):
     rates: Annotated[tuple[RateSettings, ...], ProjectMay.NOTHING] = Field(
         (), description="rates of disks and of data that leaves, in place of those that ship"
     )
+    input: InputSettings = InputSettings()
     spot: SpotSettings = SpotSettings()
 
     @field_validator("clusters")

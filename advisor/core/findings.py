@@ -58,20 +58,20 @@ class Code(StrEnum):
     GLOBAL_BATCH_HELD = "global-batch-held"
     GPU_BUSY = "gpu-busy"
     GPU_MEMORY_TAKEN = "gpu-memory-taken"
+    INPUT_ASSUMED = "input-assumed", Severity.WARNING
     INPUT_BOUND = "input-bound", Severity.WARNING
     INPUT_BOUND_ALONE = "input-bound-alone", Severity.WARNING
     INPUT_IN_TURN = "input-in-turn"
     INPUT_NEARLY_BOUND = "input-nearly-bound"
-    INPUT_RATE = "input-rate"
     LATER_START = "later-start"
     MEMORY_UNKNOWN = "memory-unknown", Severity.WARNING
+    MORE_VCPUS = "more-vcpus"
     NEAR_TIE = "near-tie"
     PRICE_DERIVED = "price-derived", Severity.WARNING
     RATE_UNKNOWN = "rate-unknown", Severity.WARNING
     RENT_OR_WAIT = "rent-or-wait"
     SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
     TIE = "tie"
-    TOO_FEW_CPUS = "too-few-cpus", Severity.WARNING
     WAIT_ASSUMED = "wait-assumed"
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
     WAIT_OF_LOG = "wait-of-log"
@@ -95,10 +95,13 @@ class Code(StrEnum):
     INSTALL_AARCH64 = "install-aarch64", Severity.CHANGE
     INSTALL_FOR_CUDA_12 = "install-for-cuda-12", Severity.CHANGE
     INSTALL_FOR_VENDOR = "install-for-vendor", Severity.CHANGE
+    PACK_DATA = "pack-data", Severity.CHANGE
     RETUNE_LEARNING_RATE = "retune-learning-rate", Severity.CHANGE
     SAVE_CHECKPOINTS = "save-checkpoints", Severity.CHANGE
     USE_AUTOCAST = "use-autocast", Severity.CHANGE
     USE_NO_SYNC = "use-no-sync", Severity.CHANGE
+    USE_NVME = "use-nvme", Severity.CHANGE
+    USE_WORKERS = "use-workers", Severity.CHANGE
     WRAP_IN_DDP = "wrap-in-ddp", Severity.CHANGE
 
     # What an estimate rests on.
@@ -126,6 +129,7 @@ class Code(StrEnum):
     SHARDED = "sharded"
     WAVE_RESOURCES_UNKNOWN = "wave-resources-unknown"
     WHAT_IF_AUTOCAST = "what-if-autocast"
+    WHAT_IF_FED_FASTER = "what-if-fed-faster"
     WHAT_IF_TF32 = "what-if-tf32"
 
     # Where a fitted constant comes from.
@@ -196,7 +200,7 @@ class Finding:
 def finding(code: Code, **facts: Fact) -> Finding:
     """A finding with these facts; they are the arguments of its words.
 
-    >>> finding(Code.INPUT_RATE, samples_per_s=5000.0).severity
+    >>> finding(Code.INPUT_IN_TURN, loading_s=0.5, gpu_s=0.1).severity
     <Severity.NOTE: 'note'>
     """
     return Finding(code, facts)

@@ -48,6 +48,7 @@ def check_trace(trace: Trace) -> None:
             check_count(f"{name} of another world", value, least=least, optional=name == "batch_size")
     _check_seconds("iteration_s", trace.iteration_s, positive=True)
     _check_seconds("data_loading_s", trace.data_loading_s)
+    _check_seconds("loader_cpu_s_per_sample", trace.loader_cpu_s_per_sample)
     _check_words(trace)
 
 

@@ -103,3 +103,4 @@ class TraceJson(TypedDict):
     world_size: NotRequired[int | None]
     is_sharded: NotRequired[bool]
     work_elsewhere: NotRequired[RankWorkJson | None]
+    loader_cpu_s_per_sample: NotRequired[float | None]

@@ -21,7 +21,7 @@ else:
 
 
 # Of all that is written here; a job or a result of another version is not read.
-VERSION = 2
+VERSION = 3
 # Begins the names of the marks that a watched call leaves in a profiler's timeline: "advisor#12".
 MARK = "advisor#"
 
@@ -214,6 +214,7 @@ class Loading(TypedDict):
     fetches: int
     samples: int | None
     seconds: float | None
+    cpu_seconds: float | None
     num_workers: int | None
     num_batches: int | None
     num_samples: int | None

@@ -67,6 +67,7 @@ def _profile(job: ScriptJob, teller: Teller) -> Outcome:
         return Status.NO_CUDA, {"message": str(error)}
 
     def finish(span: Iteration) -> None:
+        span = {**span, "loading": session.loading.retimed(span["loading"])}
         write_result(job, *found(session, iterations, span))
         session.stopper.stop()
 

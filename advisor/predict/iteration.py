@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.arguments import check_counts, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, IterationEstimate, Method, Phase, Trace
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Method, Phase, Trace
 from advisor.operators.family import base_name
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
+from advisor.predict.bounds import bounds_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.exchange.collectives import (
@@ -21,16 +23,9 @@ from advisor.predict.exchange.collectives import (
     sharded_over,
 )
 from advisor.predict.exchange.data_parallel import exposed_communication_s
-from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, widened
+from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread, widened
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.loading import (
-    WAITING,
-    cpu_note,
-    input_note,
-    is_uncounted,
-    waiting_s,
-    with_loading,
-)
+from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
 from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import OpTime, op_times
 from advisor.predict.notes import limit_notes, method_notes
@@ -40,9 +35,7 @@ from advisor.predict.tf32 import allow_tf32
 __all__ = [
     "HOST_DISPATCH_S",
     "allow_tf32",
-    "cpu_note",
     "holds_buckets",
-    "input_note",
     "predict",
     "predict_counts",
     "sharded_over",
@@ -101,9 +94,10 @@ def predict_counts(
     times = op_times(trace, gpu, constants, knowledge)
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
+    by_bound = bounds_of(trace, gpu, constants, times)
     shares = [batch_share(trace, share_of(num_gpus)) for num_gpus in counts]
     return tuple(
-        _at_share(trace, gpu, int(num_gpus), times, parts, notes, share)
+        _at_share(trace, gpu, int(num_gpus), times, parts, by_bound, notes, share)
         for num_gpus, share in zip(counts, shares, strict=True)
     )
 
@@ -114,18 +108,23 @@ def _at_share(
     num_gpus: int,
     times: Sequence[OpTime],
     parts: _Parts,
+    by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
     share: BatchShare,
 ) -> IterationEstimate:
     """The estimate where each GPU takes a share of the profiled batch."""
     if share.whole == 1:
-        return _estimate(trace, gpu, num_gpus, times, parts, notes)
+        return _estimate(trace, gpu, num_gpus, times, parts, by_bound, notes)
     there, other = trace_at(trace, share), times_at(times, share)
+    before_s, after_s = (sum(time.time_s for time in some) for some in (times, other))
     if trace.iteration_s is not None:
-        saved_s = sum(time.time_s for time in times) - sum(time.time_s for time in other)
-        there = replace(there, iteration_s=trace.iteration_s - saved_s)
+        there = replace(there, iteration_s=trace.iteration_s - (before_s - after_s))
+    # What binds an operator hardly changes with its batch.
+    bounds = {bound: seconds * after_s / before_s for bound, seconds in by_bound.items()}
     note = finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)
-    return _estimate(there, gpu, num_gpus, other, _parts(other), (*notes, note), sigma_share=share.sigma)
+    return _estimate(
+        there, gpu, num_gpus, other, _parts(other), bounds, (*notes, note), sigma_share=share.sigma
+    )
 
 
 def _estimate(
@@ -134,19 +133,19 @@ def _estimate(
     num_gpus: int,
     times: Sequence[OpTime],
     parts: _Parts,
+    by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
     *,
     sigma_share: float = 0.0,
 ) -> IterationEstimate:
     gpu_s = sum(t.time_s for t in times)
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
-    if measured is not None:
-        trace = replace(trace, data_loading_s=None)  # what was measured has waited for its data already
+    work = input_work(trace) if measured is None else work_beside_measured(trace, measured)
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
     backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
     communication_s = _communication_s(trace, backward_s, gpu, num_gpus)
     device_s = gpu_s + host_s + communication_s
-    waits = _without_zeros({HOST: host_s, WAITING: waiting_s(trace, device_s)})
+    waits = {HOST: host_s} if host_s else {}
     variance = (
         (sigma_of(times) * gpu_s) ** 2
         + (sigma_share * gpu_s) ** 2
@@ -158,22 +157,32 @@ def _estimate(
     estimate = IterationEstimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
-        iteration_s=with_loading(trace, device_s, variance),
+        iteration_s=(interval := spread(device_s, math.sqrt(variance) / device_s)),
+        device_s=interval,
+        input=work,
+        input_s=None,
+        by_bound=_bounds(by_bound, host_s if measured is None else 0.0, communication_s),
         by_family=_sorted(waits | parts.by_family),
         by_method=_with_waits(parts.by_method, waits),
         by_operator=_sorted(waits | parts.by_operator),
         communication_s=communication_s,
-        loading_s=waits.get(WAITING, 0.0),
+        loading_s=0.0,
         memory_bytes=memory_bytes,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *notes,
             *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
+            *([] if (note := assumed_note(work)) is None else [note]),
         ),
     )
-    note = input_note(trace, estimate, names_gpu_time=False)
-    return estimate if note is None else replace(estimate, assumptions=(note, *estimate.assumptions))
+    return fed(estimate, None)
+
+
+def _bounds(by_bound: Mapping[Bound, float], host_s: float, communication_s: float) -> Mapping[Bound, float]:
+    """Where kernels wait to be launched, the host decides over all the time that they take."""
+    own = {Bound.HOST: sum(by_bound.values()) + host_s} if host_s else dict(by_bound)
+    return own | ({Bound.NETWORK: communication_s} if communication_s else {})
 
 
 def _communication_s(trace: Trace, backward_s: float, gpu: GpuSpec, num_gpus: int) -> float:
@@ -196,10 +205,6 @@ def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:
 
 def _host_s(trace: Trace) -> float:
     return HOST_DISPATCH_S * sum(op.count for op in trace.ops)
-
-
-def _without_zeros(seconds: Mapping[str, float]) -> dict[str, float]:
-    return {name: part_s for name, part_s in seconds.items() if part_s}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +233,4 @@ def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:
 def _with_waits(by_method: Mapping[Method, float], waits: Mapping[str, float]) -> Mapping[Method, float]:
     seconds = dict(by_method)
     seconds[Method.ROOFLINE] += waits.get(HOST, 0.0)
-    # Measured on the profiling machine's CPU, which is what the interval is wide for.
-    seconds[Method.MEASURED] += waits.get(WAITING, 0.0)
     return {method: s for method, s in seconds.items() if s}

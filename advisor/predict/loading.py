@@ -1,86 +1,200 @@
-"""Data loading: how long each iteration waits for its samples.
+"""Data loading: what a machine's vCPUs deliver, and how long each iteration waits for its samples.
 
 Workers load the next batches while the GPU computes, so an iteration takes the longer of the two; without
-workers the main process loads first and computes then, so it takes the sum (docs/decisions/0006).
+workers the main process loads first and computes then, so it takes the sum (docs/methods/data-loading.md).
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Interval, IterationEstimate, Trace
+from advisor.core.values import InputWork, Interval, IterationEstimate, Method, Trace
 from advisor.predict.interval import SIGMA_LOADING, spread
+from advisor.predict.samples import assumed_cpu_s, num_copied
 
 # Below this a single run tells more about the machine's other work than about loading.
 SHORTEST_S = 1e-3
 WAITING = "waiting for data"
+# Three of four machines of the catalog have as many for each GPU, or more.
+ASSUMED_VCPUS_PER_GPU = 8.0
+_NOTES = (Code.INPUT_BOUND, Code.INPUT_BOUND_ALONE, Code.INPUT_IN_TURN, Code.INPUT_NEARLY_BOUND)
 
 
-def loading_s(trace: Trace) -> float:
-    """Seconds in which the script's workers, or its main process, load one iteration's samples."""
-    whole_s = trace.data_loading_s or 0.0
-    return whole_s / max(1, trace.num_workers or 0) if whole_s >= SHORTEST_S else 0.0
+def input_work(trace: Trace) -> InputWork | None:
+    """What the samples of one GPU's iteration take: measured, else assumed by their kind.
+
+    None where loading is too short to time, or nothing is copied to the GPU.
+    """
+    measured = _measured(trace)
+    if measured is not None:
+        return measured if measured.cpu_s.p50 + measured.wait_s >= SHORTEST_S else None
+    assumed = assumed_cpu_s(trace)
+    if assumed is None:
+        return None
+    kind, cpu_s = assumed
+    return InputWork(
+        cpu_s=cpu_s, wait_s=0.0, num_workers=trace.num_workers, num_samples=_num_samples(trace), kind=kind
+    )
 
 
-def waiting_s(trace: Trace, device_s: float) -> float:
-    """Seconds by which loading makes an iteration longer that takes the device ``device_s``."""
-    if not trace.num_workers:
-        return loading_s(trace)
-    return max(0.0, loading_s(trace) - device_s)
+def _measured(trace: Trace) -> InputWork | None:
+    whole_s, each_s, count = trace.data_loading_s, trace.loader_cpu_s_per_sample, _num_samples(trace)
+    if each_s is not None and count is not None:
+        cpu_s = each_s * count
+    elif whole_s is not None:
+        cpu_s = whole_s  # a trace of before CPUs were measured
+    else:
+        return None
+    return InputWork(
+        cpu_s=spread(cpu_s, SIGMA_LOADING),
+        wait_s=max(0.0, (whole_s or 0.0) - cpu_s),
+        num_workers=trace.num_workers,
+        num_samples=count,
+    )
 
 
-def with_loading(trace: Trace, device_s: float, variance: float) -> Interval:
-    """The iteration's interval: the device's, of this variance, and loading's together."""
-    load_s = loading_s(trace)
-    if trace.num_workers and load_s:
-        device, load = spread(device_s, math.sqrt(variance) / device_s), spread(load_s, SIGMA_LOADING)
-        return Interval(
-            p10=max(device.p10, load.p10), p50=max(device.p50, load.p50), p90=max(device.p90, load.p90)
-        )
-    total_s = device_s + load_s
-    return spread(total_s, math.hypot(math.sqrt(variance), SIGMA_LOADING * load_s) / total_s)
+def _num_samples(trace: Trace) -> int | None:
+    return trace.batch_size or num_copied(trace)
 
 
-def input_note(trace: Trace, estimate: IterationEstimate, *, names_gpu_time: bool = True) -> Finding | None:
-    """What loading does to the iteration; None where it hides for sure or is unknown.
+def work_beside_measured(trace: Trace, iteration_s: float) -> InputWork | None:
+    """The same where the iteration was measured on this GPU: it has waited for its data already.
+
+    Another machine's vCPUs may be fewer. The measured ones, one a worker, made all samples in that time.
+    """
+    work = None if trace.num_workers == 0 else input_work(trace)
+    if work is None or work.kind is None or work.num_workers is None:
+        return work
+    most_s = work.num_workers * iteration_s
+    cpu_s = Interval(
+        p10=min(work.cpu_s.p10, most_s), p50=min(work.cpu_s.p50, most_s), p90=min(work.cpu_s.p90, most_s)
+    )
+    return replace(work, cpu_s=cpu_s)
+
+
+def num_cores(work: InputWork, vcpus_per_gpu: float | None) -> float:
+    """Number of vCPUs that load for one GPU.
 
     Args:
-        trace: tells how long loading takes.
-        estimate: of the iteration.
+        work: with the number of workers, which caps it.
+        vcpus_per_gpu: of the machine; None if any worker has one of its own.
+    """
+    vcpus = vcpus_per_gpu or work.num_workers or ASSUMED_VCPUS_PER_GPU
+    return vcpus if work.num_workers is None else min(vcpus, max(1, work.num_workers))
+
+
+def input_s(work: InputWork, vcpus_per_gpu: float | None) -> Interval:
+    """Seconds in which the samples of one iteration are made.
+
+    A vCPU is busy for ``cpu_s``, a worker for ``cpu_s + wait_s``: whichever runs out first decides.
+    """
+    cores = num_cores(work, vcpus_per_gpu)
+    workers = max(1, work.num_workers) if work.num_workers is not None else cores
+
+    def seconds(cpu_s: float) -> float:
+        return max(cpu_s / cores, (cpu_s + work.wait_s) / workers)
+
+    return Interval(p10=seconds(work.cpu_s.p10), p50=seconds(work.cpu_s.p50), p90=seconds(work.cpu_s.p90))
+
+
+def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEstimate:
+    """The estimate on a machine with so many vCPUs for each GPU; None if each worker has one.
+
+    The iteration is the larger of GPU time and input time, their sum where one process does both; the
+    quantiles one by one, as if both were slow together.
+    """
+    work, device_s = estimate.input, estimate.device_s
+    if work is None:
+        return estimate
+    load_s = input_s(work, vcpus_per_gpu)
+    whole_s = _together(device_s, load_s, in_turn=estimate.loads_in_turn)
+    waiting_s = whole_s.p50 - device_s.p50
+    note = input_note(estimate, vcpus_per_gpu)
+    others = (assumption for assumption in estimate.assumptions if assumption.code not in _NOTES)
+    return replace(
+        estimate,
+        iteration_s=whole_s,
+        input_s=load_s,
+        loading_s=waiting_s,
+        by_family=_with_waiting(estimate.by_family, waiting_s),
+        by_operator=_with_waiting(estimate.by_operator, waiting_s),
+        by_method=_with_method(estimate, waiting_s),
+        assumptions=(*([] if note is None else [note]), *others),
+    )
+
+
+def _together(device_s: Interval, load_s: Interval, *, in_turn: bool) -> Interval:
+    def joined(one_s: float, other_s: float) -> float:
+        return one_s + other_s if in_turn else max(one_s, other_s)
+
+    return Interval(
+        p10=joined(device_s.p10, load_s.p10),
+        p50=joined(device_s.p50, load_s.p50),
+        p90=joined(device_s.p90, load_s.p90),
+    )
+
+
+def _with_waiting(seconds: Mapping[str, float], waiting_s: float) -> Mapping[str, float]:
+    if WAITING not in seconds and not waiting_s:
+        return seconds
+    parts = {name: part_s for name, part_s in seconds.items() if name != WAITING}
+    parts |= {WAITING: waiting_s} if waiting_s else {}
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+def _with_method(estimate: IterationEstimate, waiting_s: float) -> Mapping[Method, float]:
+    assert estimate.input is not None, "asked only where there is input"  # noqa: S101
+    method = Method.MEASURED if estimate.input.kind is None else Method.ASSUMED
+    parts = dict(estimate.by_method)
+    parts[method] = parts.get(method, 0.0) + waiting_s - estimate.loading_s
+    return {name: part_s for name, part_s in parts.items() if part_s > 0}
+
+
+def input_note(
+    estimate: IterationEstimate, vcpus_per_gpu: float | None, *, names_gpu_time: bool = False
+) -> Finding | None:
+    """What loading does to the iteration; None where it hides for sure.
+
+    Args:
+        estimate: on any machine.
+        vcpus_per_gpu: of the machine meant; None if each worker has one.
         names_gpu_time: beside loading's; without it the finding is the same for all GPUs that wait.
     """
-    load_s = loading_s(trace)
-    device_s = estimate.iteration_s.p50 - estimate.loading_s
-    if not load_s or (not trace.num_workers and not estimate.loading_s):
+    work, device_s = estimate.input, estimate.device_s
+    if work is None:
         return None
-    if not trace.num_workers:
-        code = Code.INPUT_BOUND_ALONE if load_s > device_s else Code.INPUT_IN_TURN
-    elif estimate.loading_s:
+    load_s = input_s(work, vcpus_per_gpu)
+    gpu_s = device_s.p50 if names_gpu_time else None
+    if estimate.loads_in_turn:
+        code = Code.INPUT_BOUND_ALONE if load_s.p50 > device_s.p50 else Code.INPUT_IN_TURN
+        return finding(code, loading_s=load_s.p50, gpu_s=gpu_s)
+    if load_s.p50 > device_s.p50:
         code = Code.INPUT_BOUND
-    elif spread(load_s, SIGMA_LOADING).p90 >= estimate.iteration_s.p90:
+    elif load_s.p90 >= device_s.p90:
         code = Code.INPUT_NEARLY_BOUND
     else:
         return None
-    gpu_s = device_s if names_gpu_time else None
-    if not trace.num_workers:
-        return finding(code, loading_s=load_s, gpu_s=gpu_s)
     return finding(
-        code, loading_s=load_s, num_workers=trace.num_workers, cpu_s=trace.data_loading_s, gpu_s=gpu_s
+        code,
+        loading_s=load_s.p50,
+        samples_per_s=None if work.num_samples is None else work.num_samples / load_s.p50,
+        num_workers=work.num_workers,
+        vcpus_per_gpu=vcpus_per_gpu,
+        cpu_s=work.cpu_s.p50,
+        gpu_s=gpu_s,
     )
+
+
+def assumed_note(work: InputWork | None) -> Finding | None:
+    """What is assumed of an input that nobody measured; None where somebody did."""
+    if work is None or work.kind is None or not work.num_samples:
+        return None
+    each = {name: seconds / work.num_samples for name, seconds in asdict(work.cpu_s).items()}
+    return finding(Code.INPUT_ASSUMED, kind=work.kind, cpu_s_per_sample=each)
 
 
 def is_uncounted(trace: Trace, device_s: float) -> bool:
     """Whether loading was too short to time for an iteration that is as short."""
     return 0 < (trace.data_loading_s or 0.0) < SHORTEST_S and device_s < SHORTEST_S
-
-
-def cpu_note(trace: Trace, estimate: IterationEstimate, num_vcpus: int | None) -> Finding | None:
-    """Whether a machine has too few cores for the workers of all its GPUs; None if not."""
-    num_workers = (trace.num_workers or 0) * estimate.num_gpus
-    if not num_vcpus or num_workers <= num_vcpus:
-        return None
-    shared_s = loading_s(trace) * num_workers / num_vcpus
-    if shared_s <= estimate.iteration_s.p50:
-        return None
-    return finding(Code.TOO_FEW_CPUS, num_workers=num_workers, num_vcpus=num_vcpus, loading_s=shared_s)

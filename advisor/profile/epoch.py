@@ -20,6 +20,7 @@ class Epoch:
 
     Attributes:
         seconds: of loading one iteration's samples in one process.
+        cpu_s_per_sample: of the CPU, to load one.
     """
 
     accumulation: int
@@ -27,6 +28,7 @@ class Epoch:
     samples_per_epoch: int | None = None
     iterations_per_epoch: int | None = None
     seconds: float | None = None
+    cpu_s_per_sample: float | None = None
     num_workers: int | None = None
     warnings: tuple[str, ...] = ()
 
@@ -55,6 +57,7 @@ def epoch_of(recording: Result) -> Epoch:
         samples_per_epoch=loading["num_samples"],
         iterations_per_epoch=iterations,
         seconds=loading["seconds"],
+        cpu_s_per_sample=_each(loading["cpu_seconds"], loading["samples"]),
         num_workers=loading["num_workers"],
         warnings=(
             *warnings,
@@ -63,6 +66,10 @@ def epoch_of(recording: Result) -> Epoch:
             *_batch_warnings(loading),
         ),
     )
+
+
+def _each(seconds: float | None, num_samples: int | None) -> float | None:
+    return None if seconds is None or not num_samples else seconds / num_samples
 
 
 def _iterations(loading: Loading) -> tuple[int | None, list[str]]:

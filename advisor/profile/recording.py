@@ -163,6 +163,7 @@ def _trace_of(
         ops=ops,
         iteration_s=recording.get("iteration_s"),
         data_loading_s=loading.seconds,
+        loader_cpu_s_per_sample=loading.cpu_s_per_sample,
         num_workers=loading.num_workers,
         memory=MemoryUse(**recording["memory"]),
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),

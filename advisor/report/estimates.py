@@ -70,6 +70,8 @@ def estimate_json(estimate: IterationEstimate) -> Mapping[str, object]:
         "iteration_s": asdict(estimate.iteration_s),
         "communication_s": estimate.communication_s,
         "loading_s": estimate.loading_s,
+        "input_s": asdict(estimate.input_s) if estimate.input_s else None,
+        "binds": estimate.binds,
         "memory_bytes": estimate.memory_bytes,
         "memory_limit_bytes": estimate.memory_limit_bytes,
         "fits_memory": estimate.fits_memory,

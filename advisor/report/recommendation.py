@@ -33,6 +33,7 @@ COLUMNS = (
     Column("Where"),
     Column("GPUs", wraps=False),
     Column("Iteration", DURATION, wraps=False),
+    Column("Binds", wraps=False),
     _WAIT,
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
@@ -41,7 +42,7 @@ COLUMNS = (
 NARROW_COLUMNS = (_STATUS, _NUMBER, Column("GPUs, and where"), _TIME, Column("Cost", USD, wraps=False))
 SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
-    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "wait_s_p50", "wait_s_p90", "time_s_p50",
+    "usd_per_h", "price_retrieved_at", "iteration_s_p50", "binds", "wait_s_p50", "wait_s_p90", "time_s_p50",
     "time_s_p90", "cost_usd_p50", "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes",
     "removed_by",
     kind=PLAIN,
@@ -114,10 +115,10 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    iteration_s = option.estimate.iteration_s.p50
+    iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
     wait_s = None if option.wait_s is None else option.wait_s.p90
     machine = where(option), gpus(option)
-    return state, number, *machine, iteration_s, wait_s, option.time_s, option.cost_usd
+    return state, number, *machine, iteration_s, binds, wait_s, option.time_s, option.cost_usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:

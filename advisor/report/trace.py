@@ -40,6 +40,7 @@ def summary(trace: Trace) -> dict[str, object]:
         "iterations_per_epoch": trace.iterations_per_epoch,
         "accumulation": trace.accumulation,
         "data_loading_s": trace.data_loading_s,
+        "loader_cpu_s_per_sample": trace.loader_cpu_s_per_sample,
         "num_workers": trace.num_workers,
         **asdict(trace.precision),
         **calls,
@@ -51,6 +52,9 @@ def summary(trace: Trace) -> dict[str, object]:
     }
 
 
+_OF = {"data_loading_s": " of one process", "loader_cpu_s_per_sample": " of a vCPU"}
+
+
 def _text(name: str, value: object) -> str:
     if value is None:
         return "none" if name == "amp_dtype" else "unknown"
@@ -59,7 +63,7 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, int):
         return format_bytes(value) if name.endswith("bytes") else f"{value:,}"
     if isinstance(value, float):
-        return f"{format_duration(value)} of one process" if name == "data_loading_s" else f"{value:g}"
+        return f"{format_duration(value)}{_OF[name]}" if name in _OF else f"{value:g}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {version}" for name, version in value.items())
     if name == "collectives" and isinstance(value, list):

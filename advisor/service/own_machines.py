@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,7 @@ def _local_machine(spec: GpuSpec, uses: list[Finding | None], local: LocalSettin
         cost_source=source,
         wait_s=Quantiles(p50=0.0, p90=0.0),
         in_use=tuple(use for use in uses if use is not None),
+        num_vcpus=os.cpu_count(),
     )
 
 
@@ -107,6 +109,7 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
         usd_per_gpu_h=cluster.usd_per_gpu_h,
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
         waits=_logged_waits(cluster, listener),
+        num_vcpus=cluster.vcpus,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Trace
+from advisor.service.feeding import with_input
 from advisor.service.traces import TraceRequest, check_exists, holds_data, trace_of
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
     trace = trace_of(request.trace, config, listener)
     if not is_script:
         _check_counts(config, request.gpus, trace.world_size)
-    return trace
+    return with_input(trace, config.settings.input, listener)
 
 
 def _check_counts(config: Config, texts: Sequence[str], world: int | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.core.values import Job, Option, Recommendation, Scaling, Trace
+from advisor.service.feeding import with_input
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     plans, warnings = plans_of(
         config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, data=data
     )
-    trace = trace_of(request.trace, config, listener)
+    trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
     scaling = config.settings.profile.scaling
     job = replace(
         with_objective(request.job, rules), data=data, scaling=None if scaling is None else Scaling(scaling)

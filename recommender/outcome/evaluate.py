@@ -11,6 +11,7 @@ import numpy as np
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
 from advisor.predict.batch_share import batch_share, trace_at
+from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, fed
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
@@ -100,17 +101,21 @@ def evaluate_all(
         return _Work(trace=there, iterations=num_iterations(trace, job, num_gpus), steps=steps)
 
     @cache
-    def work_s(gpu: str, num_gpus: int) -> Array:
-        return work_of(estimates[gpu, num_gpus], work(num_gpus).iterations, draws)
+    def fed_there(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> IterationEstimate:
+        return fed(estimates[gpu, num_gpus], vcpus_per_gpu)
+
+    @cache
+    def work_s(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> Array:
+        return work_of(fed_there(gpu, num_gpus, vcpus_per_gpu), work(num_gpus).iterations, draws)
 
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
         terms = [terms_of(plan) for plan in chunk]
-        outcome = outcome_of(chunk, [work_s(plan.gpu, plan.num_gpus) for plan in chunk], terms, draws)
+        machines = [(plan.gpu, plan.num_gpus, vcpus_per_gpu(plan)) for plan in chunk]
+        outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws)
         for i, figures in enumerate(_figures(outcome, job)):
             plan = chunk[i]
-            estimate = estimates[plan.gpu, plan.num_gpus]
-            there = work(plan.num_gpus)
+            estimate, there = fed_there(*machines[i]), work(plan.num_gpus)
             option = _option(plan, estimate, gpus[plan.gpu], there, job, figures, terms[i])
             yield Judged(
                 option=option,
@@ -118,6 +123,11 @@ def evaluate_all(
                 time_s=outcome.time_s[i],
                 cost_usd=outcome.cost_usd[i],
             )
+
+
+def vcpus_per_gpu(plan: Plan) -> float:
+    """Hardware threads of the machine for each of its GPUs; where nobody knows them, an assumption."""
+    return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
 def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:

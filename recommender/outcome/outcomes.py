@@ -30,8 +30,15 @@ class Outcome:
 
 
 def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array:
-    """Draws [n] of the seconds of training without a preemption."""
-    return iterations * log_normal(estimate.iteration_s, draws.prediction_of(estimate.gpu))
+    """Draws [n] of the seconds of training without a preemption.
+
+    GPU and input are joined draw by draw: so no draw gets longer where the input gets shorter.
+    """
+    z = draws.prediction_of(estimate.gpu)
+    if estimate.input_s is None:
+        return iterations * log_normal(estimate.iteration_s, z)
+    device_s, load_s = log_normal(estimate.device_s, z), log_normal(estimate.input_s, z)
+    return iterations * (device_s + load_s if estimate.loads_in_turn else np.maximum(device_s, load_s))
 
 
 def outcome_of(

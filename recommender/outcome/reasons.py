@@ -8,7 +8,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
-from advisor.predict.loading import cpu_note, input_note
+from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, assumed_note, input_note
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
@@ -40,7 +40,7 @@ def reasons_of(
     if (why := software.why_unsupported(gpu)) is not None:
         yield why
     yield from _memory(plan, estimate, gpu, trace)
-    yield from _input(plan, estimate, trace)
+    yield from _input(plan, estimate)
     yield from _scaling(plan.num_gpus, trace, steps)
     if plan.offer is not None and plan.offer.source.startswith(DERIVED):
         yield finding(Code.PRICE_DERIVED, source=plan.offer.source)
@@ -68,13 +68,14 @@ def _memory(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace)
         )
 
 
-def _input(plan: Plan, estimate: IterationEstimate, trace: Trace) -> Iterator[Finding]:
-    vcpus = plan.offer.num_vcpus if plan.offer is not None else None
-    notes = [note for note in (input_note(trace, estimate), cpu_note(trace, estimate, vcpus)) if note]
-    yield from notes
-    if trace.batch_size and not notes:
-        rate = trace.batch_size * plan.num_gpus / estimate.iteration_s.p50
-        yield finding(Code.INPUT_RATE, samples_per_s=rate)
+def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
+    vcpus = plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
+    note = input_note(estimate, vcpus, names_gpu_time=True)
+    if note is None:
+        return
+    yield note
+    if (assumed := assumed_note(estimate.input)) is not None:
+        yield assumed
 
 
 def _scaling(num_gpus: int, trace: Trace, steps: Steps) -> Iterator[Finding]:

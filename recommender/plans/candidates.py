@@ -44,6 +44,7 @@ class Machine:
         wait_s: None if nobody configured or measured it.
         waits: by number of GPUs, where a log tells it; goes before ``wait_s``.
         in_use: one for each GPU that others work on.
+        num_vcpus: hardware threads of one node; None if nobody knows.
 
     Raises:
         InputError: fewer than one GPU, a cost below 0, or a wait that is no `Quantiles`.
@@ -58,6 +59,7 @@ class Machine:
     cost_source: str | None = None
     waits: Mapping[int, LoggedWait] = field(default_factory=dict)
     in_use: tuple[Finding, ...] = ()
+    num_vcpus: int | None = None
 
     def __post_init__(self) -> None:
         check_kind("gpu", self.gpu, str, "its name in the catalog, such as 'L4'")
@@ -135,8 +137,16 @@ def _machine_plan(machine: Machine, num_gpus: int, extras: Extras) -> Plan:
         transfer_usd=extras.transfer_usd,
         transfer_gib=extras.transfer_gib,
         rates={**extras.rates, **cost},
+        num_vcpus=_vcpus_of(machine, num_gpus),
         notes=(*machine.in_use, *(logged.notes if logged is not None else ()), *extras.notes),
     )
+
+
+def _vcpus_of(machine: Machine, num_gpus: int) -> int | None:
+    """All of this machine's; of a cluster's node, which others share, those that go with its GPUs."""
+    if machine.num_vcpus is None or machine.tier is Tier.LOCAL:
+        return machine.num_vcpus
+    return machine.num_vcpus * num_gpus // machine.num_gpus
 
 
 def plans_of_offers(

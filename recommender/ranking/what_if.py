@@ -18,6 +18,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Option, Plan, Recommendation, Trace
 from advisor.predict.autocast import under_autocast
+from advisor.predict.feeding import faster_feeding
 from advisor.predict.interval import widened
 from advisor.predict.tf32 import allow_tf32
 from advisor.pricing.catalog.interruptions import Interruptions
@@ -44,6 +45,7 @@ class Change:
         trace: the script's as the change would make it.
         suits: whether a GPU gains from it at all.
         steps: what to change in the script.
+        helps: whether an option has what the change is against.
         assumption: what its estimates rest on besides.
     """
 
@@ -52,6 +54,7 @@ class Change:
     suits: Callable[[GpuSpec], bool]
     steps: tuple[Finding, ...]
     assumption: Finding
+    helps: Callable[[Option], bool] = lambda _: True
 
 
 def with_what_ifs(
@@ -83,7 +86,7 @@ def with_what_ifs(
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
         kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
-        old = [option for option in kept if change.suits(gpus[option.plan.gpu])]
+        old = [option for option in kept if change.suits(gpus[option.plan.gpu]) and change.helps(option)]
         plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
         estimates = estimates_for(change.trace, plans, gpus, answer.job)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
@@ -122,16 +125,29 @@ def _may_match(
     plan: Plan, estimates: Mapping[EstimateKey, IterationEstimate], steps: int, chosen: Option
 ) -> bool:
     """False where training alone takes longer or costs more than all of the chosen option does."""
-    work_s = steps * estimates[plan.gpu, plan.num_gpus].iteration_s.p50
+    work_s = steps * estimates[plan.gpu, plan.num_gpus].device_s.p50
     rent_usd = (plan.usd_per_h or 0.0) * work_s / HOUR_S
     return work_s <= chosen.time_s.p50 and rent_usd <= chosen.cost_usd.p50
 
 
 def changes(trace: Trace) -> Iterator[Change]:
-    """Changes of precision that the script leaves open."""
+    """Changes of precision that the script leaves open, and of its input pipeline."""
     yield from _tf32(trace)
     yield from _autocast(trace, "bf16", "bfloat16", suits=_has_bf16)
     yield from _autocast(trace, "fp16", "float16", suits=_has_fp16_only)
+    yield from _fed_faster(trace)
+
+
+def _fed_faster(trace: Trace) -> Iterator[Change]:
+    for feeding in faster_feeding(trace):
+        yield Change(
+            name=feeding.name,
+            trace=feeding.trace,
+            suits=lambda _: True,
+            helps=lambda option: option.estimate.loading_s > 0,
+            steps=(finding(feeding.step),),
+            assumption=finding(Code.WHAT_IF_FED_FASTER),
+        )
 
 
 def _tf32(trace: Trace) -> Iterator[Change]:
@@ -178,6 +194,7 @@ def _autocast(trace: Trace, name: str, dtype: str, *, suits: Callable[[GpuSpec],
 def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
     return replace(
         estimate,
+        device_s=widened(estimate.device_s, SIGMA_CHANGED),
         iteration_s=widened(estimate.iteration_s, SIGMA_CHANGED),
         assumptions=(change.assumption, *estimate.assumptions),
     )

@@ -12,8 +12,10 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec, Op, Phase, Precision
 from advisor.predict.exchange.data_parallel import all_reduce_s, exposed_communication_s
 from advisor.predict.iteration import predict, predict_counts
+from advisor.predict.loading import fed
 from advisor.predict.memory import needed_bytes
 from advisor.predict.roofline import op_time
+from advisor.predict.samples import assumed_cpu_s
 from tests.builders import make_gpu, make_op, make_trace
 
 NAMES = [
@@ -118,7 +120,7 @@ def test_waiting_for_data_is_part_of_the_sum(
     trace = make_trace(ops=tuple(ops), data_loading_s=loading_s, num_workers=workers)
     estimate = predict(trace, gpu, num_gpus)
     p50_s = estimate.iteration_s.p50
-    alone_s = predict(make_trace(ops=tuple(ops)), gpu, num_gpus).iteration_s.p50
+    alone_s = predict(make_trace(ops=tuple(ops), data_loading_s=0.0), gpu, num_gpus).iteration_s.p50
     assert p50_s >= alone_s * (1 - 1e-12)
     for parts in (estimate.by_family, estimate.by_method, estimate.by_operator):
         assert sum(parts.values()) + estimate.communication_s == pytest.approx(p50_s, rel=1e-9)
@@ -142,9 +144,24 @@ def test_more_workers_are_never_slower_and_more_loading_never_faster(
 
 @given(st.lists(OPS, min_size=1, max_size=6), GPUS, WORKERS)
 def test_no_loading_changes_nothing(ops: list[Op], gpu: GpuSpec, workers: int) -> None:
-    without = make_trace(ops=tuple(ops), data_loading_s=None, num_workers=None)
+    without = make_trace(ops=tuple(ops), data_loading_s=0.0, num_workers=None)
     trace = make_trace(ops=tuple(ops), data_loading_s=0.0, num_workers=workers)
     assert predict(trace, gpu) == predict(without, gpu)
+
+
+@settings(deadline=None)
+@given(st.lists(OPS, min_size=1, max_size=6), GPUS, st.one_of(st.none(), WORKERS), st.floats(0.25, 256))
+def test_an_unknown_loader_is_never_faster_than_its_kind(
+    ops: list[Op], gpu: GpuSpec, workers: int | None, vcpus: float
+) -> None:
+    trace = make_trace(ops=tuple(ops), data_loading_s=None, num_workers=workers)
+    assumed = assumed_cpu_s(trace)
+    estimate = fed(predict(trace, gpu), vcpus)
+    assert (estimate.input is None) == (assumed is None)
+    if assumed is not None:
+        cores = min(vcpus, max(1, vcpus if workers is None else workers))
+        assert estimate.iteration_s.p50 >= assumed[1].p50 / cores * (1 - 1e-12)
+        assert estimate.iteration_s.p90 >= assumed[1].p90 / cores * (1 - 1e-12)
 
 
 @settings(deadline=None)

@@ -6,6 +6,8 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
 from advisor.core.values.estimate import (
+    Bound,
+    InputWork,
     Interval,
     IterationEstimate,
     Method,
@@ -31,11 +33,13 @@ from advisor.core.values.trace import (
 
 __all__ = [
     "AttributeValue",
+    "Bound",
     "Collective",
     "DataPlace",
     "DataSet",
     "FittedConstants",
     "GpuSpec",
+    "InputWork",
     "Interval",
     "IterationEstimate",
     "Job",

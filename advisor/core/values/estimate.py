@@ -20,6 +20,7 @@ class Method(StrEnum):
     LEARNED = "learned"
     WAVE = "wave"
     ROOFLINE = "roofline"
+    ASSUMED = "assumed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,35 @@ class Quantiles:
 
     p50: float
     p90: float
+
+
+class Bound(StrEnum):
+    """What an iteration waits for most: a faster one of it would make the iteration shorter."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+    NETWORK = "network"
+    HOST = "host"
+    INPUT = "input"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputWork:
+    """What it takes to make the samples of one GPU's iteration.
+
+    Attributes:
+        cpu_s: seconds of one vCPU, however many share them.
+        wait_s: seconds for disks and networks: they hold a worker, but no vCPU.
+        num_workers: processes that load, 0 where the training process loads itself; None if unknown.
+        num_samples: of one iteration; None if unknown.
+        kind: of sample by which ``cpu_s`` is assumed; None where it was measured.
+    """
+
+    cpu_s: Interval
+    wait_s: float
+    num_workers: int | None
+    num_samples: int | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +120,11 @@ class IterationEstimate:
     """Time and memory of one iteration on ``num_gpus`` GPUs of one node.
 
     Attributes:
+        iteration_s: of the GPU and its input together.
+        device_s: of GPU, host and exposed communication, as if samples were always there.
+        input: what the samples take of the CPUs; None if nothing is loaded, or it was measured with them.
+        input_s: in which the vCPUs that are there make the samples; None where ``input`` is.
+        by_bound: seconds of GPU, host and exposed communication, by what bounds them.
         by_family: seconds of one GPU by operator family; they add up to the computation's p50.
         by_method: the same seconds by the method that found them.
         by_operator: the same seconds by operator and method, such as ``"addmm (wave)"``, largest first.
@@ -102,6 +137,10 @@ class IterationEstimate:
     gpu: str
     num_gpus: int
     iteration_s: Interval
+    device_s: Interval
+    input: InputWork | None
+    input_s: Interval | None
+    by_bound: Mapping[Bound, float]
     by_family: Mapping[str, float]
     by_method: Mapping[Method, float]
     by_operator: Mapping[str, float]
@@ -110,6 +149,18 @@ class IterationEstimate:
     memory_bytes: int | None
     memory_limit_bytes: int
     assumptions: tuple[Finding, ...]
+
+    @property
+    def loads_in_turn(self) -> bool:
+        """Whether the training process makes the samples itself, so that the GPU waits meanwhile."""
+        return self.input is not None and self.input.num_workers == 0
+
+    @property
+    def binds(self) -> Bound:
+        """What takes the largest part of the iteration; workers that the GPU waits for take all of it."""
+        largest = max(self.by_bound, key=lambda bound: self.by_bound[bound])
+        least_s = self.by_bound[largest] if self.loads_in_turn else 0.0
+        return Bound.INPUT if self.loading_s > least_s else largest
 
     @property
     def fits_memory(self) -> bool | None:

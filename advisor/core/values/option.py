@@ -39,6 +39,7 @@ class Plan:
             and date.
         notes: what else to know of the place, such as who uses it.
         blocked: why the account may not start it, such as a quota; None if nothing is known to.
+        num_vcpus: of one machine of one's own; an offer tells those of a rented one. None if unknown.
     """
 
     id: str
@@ -61,6 +62,13 @@ class Plan:
     rates: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None
+    num_vcpus: int | None = None
+
+    @property
+    def vcpus_per_gpu(self) -> float | None:
+        """Hardware threads for each GPU of the plan; None if unknown."""
+        vcpus = self.num_vcpus if self.offer is None else self.offer.num_vcpus
+        return None if vcpus is None else vcpus * self.num_nodes / self.num_gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,12 +128,15 @@ class Trace:
         iterations_per_epoch: optimizer steps per epoch on one GPU; None if unknown.
         accumulation: forward-backward passes per optimizer step.
         iteration_s: measured without a profiler beside it, None from a fake backend.
-        data_loading_s: seconds of CPU work to load one iteration's samples in one process.
+        data_loading_s: seconds in which one process loads one iteration's samples: its CPU's and those of
+            disks and networks, not those in which other work has the cores.
         num_workers: data-loading processes the script asks for.
         world_size: processes of which the traced one was rank 0; None where the script made no group.
         is_sharded: the traced process was seen to hold a part of each of some parameters.
         work_elsewhere: of the script in a world of another size, which shows what it does with its batch when
             GPUs are added; None if it was profiled in one world.
+        loader_cpu_s_per_sample: CPU seconds to load one sample, all threads and children; None if nobody
+            measured them.
     """
 
     schema_version: int
@@ -157,6 +160,7 @@ class Trace:
     world_size: int | None = None
     is_sharded: bool = False
     work_elsewhere: RankWork | None = None
+    loader_cpu_s_per_sample: float | None = None
 
     @property
     def flops(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -31,7 +31,8 @@ class LoaderUse:
         self.trains = self.has_ended = False
         self.batches: Callable[[], object] = lambda: None
         self._num_iterators = 0
-        self._times_s: list[float] = []
+        self._cpu_times_s: list[float] = []
+        self._waits_s: list[float] = []
         self._sizes: list[int] = []
         self.start_span()
 
@@ -49,15 +50,20 @@ class LoaderUse:
     @property
     def is_renewed(self) -> bool:
         """No iterator gave more than one batch, as with ``next(iter(loader))``."""
-        return 1 < self._num_iterators >= len(self._times_s)
+        return 1 < self._num_iterators >= len(self._cpu_times_s)
 
-    def add(self, num_samples: int | None, time_s: float) -> None:
+    def add(self, num_samples: int | None, time_s: float, cpu_s: float) -> None:
         """Count one batch."""
         self._fetches += 1
         self._samples += num_samples or 0
-        self._times_s.append(time_s)
+        self.add_time(time_s, cpu_s)
         if num_samples:
             self._sizes.append(num_samples)
+
+    def add_time(self, time_s: float, cpu_s: float) -> None:
+        """Of a batch that the script got, or that was made for its time alone."""
+        self._cpu_times_s.append(cpu_s)
+        self._waits_s.append(max(0.0, time_s - cpu_s))
 
     def usage(self) -> Loading:
         """The span's batches, samples and seconds, and what an epoch holds."""
@@ -70,6 +76,7 @@ class LoaderUse:
             "fetches": self._fetches,
             "samples": self._samples or None,
             "seconds": self.seconds(),
+            "cpu_seconds": self.cpu_seconds(),
             "num_workers": self.num_workers,
             "num_batches": num_batches,
             "num_samples": num_samples,
@@ -79,5 +86,22 @@ class LoaderUse:
         }
 
     def seconds(self) -> float:
-        """The span's batches at the median time of one; the first shuffles, opens files, fills caches."""
-        return self._fetches * statistics.median(self._times_s[1:] or self._times_s or [0.0])
+        """The span's batches at the typical time of one; the first shuffles, opens files, fills caches."""
+        return self._fetches * self.batch_s()
+
+    def cpu_seconds(self) -> float:
+        """The same of the CPU alone."""
+        return self._fetches * self.batch_cpu_s()
+
+    def batch_s(self) -> float:
+        """Seconds of the CPU and of disks and networks for one batch."""
+        return self.batch_cpu_s() + statistics.median(_later(self._waits_s))
+
+    def batch_cpu_s(self) -> float:
+        """CPU seconds for one batch: the lower quartile, since shared caches only ever add to them."""
+        ordered = sorted(_later(self._cpu_times_s))
+        return ordered[(len(ordered) - 1) // 4]
+
+
+def _later(times_s: Sequence[float]) -> Sequence[float]:
+    return times_s[1:] or times_s or [0.0]

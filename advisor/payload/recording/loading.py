@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ from .places import breaks_at_an_end, place_of_caller
 from .stopwatch import Stopwatch
 from .worker import Worker
 
+# Of few batches one that something disturbed would decide; more of them are made for their time alone.
+MOST_TIMED = 13
+MOST_TIMED_S = 2.0
 # An evaluation that no backward pass follows tells nothing new after this many batches.
 MOST_EVALUATED = 10
 
@@ -128,7 +132,8 @@ class Loading:
         candidates = lasting(self._drawn) or [self._feeding]
         use = driving(candidates)
         usage = use.usage()
-        usage["seconds"] = self._seconds(use)
+        usage["seconds"] = self._sum(use, LoaderUse.seconds)
+        usage["cpu_seconds"] = self._sum(use, LoaderUse.cpu_seconds)
         others = [other.usage()["num_batches"] for other in candidates if other is not use]
         # Of loaders that are equally long any may drive.
         usage["rivals"] = others if any(other != usage["num_batches"] for other in others) else []
@@ -136,15 +141,30 @@ class Loading:
             usage |= {"num_batches": None, "num_samples": None, "rivals": []}
         return usage
 
-    def _seconds(self, use: LoaderUse) -> float | None:
+    def retimed(self, usage: protocol.Loading | None) -> protocol.Loading | None:
+        """The usage of a span with the time of more batches; where several loaders add up, as it is."""
+        use = self._feeding
+        if usage is None or use is None or not usage["cpu_seconds"] or not usage["seconds"]:
+            return usage
+        before_s, before_cpu_s = use.batch_s(), use.batch_cpu_s()
+        batches = use.batches()
+        if isinstance(batches, Batches):
+            batches.make_more()
+        if not before_cpu_s:
+            return usage
+        usage = {**usage, "seconds": usage["seconds"] * use.batch_s() / before_s}
+        usage["cpu_seconds"] = (usage["cpu_seconds"] or 0.0) * use.batch_cpu_s() / before_cpu_s
+        return usage
+
+    def _sum(self, use: LoaderUse, seconds: Callable[[LoaderUse], float]) -> float | None:
         # With real workers the script's process only waits, which is not how long loading takes.
         if not self.is_timed or (self._backend == "cuda" and use.num_workers):
             return None
         if use.num_workers:
-            return use.seconds()
+            return seconds(use)
         # Loaders read side by side, such as labelled and unlabelled samples, take turns.
         beside = (other for other in self._uses.values() if other is not use and not other.num_workers)
-        return use.seconds() + sum(other.seconds() for other in beside if other.trains)
+        return seconds(use) + sum(seconds(other) for other in beside if other.trains)
 
     def forget_lengths(self) -> None:
         """Some data set's length is made up: report none."""
@@ -201,21 +221,38 @@ class Batches:
             self._loading.ended(self._use)
             raise StopIteration
         use, work = self._use, self._hooks.gpu_work()
-        with self._as_a_worker():
-            watch = Stopwatch()
-            try:
-                batch = next(self._batches)
-            except StopIteration:
-                self._loading.ended(use)
-                raise
-            time_s = watch.elapsed_s()
+        try:
+            batch, time_s, cpu_s = self._timed()
+        except StopIteration:
+            self._loading.ended(use)
+            raise
         if use.may_leave_mode is None:
             use.may_leave_mode = self._hooks.gpu_work() == work and torch.get_default_device().type == "cpu"
         use.place = use.place or place_of_caller()
-        use.add(self._size(batch), time_s)
+        use.add(self._size(batch), time_s, cpu_s)
         self._num_given += 1
         self._loading.took(use)
         return batch
+
+    def _timed(self) -> tuple[object, float, float]:
+        """A batch, and the seconds and CPU seconds of its making."""
+        with self._as_a_worker():
+            watch = Stopwatch()
+            batch = next(self._batches)
+            cpu_s, time_s = watch.cpu_s(), watch.elapsed_s()
+        return batch, time_s, cpu_s
+
+    def make_more(self) -> None:
+        """Time more batches, which nobody gets: the script is about to end."""
+        begin_s = time.monotonic()
+        for _ in range(MOST_TIMED - self._num_given):
+            if time.monotonic() - begin_s > MOST_TIMED_S:
+                return
+            try:
+                _, time_s, cpu_s = self._timed()
+            except Exception:  # noqa: BLE001 - its end, or anything that the script's data may raise
+                return
+            self._use.add_time(time_s, cpu_s)
 
     @contextlib.contextmanager
     def _as_a_worker(self) -> Iterator[None]:

@@ -97,6 +97,7 @@ def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:
             "fetches": loading["fetches"] * factor,
             "samples": _times(loading["samples"], factor),
             "seconds": _times(loading["seconds"], factor),
+            "cpu_seconds": _times(loading["cpu_seconds"], factor),
         },
         "num_backward_passes": span["num_backward_passes"] * factor,
         "memory": _with_gradients(span["memory"]),

@@ -1,9 +1,21 @@
-"""Time that a thread spends working or waiting for disks and networks, not for a core of a busy machine."""
+"""How long samples take to make, however busy the machine is.
+
+Two times are told apart. CPU seconds are what the making costs any machine: those of all threads of the
+process and of children that have ended, since a decoder may be either. Elapsed seconds hold disks and
+networks besides, but not the waiting for a core that other work has.
+"""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import ModuleType
+
+resource: ModuleType | None
+try:
+    import resource
+except ImportError:  # Windows has none, and children count as nothing there.
+    resource = None
 
 # Nanoseconds on a core, nanoseconds in the run queue, number of time slices; Linux only.
 _SCHEDULED = Path("/proc/thread-self/schedstat")
@@ -12,21 +24,37 @@ _SCHEDULED = Path("/proc/thread-self/schedstat")
 class Stopwatch:
     """Runs from its construction on, and stands still while others have the cores.
 
-    Where the system does not tell that, it shows the wall clock's time.
+    Where the system does not tell how long that was, nothing but the CPU's seconds elapse: a busy machine's
+    wall clock would pass for a slow disk.
     """
 
     def __init__(self) -> None:
         self._queued_s = _queued_s()
+        self._begin_cpu_s = _cpu_s()
         self._begin_s = time.perf_counter()
+
+    def cpu_s(self) -> float:
+        """CPU seconds so far."""
+        return _cpu_s() - self._begin_cpu_s
 
     def elapsed_s(self) -> float:
         """Seconds so far."""
-        wall_s = time.perf_counter() - self._begin_s
-        return max(0.0, wall_s - (_queued_s() - self._queued_s))
+        wall_s, queued_s = time.perf_counter() - self._begin_s, _queued_s()
+        if self._queued_s is None or queued_s is None:
+            return self.cpu_s()
+        return max(0.0, wall_s - (queued_s - self._queued_s))
 
 
-def _queued_s() -> float:
+def _cpu_s() -> float:
+    own_s = time.process_time()
+    if resource is None:
+        return own_s
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own_s + float(children.ru_utime + children.ru_stime)
+
+
+def _queued_s() -> float | None:
     try:
         return int(_SCHEDULED.read_text().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
-        return 0.0
+        return None

@@ -28,6 +28,10 @@ CHANGES: Words = {
         "install a PyTorch build for CUDA 12: CUDA 13 no longer runs on {architecture}"
     ),
     Code.INSTALL_FOR_VENDOR: "install a PyTorch build for {vendor}: CUDA extensions will not run",
+    Code.PACK_DATA: (
+        "store the samples as training wants them (decoded and resized, or tokenised), so that workers"
+        " only read"
+    ),
     Code.RETUNE_LEARNING_RATE: retune_learning_rate,
     Code.SAVE_CHECKPOINTS: save_checkpoints,
     Code.USE_AUTOCAST: (
@@ -35,6 +39,8 @@ CHANGES: Words = {
         + _CHECK_LOSS
     ),
     Code.USE_NO_SYNC: "accumulate gradients under no_sync(), or every pass exchanges them",
+    Code.USE_NVME: "copy the data to a local NVMe disk first, so that workers do not wait for it",
+    Code.USE_WORKERS: "give the DataLoader as many workers as the machine has vCPUs for each GPU",
     Code.WRAP_IN_DDP: (
         "wrap the model in DistributedDataParallel, use a DistributedSampler, start with torchrun"
     ),

@@ -132,6 +132,7 @@ ESTIMATES: Words = {
         "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"
         " occupancy"
     ),
+    Code.WHAT_IF_FED_FASTER: "what if: the input pipeline was changed on paper, the script was not run so",
     Code.WHAT_IF_AUTOCAST: (
         "what if: the forward pass and the loss under autocast to {dtype}; casts estimated from the order of"
         " operators, activations still counted in FP32 (an upper bound); not profiled so"

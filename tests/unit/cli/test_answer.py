@@ -240,7 +240,7 @@ def test_odds_that_nobody_asked_for_do_not_count(capsys):
 
 
 def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
-    fed = replace(CHEAP, reasons=(sample(Code.INPUT_RATE),))
+    fed = replace(CHEAP, reasons=(sample(Code.INPUT_ASSUMED),))
     text = ending(capsys, removed(fed, Code.SHARDING), removed(FAST, Code.SOFTWARE))
     assert "profile with --world 1" in text
     assert "pipeline" not in text
@@ -249,7 +249,7 @@ def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
 def sized(option: Option, needs: int | None, has: int) -> Option:
     estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
     facts = FACTS[Code.MEMORY] | {"needed_bytes": needs, "available_bytes": has}
-    noted = (sample(Code.INPUT_RATE), Finding(Code.MEMORY, facts))
+    noted = (sample(Code.INPUT_ASSUMED), Finding(Code.MEMORY, facts))
     return replace(option, estimate=estimate, reasons=noted)
 
 

@@ -50,9 +50,12 @@ def take(found: Loading, loader: Loader, count: int | None = None) -> None:
 
 
 class Ticking:
-    """A stopwatch that shows 1 s, then 3, 9, 27 and so on, each time that one is read."""
+    """A stopwatch that shows 1 s, then 3, 9, 27 and so on, each time that one is read; half is the CPU's."""
 
     reads = 0
+
+    def cpu_s(self) -> float:
+        return float(3**Ticking.reads) / 2
 
     def elapsed_s(self) -> float:
         Ticking.reads += 1
@@ -84,9 +87,10 @@ def test_an_empty_loader_is_none(found):
 
 def test_batches_and_samples_add_up_and_the_median_batch_is_timed(found):
     take(found, Loader([samples(4)] * 4 + [samples(2)]), 4)
-    # The first batch does not count: the median of 3, 9 and 27 s.
+    # The first batch does not count: of 1.5, 4.5 and 13.5 s the CPU's least, and the median of the waits.
     usage = found.usage()
-    assert (usage["fetches"], usage["samples"], usage["seconds"]) == (4, 16, 4 * 9)
+    assert (usage["fetches"], usage["samples"], usage["seconds"]) == (4, 16, 4 * (1.5 + 4.5))
+    assert usage["cpu_seconds"] == 4 * 1.5
     assert (usage["num_batches"], usage["num_samples"], usage["num_workers"]) == (5, 10, None)
 
 
@@ -277,6 +281,7 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers,
     with torch.no_grad():
         take(found, check)
     assert found.usage()["seconds"] == expected
+    assert found.usage()["cpu_seconds"] == expected / 2
 
 
 # --- Several loaders -------------------------------------------------------------------------------

@@ -102,8 +102,8 @@ def span(*, fetches: int = 1, batch: int = 16, **changes: Any) -> dict[str, Any]
         ],
         "calls": [[0], [1], [2, 8], [3, 4], [5, 6, 7]],
         "collectives": [{"kind": "all_reduce", "num_bytes": 4, "world_size": 2, "count": 1}],
-        "loading": {"fetches": fetches, "samples": fetches * batch, "seconds": 0.5, "num_batches": 63,
-                    "batch_sizes": [8, batch]},
+        "loading": {"fetches": fetches, "samples": fetches * batch, "seconds": 0.5,
+                    "cpu_seconds": 0.25, "num_batches": 63, "batch_sizes": [8, batch]},
         "num_backward_passes": fetches, "most_steps": 1,
         "memory": {"gradient_bytes": 10, "peak_bytes": 100},
     } | changes  # fmt: skip
@@ -118,7 +118,8 @@ def test_passes_are_counted_as_often_as_they_will_run():
     # Before the batch weights are averaged, behind the gradients they are clipped: once a step.
     assert counts(grown) == [1, 4, 1 * 4 + 1, 2 * 4, 3]
     assert (grown["loading"]["fetches"], grown["loading"]["samples"]) == (4, 64)
-    assert (grown["loading"]["seconds"], grown["loading"]["num_batches"]) == (2.0, 63)
+    assert (grown["loading"]["seconds"], grown["loading"]["cpu_seconds"]) == (2.0, 1.0)
+    assert grown["loading"]["num_batches"] == 63
     assert (grown["num_backward_passes"], grown["collectives"][0]["count"]) == (4, 4)
     assert grown["memory"]["peak_bytes"] == 110
     assert "16 samples a step" in warning

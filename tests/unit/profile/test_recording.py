@@ -13,7 +13,7 @@ from advisor.profile.timeline import Timeline
 
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {
-    "fetches": 1, "samples": 64, "seconds": 0.5, "num_workers": 8, "batch_size": 64,
+    "fetches": 1, "samples": 64, "seconds": 0.5, "cpu_seconds": 0.32, "num_workers": 8, "batch_size": 64,
     "num_batches": 20019, "num_samples": 1281167, "batch_sizes": [64, 64], "is_dynamic": False, "rivals": [],
 }  # fmt: skip
 
@@ -77,6 +77,7 @@ def test_an_epoch_by_the_loader():
     trace = trace_of(recording(), "train.py", [])
     assert (trace.batch_size, trace.samples_per_epoch, trace.accumulation) == (64, 1281167, 1)
     assert (trace.iterations_per_epoch, trace.num_workers, trace.data_loading_s) == (20019, 8, 0.5)
+    assert trace.loader_cpu_s_per_sample == 0.32 / 64
     assert trace.precision.amp_dtype == "float16"
     assert trace.warnings == ("careful",)
 

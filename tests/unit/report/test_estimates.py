@@ -88,6 +88,8 @@ def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
             "iteration_s": {"p10": 0.1, "p50": 0.2, "p90": 0.4},
             "communication_s": 0.03,
             "loading_s": 0.0,
+            "input_s": None,
+            "binds": "compute",
             "memory_bytes": 5 * GIB,
             "memory_limit_bytes": 16 * GIB,
             "fits_memory": True,

@@ -62,6 +62,7 @@ def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
         "Where",
         "GPUs",
         "Iteration",
+        "Binds",
         "Wait p90",
         "Time (p90)",
         "Cost (p90)",

@@ -23,12 +23,13 @@ from advisor.core.errors import ConfigError
 from advisor.core.units import MB
 from advisor.core.values import Market
 from advisor.pricing.catalog.renters import Access, load_renters
-from advisor.pricing.sources import gpuhunt_catalogs, public_files
+from advisor.pricing.sources import public_files
 from advisor.pricing.sources.gpuhunt import CATALOG_DIR, PROVIDERS, GpuhuntSource, gpuhunt_source
 from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of
 from advisor.pricing.sources.gpuhunt_items import offers_of
 from advisor.pricing.sources.protocol import Credentials, Part
 from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.replies import Allowance
 from tests.clouds import hostile_server as hostile
 from tests.clouds.hostile_server import Attack, attacking
 from tests.gpuhunt_catalogs import ANY, NOW, gpuhunt_version, item, part_of, parts_of, publish, write
@@ -263,7 +264,7 @@ def test_what_one_pull_may_send_is_bounded_over_all_providers(
     monkeypatch.setattr("advisor.pricing.sources.replies.PULL_BYTES", 2 * size)
     monkeypatch.setattr(
         "advisor.pricing.sources.gpuhunt.Allowance",
-        lambda: gpuhunt_catalogs.Allowance(2 * size),
+        lambda: Allowance(2 * size),
     )
     failures = [part.failure for part in pulled(url, "azure", "oci", "nebius")]
     assert any(failure is not None and "no true file holds" in failure for failure in failures)

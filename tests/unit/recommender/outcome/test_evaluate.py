@@ -14,6 +14,7 @@ from advisor.core.findings import Code
 from advisor.core.units import GIB
 from advisor.core.values import (
     Collective,
+    InputWork,
     Interval,
     IterationEstimate,
     Job,
@@ -31,7 +32,16 @@ from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate
 from recommender.outcome.spot import SpotTerms, is_spot
 from recommender.outcome.steps import num_iterations
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.builders import (
+    HOUR_S,
+    exactly,
+    make_estimate,
+    make_gpu,
+    make_job,
+    make_offer,
+    make_plan,
+    make_trace,
+)
 from tests.findings import said, sample
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
@@ -369,12 +379,6 @@ def test_unknown_memory_removes_nothing_and_is_said() -> None:
 # --- what the user must know or change -------------------------------------------------------------
 
 
-def test_the_input_pipeline_must_feed_every_gpu() -> None:
-    # 64 samples on each of 4 GPUs in a median of 0.1 s.
-    option = option_of(make_plan("X", 1.0, num_gpus=4), iteration=WIDE)
-    assert "2,560 samples/s" in said(option.reasons)
-
-
 def test_without_a_batch_size_nothing_is_said_of_samples() -> None:
     option = option_of(make_plan("X", 1.0, num_gpus=4), trace=make_trace(batch_size=None))
     assert "samples" not in said((*option.reasons, *option.script_changes))
@@ -469,26 +473,43 @@ def test_a_price_nobody_quoted_is_said(source: str, is_derived: bool) -> None:
 # --- data ------------------------------------------------------------------------------------------
 
 
-def test_an_input_bound_option_says_so_with_both_figures() -> None:
-    trace = make_trace(data_loading_s=4.0, num_workers=8)
-    waits = make_estimate("X", 0.5, loading_s=0.3)
-    text = said(option_of(make_plan(), trace=trace, estimate=waits).reasons)
-    assert "input-bound: loading takes 500 ms per iteration with 8 workers" in text
-    assert "the GPU 200 ms" in text
-    assert "samples/s" not in text
-    assert "input-bound" not in said(option_of(make_plan(), trace=trace, iteration=5.0).reasons)
+def fed_by(cpu_s: float, num_workers: int | None, iteration_s: float = 0.2) -> IterationEstimate:
+    """An iteration of 64 samples that take so many CPU seconds together."""
+    work = InputWork(cpu_s=exactly(cpu_s), wait_s=0.0, num_workers=num_workers, num_samples=64)
+    return make_estimate("X", iteration_s, input=work)
 
 
-def test_a_machine_with_too_few_cores_for_the_workers_says_so() -> None:
-    trace = make_trace(data_loading_s=4.0, num_workers=8)
+def with_vcpus(num_vcpus: int | None) -> Plan:
+    return make_plan(offer=make_offer(num_vcpus=num_vcpus))
 
-    def text(num_vcpus: int | None) -> str:
-        plan = make_plan(offer=make_offer(num_vcpus=num_vcpus))
-        return said(option_of(plan, trace=trace, iteration=0.5).reasons)
 
-    assert "8 loading workers share 4 vCPUs: loading takes 1 s" in text(4)
-    assert "vCPUs" not in text(8) + text(None)
-    assert "vCPUs" not in said(option_of(make_plan("X", None, tier=Tier.CLUSTER), trace=trace).reasons)
+def test_an_input_bound_option_says_so_with_every_figure() -> None:
+    text = said(option_of(with_vcpus(16), estimate=fed_by(4.0, 8)).reasons)
+    assert "input-bound: loading takes 500 ms per iteration (128 samples/s) with 8 workers" in text
+    assert "4 s of CPU, the GPU 200 ms" in text
+    assert "input-bound" not in said(option_of(with_vcpus(16), estimate=fed_by(4.0, 8, 5.0)).reasons)
+
+
+def test_the_machines_vcpus_decide_time_and_cost() -> None:
+    few, many = (option_of(with_vcpus(n), estimate=fed_by(4.0, 8)) for n in (4, 8))
+    assert few.estimate.iteration_s.p50 == pytest.approx(1.0)
+    assert few.train_s.p50 == pytest.approx(2 * many.train_s.p50)
+    assert few.cost_usd.p50 == pytest.approx(2 * many.cost_usd.p50)
+    assert "4 vCPUs for each GPU" in said(few.reasons)
+
+
+def test_where_nobody_knows_the_vcpus_eight_are_assumed_for_each_gpu() -> None:
+    unknown, known = (option_of(with_vcpus(n), estimate=fed_by(4.0, 16)) for n in (None, 8))
+    assert unknown.time_s == known.time_s
+    own = make_plan("X", None, tier=Tier.CLUSTER, num_vcpus=32)
+    assert option_of(own, estimate=fed_by(4.0, 16)).estimate.iteration_s.p50 == pytest.approx(0.25)
+
+
+def test_gpus_of_one_machine_share_its_vcpus() -> None:
+    plan = make_plan("X", num_gpus=8, offer=make_offer(num_gpus=8, num_vcpus=32))
+    assert plan.vcpus_per_gpu == 4
+    found = option_of(plan, estimate=replace(fed_by(4.0, 8), num_gpus=8))
+    assert found.estimate.iteration_s.p50 == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

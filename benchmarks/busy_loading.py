@@ -1,0 +1,65 @@
+"""Loader seconds of a script on a quiet machine and beside eight busy processes. Needs torch.
+
+``python -m benchmarks.busy_loading`` profiles a script by turns, quiet and busy, and sets the CPU seconds of
+a sample and what is recommended side by side. Its wall clock shows how busy the machine was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import advisor
+from advisor.core.values import Trace
+
+SCRIPT = Path(__file__).parents[1] / "tests/compatibility/scripts/input_bound.py"
+NUM_BUSY, ROUNDS = 8, 3
+BUSY = "while True: sum(range(10_000))"
+
+
+@contextlib.contextmanager
+def others(count: int) -> Iterator[None]:
+    """So many processes that never wait."""
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def profiled(count: int) -> tuple[Trace, float]:
+    """The trace beside so many busy processes, and the seconds of its making."""
+    with others(count):
+        begin_s = time.perf_counter()
+        trace = advisor.profile(SCRIPT)
+        return trace, time.perf_counter() - begin_s
+
+
+def recommended(trace: Trace) -> str | None:
+    """The id of what is recommended for an epoch."""
+    return advisor.recommend(trace, epochs=10, offline=True).recommended
+
+
+def main() -> None:
+    """Print both, and how far apart they are."""
+    seconds: dict[int, list[float]] = {0: [], NUM_BUSY: []}
+    for _ in range(ROUNDS):
+        for count, found in seconds.items():
+            trace, wall_s = profiled(count)
+            assert trace.loader_cpu_s_per_sample is not None, "the script has a DataLoader"
+            found.append(trace.loader_cpu_s_per_sample)
+            each_ms = found[-1] * 1e3
+            print(f"beside {count}: {each_ms:.3f} ms a sample, in {wall_s:.0f} s: {recommended(trace)}")
+    quiet_s, busy_s = (median(found) for found in seconds.values())
+    print(f"busy over quiet: {busy_s / quiet_s:.3f} (median of {ROUNDS})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The same GPUs on a machine with more vCPUs, where vCPUs are what an option waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import Bound, Market, Option
+from recommender.outcome.evaluate import Judged, vcpus_per_gpu
+
+# Less of the time is not worth another machine.
+_LEAST_SAVING = 0.05
+_Kind = tuple[str, int, Market]
+
+
+def with_more_vcpus(judged: Sequence[Judged]) -> list[Judged]:
+    """Options that wait for input name the cheapest machine of their GPUs that feeds them faster."""
+    rented: dict[_Kind, list[Option]] = {}
+    for item in judged:
+        if item.option.plan.offer is not None and item.option.feasible:
+            rented.setdefault(_kind(item.option), []).append(item.option)
+    return [_with_note(item, rented) for item in judged]
+
+
+def _kind(option: Option) -> _Kind:
+    plan = option.plan
+    market = Market.ON_DEMAND if plan.offer is None else plan.offer.market
+    return plan.gpu, plan.num_gpus, market
+
+
+def _with_note(item: Judged, rented: dict[_Kind, list[Option]]) -> Judged:
+    option = item.option
+    if option.estimate.binds is not Bound.INPUT:
+        return item
+    note = _note(option, rented.get(_kind(option), ()))
+    return item if note is None else replace(item, option=replace(option, reasons=(*option.reasons, note)))
+
+
+def _note(option: Option, alike: Iterable[Option]) -> Finding | None:
+    better = min(_faster(option, alike), key=lambda o: (o.cost_usd.p50, o.plan.id), default=None)
+    if better is None or better.plan.offer is None:
+        return None
+    return finding(
+        Code.MORE_VCPUS,
+        instance_type=better.plan.offer.instance_type,
+        vcpus_per_gpu=vcpus_per_gpu(better.plan),
+        time_s=better.time_s.p50,
+        cost_usd=better.cost_usd.p50,
+        instead_of_time_s=option.time_s.p50,
+        instead_of_cost_usd=option.cost_usd.p50,
+    )
+
+
+def _faster(option: Option, alike: Iterable[Option]) -> Iterator[Option]:
+    vcpus, most_s = vcpus_per_gpu(option.plan), (1 - _LEAST_SAVING) * option.time_s.p50
+    return (o for o in alike if vcpus_per_gpu(o.plan) > vcpus and o.time_s.p50 <= most_s)

@@ -1,0 +1,123 @@
+"""What kind of samples a batch holds, and the table of what one takes of a CPU."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import CatalogError
+from advisor.core.values import Op, TensorSpec, Trace
+from advisor.predict.samples import (
+    ARRAY,
+    IMAGE,
+    KINDS,
+    TOKENS,
+    assumed_cpu_s,
+    kind_of,
+    load_loader_priors,
+    num_copied,
+    read_loader_priors,
+)
+from tests.builders import make_op, make_trace
+from tests.shared import SHARED, needs_shared
+
+
+def copy_of(shape: tuple[int, ...], dtype: str = "float32", count: int = 1) -> Op:
+    copy = make_op("advisor::h2d_copy", flops=0, count=count)
+    return replace(copy, inputs=(TensorSpec(shape=shape, dtype=dtype),))
+
+
+def copies(*ops: Op) -> Trace:
+    return make_trace(ops=(make_op(), *ops))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "kind"),
+    [
+        ((64, 3, 224, 224), "float32", IMAGE),
+        ((64, 1, 28, 28), "float32", IMAGE),
+        ((64, 4, 512, 512), "float16", IMAGE),
+        ((64, 224, 224, 3), "uint8", IMAGE),
+        ((8, 3, 16, 112, 112), "float32", IMAGE),  # a clip
+        ((8, 512, 512, 3), "uint8", IMAGE),
+        ((12, 1024), "int64", TOKENS),
+        ((64,), "int64", TOKENS),
+        ((64, 13), "float32", ARRAY),
+        ((64, 80, 3000), "float32", ARRAY),  # a spectrogram
+        ((64, 256, 14, 14), "float32", ARRAY),  # features
+        ((64, 3, 7, 7), "float32", ARRAY),  # a filter
+    ],
+)
+def test_shape_and_dtype_tell_the_kind(shape: tuple[int, ...], dtype: str, kind: str) -> None:
+    assert kind_of(TensorSpec(shape=shape, dtype=dtype)) == kind
+
+
+def test_the_largest_copy_tells_what_the_samples_are() -> None:
+    trace = copies(copy_of((32,), "int64"), copy_of((32, 3, 224, 224)))
+    found = assumed_cpu_s(trace)
+    assert found is not None
+    assert found[0] == IMAGE
+    assert num_copied(trace) == 32
+    assert num_copied(copies(copy_of((8, 128), "int64", count=4))) == 32
+
+
+def test_nothing_copied_and_scalars_tell_nothing() -> None:
+    assert assumed_cpu_s(copies()) is None
+    assert assumed_cpu_s(copies(copy_of((), "float32"))) is None
+    assert num_copied(copies()) is None
+
+
+def test_seconds_go_by_pixels_and_tokens_are_nearly_free() -> None:
+    def median_s(op: Op) -> float:
+        found = assumed_cpu_s(copies(op))
+        assert found is not None
+        return found[1].p50
+
+    large, small = median_s(copy_of((64, 3, 448, 448))), median_s(copy_of((64, 3, 224, 224)))
+    assert large == pytest.approx(4 * small)
+    assert median_s(copy_of((64, 1, 224, 224))) == pytest.approx(small)
+    assert median_s(copy_of((64, 3, 224, 224), count=3)) == pytest.approx(3 * small)
+    assert median_s(copy_of((12, 1024), "int64")) < small / 1000
+
+
+def test_every_kind_has_quantiles_in_order_a_source_and_a_date() -> None:
+    priors = load_loader_priors()
+    assert set(priors) == set(KINDS)
+    for prior in priors.values():
+        assert 0 < prior.cpu_s.p10 < prior.cpu_s.p50 < prior.cpu_s.p90
+        assert prior.source
+        assert prior.as_of.startswith("20")
+
+
+GOOD = "p10_ns = 1\np50_ns = 2\np90_ns = 3\nsource = 'a'\nas_of = 'b'\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = ",
+        f"[image]\n{GOOD}",
+        "".join(f"[{k}]\n{GOOD}" for k in KINDS).replace("p10_ns = 1", "p10_ns = 9"),
+    ],
+)
+def test_a_broken_table_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "loaders.toml"
+    path.write_text(text)
+    with pytest.raises(CatalogError, match=r"loaders\.toml"):
+        read_loader_priors(path)
+    with pytest.raises(CatalogError):
+        read_loader_priors(tmp_path / "none.toml")
+
+
+@needs_shared
+def test_the_table_is_made_of_the_published_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "tools")
+    build_loaders = importlib.import_module("build_loaders")
+
+    path = tmp_path / "loaders.toml"
+    build_loaders.write(build_loaders.text_of(build_loaders.tables(SHARED / "measurements/published")), path)
+    assert read_loader_priors(path) == load_loader_priors()
