@@ -20,6 +20,7 @@ from advisor.report.options import (
     where,
 )
 from advisor.report.plain import few
+from advisor.report.quotes import rent_text
 from advisor.report.scatter import time_over_cost
 from advisor.report.words import rule_text, sentence, sentences
 
@@ -31,6 +32,7 @@ COLUMNS = (
     _NUMBER,
     Column("Where"),
     Column("GPUs", wraps=False),
+    Column("Price"),
     Column("Iteration", DURATION, wraps=False),
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
@@ -112,7 +114,8 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s = option.estimate.iteration_s.p50
-    return state, number, where(option), gpus(option), iteration_s, option.time_s, option.cost_usd
+    rent = rent_text(option.plan)
+    return state, number, where(option), gpus(option), rent, iteration_s, option.time_s, option.cost_usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:

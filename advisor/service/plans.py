@@ -114,7 +114,7 @@ def _rented(
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
     from advisor.pricing.bills.storage import load_rates
-    from advisor.service.offers import query_offers
+    from advisor.service.offers import prices_of, query_offers
     from advisor.service.under_policy import cheapest_by_verdict
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
@@ -122,7 +122,9 @@ def _rented(
     found = query_offers(config, asked, listener, may_refresh=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
-    plans = plans_of_offers(offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas)
+    plans = plans_of_offers(
+        offers, terms=_cloud_terms(cloud), catalog=load_rates(), quotas=quotas, prices=prices_of(offers)
+    )
     return cheapest_by_verdict(plans, policy, spot_terms(config)), (*found.warnings, *unknown)
 
 

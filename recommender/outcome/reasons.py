@@ -11,8 +11,8 @@ from advisor.predict.exchange.collectives import holds_buckets, sharded_over
 from advisor.predict.loading import cpu_note, input_note
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
+from recommender.outcome.rent import price_rise
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
-from recommender.outcome.spot_price import price_rise
 from recommender.plans import software
 
 # Below it the rounded factor would read "1.00 times".

@@ -6,15 +6,16 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import repeat
 from operator import le
 from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Offer, Plan, Quantiles, Tier
+from advisor.core.values import Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.bills.storage import Rate
-from recommender.outcome.spot_price import dearest_factor
+from recommender.outcome.rent import doubt, rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at
 from recommender.plans.quotas import over_quota
 
@@ -131,6 +132,7 @@ def plans_of_offers(
     terms: CloudTerms,
     catalog: Sequence[Rate] = (),
     quotas: Sequence[QuotaSettings] = (),
+    prices: Sequence[Price] | None = None,
 ) -> list[Plan]:
     """One plan an offer: the whole machine, with every GPU in it.
 
@@ -139,6 +141,7 @@ def plans_of_offers(
         terms: what the job needs of any machine.
         catalog: rates of storage and egress; what it lacks is unknown in the plan.
         quotas: what the account may start at once.
+        prices: what an hour of each offer will cost; as it is quoted if None.
 
     Raises:
         InputError: an argument of another kind.
@@ -154,8 +157,8 @@ def plans_of_offers(
         return extras_at(provider, region, terms, catalog)
 
     return [
-        _cloud_plan(offer, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
-        for offer in offers
+        _cloud_plan(offer, price, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
+        for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
     ]
 
 
@@ -165,7 +168,9 @@ def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
     check_each("quotas", quotas, Quota, "advisor.config.settings.QuotaSettings makes one")
 
 
-def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Finding | None) -> Plan:
+def _cloud_plan(
+    offer: Offer, price: Price | None, terms: CloudTerms, extras: Extras, blocked: Finding | None
+) -> Plan:
     return Plan(
         id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
         tier=Tier.CLOUD,
@@ -174,7 +179,8 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Findin
         num_gpus=offer.num_gpus,
         num_nodes=1,
         offer=offer,
-        usd_per_h=offer.usd_per_h,
+        usd_per_h=offer.usd_per_h if price is None else price.usd_per_h.p50,
+        price=price,
         wait_s=terms.wait_s,
         startup_s=terms.startup_s + terms.download_s,
         minimum_billed_s=offer.minimum_billed_s,
@@ -212,9 +218,10 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     """Rented plans, machine by machine, without the places that are never the cheapest for it.
 
     A job runs equally long everywhere, so a place is left out where another costs no more by the hour (rent
-    and disks) nor at the end (egress). On spot this must hold of today's rent and of the dearest that is
-    drawn; the cents of disks that are kept while the machine is away are not compared. An unknown rate counts
-    here as the dearest known one of the machine's other places, so that ignorance never wins.
+    and disks) nor at the end (egress). This must hold of the median rent, or the p90 of one that is guessed,
+    and of the dearest that is drawn: an older, derived or rarer price never hides a surer one. The cents of
+    disks that are kept while the machine is away are not compared. An unknown rate counts here as the dearest
+    known one of the machine's other places, so that ignorance never wins.
 
     Raises:
         InputError: something else than plans, or plans of one's own machines, which have no place to choose.
@@ -234,14 +241,14 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
     dearest_egress = max(plan.egress_usd or 0.0 for plan in group)
 
     def rates(plan: Plan) -> tuple[float, float, float]:
-        rent = _offer_of(plan).usd_per_h
+        rent, dearest_rent = rents_to_compare(plan)
         storage = dearest_storage if plan.storage_usd_per_h is None else plan.storage_usd_per_h
         egress = dearest_egress if plan.egress_usd is None else plan.egress_usd
-        return rent + storage, rent * dearest_factor(plan) + storage, egress
+        return rent + storage, dearest_rent + storage, egress
 
-    def order(plan: Plan) -> tuple[tuple[float, float, float], str, str]:
+    def order(plan: Plan) -> tuple[tuple[float, float, float], tuple[bool, float], str, str]:
         offer = _offer_of(plan)
-        return rates(plan), offer.region, offer.zone or ""
+        return rates(plan), doubt(plan), offer.region, offer.zone or ""
 
     kept: list[tuple[float, float, float]] = []
     for plan in sorted(group, key=order):

@@ -8,7 +8,7 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
-from advisor.core.values.price import Market, Offer, PricePoint
+from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
@@ -42,8 +42,10 @@ __all__ = [
     "PickName",
     "Plan",
     "Precision",
+    "Price",
     "PricePoint",
     "Quantiles",
+    "QuoteKind",
     "Recommendation",
     "TensorSpec",
     "Tier",

@@ -28,7 +28,16 @@ from advisor.report.words import error_text, sentence, sentences
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate, num_iterations
 from recommender.outcome.spot import SpotTerms, is_spot
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.builders import (
+    HOUR_S,
+    make_estimate,
+    make_gpu,
+    make_job,
+    make_offer,
+    make_plan,
+    make_price,
+    make_trace,
+)
 from tests.findings import said, sample
 
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
@@ -182,11 +191,14 @@ def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
 
 
 def test_dearer_hours_are_a_line_of_their_own_beside_preemptions() -> None:
-    past = Interval(p10=1.0, p50=2.0, p90=18.0)
-    offer = make_offer(usd_per_h=6.0, market=Market.SPOT, spot_usd_per_h=past)
     job = make_job(iterations=36_000)
     steady = option_of(make_plan("X", 6.0, market=Market.SPOT), iteration=WIDE, job=job, terms=CALM)
-    option = option_of(make_plan("X", 6.0, offer=offer), iteration=WIDE, job=job, terms=CALM)
+    option = option_of(
+        make_plan("X", 6.0, market=Market.SPOT, price=make_price(6.0, 18.0)),
+        iteration=WIDE,
+        job=job,
+        terms=CALM,
+    )
     parts = option.cost_breakdown_usd
     assert "price rise" not in steady.cost_breakdown_usd
     assert parts["price rise"] == pytest.approx(option.cost_usd.p50 - steady.cost_usd.p50)
