@@ -76,7 +76,13 @@ def verdict(choices: Sequence[Choice]) -> Verdict:
 
 
 def backtest(
-    panel: Panel, market: Market, age_days: int, *, every: int = 1, lag: bool = False
+    panel: Panel,
+    market: Market,
+    age_days: int,
+    models: dict[int, PriceModel],
+    *,
+    every: int = 1,
+    lag: bool = False,
 ) -> Iterator[Choice]:
     """Choices at the dates of a record, by models of earlier dates.
 
@@ -84,12 +90,12 @@ def backtest(
         panel: the record.
         market: on-demand or spot.
         age_days: of the snapshot.
+        models: of the record, by the column at which each was fitted; those that are missing are added.
         every: judge every so many dates.
         lag: fit on nothing newer than the snapshot, as if the whole installation were that old.
     """
     prices = panel.spot if market is Market.SPOT else panel.on_demand
     first = int(panel.days[np.isfinite(prices).any(axis=0)][0]) + LEAST_RECORD_DAYS
-    models: dict[int, PriceModel] = {}
     for then, now in list(panel.pairs(age_days))[::every]:
         known_until = then if lag else now
         fit_at = known_until - known_until % REFIT_EVERY
