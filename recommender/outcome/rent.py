@@ -40,11 +40,6 @@ def counted_over_median(plan: Plan) -> float | None:
     return plan.price.counted_usd_per_h / plan.price.usd_per_h.p50
 
 
-def doubt(plan: Plan) -> tuple[bool, float]:
-    """Of two equal prices the one that is surer comes first: what is quoted, then what is newer."""
-    return (False, 0.0) if plan.price is None else (plan.price.is_guess, plan.price.age_days)
-
-
 def rents_to_compare(plan: Plan) -> tuple[float, float]:
     """USD per hour as it counts, and in the dearest of the draws.
 

@@ -15,7 +15,7 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.bills.storage import Rate
-from recommender.outcome.rent import doubt, rents_to_compare
+from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at
 from recommender.plans.quotas import over_quota
 
@@ -246,9 +246,10 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
         egress = dearest_egress if plan.egress_usd is None else plan.egress_usd
         return rent + storage, dearest_rent + storage, egress
 
-    def order(plan: Plan) -> tuple[tuple[float, float, float], tuple[bool, float], str, str]:
+    def order(plan: Plan) -> tuple[tuple[float, float, float], tuple[int, float], str, str]:
         offer = _offer_of(plan)
-        return rates(plan), doubt(plan), offer.region, offer.zone or ""
+        doubt = (0, 0.0) if plan.price is None else plan.price.doubt
+        return rates(plan), doubt, offer.region, offer.zone or ""
 
     kept: list[tuple[float, float, float]] = []
     for plan in sorted(group, key=order):

@@ -96,7 +96,7 @@ class PricePoint:
 
 
 class QuoteKind(StrEnum):
-    """How a price came to be known, which says how far it can be trusted."""
+    """How a price came to be known, the surest first."""
 
     AGREED = "agreed"
     LIVE = "live"
@@ -123,6 +123,11 @@ class Price:
     def is_guess(self) -> bool:
         """Whether nobody has paid it: it was never quoted, or quoted where no one was bidding."""
         return self.kind in (QuoteKind.DERIVED, QuoteKind.FLOOR)
+
+    @property
+    def doubt(self) -> tuple[int, float]:
+        """Of equal prices the surer and newer one comes first."""
+        return list(QuoteKind).index(self.kind), self.age_days
 
     @property
     def counted_usd_per_h(self) -> float:

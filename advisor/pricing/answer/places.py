@@ -23,6 +23,6 @@ def cheapest_places(priced: Iterable[PricedOffer]) -> list[PricedOffer]:
     return list(best.values())
 
 
-def _order(priced: PricedOffer) -> tuple[float, bool, float, str, str]:
+def _order(priced: PricedOffer) -> tuple[float, tuple[int, float], str, str]:
     offer, price = priced
-    return price.counted_usd_per_h, price.is_guess, price.age_days, offer.region, offer.zone or ""
+    return price.counted_usd_per_h, price.doubt, offer.region, offer.zone or ""
