@@ -21,7 +21,9 @@ from advisor.core.values import (
     Phase,
     Plan,
     Precision,
+    Price,
     Quantiles,
+    QuoteKind,
     TensorSpec,
     Tier,
     Trace,
@@ -183,6 +185,14 @@ def make_offer(gpu: str = "X", usd_per_h: float = 1.0, **changes: Any) -> Offer:
         "source": "a test",
     }
     return Offer(**(facts | changes))
+
+
+def make_price(
+    p50: float = 1.0, p90: float | None = None, kind: QuoteKind = QuoteKind.DATED, age_days: float = 30.0
+) -> Price:
+    """A price that is exact unless its p90 is given."""
+    usd_per_h = Interval(p10=p50, p50=p50, p90=p50 if p90 is None else p90)
+    return Price(usd_per_h=usd_per_h, kind=kind, age_days=age_days)
 
 
 def make_plan(

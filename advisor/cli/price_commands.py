@@ -98,7 +98,7 @@ def check(
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for prices that cannot be right: jumps over 30 %, zeros, missing regions, spot above on-demand.
+    """Look for prices that cannot be right: jumps over 30 %, zeros, missing regions, spot too high or low.
 
     Exits with 1 if there are any.
     """

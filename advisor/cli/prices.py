@@ -71,7 +71,7 @@ def prices(
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
-            print_document(offers_document([], [quoted(str(error))]), output)
+            print_document(offers_document([], [], [quoted(str(error))]), output)
         raise
     warn(sentences(answer.warnings))
-    print_document(offers_document(answer.offers, answer.warnings), output)
+    print_document(offers_document(answer.offers, answer.prices, answer.warnings), output)

@@ -6,41 +6,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from advisor.core.findings import Finding
-from advisor.core.values import Offer
+from advisor.core.values import Offer, Price, Quantiles
 from advisor.report.cells import USD_PER_H, Cell
 from advisor.report.document import NARROW, Column, Document, Lines, Row, Table, columns
+from advisor.report.quotes import price_json, quote_text
 from advisor.report.words import warnings_json
 
 COLUMNS = (
     *columns("Where", "Zone", "GPUs", "Market"),
-    *columns("USD/h", "USD/h GPU", kind=USD_PER_H),
-    *columns("As of", "Source"),
+    Column("USD/h", USD_PER_H),
+    Column("Likely (p90)", USD_PER_H),
+    Column("USD/h GPU", USD_PER_H),
+    *columns("Quote", "As of", "Source"),
 )
 NARROW_COLUMNS = (
     Column("Where", wraps=False),
     Column("Place"),
     Column("GPUs", wraps=False),
-    Column("USD/h", USD_PER_H, wraps=False),
-    Column("As of", wraps=False),
+    Column("Likely (p90)", USD_PER_H, wraps=False),
+    Column("Quote", wraps=False),
 )
 
 
-def offers_document(offers: Sequence[Offer], warnings: Sequence[Finding]) -> Document:
-    """Offers in the given order, each with its date and source."""
-    narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow(offer)) for offer in offers))
+def offers_document(
+    offers: Sequence[Offer], prices: Sequence[Price], warnings: Sequence[Finding]
+) -> Document:
+    """Offers in the given order, each with what it will likely cost, its date and its source."""
+    priced = list(zip(offers, prices, strict=True))
+    narrow = Table(columns=NARROW_COLUMNS, rows=tuple(Row(_narrow(*one)) for one in priced))
     sources = tuple(f"from: {source}" for source in dict.fromkeys(offer.source for offer in offers))
     table = Table(
         columns=COLUMNS,
-        rows=tuple(Row(_wide(offer)) for offer in offers),
+        rows=tuple(Row(_wide(*one)) for one in priced),
         narrow=(narrow, Lines(sources)),
         narrow_below=NARROW,
         keeps_words=False,
     )
-    facts = {"offers": [_json(offer) for offer in offers], **warnings_json(warnings)}
+    facts = {"offers": [_json(*one) for one in priced], **warnings_json(warnings)}
     return Document(facts=facts, blocks=(table,))
 
 
-def _json(offer: Offer) -> Mapping[str, object]:
+def _json(offer: Offer, price: Price) -> Mapping[str, object]:
     return {
         "provider": offer.provider,
         "instance_type": offer.instance_type,
@@ -50,6 +56,7 @@ def _json(offer: Offer) -> Mapping[str, object]:
         "num_gpus": offer.num_gpus,
         "market": offer.market,
         "usd_per_h": offer.usd_per_h,
+        "price": price_json(price),
         "list_usd_per_h": offer.list_usd_per_h,
         "contracted_usd_per_h": offer.contracted_usd_per_h,
         "effective_usd_per_h": offer.effective_usd_per_h,
@@ -62,19 +69,22 @@ def _json(offer: Offer) -> Mapping[str, object]:
     }
 
 
-def _narrow(offer: Offer) -> tuple[Cell, ...]:
-    where, zone, gpus, market, usd_per_h, _, day, _ = _wide(offer)
-    return where, f"{zone} {market}", gpus, usd_per_h, day
+def _narrow(offer: Offer, price: Price) -> tuple[Cell, ...]:
+    where, zone, gpus, market, _, likely, _, quote, _, _ = _wide(offer, price)
+    return where, f"{zone} {market}", gpus, likely, quote
 
 
-def _wide(offer: Offer) -> tuple[Cell, ...]:
+def _wide(offer: Offer, price: Price) -> tuple[Cell, ...]:
+    usd = price.usd_per_h
     return (
         f"{offer.provider} {offer.instance_type}",
         offer.zone or offer.region,
         f"{offer.num_gpus} x {offer.gpu}",
         offer.market,
-        offer.usd_per_h,
-        offer.usd_per_h / offer.num_gpus,
+        f"~{USD_PER_H.words(offer.usd_per_h)}" if price.is_guess else offer.usd_per_h,
+        Quantiles(p50=usd.p50, p90=usd.p90),
+        usd.p50 / offer.num_gpus,
+        quote_text(price),
         offer.retrieved_at,
         offer.source,
     )

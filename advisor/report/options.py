@@ -8,6 +8,7 @@ from dataclasses import asdict
 from advisor.core.findings import Code
 from advisor.core.values import Job, Option, PickName, Recommendation, Trace
 from advisor.report.estimates import estimate_json
+from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from recommender.outcome.steps import Steps, steps_of
 
@@ -179,6 +180,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "num_nodes": plan.num_nodes,
         "market": offer.market if offer else None,
         "usd_per_h": plan.usd_per_h,
+        "price": price_json(plan.price),
         "list_usd_per_h": offer.list_usd_per_h if offer else None,
         "contracted_usd_per_h": offer.contracted_usd_per_h if offer else None,
         "effective_usd_per_h": offer.effective_usd_per_h if offer else None,
@@ -197,6 +199,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "train_s": asdict(option.train_s),
         "time_s": asdict(option.time_s),
         "cost_usd": asdict(option.cost_usd),
+        "counted_usd": option.counted_usd,
         "cost_breakdown": option.cost_breakdown_usd,
         "p_within_budget": option.p_within_budget,
         "p_within_deadline": option.p_within_deadline,

@@ -20,6 +20,7 @@ from advisor.report.options import (
     where,
 )
 from advisor.report.plain import few
+from advisor.report.quotes import rent_text
 from advisor.report.scatter import time_over_cost
 from advisor.report.words import rule_text, sentence, sentences
 
@@ -32,6 +33,7 @@ COLUMNS = (
     _NUMBER,
     Column("Where"),
     Column("GPUs", wraps=False),
+    Column("Price"),
     Column("Iteration", DURATION, wraps=False),
     Column("Binds", wraps=False),
     _WAIT,
@@ -117,7 +119,7 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
     wait_s = None if option.wait_s is None else option.wait_s.p90
-    machine = where(option), gpus(option)
+    machine = where(option), gpus(option), rent_text(option.plan)
     return state, number, *machine, iteration_s, binds, wait_s, option.time_s, option.cost_usd
 
 

@@ -22,7 +22,7 @@ from advisor.service.opt_in import is_open
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.values import Offer
+    from advisor.core.values import Offer, Price
     from advisor.pricing.answer.answering import Offers
     from advisor.pricing.answer.merge import Answer
     from advisor.pricing.sources.query import OfferQuery
@@ -106,6 +106,17 @@ def _at_own_prices(
     fresh_s = config.settings.prices.refresh_after
     found = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
     return replace(found, warnings=(*found.warnings, *map(quoted, ended)))
+
+
+def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:
+    """What an hour of each offer will cost now, by the shipped record of prices.
+
+    Raises:
+        CatalogError: a shipped file is missing or broken.
+    """
+    from advisor.pricing.answer.likely import likely_prices, shipped_on_demand
+
+    return likely_prices(offers, now=now(), on_demand=shipped_on_demand())
 
 
 def _check_against_all(config: Config, asked: Asked, kept: Sequence[Offer], listener: Listener) -> None:

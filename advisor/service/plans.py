@@ -158,14 +158,14 @@ def _rented(
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What clouds offer, live prices pulled anew where they are due."""
     from advisor.core.gpus import load_gpus
-    from advisor.service.offers import query_offers
+    from advisor.service.offers import prices_of, query_offers
     from advisor.service.under_policy import cheapest_by_verdict
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
     found = query_offers(config, asked, listener, may_refresh=True, only_open=True)
     offers, unknown = with_known_gpu(found.offers, load_gpus())
     quotas = config.settings.quotas
-    plans = plans_of_offers(offers, terms=terms, catalog=rates, quotas=quotas)
+    plans = plans_of_offers(offers, terms=terms, catalog=rates, quotas=quotas, prices=prices_of(offers))
     return cheapest_by_verdict(plans, policy, spot), (*found.warnings, *unknown)
 
 

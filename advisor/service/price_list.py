@@ -12,8 +12,8 @@ from advisor.core.limits import MAX_USD_PER_H
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.values import Offer
     from advisor.pricing.answer.answering import Offers
+    from advisor.pricing.answer.places import PricedOffer
     from advisor.service.listening import Listener
 
 
@@ -55,26 +55,30 @@ def list_prices(request: PricesRequest, config: Config, listener: Listener) -> O
     """
     from advisor.pricing.answer.places import cheapest_places
     from advisor.service.limits import Asked
-    from advisor.service.offers import query_offers, wanted_counts
+    from advisor.service.offers import prices_of, query_offers, wanted_counts
 
     most = request.max_usd_per_h
     if most is not None:
         check_number(listener.name_of("max_usd_per_h"), most, above=0, most=MAX_USD_PER_H)
     asked = Asked(gpus=request.gpus, wanted=wanted_counts(request.gpus, listener), max_usd_per_h=most)
     answer = query_offers(config, asked, listener)
-    offers = answer.offers if request.every_zone else cheapest_places(answer.offers)
-    return replace(answer, offers=tuple(_sorted(offers, request.order)))
+    priced = list(zip(answer.offers, prices_of(answer.offers), strict=True))
+    shown = _sorted(priced if request.every_zone else cheapest_places(priced), request.order)
+    return replace(
+        answer, offers=tuple(offer for offer, _ in shown), prices=tuple(price for _, price in shown)
+    )
 
 
-def _sorted(offers: Iterable[Offer], order: PriceOrder) -> list[Offer]:
-    def key(offer: Offer) -> tuple[object, ...]:
+def _sorted(priced: Iterable[PricedOffer], order: PriceOrder) -> list[PricedOffer]:
+    def key(one: PricedOffer) -> tuple[object, ...]:
+        offer, price = one
         place = (offer.provider, offer.region, offer.zone or "", offer.instance_type)
         first: dict[PriceOrder, tuple[object, ...]] = {
             PriceOrder.PRICE: (),
-            PriceOrder.GPU_PRICE: (offer.usd_per_h / offer.num_gpus,),
+            PriceOrder.GPU_PRICE: (price.counted_usd_per_h / offer.num_gpus,),
             PriceOrder.AGE: (-offer.retrieved_at.timestamp(),),
             PriceOrder.PLACE: place,
         }
-        return (*first[order], offer.usd_per_h, *place)
+        return (*first[order], price.counted_usd_per_h, *place)
 
-    return sorted(offers, key=key)
+    return sorted(priced, key=key)

@@ -32,18 +32,18 @@ def billed_time_s(run_s: Array, *, minimum_s: float, step_s: float) -> Array:
     return np.maximum(stepped, minimum_s)
 
 
-def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_today: Array | float = 1.0) -> Array:
+def cost_usd(plan: Plan, *, run_s: Array, kept_s: Array, over_median: Array | float = 1.0) -> Array:
     """Dollars, elementwise; rent that nobody configured counts as 0.
 
     Args:
         plan: with its rates.
         run_s: seconds the machine runs, start-up included.
         kept_s: seconds from its start to the end of the job, in which the disks are kept.
-        over_today: what an hour of the machine costs, over its price today.
+        over_median: what an hour of the machine costs, over the median of its price.
     """
     billed_s = billed_time_s(run_s, minimum_s=plan.minimum_billed_s, step_s=plan.billed_step_s)
     usd = np.full_like(run_s, plan.egress_usd + plan.transfer_usd)
-    for usd_per_h, seconds in ((plan.usd_per_h, billed_s * over_today), (plan.storage_usd_per_h, kept_s)):
+    for usd_per_h, seconds in ((plan.usd_per_h, billed_s * over_median), (plan.storage_usd_per_h, kept_s)):
         if usd_per_h:  # what is free stays so for a run that never ends
             usd += usd_per_h * seconds / HOUR_S
     return usd
@@ -56,7 +56,7 @@ def breakdown_usd(plan: Plan, cost_p50_usd: float, train_s: float, rise_usd: flo
         plan: with its rates.
         cost_p50_usd: the median cost.
         train_s: seconds of training without preemptions: their cost, disks included, is a line of its own.
-        rise_usd: what the median cost lacked if rent stayed at today's price.
+        rise_usd: what the median cost lacked if rent stayed at its median.
     """
     run_h = (plan.startup_s + train_s) / HOUR_S
     usd_per_s = (plan.usd_per_h or 0.0) / HOUR_S

@@ -24,6 +24,9 @@ Z_HIGHEST = NormalDist().inv_cdf(NUM_DRAWS / (NUM_DRAWS + 1))
 # Correlation of the errors in log time of one network on two GPUs. Of the rows of docs/accuracy/README.md
 # that differ in the GPU alone, the 48 pairs have -0.06 and the 14 with clean labels 0.32: little is shared.
 SHARED_ERROR = 0.2
+# Correlation of later changes of spot prices, in GCP's weekly record: one GPU in one region 0.95, in another
+# region 0.3 to 0.6, other GPUs -0.2 to 0.1 (docs/methods/prices.md).
+SHARED_PRICE = 0.1
 
 Array = NDArray[np.float64]
 
@@ -47,10 +50,17 @@ class Draws:
 
     def prediction_of(self, gpu: str) -> Array:
         """Draws [n] for the predictions of one GPU, the same whichever other GPUs are asked for."""
-        own = np.random.default_rng([self.seed, zlib.crc32(gpu.encode())]).permutation(self.prediction)
-        mixed = math.sqrt(SHARED_ERROR) * self.prediction + math.sqrt(1 - SHARED_ERROR) * own
+        return self._partly_own(self.prediction, SHARED_ERROR, gpu)
+
+    def price_of(self, place: str) -> Array:
+        """Draws [n] for the prices of one place, the same whichever other places are asked for."""
+        return self._partly_own(self.price, SHARED_PRICE, place)
+
+    def _partly_own(self, shared: Array, correlation: float, name: str) -> Array:
+        own = np.random.default_rng([self.seed, zlib.crc32(name.encode())]).permutation(shared)
+        mixed = math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * own
         # Their order, on the strata: quantiles stay exact.
-        return np.asarray(np.sort(self.prediction)[np.argsort(np.argsort(mixed))], dtype=np.float64)
+        return np.asarray(np.sort(shared)[np.argsort(np.argsort(mixed))], dtype=np.float64)
 
 
 def make_draws(rng: np.random.Generator, num_draws: int = NUM_DRAWS) -> Draws:

@@ -28,7 +28,11 @@ CHUNK = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """An option with the draws [n] behind its figures."""
+    """An option with the draws [n] behind its figures.
+
+    Attributes:
+        cost_usd: as it counts in comparisons: that of a guessed price at its p90.
+    """
 
     option: Option
     train_s: Array
@@ -44,6 +48,7 @@ class _Figures:
     time_s: Quantiles
     cost_usd: Quantiles
     steady_usd: Quantiles
+    counted_usd: Quantiles
     odds: Mapping[str, float | None]
 
 
@@ -121,7 +126,7 @@ def evaluate_all(
                 option=option,
                 train_s=outcome.train_s[i],
                 time_s=outcome.time_s[i],
-                cost_usd=outcome.cost_usd[i],
+                cost_usd=outcome.counted_usd[i],
             )
 
 
@@ -131,13 +136,16 @@ def vcpus_per_gpu(plan: Plan) -> float:
 
 
 def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:
-    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd)
+    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd, outcome.counted_usd)
     quantiles = map(quantiles_of_rows, drawn)
     in_budget = _odds(outcome.cost_usd, job.budget_usd)
     in_time = _odds(outcome.time_s, job.deadline_s)
-    for train_s, time_s, usd, steady, budget, deadline in zip(*quantiles, in_budget, in_time, strict=True):
+    rows = zip(*quantiles, in_budget, in_time, strict=True)
+    for train_s, time_s, usd, steady, counted, budget, deadline in rows:
         odds = {"budget": budget, "deadline": deadline}
-        yield _Figures(train_s=train_s, time_s=time_s, cost_usd=usd, steady_usd=steady, odds=odds)
+        yield _Figures(
+            train_s=train_s, time_s=time_s, cost_usd=usd, steady_usd=steady, counted_usd=counted, odds=odds
+        )
 
 
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
@@ -165,6 +173,7 @@ def _option(
         train_s=figures.train_s,
         time_s=figures.time_s,
         cost_usd=figures.cost_usd,
+        counted_usd=figures.counted_usd.p50,
         cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],

@@ -11,8 +11,8 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import IterationEstimate, Plan, Quantiles
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import Array, Draws, log_normal, waits
+from recommender.outcome.rent import counted_over_median, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
-from recommender.outcome.spot_price import price_factors, price_rise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +20,15 @@ class Outcome:
     """Draws [plans, n], a row for each plan.
 
     Attributes:
-        steady_usd: the cost if rent stayed at today's price.
+        steady_usd: the cost at the median of the price.
+        counted_usd: the cost where plans are compared: that of a guessed price at its p90.
     """
 
     train_s: Array
     time_s: Array
     cost_usd: Array
     steady_usd: Array
+    counted_usd: Array
 
 
 def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array:
@@ -69,19 +71,31 @@ def outcome_of(
     startup_s = np.array([[plan.startup_s] for plan in plans])
     wait_s = _waits_s(plans, draws)
     kept_s = startup_s + train_s
-    steady_usd, usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
-    return Outcome(train_s=train_s, time_s=wait_s + kept_s, cost_usd=usd, steady_usd=steady_usd)
+    steady_usd, usd, counted_usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
+    return Outcome(
+        train_s=train_s,
+        time_s=wait_s + kept_s,
+        cost_usd=usd,
+        steady_usd=steady_usd,
+        counted_usd=counted_usd,
+    )
 
 
-def _costs_usd(plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws) -> tuple[Array, Array]:
-    """At today's price, and with its rise."""
+def _costs_usd(
+    plans: Sequence[Plan], run_s: Array, kept_s: Array, draws: Draws
+) -> tuple[Array, Array, Array]:
+    """At the median of the price, at the drawn one, and as it counts in comparisons."""
     steady = [cost_usd(p, run_s=run, kept_s=kept) for p, run, kept in zip(plans, run_s, kept_s, strict=True)]
-    risen = steady.copy()
+    risen = [*steady]
     for i, plan in enumerate(plans):
         if price_rise(plan) > 1:
-            factors = price_factors(plan, draws.price)
-            risen[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_today=factors)
-    return np.array(steady), np.array(risen)
+            factors = rent_factors(plan, draws)
+            risen[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factors)
+    counted = [*risen]
+    for i, plan in enumerate(plans):
+        if (factor := counted_over_median(plan)) is not None:
+            counted[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factor)
+    return np.array(steady), np.array(risen), np.array(counted)
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:

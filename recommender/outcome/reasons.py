@@ -12,8 +12,8 @@ from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, assumed_note, input_n
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
+from recommender.outcome.rent import price_rise
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
-from recommender.outcome.spot_price import price_rise
 from recommender.outcome.steps import Source, Steps
 from recommender.plans import software
 

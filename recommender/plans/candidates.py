@@ -6,15 +6,16 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import repeat
 from operator import le
 from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Offer, Plan, Quantiles, Tier
+from advisor.core.values import Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.bills.storage import Rate, load_rates
-from recommender.outcome.spot_price import dearest_factor
+from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
 from recommender.plans.quotas import over_quota
 from recommender.plans.start_waits import wait_of
@@ -155,6 +156,7 @@ def plans_of_offers(
     terms: CloudTerms,
     catalog: Sequence[Rate] | None = None,
     quotas: Sequence[QuotaSettings] = (),
+    prices: Sequence[Price] | None = None,
 ) -> list[Plan]:
     """One plan an offer: the whole machine, with every GPU in it.
 
@@ -163,6 +165,7 @@ def plans_of_offers(
         terms: what the job needs of any machine.
         catalog: rates of storage and egress, what it lacks at the dearest of them; None for those that ship.
         quotas: what the account may start at once.
+        prices: what an hour of each offer will cost; as it is quoted if None.
 
     Raises:
         InputError: an argument of another kind.
@@ -179,8 +182,8 @@ def plans_of_offers(
         return extras_at(provider, region, terms, rates)
 
     return [
-        _cloud_plan(offer, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
-        for offer in offers
+        _cloud_plan(offer, price, terms, extras(offer.provider, offer.region), over_quota(offer, quotas))
+        for offer, price in zip(offers, repeat(None) if prices is None else prices, strict=False)
     ]
 
 
@@ -190,7 +193,9 @@ def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
     check_each("quotas", quotas, Quota, "advisor.config.settings.QuotaSettings makes one")
 
 
-def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Finding | None) -> Plan:
+def _cloud_plan(
+    offer: Offer, price: Price | None, terms: CloudTerms, extras: Extras, blocked: Finding | None
+) -> Plan:
     wait_s, notes = wait_of(offer, configured=terms.wait_s, history=terms.history)
     return Plan(
         id="/".join([offer.provider, offer.instance_type, place_in_id(offer), offer.market]),
@@ -200,7 +205,8 @@ def _cloud_plan(offer: Offer, terms: CloudTerms, extras: Extras, blocked: Findin
         num_gpus=offer.num_gpus,
         num_nodes=1,
         offer=offer,
-        usd_per_h=offer.usd_per_h,
+        usd_per_h=offer.usd_per_h if price is None else price.usd_per_h.p50,
+        price=price,
         wait_s=wait_s,
         startup_s=terms.startup_s + extras.download_s,
         minimum_billed_s=offer.minimum_billed_s,
@@ -241,8 +247,9 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
     """Rented plans, machine by machine, without the places that are never the cheapest for it.
 
     A job trains equally long everywhere, so a place is left out where another starts as soon and costs no
-    more by the hour (rent and disks) nor once (data that moves). On spot this must hold of today's rent and
-    of the dearest that is drawn; the cents of disks that are kept while the machine is away are not compared.
+    more by the hour (rent and disks) nor once (data that moves). This must hold of the median rent, or the
+    p90 of one that is guessed, and of the dearest that is drawn: an older, derived or rarer price never hides
+    a surer one. The cents of disks that are kept while the machine is away are not compared.
 
     Raises:
         InputError: something else than plans, or plans of one's own machines, which have no place to choose.
@@ -259,13 +266,14 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
 
 def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
     def rates(plan: Plan) -> tuple[float, ...]:
-        rent, storage = _offer_of(plan).usd_per_h, plan.storage_usd_per_h
+        (rent, dearest_rent), storage = rents_to_compare(plan), plan.storage_usd_per_h
         once = plan.egress_usd + plan.transfer_usd
-        return rent + storage, rent * dearest_factor(plan) + storage, once, plan.startup_s
+        return rent + storage, dearest_rent + storage, once, plan.startup_s
 
-    def order(plan: Plan) -> tuple[tuple[float, ...], str, str]:
+    def order(plan: Plan) -> tuple[tuple[float, ...], tuple[int, float], str, str]:
         offer = _offer_of(plan)
-        return rates(plan), offer.region, offer.zone or ""
+        doubt = (0, 0.0) if plan.price is None else plan.price.doubt
+        return rates(plan), doubt, offer.region, offer.zone or ""
 
     kept: list[tuple[float, ...]] = []
     for plan in sorted(group, key=order):

@@ -47,7 +47,7 @@ def choose(frontier: Sequence[Option]) -> tuple[Option, Finding] | None:
     frontier = _worth_their_price(frontier)
     if len(frontier) == 1:
         return frontier[0], finding(Code.CHEAPEST_OF_EQUALS, least_saving_share=NEGLIGIBLE_SAVING)
-    points = _positive([(o.time_s.p50, o.cost_usd.p50) for o in frontier])
+    points = _positive([(o.time_s.p50, o.counted_usd) for o in frontier])
     best = knee(points)
     if best is not None:
         return frontier[best], finding(Code.BEST_AT_KNEE)
@@ -58,7 +58,7 @@ def choose(frontier: Sequence[Option]) -> tuple[Option, Finding] | None:
 def _worth_their_price(frontier: Sequence[Option]) -> list[Option]:
     """Without options that save less than 5 % of the time of a cheaper one: intervals are wider than that."""
     kept: list[Option] = []
-    for option in sorted(frontier, key=lambda o: (o.cost_usd.p50, o.time_s.p50)):
+    for option in sorted(frontier, key=lambda o: (o.counted_usd, o.time_s.p50)):
         if not kept or option.time_s.p50 <= (1 - NEGLIGIBLE_SAVING) * kept[-1].time_s.p50:
             kept.append(option)
     return kept

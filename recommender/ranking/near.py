@@ -38,8 +38,8 @@ def with_ties(judged: Sequence[Judged], kept: Sequence[int]) -> list[Option]:
 
 
 def point_of(option: Option) -> Point:
-    """Median time and median cost."""
-    return option.time_s.p50, option.cost_usd.p50
+    """Median time, and median cost as it counts."""
+    return option.time_s.p50, option.counted_usd
 
 
 def _unsure(

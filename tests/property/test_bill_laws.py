@@ -11,13 +11,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from advisor.core.values import Interval, Market, Plan
+from advisor.core.values import Market, Plan
 from advisor.pricing.bills.storage import Rate, RateKind, charge, usd_of
 from recommender.outcome.bill import TOLERANCE, billed_time_s, breakdown_usd, cost_usd
 from recommender.outcome.draws import Array, make_draws
-from recommender.outcome.spot_price import price_factors
+from recommender.outcome.rent import rent_over_median
 from recommender.plans.candidates import cheapest_plans
-from tests.builders import make_offer, make_plan
+from tests.builders import make_offer, make_plan, make_price
 
 SECONDS = st.floats(0, 1e7)
 STEPS = st.sampled_from([0.0, 1.0, 60.0, 3600.0])
@@ -170,15 +170,12 @@ def test_unknown_is_never_cheaper_than_the_dearest_known(
 def places(draw: st.DrawFn, market: Market = Market.ON_DEMAND) -> list[Plan]:
     count = draw(st.integers(1, 6))
     prices = st.sampled_from([1.0, 2.0, 3.0])
-    past = st.none() | st.sampled_from([0.5, 2.0, 4.0, 9.0]).map(
-        lambda p90: Interval(p10=0.1, p50=0.2, p90=p90)
-    )
+    rises = st.sampled_from([1.0, 2.0, 4.5]) if market is Market.SPOT else st.just(1.0)
     return [
         make_plan(
-            offer=make_offer(
-                "X", usd_per_h := draw(prices), region=f"r{i}", market=market, spot_usd_per_h=draw(past)
-            ),
+            offer=make_offer("X", usd_per_h := draw(prices), region=f"r{i}", market=market),
             usd_per_h=usd_per_h,
+            price=make_price(usd_per_h, usd_per_h * draw(rises)),
             id=f"r{i}",
             storage_usd_per_h=draw(prices),
             egress_usd=draw(prices),
@@ -212,7 +209,7 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
         run_s = np.full_like(draws.price, run_h * 3600)
         kept_s = run_s + away_h * 3600
         costs = [
-            cost_usd(plan, run_s=run_s, kept_s=kept_s, over_today=price_factors(plan, draws.price))
+            cost_usd(plan, run_s=run_s, kept_s=kept_s, over_median=rent_over_median(plan, draws.price))
             for plan in some
         ]
         return np.asarray(np.min(costs, axis=0))

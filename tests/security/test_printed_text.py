@@ -50,6 +50,7 @@ from advisor.report.writers.json_text import to_json
 from advisor.report.writers.markdown import to_markdown
 from advisor.service.checks import Check
 from recommender.queue.fitted import WaitBin
+from tests.builders import make_price
 from tests.cpu_time import at_most
 from tests.security.hostile import ATTACK, assert_is_text, option_with, recommendation_with, texts, trace_with
 from tests.unit.report.printed import of, on_screen, table
@@ -100,7 +101,7 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
     )  # fmt: skip
     finding = Finding(doubt=next(iter(Doubt)), provider=text, place=text, instance_type=text, detail=text)
     run = make_run(0, project=text, script=text, note=text, provider=text, gpu=text)
-    yield lambda: print_document(offers_document([offer], [quoted(text)]), output)
+    yield lambda: print_document(offers_document([offer], [make_price()], [quoted(text)]), output)
     yield lambda: print_document(history_document(series, UNTIL), output)
     yield lambda: print_document(history_document(series, UNTIL, plot=True), Format.TABLE)
     yield lambda: print_document(fit_document(fitted(wait)), output)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,15 +19,19 @@ from advisor.core.values import (
     IterationEstimate,
     Job,
     Market,
+    Offer,
     Option,
     Plan,
     Quantiles,
+    QuoteKind,
     RankWork,
     Recommendation,
     Tier,
     Trace,
 )
+from advisor.pricing.answer.likely import likely_prices
 from advisor.pricing.bills.storage import Rate, RateKind
+from advisor.pricing.catalog.price_drift import PriceModel
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.words import sentence
@@ -357,6 +362,49 @@ class TestCase9FreeIsNotFree:
         assert answer.recommended == "C"
         assert answer.rule is not None
         assert "what it costs is unknown" in sentence(answer.rule)
+
+
+class TestCase10TheMinimumOfNoisyPrices:
+    NOW = datetime(2026, 11, 22, tzinfo=UTC)
+    ON_DEMAND: ClassVar = {("aws", "x.xlarge", place): 10.0 for place in ("a", "b")}
+    MODEL = PriceModel(
+        ratios={("aws", "X"): Interval(p10=0.25, p50=0.40, p90=0.65)}, most_weight={QuoteKind.DERIVED: 0.2}
+    )
+
+    def quoted(self, place: str, usd_per_h: float) -> Offer:
+        return make_offer(
+            "X", usd_per_h, region=place, market=Market.SPOT, retrieved_at=self.NOW, minimum_billed_s=0.0
+        )
+
+    def derived(self, usd_per_h: float = 1.0) -> Offer:
+        then = self.NOW - timedelta(days=500)
+        return replace(self.quoted("b", usd_per_h), retrieved_at=then, source="derived from savings")
+
+    def decide(self, *offers: Offer) -> Recommendation:
+        prices = likely_prices(offers, now=self.NOW, on_demand=self.ON_DEMAND, model=self.MODEL)
+        plans = plans_of_offers(offers, terms=CloudTerms(startup_s=0.0), prices=prices)
+        calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
+        return decide(plans, [make_estimate("X", 0.36)], make_job(), spot=calm)
+
+    def test_the_derived_price_is_shrunk_towards_its_family(self) -> None:
+        (price,) = likely_prices([self.derived()], now=self.NOW, on_demand=self.ON_DEMAND, model=self.MODEL)
+        assert price.usd_per_h.p50 == pytest.approx(3.0314, abs=TOLERANCE)
+        assert price.usd_per_h.p90 == pytest.approx(4.4703, abs=TOLERANCE)
+
+    def test_the_quoted_one_is_recommended_and_the_derived_one_stays_visible(self) -> None:
+        answer = self.decide(self.quoted("a", 4.0), self.derived())
+        assert answer.recommended == "aws/x.xlarge/a/spot"
+        costs = {option.plan.id: option.cost_usd for option in answer.options}
+        assert costs["aws/x.xlarge/a/spot"].p50 == pytest.approx(40.00)
+        derived = costs["aws/x.xlarge/b/spot"]
+        assert derived.p50 == pytest.approx(30.31, abs=0.01)
+        assert derived.p90 == pytest.approx(44.70, abs=0.01)
+        assert "never quoted" in reasons(answer, "aws/x.xlarge/b/spot")
+
+    def test_quoted_today_at_the_same_price_it_would_be_recommended(self) -> None:
+        answer = self.decide(self.quoted("a", 4.0), self.quoted("b", 1.0))
+        assert answer.recommended == "aws/x.xlarge/b/spot"
+        assert cost_usd(answer, "aws/x.xlarge/b/spot") == pytest.approx(10.00)
 
 
 def rate(kind: RateKind, usd: float, region: str) -> Rate:

@@ -17,7 +17,7 @@ from advisor.core.values.estimate import (
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Scaling, Tier
 from advisor.core.values.place import DataPlace, DataSet
-from advisor.core.values.price import Market, Offer, PricePoint
+from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
@@ -56,8 +56,10 @@ __all__ = [
     "PickName",
     "Plan",
     "Precision",
+    "Price",
     "PricePoint",
     "Quantiles",
+    "QuoteKind",
     "RankWork",
     "Recommendation",
     "Scaling",

@@ -10,7 +10,7 @@ from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.values.estimate import IterationEstimate, Quantiles
 from advisor.core.values.place import DataSet
-from advisor.core.values.price import Offer
+from advisor.core.values.price import Offer, Price
 
 
 class Tier(StrEnum):
@@ -26,7 +26,8 @@ class Plan:
     """What to rent or use. Prices and counts are of the whole plan.
 
     Attributes:
-        usd_per_h: None if the owner of a private machine configured no cost.
+        usd_per_h: the median of what is paid; None if the owner of a private machine configured no cost.
+        price: how sure that is; None where it is exact.
         wait_s: time until the machine is ours; None if nobody configured or measured it.
         startup_s: boot, installation and download of the data set; billed on a cloud.
         billed_step_s: time is billed in whole multiples of it; 0 bills the exact time.
@@ -60,6 +61,7 @@ class Plan:
     transfer_usd: float = 0.0
     transfer_gib: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
+    price: Price | None = None
     notes: tuple[Finding, ...] = ()
     blocked: Finding | None = None
     num_vcpus: int | None = None
@@ -78,6 +80,7 @@ class Option:
     ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
 
     Attributes:
+        counted_usd: the median cost where options are compared: that of a guessed price at its p90.
         reasons: what to know of it; those that remove it among them.
         tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
         what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
@@ -91,6 +94,7 @@ class Option:
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
+    counted_usd: float
     cost_breakdown_usd: Mapping[str, float]
     p_within_budget: float | None
     p_within_deadline: float | None

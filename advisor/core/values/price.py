@@ -93,3 +93,43 @@ class PricePoint:
     usd_per_h: float
     observed_at: datetime
     source: str = ""
+
+
+class QuoteKind(StrEnum):
+    """How a price came to be known, the surest first."""
+
+    AGREED = "agreed"
+    LIVE = "live"
+    DATED = "dated"
+    FLOOR = "floor"
+    DERIVED = "derived"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What an hour of an offer will cost, and the quote that says so.
+
+    Attributes:
+        usd_per_h: of the whole machine.
+        kind: agreed with the owner, quoted (live, dated, or at the provider's floor), or derived.
+        age_days: of the quote.
+    """
+
+    usd_per_h: Interval
+    kind: QuoteKind
+    age_days: float
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether nobody has paid it: it was never quoted, or quoted where no one was bidding."""
+        return self.kind in (QuoteKind.DERIVED, QuoteKind.FLOOR)
+
+    @property
+    def doubt(self) -> tuple[int, float]:
+        """Of equal prices the surer and newer one comes first."""
+        return list(QuoteKind).index(self.kind), self.age_days
+
+    @property
+    def counted_usd_per_h(self) -> float:
+        """What counts when it is compared with others: the median, or the p90 of a guess."""
+        return self.usd_per_h.p90 if self.is_guess else self.usd_per_h.p50

@@ -12,7 +12,7 @@ from advisor.core.errors import InputError, StaleCatalogError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpus
 from advisor.core.units import DAY_S, format_duration
-from advisor.core.values import Offer
+from advisor.core.values import Offer, Price
 from advisor.pricing.answer.merge import Answer, merged
 from advisor.pricing.answer.stand_ins import with_stand_ins
 from advisor.pricing.catalog.renters import load_renters
@@ -28,10 +28,15 @@ DERIVED = "derived from"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """Offers that match a query, and what a person should know about them."""
+    """Offers that match a query, and what a person should know about them.
+
+    Attributes:
+        prices: what an hour of each offer will cost; empty where nobody asked.
+    """
 
     offers: tuple[Offer, ...]
     warnings: tuple[Finding, ...]
+    prices: tuple[Price, ...] = ()
 
 
 def load_offers(

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.core.values import Market, Offer, PricePoint
+from advisor.pricing.catalog.price_drift import FLOOR_RATIO, PriceModel, load_price_model
 
 JUMP = 0.3
 """A change by more than this share of the earlier price is told."""
 ROUNDING = 1e-4
 """Spot prices are rounded to four decimals: that much above on-demand is still equal to it."""
+
+FAR_BELOW = 0.5
+"""Spot below this share of what 9 of 10 prices of its family exceed is told."""
 
 Series = tuple[str, str, str, str, str | None, Market]
 
@@ -23,6 +27,7 @@ class Doubt(StrEnum):
     NO_PRICE = "no price"
     MISSING_REGION = "missing region"
     SPOT_ABOVE = "spot above on-demand"
+    SPOT_LOW = "spot suspiciously low"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ def findings(
         points: the history, in order of time.
     """
     found = [*_no_prices(offers, points), *_jumps(points), *_missing_regions(offers, before)]
-    return (*found, *_spot_above_on_demand(offers))
+    return (*found, *_spot_beside_on_demand(offers))
 
 
 def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[Finding]:
@@ -90,7 +95,8 @@ def _missing_regions(offers: Sequence[Offer], before: Sequence[Offer]) -> Iterat
         )  # fmt: skip
 
 
-def _spot_above_on_demand(offers: Sequence[Offer]) -> Iterator[Finding]:
+def _spot_beside_on_demand(offers: Sequence[Offer]) -> Iterator[Finding]:
+    model = load_price_model()
     listed = {
         (offer.provider, offer.instance_type, offer.region): offer.list_usd_per_h
         for offer in offers
@@ -103,6 +109,19 @@ def _spot_above_on_demand(offers: Sequence[Offer]) -> Iterator[Finding]:
         if offer.list_usd_per_h > on_demand * (1 + ROUNDING):
             detail = f"{offer.list_usd_per_h:.4f} USD/h against {on_demand:.4f} on demand"
             yield _finding(Doubt.SPOT_ABOVE, offer, detail)
+        elif (why := _why_low(offer, offer.list_usd_per_h / on_demand, model)) is not None:
+            yield _finding(Doubt.SPOT_LOW, offer, why)
+
+
+def _why_low(offer: Offer, ratio: float, model: PriceModel) -> str | None:
+    """What is odd about so little of on-demand; None if nothing is."""
+    words = f"{offer.list_usd_per_h:.4f} USD/h, {ratio:.1%} of on-demand"
+    family = model.ratio_of(offer.provider, offer.gpu)
+    if ratio <= FLOOR_RATIO:
+        return f"{words}: the floor, where no one is bidding"
+    if family is not None and ratio < FAR_BELOW * family.p10:
+        return f"{words}; 9 of 10 of its family cost more than {family.p10:.1%}"
+    return None
 
 
 def _finding(doubt: Doubt, thing: Offer | PricePoint, detail: str) -> Finding:

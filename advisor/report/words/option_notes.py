@@ -152,7 +152,7 @@ OPTIONS: Words = {
     Code.LATER_START: later_start,
     Code.MEMORY_UNKNOWN: "memory unknown: the profile does not tell how much the script needs",
     Code.NEAR_TIE: near_tie,
-    Code.PRICE_DERIVED: "price never quoted, {source}",
+    Code.PRICE_DERIVED: "price never quoted, {source}: it counts at its p90",
     Code.RATE_UNKNOWN: rate_unknown,
     Code.RENT_OR_WAIT: rent_or_wait,
     Code.SCALING_ASSUMED: scaling_assumed,

@@ -13,7 +13,7 @@ def preemption(
     gang = f" of all {num_nodes} nodes at once" if num_nodes > 1 else ""
     dearer = ""
     if price_rise is not None:
-        dearer = f"; 9 of 10 past hours cost up to {price_rise:.2f} times today's price"
+        dearer = f"; 1 in 10 such prices comes to {price_rise:.2f} times the median or more"
     return f"preemption{gang}, {preemptions_per_h:.3g} per hour {rate_source}{dearer}"
 
 

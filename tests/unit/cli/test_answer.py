@@ -29,6 +29,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
         "train_s": time_s,
         "time_s": time_s,
         "cost_usd": Quantiles(p50=usd, p90=2 * usd),
+        "counted_usd": usd,
         "cost_breakdown_usd": {"compute": usd},
         "p_within_budget": 0.0,
         "p_within_deadline": 0.0,

@@ -43,6 +43,7 @@ def make_option(**changes: Any) -> Option:
         "train_s": Quantiles(p50=1 * HOUR_S, p90=2 * HOUR_S),
         "time_s": Quantiles(p50=1 * HOUR_S + 360, p90=4 * HOUR_S),
         "cost_usd": Quantiles(p50=5.0, p90=9.0),
+        "counted_usd": 5.0,
         "cost_breakdown_usd": {"training": 4.0, "start-up": 1.0},
         "p_within_budget": None,
         "p_within_deadline": None,
@@ -122,7 +123,8 @@ def test_dearer_hours_have_a_line_of_money() -> None:
     spot = make_plan("X", 4.0, market=Market.SPOT)
     option = make_option(plan=spot, cost_breakdown_usd={"training": 2.0, "start-up": 1.0, "price rise": 2.0})
     assert (
-        value(option, MONEY, "price rise") == "$2.00 hours that get dearer than today's, as past prices were"
+        value(option, MONEY, "price rise")
+        == "$2.00 hours that get dearer than the median, as past prices did"
     )
 
 

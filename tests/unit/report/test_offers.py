@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.core.values import Market
+from advisor.core.values import Market, QuoteKind
 from advisor.report.offers import offers_document
 from advisor.report.printing import Format, print_document
-from tests.builders import make_offer
+from tests.builders import make_offer, make_price
 from tests.findings import texts
 from tests.unit.report.printed import read_csv, read_json
 
@@ -23,7 +23,7 @@ OFFER = make_offer(
 
 
 def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(offers_document([OFFER], []), Format.CSV)
+    print_document(offers_document([OFFER], [make_price(20.0, 30.0)], []), Format.CSV)
     (row,) = read_csv(capsys)
     # 20 dollars contracted (not 32) for 8 GPUs are 2.50 for one.
     assert list(row.values()) == [
@@ -32,20 +32,25 @@ def test_a_row_in_every_column(capsys: pytest.CaptureFixture[str]) -> None:
         "8 x X",
         "spot",
         "20.0000",
+        "20.0000 (30.0000)",
         "2.5000",
+        "dated, 30 d",
         "2026-11-01",
         "a test",
     ]
 
 
 def test_without_a_zone_the_region_is_the_place(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(offers_document([make_offer()], []), Format.CSV)
+    print_document(offers_document([make_offer()], [make_price()], []), Format.CSV)
     (row,) = read_csv(capsys)
     assert (row["Zone"], row["Market"]) == ("us-east-1", "on-demand")
 
 
 def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(offers_document([OFFER, make_offer()], texts("old prices")), Format.JSON)
+    print_document(
+        offers_document([OFFER, make_offer()], [make_price(20.0, 30.0), make_price()], texts("old prices")),
+        Format.JSON,
+    )
     document = read_json(capsys)
     first, second = document["offers"]
     assert (first["usd_per_h"], first["list_usd_per_h"], first["contracted_usd_per_h"]) == (20, 32, 20)
@@ -54,11 +59,25 @@ def test_json_tells_list_and_contracted_prices_apart(capsys: pytest.CaptureFixtu
     assert (first["market"], first["num_gpus"], first["includes"]) == ("spot", 8, ["8 vCPU"])
     assert (first["retrieved_at"], first["source"]) == ("2026-11-01T00:00:00+00:00", "a test")
     assert first["minimum_billed_s"] == 0
+    assert first["price"] == {"p10": 20, "p50": 20, "p90": 30, "kind": "dated", "age_days": 30}
     assert document["warnings"] == ["old prices"]
 
 
 def test_the_order_given_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     print_document(
-        offers_document([make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)], []), Format.CSV
+        offers_document(
+            [make_offer("B", 2.0), make_offer("A", 1.0), make_offer("C", 3.0)],
+            [make_price(2.0), make_price(1.0), make_price(3.0)],
+            [],
+        ),
+        Format.CSV,
     )
     assert [row["GPUs"] for row in read_csv(capsys)] == ["1 x B", "1 x A", "1 x C"]
+
+
+def test_a_price_that_was_never_quoted_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    guess = make_price(1.2, 2.0, QuoteKind.DERIVED, 512.4)
+    print_document(offers_document([make_offer()], [guess], []), Format.CSV)
+    (row,) = read_csv(capsys)
+    assert (row["USD/h"], row["Likely (p90)"]) == ("~1.0000", "1.2000 (2.0000)")
+    assert row["Quote"] == "derived, 512 d"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Offer
 from advisor.service.price_list import PriceOrder, _sorted
-from tests.builders import make_offer
+from tests.builders import make_offer, make_price
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 OFFERS = st.lists(
@@ -42,7 +42,12 @@ def test_the_order_is_a_matter_of_the_offers_alone(
         PriceOrder.AGE: lambda o: -o.retrieved_at.timestamp(),
         PriceOrder.PLACE: place,
     }[order]
-    listed = _sorted(offers, order)
+    listed = ordered(offers, order)
     keys = [(first(offer), offer.usd_per_h, place(offer)) for offer in listed]
     assert keys == sorted(keys)
-    assert keys == [(first(offer), offer.usd_per_h, place(offer)) for offer in _sorted(shuffled, order)]
+    assert keys == [(first(offer), offer.usd_per_h, place(offer)) for offer in ordered(shuffled, order)]
+
+
+def ordered(offers: list[Offer], order: PriceOrder) -> list[Offer]:
+    """At exact prices."""
+    return [offer for offer, _ in _sorted([(offer, make_price(offer.usd_per_h)) for offer in offers], order)]

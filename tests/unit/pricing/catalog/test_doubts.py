@@ -41,6 +41,16 @@ def test_only_changes_beyond_the_limit_are_jumps(old: float, new: float) -> None
     assert found == ([Doubt.JUMP] if abs(new / old - 1) > JUMP else [])
 
 
+@pytest.mark.parametrize(
+    ("ratio", "words"), [(0.3, None), (0.12, "9 of 10 of its family"), (0.1, "the floor, where no one")]
+)
+def test_spot_far_below_its_family_is_suspicious(ratio: float, words: str | None) -> None:
+    offers = [make_offer(usd_per_h=10.0), make_offer(usd_per_h=10.0 * ratio, market=Market.SPOT)]
+    found = findings(offers, (), ())
+    assert [one.doubt for one in found] == ([] if words is None else [Doubt.SPOT_LOW])
+    assert words is None or words in found[0].detail
+
+
 def test_an_old_jump_is_forgotten_and_a_new_one_has_figures() -> None:
     assert doubts(history=points(1.0, 2.0, 2.1)) == []
     (finding,) = findings((), (), points(2.0, 2.1, 1.0))

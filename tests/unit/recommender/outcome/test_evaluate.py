@@ -40,6 +40,7 @@ from tests.builders import (
     make_job,
     make_offer,
     make_plan,
+    make_price,
     make_trace,
 )
 from tests.findings import said, sample
@@ -234,11 +235,14 @@ def test_without_preemptions_spot_costs_its_work_and_checkpoints() -> None:
 
 
 def test_dearer_hours_are_a_line_of_their_own_beside_preemptions() -> None:
-    past = Interval(p10=1.0, p50=2.0, p90=18.0)
-    offer = make_offer(usd_per_h=6.0, market=Market.SPOT, spot_usd_per_h=past)
     job = make_job(iterations=36_000)
     steady = option_of(make_plan("X", 6.0, market=Market.SPOT), iteration=WIDE, job=job, terms=CALM)
-    option = option_of(make_plan("X", 6.0, offer=offer), iteration=WIDE, job=job, terms=CALM)
+    option = option_of(
+        make_plan("X", 6.0, market=Market.SPOT, price=make_price(6.0, 18.0)),
+        iteration=WIDE,
+        job=job,
+        terms=CALM,
+    )
     parts = option.cost_breakdown_usd
     assert "price rise" not in steady.cost_breakdown_usd
     assert parts["price rise"] == pytest.approx(option.cost_usd.p50 - steady.cost_usd.p50)

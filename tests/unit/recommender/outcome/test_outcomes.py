@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.core.values import Interval, IterationEstimate, Market, Plan, Quantiles, Tier
+from advisor.core.values import Interval, IterationEstimate, Market, Plan, Quantiles, QuoteKind, Tier
 from advisor.report.words import sentence
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import (
     SHARED_ERROR,
+    SHARED_PRICE,
     Z90,
     Array,
     Draws,
@@ -25,7 +26,16 @@ from recommender.outcome.evaluate import CHUNK, evaluate_all
 from recommender.outcome.outcomes import outcome_of, work_of
 from recommender.outcome.reasons import risk_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace, quantiles_of
+from tests.builders import (
+    HOUR_S,
+    make_estimate,
+    make_gpu,
+    make_job,
+    make_plan,
+    make_price,
+    make_trace,
+    quantiles_of,
+)
 
 DRAWS = make_draws(np.random.default_rng(3))
 WIDE = Interval(p10=0.05, p50=0.1, p90=0.2)
@@ -56,23 +66,22 @@ def slowly(plan: Plan, estimate: IterationEstimate, iterations: int, terms: Spot
 
 
 def dearer(plan: Plan, draws: Draws) -> Array:
-    """Over today's price: 1 in the lower half, the p90 of the past at the p90 of the draws."""
-    past = plan.offer.spot_usd_per_h if plan.offer is not None else None
-    if past is None or past.p90 <= plan.offer.list_usd_per_h:
+    """Over the median price: 1 in the lower half, the p90 of the price at the p90 of the draws."""
+    if plan.price is None or plan.offer is None:
         return np.ones_like(draws.price)
-    return np.array([(past.p90 / plan.offer.list_usd_per_h) ** max(z / Z90, 0.0) for z in draws.price])
+    rise = plan.price.usd_per_h.p90 / plan.price.usd_per_h.p50
+    own = draws.price_of(f"{plan.provider}/{plan.gpu}/{plan.offer.region}")
+    return np.array([rise ** max(z / Z90, 0.0) for z in own])
 
 
-def with_past(plan: Plan, p90_over_today: float | None) -> Plan:
-    """A rented spot plan whose prices of the past are known."""
-    if not is_spot(plan) or p90_over_today is None or plan.offer is None:
+def unsure(plan: Plan, rise: float | None, kind: QuoteKind = QuoteKind.DATED) -> Plan:
+    """A rented plan whose price is known so far alone."""
+    if rise is None or plan.offer is None or plan.usd_per_h is None:
         return plan
-    p90 = plan.offer.list_usd_per_h * p90_over_today
-    past = Interval(p10=p90 / 2, p50=p90 / 1.5, p90=p90)
-    return replace(plan, offer=replace(plan.offer, spot_usd_per_h=past))
+    return replace(plan, price=make_price(plan.usd_per_h, plan.usd_per_h * rise, kind))
 
 
-PASTS = st.none() | st.floats(0.2, 5)
+RISES = st.none() | st.floats(1, 5)
 PLANS = st.builds(
     make_plan,
     st.sampled_from(["A", "B", "C"]),
@@ -83,7 +92,7 @@ PLANS = st.builds(
     wait_s=st.none() | st.just(Quantiles(p50=600.0, p90=7200.0)),
     storage_usd_per_h=st.floats(0, 1),
 )
-PLANS = st.builds(with_past, PLANS, PASTS)
+PLANS = st.builds(unsure, PLANS, RISES, st.sampled_from(QuoteKind))
 
 
 @settings(max_examples=30, deadline=None)
@@ -97,6 +106,7 @@ def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
     for i, plan in enumerate(plans):
         expected = slowly(plan, estimates[i], 50_000, terms[i], DRAWS)
         assert np.allclose([found.train_s[i], found.time_s[i], found.cost_usd[i]], expected, rtol=1e-12)
+        assert np.array_equal(found.counted_usd[i], found.cost_usd[i]) or plans[i].price.is_guess
 
 
 def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
@@ -125,7 +135,7 @@ def test_one_gpu_errs_in_one_way_and_two_mostly_in_their_own() -> None:
     assert np.mean(pairs) == pytest.approx(SHARED_ERROR, abs=0.03)
 
 
-# --- Prices of the past -------------------------------------------------------------------------------
+# --- Prices that are not sure -------------------------------------------------------------------------------
 
 
 def cost_of(plan: Plan, work_h: float = 10.0, interval: Interval = WIDE) -> Quantiles:
@@ -135,23 +145,40 @@ def cost_of(plan: Plan, work_h: float = 10.0, interval: Interval = WIDE) -> Quan
     )
 
 
-def spot_plan(p90_over_today: float | None = None, **changes: object) -> Plan:
-    return with_past(make_plan("A", 2.0, market=Market.SPOT, **changes), p90_over_today)
+def spot_plan(rise: float | None = None, kind: QuoteKind = QuoteKind.DATED) -> Plan:
+    return unsure(make_plan("A", 2.0, market=Market.SPOT), rise, kind)
+
+
+def test_prices_of_one_place_move_together_and_of_two_mostly_on_their_own() -> None:
+    one, again = DRAWS.price_of("aws/A/us-east-1"), DRAWS.price_of("aws/A/us-east-1")
+    assert np.array_equal(one, again)
+    places = [DRAWS.price_of(f"place {i}") for i in range(40)]
+    pairs = [np.corrcoef(a, b)[0, 1] for a, b in zip(places[::2], places[1::2], strict=True)]
+    assert np.mean(pairs) == pytest.approx(SHARED_PRICE, abs=0.03)
+
+
+def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn() -> None:
+    works = [work_of(make_estimate("A", Interval(p10=0.1, p50=0.1, p90=0.1)), 360_000, DRAWS)]
+    calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
+    found = outcome_of([spot_plan(1.5, QuoteKind.DERIVED)], works, [calm], DRAWS)
+    assert np.allclose(found.counted_usd, 30.0)
+    assert quantiles_of(found.cost_usd[0]).p50 == pytest.approx(20.0)
+    assert quantiles_of(found.cost_usd[0]).p90 == pytest.approx(30.0)
 
 
 @settings(max_examples=40, deadline=None)
 @given(PLANS.filter(is_spot), st.floats(1, 8))
-def test_a_dear_past_never_makes_a_job_cheaper_than_at_todays_price(plan: Plan, rise: float) -> None:
-    today = cost_of(replace(plan, offer=replace(plan.offer, spot_usd_per_h=None)))
-    risen = cost_of(with_past(plan, rise))
+def test_a_price_that_may_rise_never_makes_a_job_cheaper(plan: Plan, rise: float) -> None:
+    today = cost_of(replace(plan, price=None))
+    risen = cost_of(unsure(plan, rise))
     assert risen.p90 >= today.p90
     assert risen.p50 >= today.p50
 
 
-@pytest.mark.parametrize("past", [None, 1.0, 0.4])
-def test_a_flat_or_cheaper_past_costs_price_times_time(past: float | None) -> None:
+@pytest.mark.parametrize("rise", [None, 1.0])
+def test_an_exact_price_costs_price_times_time(rise: float | None) -> None:
     sure = Interval(p10=0.1, p50=0.1, p90=0.1)
-    found = cost_of(spot_plan(past), work_h=10.0, interval=sure)
+    found = cost_of(spot_plan(rise), work_h=10.0, interval=sure)
     assert (found.p50, found.p90) == (pytest.approx(20.0), pytest.approx(20.0))
 
 
@@ -160,25 +187,16 @@ def test_where_time_is_sure_the_cost_has_the_quantiles_of_the_price() -> None:
     assert (found.p50, found.p90) == (pytest.approx(20.0), pytest.approx(30.0))
 
 
-def test_the_past_of_another_market_or_of_disks_changes_nothing() -> None:
-    on_demand = make_plan("A", 2.0)
-    past = replace(on_demand, offer=replace(on_demand.offer, spot_usd_per_h=Interval(p10=1, p50=2, p90=9)))
-    assert cost_of(past) == cost_of(on_demand)
+def test_a_disk_keeps_its_price() -> None:
     sure = Interval(p10=0.1, p50=0.1, p90=0.1)
-    with_disk = cost_of(spot_plan(1.5, storage_usd_per_h=1.0), work_h=10.0, interval=sure)
-    assert with_disk.p90 == pytest.approx(30.0 + 10.0), "a disk keeps its price"
+    plan = replace(spot_plan(1.5), storage_usd_per_h=1.0)
+    assert cost_of(plan, work_h=10.0, interval=sure).p90 == pytest.approx(30.0 + 10.0)
 
 
-def test_a_contract_lowers_dear_hours_as_it_lowers_todays() -> None:
-    plan = spot_plan(1.5)
-    cheaper = replace(plan, usd_per_h=1.0, offer=replace(plan.offer, contracted_usd_per_h=1.0))
-    assert cost_of(cheaper).p90 == pytest.approx(cost_of(plan).p90 / 2)
-
-
-def test_the_risk_tells_how_dear_hours_were() -> None:
+def test_the_risk_tells_how_dear_the_price_may_be() -> None:
     assert sentence(risk_of(spot_plan(1.5), SpotTerms())).endswith(
-        "9 of 10 past hours cost up to 1.50 times today's price"
+        "1 in 10 such prices comes to 1.50 times the median or more"
     )
-    assert "past" not in sentence(risk_of(spot_plan(0.9), SpotTerms())) + sentence(
+    assert "median" not in sentence(risk_of(spot_plan(1.0), SpotTerms())) + sentence(
         risk_of(spot_plan(), SpotTerms())
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.values import DataPlace, Interval, Market, Plan, Quantiles, Tier
+from advisor.core.values import DataPlace, Market, Offer, Plan, Quantiles, QuoteKind, Tier
 from advisor.pricing.answer.places import cheapest_places
 from advisor.pricing.bills.storage import Rate, RateKind
 from advisor.pricing.catalog.spot_odds import start_odds
@@ -23,7 +23,7 @@ from recommender.plans.candidates import (
     with_known_gpu,
 )
 from recommender.plans.extras import CloudTerms
-from tests.builders import make_offer, make_plan
+from tests.builders import make_offer, make_plan, make_price
 from tests.findings import said, sample
 
 WAIT = Quantiles(p50=3600.0, p90=7200.0)
@@ -204,10 +204,15 @@ def test_the_id_of_an_offer_tells_zone_and_market_apart() -> None:
     assert len(set(ids)) == 5
 
 
+def cheapest_of(offers: list[Offer]) -> list[Offer]:
+    """The cheapest places at exact prices."""
+    return [offer for offer, _ in cheapest_places((offer, make_price(offer.usd_per_h)) for offer in offers)]
+
+
 def test_only_the_cheapest_place_of_a_machine_stays() -> None:
     dear, cheap = make_offer(usd_per_h=3.0), make_offer(usd_per_h=2.0, region="eu-north-1")
-    assert cheapest_places([dear, cheap]) == [cheap]
-    assert cheapest_places([cheap, dear]) == [cheap]
+    assert cheapest_of([dear, cheap]) == [cheap]
+    assert cheapest_of([cheap, dear]) == [cheap]
 
 
 def test_markets_types_and_providers_do_not_compete_for_a_place() -> None:
@@ -217,13 +222,19 @@ def test_markets_types_and_providers_do_not_compete_for_a_place() -> None:
         make_offer(usd_per_h=2.0, provider="gcp"),
         make_offer(usd_per_h=4.0, instance_type="x.2xlarge"),
     ]
-    assert cheapest_places(offers) == offers
+    assert cheapest_of(offers) == offers
+
+
+def test_a_guessed_price_decides_by_its_p90_which_place_is_cheapest() -> None:
+    quoted, derived = make_offer(usd_per_h=2.0), make_offer(usd_per_h=1.5, region="eu-north-1")
+    guess = make_price(1.6, 2.1, QuoteKind.DERIVED)
+    assert cheapest_places([(quoted, make_price(2.0)), (derived, guess)]) == [(quoted, make_price(2.0))]
 
 
 def test_the_contracted_price_decides_which_place_is_cheapest() -> None:
     listed = make_offer(usd_per_h=2.0)
     contracted = make_offer(usd_per_h=3.0, contracted_usd_per_h=1.0, region="eu-north-1")
-    assert cheapest_places([listed, contracted]) == [contracted]
+    assert cheapest_of([listed, contracted]) == [contracted]
 
 
 def test_equal_prices_are_decided_by_the_name_of_the_place() -> None:
@@ -232,8 +243,8 @@ def test_equal_prices_are_decided_by_the_name_of_the_place() -> None:
         make_offer(region="us-east-1", zone="use1-az1"),
         make_offer(region="ap-south-1", zone="zzz"),
     ]
-    assert cheapest_places(places) == cheapest_places(places[::-1]) == [places[2]]
-    assert cheapest_places(places[:2]) == cheapest_places(places[1::-1]) == [places[1]]
+    assert cheapest_of(places) == cheapest_of(places[::-1]) == [places[2]]
+    assert cheapest_of(places[:2]) == cheapest_of(places[1::-1]) == [places[1]]
 
 
 def test_nothing_offered_is_nothing_to_rent() -> None:
@@ -289,8 +300,8 @@ def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either() ->
 
 
 def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> Plan:
-    past = None if p90 is None else Interval(p10=p90 / 2, p50=p90 / 2, p90=p90)
-    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=Market.SPOT, spot_usd_per_h=past)
+    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=Market.SPOT)
+    changes = {"price": make_price(usd_per_h, p90)} | changes
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
 
 
@@ -305,14 +316,17 @@ def test_a_steeper_rise_counts_beyond_its_p90() -> None:
     assert cheapest_plans([flat, steep]) == [steep, flat]
 
 
-def test_a_price_that_only_fell_is_todays() -> None:
-    fell, fell_more = zone("az1", 2.0, p90=1.0), zone("az2", 2.1, p90=0.5)
-    assert cheapest_plans([fell_more, fell]) == [fell]
+def test_a_plan_without_a_price_of_its_own_costs_what_is_quoted() -> None:
+    quoted, dearer = zone("az1", 2.0, price=None), zone("az2", 2.1, p90=2.1)
+    assert cheapest_plans([dearer, quoted]) == [quoted]
 
 
-def test_a_price_without_a_history_is_todays() -> None:
-    unknown, steady = zone("az1", 2.0), zone("az2", 2.1, p90=2.1)
-    assert cheapest_plans([steady, unknown]) == [unknown]
+def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower() -> None:
+    quoted = zone("az1", 4.0)
+    derived = zone("az2", 3.03, price=make_price(3.03, 4.47, QuoteKind.DERIVED))
+    assert cheapest_plans([derived, quoted]) == [quoted]
+    surer = zone("az3", 3.03, price=make_price(3.03, 3.1, QuoteKind.DERIVED))
+    assert surer in cheapest_plans([surer, quoted])
 
 
 def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing() -> None:
@@ -320,11 +334,11 @@ def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing() -> N
     assert cheapest_plans([dear, cheap]) == [cheap]
 
 
-def test_rises_of_what_is_not_spot_do_not_count() -> None:
-    past = Interval(p10=1.0, p50=1.0, p90=9.0)
-    listed = make_offer(usd_per_h=2.0, spot_usd_per_h=past)
-    plans = plans_of_offers([listed, make_offer(usd_per_h=3.0, region="b")], terms=NOTHING)
-    assert cheapest_plans(plans) == plans[:1]
+def test_a_plan_costs_the_median_of_what_its_offer_will_likely_cost() -> None:
+    price = make_price(3.0, 4.0)
+    (plan,) = plans_of_offers([make_offer(usd_per_h=2.0)], terms=NOTHING, prices=[price])
+    assert (plan.usd_per_h, plan.price) == (3.0, price)
+    assert plans_of_offers([make_offer(usd_per_h=2.0)], terms=NOTHING)[0].usd_per_h == 2.0
 
 
 # --- GPUs nobody can predict ------------------------------------------------------------------------

@@ -55,6 +55,7 @@ def option(
         train_s=Quantiles(p50=1.0, p90=1.0),
         time_s=Quantiles(p50=1.0, p90=1.0 + (wait_s or 0.0)),
         cost_usd=Quantiles(p50=cost_p90 / 2, p90=cost_p90),
+        counted_usd=cost_p90 / 2,
         cost_breakdown_usd={},
         p_within_budget=None,
         p_within_deadline=None,

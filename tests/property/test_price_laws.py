@@ -1,0 +1,152 @@
+"""Laws of likely prices: older, derived or rarer is never better, and unknown is never cheaper than known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
+from advisor.pricing.answer.likely import likely_prices
+from advisor.pricing.catalog.price_drift import Drift, PriceModel, load_price_model
+from recommender.plans.candidates import cheapest_plans, plans_of_offers
+from recommender.plans.extras import CloudTerms
+from tests.builders import make_offer
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+TERMS = CloudTerms(startup_s=0.0)
+PLACE = ("aws", "x.xlarge", "us-east-1")
+AGES = st.floats(0, 2000)
+RATIOS = st.floats(0.05, 1.0)
+MARKETS = st.sampled_from([Market.SPOT, Market.ON_DEMAND])
+
+
+@st.composite
+def models(draw: st.DrawFn) -> PriceModel:
+    """Any model that a file may hold, or the shipped one."""
+    if draw(st.booleans()):
+        return load_price_model()
+    p10, p50, p90 = sorted(draw(st.lists(st.floats(0.05, 1.0), min_size=3, max_size=3)))
+    ages = sorted(draw(st.sets(st.integers(1, 900), min_size=2, max_size=4)))
+    weights = sorted(draw(st.lists(st.floats(0, 1), min_size=len(ages), max_size=len(ages))), reverse=True)
+    ups = sorted(draw(st.lists(st.floats(0, 1), min_size=len(ages), max_size=len(ages))))
+    drift = Drift(
+        age_days=(0.0, *map(float, ages)),
+        weight=(1.0, *weights),
+        down=(0.0, *(-up for up in ups)),
+        up=(0.0, *ups),
+    )
+    return PriceModel(
+        ratios={("*", "*"): Interval(p10=p10, p50=p50, p90=p90)},
+        drift={("*", Market.SPOT): drift},
+        most_weight={QuoteKind.DERIVED: draw(st.floats(0, 1)), QuoteKind.FLOOR: draw(st.floats(0, 1))},
+    )
+
+
+def offer_of(ratio: float, age_days: float, market: Market = Market.SPOT, scale: float = 10.0) -> Offer:
+    then = NOW - timedelta(days=age_days)
+    return make_offer("X", ratio * scale, market=market, retrieved_at=then)
+
+
+def price_of(offer: Offer, model: PriceModel, on_demand: float | None = 10.0) -> Price:
+    known = {} if on_demand is None else {PLACE: on_demand}
+    (price,) = likely_prices([offer], now=NOW, on_demand=known, model=model)
+    return price
+
+
+def is_no_better(one: Price, other: Price) -> bool:
+    """Wherever it counts: the median, the p90 and what is compared; a fall is never counted on."""
+    pairs = (
+        (one.usd_per_h.p50, other.usd_per_h.p50),
+        (one.usd_per_h.p90, other.usd_per_h.p90),
+        (one.counted_usd_per_h, other.counted_usd_per_h),
+    )
+    return all(a >= b * (1 - 1e-12) for a, b in pairs)
+
+
+@given(models(), RATIOS, AGES, AGES, MARKETS)
+def test_an_older_quote_is_never_the_better_one(
+    model: PriceModel, ratio: float, age: float, more: float, market: Market
+) -> None:
+    newer, older = offer_of(ratio, age, market), offer_of(ratio, age + more, market)
+    assert is_no_better(price_of(older, model), price_of(newer, model))
+
+
+@given(models(), RATIOS, AGES)
+def test_a_derived_price_is_never_better_than_the_same_one_quoted(
+    model: PriceModel, ratio: float, age: float
+) -> None:
+    quoted = offer_of(ratio, age)
+    derived = replace(quoted, source="derived from savings")
+    assert is_no_better(price_of(derived, model), price_of(quoted, model))
+
+
+@given(models(), st.floats(0.3, 1.0), AGES)
+def test_a_price_of_unknown_standing_is_never_cheaper_than_a_usual_one(
+    model: PriceModel, ratio: float, age: float
+) -> None:
+    offer = offer_of(ratio, age)
+    known = model.ratio_of("aws", "X")
+    assume(known is not None and ratio >= known.p10)
+    assert price_of(offer, model, on_demand=None).usd_per_h.p50 >= price_of(offer, model).usd_per_h.p50 * (
+        1 - 1e-9
+    )
+
+
+@given(models(), RATIOS, AGES, MARKETS)
+def test_quantiles_ascend_around_the_quote(
+    model: PriceModel, ratio: float, age: float, market: Market
+) -> None:
+    usd = price_of(offer := offer_of(ratio, age, market), model).usd_per_h
+    assert usd.p10 <= usd.p50 <= usd.p90
+    assert usd.p50 >= offer.usd_per_h * (1 - 1e-12)
+    assert market is not Market.SPOT or usd.p90 <= 10.0 * (1 + 1e-12), "spot never exceeds on-demand"
+
+
+@given(models(), RATIOS, AGES, st.floats(0.01, 1000))
+def test_prices_scale_with_their_currency(model: PriceModel, ratio: float, age: float, scale: float) -> None:
+    assume(abs(ratio - 0.1001) > 1e-6)
+    one = price_of(offer_of(ratio, age), model).usd_per_h
+    other = price_of(offer_of(ratio, age, scale=10.0 * scale), model, on_demand=10.0 * scale).usd_per_h
+    assert [other.p10, other.p50, other.p90] == pytest.approx(
+        [v * scale for v in (one.p10, one.p50, one.p90)]
+    )
+
+
+@given(models(), RATIOS)
+def test_a_quote_of_this_moment_is_the_price(model: PriceModel, ratio: float) -> None:
+    price = price_of(offer := offer_of(ratio, 0.0), model)
+    assert (price.kind, price.usd_per_h.p50) == (QuoteKind.LIVE, offer.usd_per_h)
+    assert price.usd_per_h.p90 == pytest.approx(offer.usd_per_h)
+
+
+@given(models(), st.lists(st.tuples(RATIOS, AGES, st.booleans()), min_size=1, max_size=6))
+def test_what_else_is_offered_moves_no_price(
+    model: PriceModel, drawn: list[tuple[float, float, bool]]
+) -> None:
+    offers = [
+        replace(offer_of(ratio, age), source="derived from x" if is_derived else "a test")
+        for ratio, age, is_derived in drawn
+    ]
+    together = likely_prices(offers, now=NOW, on_demand={PLACE: 10.0}, model=model)
+    assert list(together) == pytest.approx([price_of(offer, model) for offer in offers])
+
+
+@settings(deadline=None)
+@given(RATIOS, AGES, AGES, st.booleans())
+def test_an_older_or_derived_price_never_hides_a_newer_equal_one(
+    ratio: float, age: float, more: float, is_derived: bool
+) -> None:
+    newer = replace(offer_of(ratio, age), region="zz")
+    older = offer_of(ratio, age + more)
+    if is_derived:
+        older = replace(older, source="derived from x")
+    on_demand = {PLACE: 10.0, ("aws", "x.xlarge", "zz"): 10.0}
+    offers = [older, newer]
+    prices = likely_prices(offers, now=NOW, on_demand=on_demand)
+    kept = cheapest_plans(plans_of_offers(offers, terms=TERMS, prices=prices))
+    is_worse = more > 0.01 or is_derived
+    assert "zz" in {plan.offer.region for plan in kept if plan.offer} or not is_worse

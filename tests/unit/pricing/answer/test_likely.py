@@ -1,0 +1,133 @@
+"""What an hour of an offer will likely cost: kinds of quotes, own histories, what is unknown, and speed."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
+from advisor.pricing.answer.likely import likely_prices, shipped_on_demand
+from advisor.pricing.catalog.price_drift import Drift, PriceModel
+from advisor.pricing.sources.query import OfferQuery
+from advisor.pricing.sources.snapshot import SnapshotSource
+from tests.builders import make_offer
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+PLACE = ("aws", "x.xlarge", "us-east-1")
+DRIFT = Drift(age_days=(0.0, 100.0), weight=(1.0, 0.5), down=(0.0, -0.1), up=(0.0, 0.3))
+MODEL = PriceModel(
+    ratios={("aws", "X"): Interval(p10=0.25, p50=0.40, p90=0.65)},
+    drift={("*", Market.SPOT): DRIFT},
+    most_weight={QuoteKind.DERIVED: 0.2, QuoteKind.FLOOR: 0.0},
+)
+
+
+def spot(usd_per_h: float, age_days: float = 0.0, **changes: object) -> Offer:
+    then = NOW - timedelta(days=age_days)
+    return make_offer("X", usd_per_h, market=Market.SPOT, retrieved_at=then, **changes)
+
+
+def price_of(offer: Offer, on_demand: float | None = 10.0) -> Price:
+    known = {} if on_demand is None else {PLACE: on_demand}
+    (price,) = likely_prices([offer], now=NOW, on_demand=known, model=MODEL)
+    return price
+
+
+@pytest.mark.parametrize(
+    ("offer", "kind"),
+    [
+        (spot(4.0), QuoteKind.LIVE),
+        (spot(1.0), QuoteKind.LIVE),
+        (spot(4.0, 2.0), QuoteKind.DATED),
+        (spot(1.0, 2.0), QuoteKind.FLOOR),
+        (spot(4.0, source="derived from savings"), QuoteKind.DERIVED),
+        (spot(4.0, 400.0, contracted_usd_per_h=3.0), QuoteKind.AGREED),
+        (make_offer("X", 1.0, retrieved_at=NOW - timedelta(days=400)), QuoteKind.DATED),
+    ],
+)
+def test_the_kind_of_a_quote(offer: Offer, kind: QuoteKind) -> None:
+    assert price_of(offer).kind is kind
+
+
+def test_a_dated_quote_is_half_its_family_at_a_hundred_days() -> None:
+    usd = price_of(spot(2.0, 100.0)).usd_per_h
+    assert usd.p50 == pytest.approx(math.sqrt(2.0 * 4.0))
+    spread = math.hypot(0.5 * math.log(6.5 / 4.0), 0.3)
+    assert usd.p90 == pytest.approx(usd.p50 * math.exp(spread))
+    assert usd.p10 == pytest.approx(usd.p50 / math.exp(math.hypot(0.5 * math.log(4.0 / 2.5), 0.1)))
+
+
+def test_between_two_ages_the_weight_is_interpolated() -> None:
+    assert price_of(spot(2.0, 50.0)).usd_per_h.p50 == pytest.approx(2.0**0.75 * 4.0**0.25)
+
+
+def test_beyond_the_last_age_nothing_more_is_known() -> None:
+    assert price_of(spot(2.0, 100.0)).usd_per_h == price_of(spot(2.0, 900.0)).usd_per_h
+
+
+def test_a_quote_above_its_family_keeps_its_price() -> None:
+    usd = price_of(spot(6.0, 100.0)).usd_per_h
+    assert usd.p50 == 6.0
+    assert usd.p10 < 6.0
+
+
+def test_what_was_derived_at_the_floor_is_its_family() -> None:
+    assert price_of(spot(1.0, source="derived from savings")).usd_per_h.p50 == pytest.approx(4.0)
+
+
+def test_what_was_agreed_is_exact_however_old() -> None:
+    usd = price_of(spot(4.0, 900.0, contracted_usd_per_h=3.0)).usd_per_h
+    assert (usd.p10, usd.p50, usd.p90) == (3.0, 3.0, 3.0)
+
+
+def test_an_on_demand_quote_stands() -> None:
+    old = make_offer("X", 10.0, retrieved_at=NOW - timedelta(days=400))
+    assert price_of(old).usd_per_h == Interval(p10=10.0, p50=10.0, p90=10.0)
+
+
+def test_without_an_on_demand_price_a_quote_counts_as_a_lucky_one() -> None:
+    usd = price_of(spot(2.0, 100.0), on_demand=None).usd_per_h
+    assert usd.p50 == pytest.approx(2.0 * math.sqrt(0.40 / 0.25))
+    assert usd.p90 > usd.p50
+
+
+def test_a_history_of_its_own_counts_from_the_first_day() -> None:
+    past = Interval(p10=1.5, p50=3.0, p90=5.0)
+    usd = price_of(spot(2.0, spot_usd_per_h=past)).usd_per_h
+    assert (usd.p10, usd.p50, usd.p90) == (pytest.approx(1.5), 2.0, pytest.approx(5.0))
+    older = price_of(spot(2.0, 100.0, spot_usd_per_h=past)).usd_per_h
+    assert older.p50 == pytest.approx(math.sqrt(2.0 * 3.0)), "its own past stands in for the family"
+    fell = price_of(spot(6.0, spot_usd_per_h=past)).usd_per_h
+    assert (fell.p50, fell.p90) == (6.0, pytest.approx(6.0))
+
+
+def test_a_quote_from_the_future_has_no_age() -> None:
+    assert price_of(spot(2.0, -1.0)).age_days == 0.0
+
+
+def test_nothing_offered_has_no_price() -> None:
+    assert likely_prices([], now=NOW, on_demand={}) == ()
+
+
+def test_a_guess_counts_at_its_p90_and_a_quote_at_its_median() -> None:
+    derived, dated = price_of(spot(1.0, source="derived from x")), price_of(spot(2.0, 100.0))
+    assert derived.counted_usd_per_h == derived.usd_per_h.p90
+    assert dated.counted_usd_per_h == dated.usd_per_h.p50
+
+
+def test_the_shipped_files_tell_on_demand_prices() -> None:
+    assert shipped_on_demand()["gcp", "a2-highgpu-1g", "us-central1"] == pytest.approx(3.673385)
+
+
+def test_two_hundred_thousand_offers_take_two_seconds() -> None:
+    shipped = [offer for part in SnapshotSource().offers(OfferQuery()) for offer in part.offers]
+    offers = [replace(offer) for offer in shipped] * (200_000 // len(shipped) + 1)
+    on_demand = shipped_on_demand()
+    begin = time.process_time()
+    prices = likely_prices(offers, now=NOW, on_demand=on_demand)
+    assert len(prices) == len(offers)
+    assert time.process_time() - begin < 4.0, "2 s on a quiet machine; twice that on a shared one"
