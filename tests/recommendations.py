@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from advisor.core.findings import Code, quoted
-from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import Interval, Market, Means, Option, Quantiles, Recommendation, Tier
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
 from tests.findings import sample
 
@@ -27,6 +27,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
         "train_s": time_s,
         "time_s": time_s,
         "cost_usd": Quantiles(p50=usd, p90=2 * usd),
+        "expected": Means(wait_s=0.0, time_s=hours * HOUR_S, cost_usd=usd),
         "cost_breakdown_usd": {"training": usd},
         "p_within_budget": None,
         "p_within_deadline": None,

@@ -17,7 +17,7 @@ from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
-    from recommender.ranking.choose import Nearest
+    from recommender.ranking.nearest import Nearest
 
 
 def show(
@@ -75,7 +75,7 @@ def _find(recommendation: Recommendation, wanted: str) -> Option:
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:
-    from recommender.ranking.choose import nearest
+    from recommender.ranking.nearest import nearest
 
     near = nearest(recommendation.options, recommendation.job)
     if near:

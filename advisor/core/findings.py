@@ -127,15 +127,11 @@ class Code(StrEnum):
     CONSTANT_MEDIAN = "constant-median"
 
     # Why an option was picked.
-    BEST_OF_PRODUCT = "best-of-product"
     BEST_OF_TOTAL = "best-of-total"
-    BEST_AT_KNEE = "best-at-knee"
     CHEAPEST = "cheapest"
-    CHEAPEST_OF_EQUALS = "cheapest-of-equals"
     COST_OF_PICK_UNKNOWN = "cost-of-pick-unknown", Severity.WARNING
     FASTEST = "fastest"
     OBJECTIVE_OF_POLICY = "objective-of-policy"
-    ONLY_ONE = "only-one"
     SAFEST = "safest"
 
     # What a recommendation leaves out.

@@ -182,6 +182,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "train_s": asdict(option.train_s),
         "time_s": asdict(option.time_s),
         "cost_usd": asdict(option.cost_usd),
+        "expected": asdict(option.expected),
         "cost_breakdown": option.cost_breakdown_usd,
         "p_within_budget": option.p_within_budget,
         "p_within_deadline": option.p_within_deadline,

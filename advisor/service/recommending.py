@@ -88,7 +88,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     spent = spent_of(config, rules, request.project, listener)
     plans, warnings = plans_of(config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules)
     trace = trace_of(request.trace, config, listener)
-    job = with_objective(request.job, rules)
+    job = with_objective(request.job, rules, config)
     ranked = recommendation_of(trace, plans, job, config, what_if=request.what_if, policy=rules, spent=spent)
     shown = replace(ranked, warnings=(*ranked.warnings, *warnings))
     return RecommendAnswer(

@@ -12,7 +12,7 @@ import numpy as np
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_ITERATIONS
-from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
+from advisor.core.values import GpuSpec, IterationEstimate, Job, Means, Option, Plan, Quantiles, Trace
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
@@ -38,12 +38,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """Of one plan: quantiles of its draws, and odds of the limits that are set."""
+    """Of one plan: quantiles and means of its draws, and odds of the limits that are set."""
 
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
     steady_usd: Quantiles
+    expected: Means
     odds: Mapping[str, float | None]
 
 
@@ -126,7 +127,7 @@ def evaluate_all(
         chunk = plans[start : start + CHUNK]
         terms = [terms_of(plan) for plan in chunk]
         outcome = outcome_of(chunk, [work_s(plan.gpu, plan.num_gpus) for plan in chunk], terms, draws)
-        for i, figures in enumerate(_figures(outcome, job)):
+        for i, figures in enumerate(_figures(chunk, outcome, job)):
             plan = chunk[i]
             estimate = estimates[plan.gpu, plan.num_gpus]
             option = _option(plan, estimate, gpus[plan.gpu], trace, job, figures, terms[i])
@@ -138,14 +139,24 @@ def evaluate_all(
             )
 
 
-def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:
+def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Figures]:
     drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd)
     quantiles = map(quantiles_of_rows, drawn)
     in_budget = _odds(outcome.cost_usd, job.budget_usd)
     in_time = _odds(outcome.time_s, job.deadline_s)
-    for train_s, time_s, usd, steady, budget, deadline in zip(*quantiles, in_budget, in_time, strict=True):
+    rows = zip(*quantiles, _means(plans, outcome), in_budget, in_time, strict=True)
+    for train_s, time_s, usd, steady, expected, budget, deadline in rows:
         odds = {"budget": budget, "deadline": deadline}
-        yield _Figures(train_s=train_s, time_s=time_s, cost_usd=usd, steady_usd=steady, odds=odds)
+        yield _Figures(
+            train_s=train_s, time_s=time_s, cost_usd=usd, steady_usd=steady, expected=expected, odds=odds
+        )
+
+
+def _means(plans: Sequence[Plan], outcome: Outcome) -> Iterator[Means]:
+    means = (values.mean(axis=1).tolist() for values in (outcome.train_s, outcome.time_s, outcome.cost_usd))
+    for plan, train_s, time_s, usd in zip(plans, *means, strict=True):
+        wait_s = time_s - train_s - plan.startup_s if math.isfinite(time_s) else 0.0
+        yield Means(wait_s=wait_s, time_s=time_s, cost_usd=usd)
 
 
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
@@ -174,6 +185,7 @@ def _option(
         train_s=figures.train_s,
         time_s=figures.time_s,
         cost_usd=figures.cost_usd,
+        expected=figures.expected,
         cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],

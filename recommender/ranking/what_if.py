@@ -25,12 +25,13 @@ from recommender.outcome.estimates import estimates_for
 from recommender.outcome.evaluate import EstimateKey, evaluate_all, num_iterations
 from recommender.outcome.spot import SpotTerms, terms_at
 from recommender.plans.software import capability
-from recommender.ranking.choose import NEGLIGIBLE_SAVING
 
 # A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
 # are off by 8 % at most (docs/methods/recommendation.md).
 SIGMA_CHANGED = 0.1
 TF32_LEAST = (8, 0)
+# A change that saves less of the time is not worth a word: intervals are wider than that.
+LEAST_SAVING_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
 
 
 def _saves_time(changed: Option, option: Option) -> bool:
-    limit_s = (1 - NEGLIGIBLE_SAVING) * option.time_s.p50
+    limit_s = (1 - LEAST_SAVING_SHARE) * option.time_s.p50
     return math.isfinite(changed.time_s.p50) and changed.time_s.p50 <= limit_s
 
 

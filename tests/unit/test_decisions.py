@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from advisor.core.values import (
     IterationEstimate,
     Job,
     Market,
+    PickName,
     Plan,
     Quantiles,
     Recommendation,
@@ -27,7 +29,8 @@ from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.ranking.choose import nearest
+from recommender.ranking.nearest import nearest
+from recommender.ranking.value import preference
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
 
@@ -299,3 +302,50 @@ class TestCase9FreeIsNotFree:
         assert answer.recommended == "C"
         assert answer.rule is not None
         assert "what it costs is unknown" in sentence(answer.rule)
+
+
+class TestCase16IrrelevantAlternatives:
+    HOURS_AND_USD: ClassVar = {"A": (10.0, 20.0), "B": (5.0, 35.0), "C": (4.0, 60.0), "X": (6.0, 55.0)}
+
+    def decide(self, names: str, value: float) -> Recommendation:
+        points = {name: self.HOURS_AND_USD[name] for name in names}
+        plans = [make_plan(name, usd / hours) for name, (hours, usd) in points.items()]
+        estimates = [make_estimate(name, hours * 3.6) for name, (hours, _) in points.items()]
+        return decide(plans, estimates, make_job(iterations=1000, value_of_time_usd_per_h=value))
+
+    @pytest.mark.parametrize(
+        ("value", "best"), [(1.0, "A"), (2.9, "A"), (3.1, "B"), (24.9, "B"), (25.1, "C"), (99.0, "C")]
+    )
+    def test_what_an_hour_is_worth_decides(self, value: float, best: str) -> None:
+        assert self.decide("ABC", value).recommended == best
+        assert self.decide("ABCX", value).recommended == best
+        for other in {"A", "B", "C"} - {best}:
+            assert self.decide("ABC".replace(other, ""), value).recommended == best
+
+    @pytest.mark.parametrize("value", [1.0, 2.9, 3.1, 24.9, 25.1, 99.0])
+    def test_the_order_of_the_rest_stays(self, value: float) -> None:
+        def order(names: str) -> str:
+            options = self.decide(names, value).options
+            return "".join(o.plan.id for o in sorted(options, key=lambda o: preference(o, value)))
+
+        for names in ("ABC", "AB", "BC", "AC", "ABX", "BCX"):
+            assert order(names) == "".join(name for name in order("ABCX") if name in names)
+
+
+class TestCase18SafestWithoutADeadline:
+    def test_the_least_cost_at_p90_of_what_is_not_preempted(self) -> None:
+        plans = [
+            make_plan("E", 0.60),
+            make_plan("F", 10.90, num_gpus=8),
+            make_plan("G", 0.45, market=Market.SPOT),
+        ]
+        estimates = [make_estimate("E", 3.6), make_estimate("F", 28.8, num_gpus=8), make_estimate("G", 3.6)]
+        answer = decide(
+            plans,
+            estimates,
+            make_job(iterations=1000),
+            spot=SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0),
+        )
+        by_id = {option.plan.id: option.cost_usd.p90 for option in answer.options}
+        assert by_id == pytest.approx({"E": 0.60, "8xF": 10.90, "G": 0.45})
+        assert next(pick.plan_id for pick in answer.picks if pick.name is PickName.SAFEST) == "E"

@@ -7,7 +7,16 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 
 from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
-from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
+from advisor.core.values.option import (
+    Job,
+    Means,
+    Option,
+    Pick,
+    PickName,
+    Plan,
+    Recommendation,
+    Tier,
+)
 from advisor.core.values.price import Market, Offer, PricePoint
 from advisor.core.values.trace import (
     AttributeValue,
@@ -31,6 +40,7 @@ __all__ = [
     "Job",
     "Kernel",
     "Market",
+    "Means",
     "MemoryUse",
     "Method",
     "OccupancyLimits",

@@ -60,14 +60,26 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What to expect of an option, over all draws; infinite where some draw never ends."""
+
+    wait_s: float
+    time_s: float
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """A plan with its time, cost and risk for one job.
 
     ``time_s`` is wait + start-up + training; ``cost_breakdown_usd`` adds up to ``cost_usd.p50``.
 
     Attributes:
+        expected: means of what ``time_s`` and ``cost_usd`` are quantiles of.
         reasons: what to know of it; those that remove it among them.
         tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
+        folded_into: id of the plan whose row speaks for this one, which gains little over it; None for a row
+            of its own.
         what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
             it is.
     """
@@ -79,6 +91,7 @@ class Option:
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
+    expected: Means
     cost_breakdown_usd: Mapping[str, float]
     p_within_budget: float | None
     p_within_deadline: float | None
@@ -87,6 +100,7 @@ class Option:
     reasons: tuple[Finding, ...]
     what_if: str | None = None
     tie_with: str | None = None
+    folded_into: str | None = None
 
     @property
     def removed_by(self) -> tuple[Code, ...]:
@@ -99,6 +113,15 @@ class Option:
         return not self.removed_by
 
 
+class PickName(StrEnum):
+    """What an option can be the best at."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    BEST_VALUE = "best-value"
+    SAFEST = "safest"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What the user wants done: exactly one of ``epochs`` and ``iterations`` is set.
@@ -109,6 +132,7 @@ class Job:
         confidence: least probability with which budget and deadline must hold.
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
+        pick: what to recommend; None for the best value.
     """
 
     epochs: float | None = None
@@ -119,15 +143,7 @@ class Job:
     iterations_per_epoch: int | None = None
     value_of_time_usd_per_h: float | None = None
     risk_counts: bool = False
-
-
-class PickName(StrEnum):
-    """Which option of the frontier to take."""
-
-    CHEAPEST = "cheapest"
-    FASTEST = "fastest"
-    BEST_VALUE = "best-value"
-    SAFEST = "safest"
+    pick: PickName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +161,7 @@ class Recommendation:
 
     Attributes:
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
+        summary: what to take; its cost and time; what could go wrong, and what would change the advice.
     """
 
     job: Job
@@ -155,6 +172,7 @@ class Recommendation:
     warnings: tuple[Finding, ...]
     what_ifs: tuple[Option, ...] = ()
     picks: tuple[Pick, ...] = ()
+    summary: tuple[Finding, ...] = ()
 
     def _repr_html_(self) -> str | None:
         """A table in a notebook."""

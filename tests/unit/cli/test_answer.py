@@ -11,32 +11,17 @@ import pytest
 from advisor.cli.answer import show
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
-from advisor.core.values import Option, Pick, PickName, Quantiles, Recommendation
+from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format
-from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
+from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_trace
 from tests.findings import FACTS, sample, texts
+from tests.recommendations import make_option as made_up
 from tests.recommendations import removed
 
 
 def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
-    """An option that takes ``hours`` and ``usd``; its id is the GPU's name."""
-    time_s = Quantiles(p50=hours * HOUR_S, p90=2 * hours * HOUR_S)
-    facts: dict[str, Any] = {
-        "plan": make_plan(gpu),
-        "estimate": make_estimate(gpu),
-        "iterations": 1000,
-        "wait_s": None,
-        "train_s": time_s,
-        "time_s": time_s,
-        "cost_usd": Quantiles(p50=usd, p90=2 * usd),
-        "cost_breakdown_usd": {"compute": usd},
-        "p_within_budget": 0.0,
-        "p_within_deadline": 0.0,
-        "risk": quoted("low"),
-        "script_changes": (),
-        "reasons": (),
-    }
-    return Option(**(facts | changes))
+    """An option that meets no limit surely."""
+    return made_up(gpu, hours, usd, **({"p_within_budget": 0.0, "p_within_deadline": 0.0} | changes))
 
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 30), make_option("MIDDLE", 2, 20), make_option("CHEAP", 4, 10)

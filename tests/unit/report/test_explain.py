@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, quoted
 from advisor.core.units import GIB
-from advisor.core.values import Interval, Job, Market, Method, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import Interval, Job, Market, Means, Method, Option, Quantiles, Recommendation, Tier
 from advisor.report.breakdown import MOST_OPERATORS
 from advisor.report.explain import option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
@@ -43,6 +43,7 @@ def make_option(**changes: Any) -> Option:
         "train_s": Quantiles(p50=1 * HOUR_S, p90=2 * HOUR_S),
         "time_s": Quantiles(p50=1 * HOUR_S + 360, p90=4 * HOUR_S),
         "cost_usd": Quantiles(p50=5.0, p90=9.0),
+        "expected": Means(wait_s=60.0, time_s=1 * HOUR_S + 360, cost_usd=5.0),
         "cost_breakdown_usd": {"training": 4.0, "start-up": 1.0},
         "p_within_budget": None,
         "p_within_deadline": None,

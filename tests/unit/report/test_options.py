@@ -31,7 +31,7 @@ OPTION_FIELDS = {
     "rates", "cost_breakdown", "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
     "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
-    "what_if",
+    "what_if", "expected",
 }  # fmt: skip
 
 
