@@ -17,6 +17,7 @@ from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
+    from recommender.ranking.best_change import WhatIf
     from recommender.ranking.nearest import Nearest
 
 
@@ -27,7 +28,7 @@ def show(
     output: Format,
     explained: str | None,
     top: int | None,
-    what_if: Option | None = None,
+    what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
 ) -> None:
@@ -39,7 +40,7 @@ def show(
         output: in which format.
         explained: an option's id or row number, to show it alone.
         top: rows to show, None for all.
-        what_if: the best of a changed script, for one line of text.
+        what_if: the change of the script that helps most, for two sentences.
         plot: draw time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
 

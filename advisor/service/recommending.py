@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.values import Job, Option, Recommendation, Trace
+from advisor.core.values import Job, Recommendation, Trace
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
+    from recommender.ranking.best_change import WhatIf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +43,13 @@ class RecommendAnswer:
 
     Attributes:
         recommendation: with what-ifs only where all of them were asked for.
-        best_what_if: the option of a changed script that gains most, if any was looked for and gains.
+        best_what_if: the change of the script that helps most, if any was looked for and helps.
         entry_id: under which `keep_recommendation` is to keep it; None where it is not to be kept.
     """
 
     recommendation: Recommendation
     trace: Trace
-    best_what_if: Option | None
+    best_what_if: WhatIf | None
     entry_id: str | None
 
 
@@ -82,7 +83,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     from advisor.service.plans import plans_of
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
-    from recommender.ranking.what_if import best_what_if
+    from recommender.ranking.best_change import best_what_if
 
     rules = policy_of(config, request.policies)
     spent = spent_of(config, rules, request.project, listener)

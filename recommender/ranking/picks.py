@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option, Pick, PickName
@@ -12,26 +13,51 @@ from recommender.ranking.value import counted_usd, least_total, value_of_time, w
 
 def picks_of(options: Sequence[Option], job: Job) -> tuple[Pick, ...]:
     """The best option at each thing; there must be one at least."""
-    fast, cheap, safe = fastest(options), cheapest(options), safest(options)
-    value = value_of_time(job)
-    best = least_total(options, value)
-    is_cost_known = cheap.plan.usd_per_h is not None
-    named = (
-        (PickName.CHEAPEST, cheap, finding(Code.CHEAPEST, is_cost_known=is_cost_known)),
-        (PickName.FASTEST, fast, finding(Code.FASTEST)),
-        (PickName.BEST_VALUE, best, why_least(best, value)),
-        (PickName.SAFEST, safe, why_safest(safe)),
+    picked = ((name, picked_by(name, options, job)) for name in PickName)
+    return tuple(
+        Pick(name=name, plan_id=option.plan.id, reason=_why(name, option, job)) for name, option in picked
     )
-    return tuple(Pick(name=name, plan_id=option.plan.id, reason=why) for name, option, why in named)
 
 
-def recommended_of(picks: Sequence[Pick], job: Job) -> tuple[str, Finding]:
-    """The plan to take, and by which rule: the pick that was asked for, else the best value."""
-    wanted = job.pick or PickName.BEST_VALUE
-    chosen = next(pick for pick in picks if pick.name is wanted)
+def best_of(options: Sequence[Option], job: Job) -> Option:
+    """The one to take: the pick that was asked for, else the best value."""
+    return picked_by(job.pick or PickName.BEST_VALUE, options, job)
+
+
+def rule_of(best: Option, job: Job) -> Finding:
+    """Why it is the one to take."""
     if job.pick is None:
-        return chosen.plan_id, chosen.reason
-    return chosen.plan_id, finding(Code.OBJECTIVE_OF_POLICY, reason=chosen.reason)
+        return why_least(best, value_of_time(job))
+    return finding(Code.OBJECTIVE_OF_POLICY, reason=_why(job.pick, best, job))
+
+
+def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
+    """The option that is the best at one thing."""
+    match name:
+        case PickName.CHEAPEST:
+            return cheapest(options)
+        case PickName.FASTEST:
+            return fastest(options)
+        case PickName.BEST_VALUE:
+            return least_total(options, value_of_time(job))
+        case PickName.SAFEST:
+            return safest(options)
+        case _:
+            assert_never(name)
+
+
+def _why(name: PickName, option: Option, job: Job) -> Finding:
+    match name:
+        case PickName.CHEAPEST:
+            return finding(Code.CHEAPEST, is_cost_known=option.plan.usd_per_h is not None)
+        case PickName.FASTEST:
+            return finding(Code.FASTEST)
+        case PickName.BEST_VALUE:
+            return why_least(option, value_of_time(job))
+        case PickName.SAFEST:
+            return why_safest(option)
+        case _:
+            assert_never(name)
 
 
 def cheapest(options: Sequence[Option]) -> Option:

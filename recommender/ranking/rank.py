@@ -10,7 +10,7 @@ from advisor.core.values import Job, Option, Pick
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.near import point_of, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
-from recommender.ranking.picks import picks_of, recommended_of
+from recommender.ranking.picks import best_of, picks_of, rule_of
 from recommender.ranking.safety import risk_ranks
 from recommender.ranking.value import value_of_time, wait_or_rent
 
@@ -42,15 +42,14 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         risks = risk_ranks(options)
         kept = frontier_of_three([(*point, risk) for point, risk in zip(points, risks, strict=True)])
         strict = [i for i in strict if i in set(kept)]  # without the riskier of equal points
-    picks = picks_of(options, job)
-    best_id, rule = recommended_of(picks, job)
-    best = next(option for option in options if option.plan.id == best_id)
+    best = best_of(options, job)
+    rule = rule_of(best, job)
     return Ranking(
         options=tuple(_with_waits(with_ties(judged, strict), value_of_time(job))),
         frontier=tuple(options[i].plan.id for i in kept),
-        recommended=best_id,
+        recommended=best.plan.id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
-        picks=picks,
+        picks=picks_of(options, job),
     )
 
 

@@ -24,15 +24,19 @@ from advisor.core.values import (
 )
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
+from recommender.ranking.best_change import best_what_if
 from recommender.ranking.nearest import nearest
 from recommender.ranking.value import preference
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
+from tests.recommendations import make_option
+from tests.unit.report.printed import on_screen
 
 TOLERANCE = 1e-4
 
@@ -349,3 +353,31 @@ class TestCase18SafestWithoutADeadline:
         by_id = {option.plan.id: option.cost_usd.p90 for option in answer.options}
         assert by_id == pytest.approx({"E": 0.60, "8xF": 10.90, "G": 0.45})
         assert next(pick.plan_id for pick in answer.picks if pick.name is PickName.SAFEST) == "E"
+
+
+class TestCase19WhatIfOnTheSameMachine:
+    def answer(self) -> Recommendation:
+        m, k = make_option("M", 3.55, 34.54), make_option("K", 14.0, 62.00)
+        changed = [("M", 2.00, 19.46), ("K", 3.53, 15.65)]
+        what_ifs = (
+            make_option(name, hours, usd, plan=make_plan(name, id=f"{name}+bf16"), what_if="bf16")
+            for name, hours, usd in changed
+        )
+        return Recommendation(
+            job=make_job(), options=(m, k), frontier=("M",), recommended="M", rule=None, warnings=(),
+            what_ifs=tuple(what_ifs),
+        )  # fmt: skip
+
+    def test_the_machine_is_compared_with_itself_and_another_would_then_be_recommended(self) -> None:
+        found = best_what_if(self.answer())
+        assert found is not None
+        assert found.same is not None
+        assert found.instead is not None
+        assert (found.same.plan.id, found.instead.plan.id) == ("M+bf16", "K+bf16")
+
+    def test_it_says_so_in_two_sentences(self) -> None:
+        answer = self.answer()
+        document = recommendation_document(answer, make_trace(), top=None, what_if=best_what_if(answer))
+        text = on_screen(document, 200)
+        assert "2 h for $19.46 instead of 3 h 33 min for $34.54: $15.08 and 1 h 33 min less" in text
+        assert "Then aws k.xlarge us-east-1 on-demand, 3 h 32 min for $15.65, would be recommended." in text

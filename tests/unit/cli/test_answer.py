@@ -13,6 +13,7 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format
+from recommender.ranking.best_change import WhatIf
 from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_trace
 from tests.findings import FACTS, sample, texts
 from tests.recommendations import make_option as made_up
@@ -255,26 +256,53 @@ def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
 
 
 CHANGED = replace(make_option("MIDDLE", 1, 8), plan=replace(MIDDLE.plan, id="MIDDLE+bf16"), what_if="bf16")
+ELSEWHERE = replace(make_option("CHEAP", 2, 1), plan=replace(CHEAP.plan, id="CHEAP+bf16"), what_if="bf16")
 
 
-def test_one_line_says_what_the_best_change_would_save(capsys):
-    out, _ = shown(capsys, answer(), what_if=CHANGED)
-    assert out.splitlines()[-1] == (
-        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00"
-        " (--what-if)."
+def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> WhatIf:
+    return WhatIf(change="bf16", same=same, instead=instead)
+
+
+def told(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
+    out, _ = shown(capsys, recommendation, what_if=what_if)
+    return out[out.index("What if") :].splitlines()
+
+
+def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
+    (line,) = told(capsys, answer(), what_if())
+    assert line == (
+        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00:"
+        " $12.00 and 1 h less (--what-if)."
     )
 
 
+def test_that_another_would_then_be_recommended_is_a_second_sentence(capsys):
+    lines = told(capsys, answer(), what_if(instead=ELSEWHERE))
+    assert lines[1:] == ["Then aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended."]
+
+
+def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
+    assert told(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
+        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended (--what-if)."
+    ]
+
+
+def test_an_unknown_cost_saves_time_alone(capsys):
+    free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
+    (line,) = told(capsys, answer(FAST, free, CHEAP), what_if())
+    assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if).")
+
+
 def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
-    out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), what_if=CHANGED)
-    assert out.splitlines()[-1].endswith("(--explain MIDDLE+bf16).")
+    (line,) = told(capsys, answer(what_ifs=(CHANGED,)), what_if())
+    assert line.endswith("(--explain MIDDLE+bf16).")
 
 
 def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
     late = removed(MIDDLE, Code.DEADLINE)
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
-        shown(capsys, recommendation, what_if=CHANGED)
+        shown(capsys, recommendation, what_if=what_if(same=None, instead=CHANGED))
     assert capsys.readouterr().out.splitlines()[-1] == (
         "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if)."
     )
@@ -282,7 +310,7 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
 def test_the_line_goes_with_the_table_alone(output, capsys):
-    assert "What if" not in shown(capsys, answer(), output=output, what_if=CHANGED)[0]
+    assert "What if" not in shown(capsys, answer(), output=output, what_if=what_if())[0]
 
 
 def test_hidden_what_ifs_are_counted(capsys):
