@@ -41,6 +41,13 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.BUDGET: {"cost_usd": 30.0, "budget_usd": 20.0, "p": 0.25},
     Code.DEADLINE: {"time_s": 7200.0, "deadline_s": 3600.0, "p": 0.25},
     Code.POLICY: {"rule": "deny.regions: us-*", "file": "org.yaml:7", "detail": "region us-1 is among them"},
+    Code.ALIKE: {
+        "num_options": 2,
+        "faster_s": 18.0,
+        "slower_s": 90.0,
+        "cheaper_usd": 0.02,
+        "dearer_usd": 9.48,
+    },
     Code.APPROVAL_NEEDED: {
         "by": "team lead",
         "file": "org.yaml:9",

@@ -38,7 +38,7 @@ def show(
         recommendation: with what-ifs if they are to be rows.
         trace: of the script.
         output: in which format.
-        explained: an option's id or row number, to show it alone.
+        explained: an option's id or the number of its row, to show it alone.
         top: rows to show, None for all.
         what_if: the change of the script that helps most, for two sentences.
         plot: draw time over cost instead of the table.
@@ -53,7 +53,7 @@ def show(
     if plot and (explained is not None or output is not Format.TABLE):
         raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
     if explained is not None:
-        document = option_document(_find(recommendation, explained), recommendation)
+        document = option_document(_find(recommendation, explained, top), recommendation)
     else:
         document = recommendation_document(
             recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
@@ -64,14 +64,15 @@ def show(
         raise NothingFeasibleError(_nothing_feasible(recommendation))
 
 
-def _find(recommendation: Recommendation, wanted: str) -> Option:
-    found = find_option(recommendation, wanted)
+def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Option:
+    found = find_option(recommendation, wanted, top)
     if isinstance(found, Option):
         return found
     from advisor.core.errors import did_you_mean
 
     raise InputError(
-        f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, found)}"
+        f"there is no option {wanted!r}: give an id, or the number of a row that is shown; --all"
+        f" shows every row.{did_you_mean(wanted, found)}"
     )
 
 

@@ -50,6 +50,7 @@ class Code(StrEnum):
     POLICY = "policy", Severity.REMOVAL
 
     # What else there is to know of an option.
+    ALIKE = "alike"
     APPROVAL_NEEDED = "approval-needed"
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
     EGRESS_NOT_COUNTED = "egress-not-counted", Severity.WARNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
@@ -35,7 +36,7 @@ COLUMNS = (
     _NUMBER,
     Column("Where"),
     Column("GPUs", wraps=False),
-    Column("Iteration", DURATION, wraps=False),
+    Column("Step, all GPUs", DURATION, wraps=False),
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
 )
@@ -44,7 +45,7 @@ NARROW_COLUMNS = (_STATUS, _NUMBER, Column("GPUs, and where"), _TIME, Column("Co
 SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
     "usd_per_h", "price_retrieved_at", "iteration_s_p50", "time_s_p50", "time_s_p90", "cost_usd_p50",
-    "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes", "removed_by",
+    "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes", "removed_by", "folded_into",
     kind=PLAIN,
 )  # fmt: skip
 MOST_ROWS_OF_A_NOTEBOOK = 15
@@ -78,7 +79,7 @@ def recommendation_document(
     """
     options = options_facts(recommendation)
     facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
-    body = time_over_cost(recommendation) if plot else options_table(recommendation, top)
+    body = time_over_cost(recommendation, top) if plot else options_table(recommendation, top)
     words = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
     return Document(facts=facts, blocks=(body, *_lines(*words)), sheet=_sheet(recommendation, options))
 
@@ -101,8 +102,9 @@ def warnings_of(warnings: Sequence[str]) -> tuple[Section, ...]:
 
 
 def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
-    """The options worth showing, the frontier first."""
-    chosen = [(n, option, status(option, recommendation)) for n, option in selection(recommendation, top)]
+    """The options worth showing, what is recommended and the frontier first."""
+    rows = enumerate(selection(recommendation, top), start=1)
+    chosen = [(number, option, status(option, recommendation)) for number, option in rows]
     tones = [_TONES.get(state, Tone.FAINT) for *_, state in chosen]
     wide, narrow = [_wide(*one) for one in chosen], [_narrow(*one) for one in chosen]
     return Table(
@@ -116,12 +118,18 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s = option.estimate.iteration_s.p50
-    return state, number, where(option), gpus(option), iteration_s, option.time_s, option.cost_usd
+    places = (where(option), *_alike(option))
+    return state, number, places, gpus(option), iteration_s, option.time_s, option.cost_usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    machine = " ".join([gpus(option), *market(option)]), place(option)
+    machine = " ".join([gpus(option), *market(option)]), place(option), *_alike(option)
     return state, number, machine, option.time_s, option.cost_usd.p50
+
+
+def _alike(option: Option) -> list[str]:
+    """Of how many others the row speaks."""
+    return [f"+ {sentence(reason)}" for reason in option.reasons if reason.code is Code.ALIKE]
 
 
 def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
@@ -161,20 +169,8 @@ def _words(recommendation: Recommendation, top: int | None) -> Iterator[str]:
     for line in sentences((*chosen.script_changes, *chosen.reasons)):
         yield f"  - {line}"
     for pick in recommendation.picks:
-        if pick.plan_id != chosen.plan.id:
+        if chosen.plan.id not in (pick.plan_id, by_id[pick.plan_id].folded_into):
             yield f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({sentence(pick.reason)})."
-    yield from _ties([by_id[plan_id] for plan_id in recommendation.frontier])
-
-
-def _ties(frontier: Sequence[Option]) -> Iterator[str]:
-    """Rows of the frontier that tie with each other; other rows say it in their status."""
-    from recommender.ranking.pareto import EPSILON
-
-    row = {option.plan.id: number for number, option in enumerate(frontier, start=1)}
-    pairs = {tuple(sorted((row[o.plan.id], row[o.tie_with]))) for o in frontier if o.tie_with is not None}
-    if pairs:
-        named = ", ".join(f"#{one} with #{other}" for one, other in sorted(pairs))
-        yield f"Ties, within {EPSILON * 100:g} % in time and cost: {named}."
 
 
 def _in_short(option: Option) -> str:

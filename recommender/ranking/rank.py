@@ -1,4 +1,4 @@
-"""Feasible options -> frontier, ties, named picks and the one to take."""
+"""Feasible options -> frontier, ties, named picks, the one to take, and which get a row."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option, Pick
 from recommender.outcome.evaluate import Judged
+from recommender.ranking.folding import with_folded
 from recommender.ranking.near import point_of, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
 from recommender.ranking.picks import best_of, picks_of, rule_of
@@ -44,8 +45,10 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         strict = [i for i in strict if i in set(kept)]  # without the riskier of equal points
     best = best_of(options, job)
     rule = rule_of(best, job)
+    value = value_of_time(job)
+    told = _with_waits(with_ties(judged, strict), value)
     return Ranking(
-        options=tuple(_with_waits(with_ties(judged, strict), value_of_time(job))),
+        options=tuple(with_folded(told, best.plan.id, value)),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best.plan.id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.core.findings import Code
 from advisor.core.values import (
     Interval,
     IterationEstimate,
@@ -104,3 +105,32 @@ def test_which_of_two_is_preferred_never_depends_on_a_third(found: list[Case], v
     everything = order(found)
     for plan, _ in found:
         assert order(without(found, plan.id)) == [name for name in everything if name != plan.id]
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), VALUES, st.sampled_from([None, *PickName]))
+def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
+    found: list[Case], value: float | None, pick: PickName | None
+) -> None:
+    answer = decide(found, value_of_time_usd_per_h=value, pick=pick)
+    into = {option.plan.id: option.folded_into for option in answer.options}
+    assert answer.recommended is None or into[answer.recommended] is None
+    assert all(into[plan_id] is None for plan_id in into.values() if plan_id is not None)
+    spoken_for = sum(
+        reason.facts["num_options"]
+        for o in answer.options
+        for reason in o.reasons
+        if reason.code is Code.ALIKE
+    )
+    assert spoken_for == sum(plan_id is not None for plan_id in into.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_without_what_is_folded_the_choice_and_the_rows_stay(found: list[Case]) -> None:
+    answer = decide(found)
+    hidden = {option.plan.id for option in answer.options if option.folded_into is not None}
+    left = decide([case for case in found if case[0].id not in hidden]) if hidden else answer
+    assert left.recommended == answer.recommended
+    shown = {option.plan.id for option in left.options if option.folded_into is None}
+    assert shown == {option.plan.id for option in answer.options} - hidden

@@ -24,6 +24,7 @@ from advisor.core.values import (
 )
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.report.options import selection
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence
 from recommender.engine import recommend
@@ -306,6 +307,31 @@ class TestCase9FreeIsNotFree:
         assert answer.recommended == "C"
         assert answer.rule is not None
         assert "what it costs is unknown" in sentence(answer.rule)
+
+
+class TestCase15Folding:
+    MINUTES_AND_USD: ClassVar = {"P": (10.0, 9.53), "Q": (10.2, 0.66), "R": (10.3, 0.05), "S": (25.0, 0.04)}
+
+    def decide(self, names: str = "PQRS") -> Recommendation:
+        points = {name: self.MINUTES_AND_USD[name] for name in names}
+        plans = [make_plan(name, usd / minutes * 60) for name, (minutes, usd) in points.items()]
+        estimates = [make_estimate(name, minutes * 0.06) for name, (minutes, _) in points.items()]
+        return decide(plans, estimates, make_job(iterations=1000))
+
+    def test_rows_that_save_little_are_folded_into_their_neighbour(self) -> None:
+        answer = self.decide()
+        assert {o.plan.id: o.folded_into for o in answer.options} == {
+            "P": "R",
+            "Q": "R",
+            "R": None,
+            "S": None,
+        }
+        assert [option.plan.id for option in selection(answer, 15)] == ["R", "S"]
+        assert "2 like it, up to 18 s faster, up to $9.48 dearer" in reasons(answer, "R")
+
+    @pytest.mark.parametrize("names", ["PQRS", "QRS", "PRS", "PQR", "PR"])
+    def test_r_is_recommended(self, names: str) -> None:
+        assert self.decide(names).recommended == "R"
 
 
 class TestCase16IrrelevantAlternatives:
