@@ -99,6 +99,7 @@ def recommend(
         rule=ranking.rule,
         warnings=_warnings(trace, options),
         picks=ranking.picks,
+        summary=ranking.summary,
     )
 
 

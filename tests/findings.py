@@ -8,6 +8,20 @@ from advisor.core.findings import Code, Fact, Finding, quoted
 from advisor.report.words import sentences
 
 _LOADING: Mapping[str, Fact] = {"loading_s": 0.5, "num_workers": 4, "cpu_s": 2.0, "gpu_s": 0.1}
+_MACHINE = Finding(
+    Code.MACHINE,
+    {
+        "plan_id": "aws/g6.xlarge/us-east-1/spot",
+        "gpu": "L4",
+        "num_gpus": 1,
+        "tier": "cloud",
+        "provider": "aws",
+        "instance_type": "g6.xlarge",
+        "place": "us-east-1",
+        "market": "spot",
+    },
+)
+_INSTEAD: Mapping[str, Fact] = {"instead": _MACHINE, "time_s": 3600.0, "cost_usd": 10.0}
 
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.TEXT: {"text": "a sentence of somebody else"},
@@ -142,6 +156,22 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.COST_OF_PICK_UNKNOWN: {"rule": Finding(Code.FASTEST)},
     Code.OBJECTIVE_OF_POLICY: {"reason": Finding(Code.FASTEST)},
     Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "cost_p90_usd": 15.0},
+    Code.MACHINE: _MACHINE.facts,
+    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True},
+    Code.SUMMARY_COST_AND_TIME: {
+        "cost_p50_usd": 8.0,
+        "cost_p90_usd": 12.0,
+        "time_p50_s": 7200.0,
+        "time_p90_s": 9000.0,
+        "is_cost_known": True,
+    },
+    Code.SUMMARY_DOUBT: {"risk": "risk-capacity", "tipped_by": Finding(Code.NOTHING_TIPS)},
+    Code.TIPPED_BY_OBJECTIVE: _INSTEAD,
+    Code.TIPPED_BY_PRICE: {**_INSTEAD, "usd_per_h": 1.25},
+    Code.TIPPED_BY_QUOTE: {**_INSTEAD, "usd_per_h": 1.25},
+    Code.TIPPED_BY_STEP: {**_INSTEAD, "step_s": 0.05},
+    Code.TIPPED_BY_VALUE: {**_INSTEAD, "value_usd_per_h": 7.0, "is_above": True},
+    Code.TIPPED_BY_WAIT: {**_INSTEAD, "wait_s": 1800.0, "is_known": False},
     Code.CLUSTER_WAIT_UNKNOWN: {"clusters": ["lab"]},
     Code.HOURLY_COST_UNKNOWN: {"providers": ["lab", "local"]},
     Code.GPU_FAMILY: {"name": "A100", "gpus": ["A100-PCIE-40GB", "A100-SXM-40GB"]},

@@ -135,6 +135,19 @@ class Code(StrEnum):
     OBJECTIVE_OF_POLICY = "objective-of-policy"
     SAFEST = "safest"
 
+    # The answer in short, and which fact would change it.
+    MACHINE = "machine"
+    NOTHING_TIPS = "nothing-tips"
+    SUMMARY_CHOICE = "summary-choice"
+    SUMMARY_COST_AND_TIME = "summary-cost-and-time"
+    SUMMARY_DOUBT = "summary-doubt"
+    TIPPED_BY_OBJECTIVE = "tipped-by-objective"
+    TIPPED_BY_PRICE = "tipped-by-price"
+    TIPPED_BY_QUOTE = "tipped-by-quote"
+    TIPPED_BY_STEP = "tipped-by-step"
+    TIPPED_BY_VALUE = "tipped-by-value"
+    TIPPED_BY_WAIT = "tipped-by-wait"
+
     # What a recommendation leaves out.
     CLOUD_WAIT_UNKNOWN = "cloud-wait-unknown", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING

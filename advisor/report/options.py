@@ -127,6 +127,8 @@ def recommendation_facts(
         "recommended": recommendation.recommended,
         "rule": None if recommendation.rule is None else sentence(recommendation.rule),
         "rule_finding": None if recommendation.rule is None else finding_json(recommendation.rule),
+        "summary": sentences(recommendation.summary),
+        "summary_findings": list(map(finding_json, recommendation.summary)),
         "recorded_as": recorded_as,
         "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
         "pick_reasons": {_json_name(pick.name): sentence(pick.reason) for pick in recommendation.picks},

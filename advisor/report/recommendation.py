@@ -9,7 +9,19 @@ from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
-from advisor.report.document import NARROW, Block, Column, Document, Lines, Row, Section, Table, Tone, columns
+from advisor.report.document import (
+    BLANK,
+    NARROW,
+    Block,
+    Column,
+    Document,
+    Lines,
+    Row,
+    Section,
+    Table,
+    Tone,
+    columns,
+)
 from advisor.report.options import (
     gpus,
     market,
@@ -79,9 +91,13 @@ def recommendation_document(
     """
     options = options_facts(recommendation)
     facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
-    body = time_over_cost(recommendation, top) if plot else options_table(recommendation, top)
-    words = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
-    return Document(facts=facts, blocks=(body, *_lines(*words)), sheet=_sheet(recommendation, options))
+    # A table begins with a blank line of its own.
+    body: tuple[Block, ...] = (options_table(recommendation, top),)
+    if plot:
+        body = (BLANK, time_over_cost(recommendation, top))
+    below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
+    blocks = (*_summary(recommendation), *body, *below)
+    return Document(facts=facts, blocks=blocks, sheet=_sheet(recommendation, options))
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
@@ -92,7 +108,7 @@ def notebook_document(recommendation: Recommendation) -> Document:
             caption = f"Recommended: {where(option)}, {rule_text(recommendation)}"
     table = options_table(recommendation, MOST_ROWS_OF_A_NOTEBOOK, caption=caption)
     hidden = len(recommendation.options) - len(table.rows)
-    notes = _lines(f"{hidden} more options are not shown.") if hidden else ()
+    notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
     return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
 
 
@@ -118,18 +134,19 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s = option.estimate.iteration_s.p50
-    places = (where(option), *_alike(option))
+    places = where(option) + _alike(option)
     return state, number, places, gpus(option), iteration_s, option.time_s, option.cost_usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    machine = " ".join([gpus(option), *market(option)]), place(option), *_alike(option)
+    machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
     return state, number, machine, option.time_s, option.cost_usd.p50
 
 
-def _alike(option: Option) -> list[str]:
-    """Of how many others the row speaks."""
-    return [f"+ {sentence(reason)}" for reason in option.reasons if reason.code is Code.ALIKE]
+def _alike(option: Option) -> str:
+    """Of how many others the row speaks; how far they lie from it is among its notes."""
+    counts = (reason.facts["num_options"] for reason in option.reasons if reason.code is Code.ALIKE)
+    return "".join(f", +{count} like it" for count in counts)
 
 
 def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
@@ -153,24 +170,31 @@ def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]
 # --- words ------------------------------------------------------------------------------------------
 
 
-def _lines(*lines: str) -> tuple[Block, ...]:
-    return (Lines(lines),) if lines else ()
+def _summary(recommendation: Recommendation) -> tuple[Section, ...]:
+    """Above the table, for whoever reads no further."""
+    return tuple(_paragraph(f"{said}.") for said in sentences(recommendation.summary))
 
 
-def _words(recommendation: Recommendation, top: int | None) -> Iterator[str]:
+def _paragraph(text: str) -> Section:
+    """A text of its own, broken between words."""
+    return Section(text, ())
+
+
+def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
     hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
     if hidden:
-        yield f"{hidden} more rows: --all. Any row in full: --explain ROW."
-    if recommendation.recommended is None:
+        yield _paragraph(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
+    chosen = _chosen(recommendation)
+    if chosen is None:
         return
+    yield BLANK
+    notes = tuple(f"- {line}" for line in sentences((*chosen.script_changes, *chosen.reasons)))
+    yield Section(f"Recommended: {where(chosen)}, {rule_text(recommendation)}.", notes)
     by_id = {option.plan.id: option for option in recommendation.options}
-    chosen = by_id[recommendation.recommended]
-    yield from ("", f"Recommended: {where(chosen)}, {rule_text(recommendation)}.")
-    for line in sentences((*chosen.script_changes, *chosen.reasons)):
-        yield f"  - {line}"
     for pick in recommendation.picks:
-        if chosen.plan.id not in (pick.plan_id, by_id[pick.plan_id].folded_into):
-            yield f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({sentence(pick.reason)})."
+        picked = by_id[pick.plan_id]
+        if chosen.plan.id not in (picked.plan.id, picked.folded_into):
+            yield _paragraph(f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)}).")
 
 
 def _in_short(option: Option) -> str:
@@ -181,7 +205,7 @@ def _time_and_cost(option: Option) -> str:
     return f"{format_duration(option.time_s.p50)} for {format_usd(option.cost_usd.p50)}"
 
 
-def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator[str]:
+def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator[Block]:
     """What a change to the script would bring the same machine, and which other would then be recommended."""
     if what_if is None:
         return
@@ -193,9 +217,9 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
         saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
         line += saved if same is not None else ", would be recommended"
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
-    yield f"{line} ({more})."
+    yield _paragraph(f"{line} ({more}).")
     if same is not None and instead is not None:
-        yield f"Then {_in_short(instead)}, would be recommended."
+        yield _paragraph(f"Then {_in_short(instead)}, would be recommended.")
 
 
 def _saved(before: Option, after: Option) -> str:

@@ -57,11 +57,10 @@ def _groups(options: Sequence[Option]) -> Iterator[list[Option]]:
 
 
 def _is_like(saved_s: Array, time_s: float, saved_usd: Array, usd: float) -> NDArray[np.bool_]:
-    """Whether options save too little against one of this time and cost, and are near it in either."""
+    """Whether options save too little against one of this time and cost, and take as long or cost less."""
     least_s, least_usd = max(LEAST_SHARE * time_s, LEAST_SAVED_S), LEAST_SHARE * usd
     gains_little = (saved_s < least_s) & ((saved_usd < least_usd) | (saved_usd <= 0))
-    near = (np.abs(saved_s) < least_s) | (np.abs(saved_usd) < least_usd)
-    return np.asarray(gains_little & near)
+    return np.asarray(gains_little & ((np.abs(saved_s) < least_s) | (saved_usd > 0)))
 
 
 def _told(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:

@@ -9,6 +9,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option, Pick
 from recommender.outcome.evaluate import Judged
 from recommender.ranking.folding import with_folded
+from recommender.ranking.in_short import summary_of
 from recommender.ranking.near import point_of, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
 from recommender.ranking.picks import best_of, picks_of, rule_of
@@ -25,6 +26,7 @@ class Ranking:
     recommended: str | None = None
     rule: Finding | None = None
     picks: tuple[Pick, ...] = ()
+    summary: tuple[Finding, ...] = ()
 
 
 def rank(judged: Sequence[Judged], job: Job) -> Ranking:
@@ -46,13 +48,14 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
     best = best_of(options, job)
     rule = rule_of(best, job)
     value = value_of_time(job)
-    told = _with_waits(with_ties(judged, strict), value)
+    told = with_folded(_with_waits(with_ties(judged, strict), value), best.plan.id, value)
     return Ranking(
-        options=tuple(with_folded(told, best.plan.id, value)),
+        options=tuple(told),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best.plan.id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
         picks=picks_of(options, job),
+        summary=summary_of(told, next(o for o in told if o.plan.id == best.plan.id), job),
     )
 
 

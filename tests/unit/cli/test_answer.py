@@ -25,6 +25,12 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
     return made_up(gpu, hours, usd, **({"p_within_budget": 0.0, "p_within_deadline": 0.0} | changes))
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sentence is broken."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 30), make_option("MIDDLE", 2, 20), make_option("CHEAP", 4, 10)
 MIDDLE = replace(MIDDLE, script_changes=texts("change this"), reasons=texts("for this reason"))
 

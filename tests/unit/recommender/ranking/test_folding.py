@@ -46,8 +46,7 @@ R = minutes("R", 10.3, 0.05)
         (minutes("P", 100.0, 0.0470), False),
         # Slower and dearer: a like one is folded, another machine is not.
         (minutes("P", 11.2, 9.53), True),
-        (minutes("P", 100.0, 0.0520), True),
-        (minutes("P", 100.0, 0.0600), False),
+        (minutes("P", 100.0, 0.0505), False),
     ],
 )
 def test_what_gains_little_and_is_near(other: Option, is_like: bool) -> None:
