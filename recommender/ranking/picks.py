@@ -24,11 +24,13 @@ def best_of(options: Sequence[Option], job: Job) -> Option:
     return picked_by(job.pick or PickName.BEST_VALUE, options, job)
 
 
-def rule_of(best: Option, job: Job) -> Finding:
-    """Why it is the one to take."""
+def recommended_of(picks: Sequence[Pick], job: Job) -> tuple[str, Finding]:
+    """The same of the picks: the plan, and why it is the one to take."""
+    wanted = job.pick or PickName.BEST_VALUE
+    chosen = next(pick for pick in picks if pick.name is wanted)
     if job.pick is None:
-        return why_least(best, value_of_time(job))
-    return finding(Code.OBJECTIVE_OF_POLICY, reason=_why(job.pick, best, job))
+        return chosen.plan_id, chosen.reason
+    return chosen.plan_id, finding(Code.OBJECTIVE_OF_POLICY, reason=chosen.reason)
 
 
 def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:

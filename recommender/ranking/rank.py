@@ -12,7 +12,7 @@ from recommender.ranking.folding import with_folded
 from recommender.ranking.in_short import summary_of
 from recommender.ranking.near import point_of, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
-from recommender.ranking.picks import best_of, picks_of, rule_of
+from recommender.ranking.picks import picks_of, recommended_of
 from recommender.ranking.safety import risk_ranks
 from recommender.ranking.value import value_of_time, wait_or_rent
 
@@ -45,20 +45,26 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         risks = risk_ranks(options)
         kept = frontier_of_three([(*point, risk) for point, risk in zip(points, risks, strict=True)])
         strict = [i for i in strict if i in set(kept)]  # without the riskier of equal points
-    best = best_of(options, job)
-    rule = rule_of(best, job)
+    picks = picks_of(options, job)
+    best_id, rule = recommended_of(picks, job)
     value = value_of_time(job)
-    told = with_folded(_with_waits(with_ties(judged, strict), value), best.plan.id, value)
+    told = with_folded(_with_waits(with_ties(judged, strict), value), best_id, value)
+    best = next(option for option in told if option.plan.id == best_id)
     return Ranking(
         options=tuple(told),
         frontier=tuple(options[i].plan.id for i in kept),
-        recommended=best.plan.id,
+        recommended=best_id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
-        picks=picks_of(options, job),
-        summary=summary_of(told, next(o for o in told if o.plan.id == best.plan.id), job),
+        picks=picks,
+        summary=summary_of(told, best, job),
     )
 
 
 def _with_waits(options: Sequence[Option], value_usd_per_h: float) -> list[Option]:
     advice = wait_or_rent(options, value_usd_per_h)
-    return [replace(option, reasons=(*advice.get(option.plan.id, ()), *option.reasons)) for option in options]
+    return [
+        replace(option, reasons=(*advice[option.plan.id], *option.reasons))
+        if option.plan.id in advice
+        else option
+        for option in options
+    ]

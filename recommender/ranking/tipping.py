@@ -41,18 +41,22 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
     rivals = [
         option
         for option in options
-        if chosen.plan.id not in (option.plan.id, option.folded_into)
-        and math.isfinite(total_usd(option, value))
+        if chosen.plan.id not in (option.plan.id, option.folded_into) and _ends(option)
     ]
-    if not rivals or not math.isfinite(total_usd(chosen, value)):
+    if not rivals or not _ends(chosen):
         return finding(Code.NOTHING_TIPS)
-    best = least_total([chosen, *rivals], value)
     if job.pick not in (None, PickName.BEST_VALUE):
+        best = least_total([chosen, *rivals], value)
         return finding(Code.NOTHING_TIPS) if best is chosen else _tip(Code.TIPPED_BY_OBJECTIVE, best)
     tips = [tip for tip in _tips(rivals, chosen, value) if tip.way <= 1]
     if tips:
         return min(tips, key=lambda tip: tip.way).found
     return _by_value(rivals, chosen, value)
+
+
+def _ends(option: Option) -> bool:
+    """In every draw, so that it has a total."""
+    return math.isfinite(option.expected.time_s) and math.isfinite(option.expected.cost_usd)
 
 
 def machine(option: Option) -> Finding:
@@ -78,9 +82,10 @@ def _tip(code: Code, instead: Option, **facts: Fact) -> Finding:
 
 
 def _tips(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
-    yield from _by_price(rivals, chosen, value)
+    next_best = least_total(rivals, value)
+    yield from _by_price(next_best, chosen, value)
     yield from _by_quote(rivals, chosen, value)
-    yield from _by_wait(rivals, chosen, value)
+    yield from _by_wait(next_best, chosen, value)
     yield from _by_step(rivals, chosen, value)
 
 
@@ -88,12 +93,11 @@ def _gap_usd(rival: Option, chosen: Option, value: float) -> float:
     return total_usd(rival, value) - total_usd(chosen, value)
 
 
-def _by_price(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
+def _by_price(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
     rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan)
     if is_derived(chosen) or rise <= 1 or rent_usd <= 0:
         return
-    rival = least_total(rivals, value)
     gap_usd = _gap_usd(rival, chosen, value)
     usd_per_h = (chosen.plan.usd_per_h or 0.0) * (1 + gap_usd / rent_usd)
     way = gap_usd / (rent_usd * (rise - 1))
@@ -111,13 +115,12 @@ def _by_quote(rivals: Sequence[Option], chosen: Option, value: float) -> Iterato
             yield _Tip(way=way, found=_tip(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
 
 
-def _by_wait(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
+def _by_wait(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
     """An unknown wait counts as nothing: it may well be as long as the job."""
     wait_s, expected = chosen.wait_s, chosen.expected
     longer_s = expected.time_s if wait_s is None else wait_s.p90 - expected.wait_s
     if longer_s <= 0:
         return
-    rival = least_total(rivals, value)
     more_s = _gap_usd(rival, chosen, value) / value * HOUR_S
     found = _tip(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
     yield _Tip(way=more_s / longer_s, found=found)
