@@ -38,13 +38,7 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
     if not judged:
         return Ranking()
     options = [item.option for item in judged]
-    points = [point_of(option) for option in options]
-    strict = frontier(points)
-    kept = strict
-    if job.risk_counts:
-        risks = risk_ranks(options)
-        kept = frontier_of_three([(*point, risk) for point, risk in zip(points, risks, strict=True)])
-        strict = [i for i in strict if i in set(kept)]  # without the riskier of equal points
+    kept, strict = _frontiers(options, risk_counts=job.risk_counts)
     picks = picks_of(options, job)
     best_id, rule = recommended_of(picks, job)
     value = value_of_time(job)
@@ -58,6 +52,17 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         picks=picks,
         summary=summary_of(told, best, job),
     )
+
+
+def _frontiers(options: Sequence[Option], *, risk_counts: bool) -> tuple[list[int], list[int]]:
+    """Indices of the frontier, and of that of time and cost alone."""
+    points = [point_of(option) for option in options]
+    strict = frontier(points)
+    if not risk_counts:
+        return strict, strict
+    risks = risk_ranks(options)
+    kept = frontier_of_three([(*point, risk) for point, risk in zip(points, risks, strict=True)])
+    return kept, sorted(set(strict) & set(kept), key=strict.index)  # without the riskier of equal points
 
 
 def _with_waits(options: Sequence[Option], value_usd_per_h: float) -> list[Option]:

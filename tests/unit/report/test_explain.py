@@ -91,6 +91,7 @@ def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
     assert "some risk" in risk
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
     assert "status: over budget" in text_of(make_option(reasons=(sample(Code.BUDGET),)))
+    assert "status: feasible; in the table Y speaks for it" in text_of(make_option(folded_into="Y"))
 
 
 def test_each_time_stands_in_its_line() -> None:
