@@ -110,7 +110,7 @@ def recommend(
         budget_usd: for the whole job.
         deadline_s: seconds until done, waiting included.
         confidence: probability with which budget and deadline must hold.
-        value_of_time_usd_per_h: what an hour until it is done is worth; decides the choice.
+        value_of_time_usd_per_h: what an hour until it is done is worth; None for the settings'.
         risk_counts: keep on the frontier what is slower and dearer, but safer.
         gpus: GPUs or families with counts, such as ``A100:8``; none for any.
         vendors: whose GPUs count.

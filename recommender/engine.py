@@ -28,7 +28,7 @@ from recommender.outcome.estimates import check_gpus
 from recommender.outcome.evaluate import EstimateKey, Judged, evaluate_all
 from recommender.outcome.more_vcpus import with_more_vcpus
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
-from recommender.ranking.choose import Nearest, nearest
+from recommender.ranking.nearest import Nearest, nearest
 from recommender.ranking.rank import rank
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def recommend(
     if policy is not None:
         judged = _under(policy, judged, spent, terms)
     judged = with_more_vcpus(judged)
-    ranking = rank([item for item in judged if item.option.feasible], job, policy.pick if policy else None)
+    ranking = rank([item for item in judged if item.option.feasible], job)
     told = {option.plan.id: option for option in ranking.options}
     options = tuple(told.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(
@@ -101,6 +101,7 @@ def recommend(
         rule=ranking.rule,
         warnings=_warnings(trace, options),
         picks=ranking.picks,
+        summary=ranking.summary,
     )
 
 

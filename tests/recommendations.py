@@ -6,8 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from advisor.core.findings import Code, quoted
-from advisor.core.values import Interval, Market, Option, Quantiles, Recommendation, Tier
-from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
+from advisor.core.values import (
+    Interval,
+    Market,
+    Means,
+    Option,
+    Quantiles,
+    QuoteKind,
+    Recommendation,
+    Tier,
+)
+from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_price
 from tests.findings import sample
 
 PLACES = ("us-east-1", "northamerica-northeast1-a", "apse3-az3", "europe-central2")
@@ -28,6 +37,7 @@ def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
         "time_s": time_s,
         "cost_usd": Quantiles(p50=usd, p90=2 * usd),
         "counted_usd": usd,
+        "expected": Means(wait_s=0.0, time_s=hours * HOUR_S, cost_usd=usd, counted_usd=usd),
         "cost_breakdown_usd": {"training": usd},
         "p_within_budget": None,
         "p_within_deadline": None,
@@ -73,4 +83,17 @@ def _numbered(i: int, num_frontier: int) -> Option:
         plan=plan,
         estimate=make_estimate(gpu, Interval(p10=0.1, p50=0.2, p90=0.3), num_gpus=8),
         reasons=tuple(map(sample, REMOVALS[i // 3 % 4])) if is_removed else (),
+    )
+
+
+def guessed(option: Option, p90_usd: float) -> Option:
+    """The same at a price that nobody quoted, which counts at its p90."""
+    usd_per_h = option.plan.usd_per_h or 1.0
+    price = make_price(usd_per_h, usd_per_h * p90_usd / option.cost_usd.p50, QuoteKind.DERIVED)
+    return replace(
+        option,
+        plan=replace(option.plan, price=price),
+        cost_usd=Quantiles(p50=option.cost_usd.p50, p90=p90_usd),
+        counted_usd=p90_usd,
+        expected=replace(option.expected, counted_usd=p90_usd),
     )

@@ -17,7 +17,8 @@ from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
-    from recommender.ranking.choose import Nearest
+    from recommender.ranking.best_change import WhatIf
+    from recommender.ranking.nearest import Nearest
 
 
 def show(
@@ -27,7 +28,7 @@ def show(
     output: Format,
     explained: str | None,
     top: int | None,
-    what_if: Option | None = None,
+    what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
 ) -> None:
@@ -37,9 +38,9 @@ def show(
         recommendation: with what-ifs if they are to be rows.
         trace: of the script.
         output: in which format.
-        explained: an option's id or row number, to show it alone.
+        explained: an option's id or the number of its row, to show it alone.
         top: rows to show, None for all.
-        what_if: the best of a changed script, for one line of text.
+        what_if: the change of the script that helps most, for two sentences.
         plot: draw time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
 
@@ -52,7 +53,7 @@ def show(
     if plot and (explained is not None or output is not Format.TABLE):
         raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
     if explained is not None:
-        document = option_document(_find(recommendation, explained), recommendation)
+        document = option_document(_find(recommendation, explained, top), recommendation)
     else:
         document = recommendation_document(
             recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
@@ -63,19 +64,20 @@ def show(
         raise NothingFeasibleError(_nothing_feasible(recommendation))
 
 
-def _find(recommendation: Recommendation, wanted: str) -> Option:
-    match = find_option(recommendation, wanted)
+def _find(recommendation: Recommendation, wanted: str, top: int | None) -> Option:
+    match = find_option(recommendation, wanted, top)
     if isinstance(match, Option):
         return match
     from advisor.core.errors import did_you_mean
 
     raise InputError(
-        f"there is no option {wanted!r}: give an id or a row number.{did_you_mean(wanted, match)}"
+        f"there is no option {wanted!r}: give an id, or the number of a row that is shown; --all"
+        f" shows every row.{did_you_mean(wanted, match)}"
     )
 
 
 def _nothing_feasible(recommendation: Recommendation) -> str:
-    from recommender.ranking.choose import nearest
+    from recommender.ranking.nearest import nearest
 
     near = nearest(recommendation.options, recommendation.job)
     if near:

@@ -60,7 +60,10 @@ def recommend(
     ] = 0.9,
     value_of_time: Annotated[
         float | None,
-        typer.Option(metavar="USD_PER_H", help="What an hour until it is done is worth; decides the choice."),
+        typer.Option(
+            metavar="USD_PER_H",
+            help="What an hour until it is done is worth; default: 2.",
+        ),
     ] = None,
     risk: Annotated[
         bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")

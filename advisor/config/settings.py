@@ -33,10 +33,12 @@ from advisor.config.setting_kinds import (
     check_wait,
     lower,
 )
+from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
 from advisor.core.limits import (
     MAX_GBIT_PER_S,
     MAX_SAMPLES,
     MAX_USD,
+    MAX_USD_PER_H,
     MAX_USD_PER_KWH,
     MIN_GBIT_PER_S,
 )
@@ -238,6 +240,14 @@ class InputSettings(_Section):
     )
 
 
+class ChoiceSettings(_Section):
+    """How the recommended option is chosen."""
+
+    value_of_time_usd_per_h: Annotated[
+        Annotated[float, Field(gt=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
+    ] = Field(VALUE_OF_TIME_USD_PER_H, description="what an hour until the job is done is worth")
+
+
 class SpotSettings(_Section):
     """What to assume of preemptible machines."""
 
@@ -330,6 +340,7 @@ class Settings(_Section):
         (), description="rates of disks and of data that leaves, in place of those that ship"
     )
     input: InputSettings = InputSettings()
+    choice: ChoiceSettings = ChoiceSettings()
     spot: SpotSettings = SpotSettings()
 
     @field_validator("clusters")

@@ -50,6 +50,7 @@ class Code(StrEnum):
     POLICY = "policy", Severity.REMOVAL
 
     # What else there is to know of an option.
+    ALIKE = "alike"
     APPROVAL_NEEDED = "approval-needed"
     COMMUNITY_HOST = "community-host", Severity.WARNING
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
@@ -139,16 +140,25 @@ class Code(StrEnum):
     CONSTANT_MEDIAN = "constant-median"
 
     # Why an option was picked.
-    BEST_OF_PRODUCT = "best-of-product"
     BEST_OF_TOTAL = "best-of-total"
-    BEST_AT_KNEE = "best-at-knee"
     CHEAPEST = "cheapest"
-    CHEAPEST_OF_EQUALS = "cheapest-of-equals"
     COST_OF_PICK_UNKNOWN = "cost-of-pick-unknown", Severity.WARNING
     FASTEST = "fastest"
     OBJECTIVE_OF_POLICY = "objective-of-policy"
-    ONLY_ONE = "only-one"
     SAFEST = "safest"
+
+    # The answer in short, and which fact would change it.
+    MACHINE = "machine"
+    NOTHING_TIPS = "nothing-tips"
+    SUMMARY_CHOICE = "summary-choice"
+    SUMMARY_COST_AND_TIME = "summary-cost-and-time"
+    SUMMARY_DOUBT = "summary-doubt"
+    TIPPED_BY_OBJECTIVE = "tipped-by-objective"
+    TIPPED_BY_PRICE = "tipped-by-price"
+    TIPPED_BY_QUOTE = "tipped-by-quote"
+    TIPPED_BY_STEP = "tipped-by-step"
+    TIPPED_BY_VALUE = "tipped-by-value"
+    TIPPED_BY_WAIT = "tipped-by-wait"
 
     # What a recommendation leaves out.
     CLOUD_WAIT_ASSUMED = "cloud-wait-assumed", Severity.WARNING

@@ -39,6 +39,10 @@ def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:
     state = status(option, recommendation)
     if state == "recommended":
         state = f"recommended: {rule_text(recommendation)}"
+    if option.folded_into is not None:
+        state = (
+            f"{state or 'feasible'}; in the table {option.folded_into} speaks for it, since it gains little"
+        )
     yield f"status: {state or 'feasible, but another is both faster and cheaper'}"
     yield f"risk: {sentence(option.risk)}"
 

@@ -25,10 +25,15 @@ _STATUS_OF_REMOVAL = {
 
 
 def ranked(recommendation: Recommendation) -> list[Option]:
-    """The frontier by time, its ties, other feasible options, the removed, and what-ifs, each by cost."""
+    """The recommended one, the frontier by time, its ties, other feasible ones, the removed, and what-ifs.
+
+    The last four by cost.
+    """
     place = {plan_id: i for i, plan_id in enumerate(recommendation.frontier)}
 
     def order(option: Option) -> tuple[int, float, str]:
+        if option.plan.id == recommendation.recommended:
+            return -1, 0.0, ""
         if option.plan.id in place:
             return 0, place[option.plan.id], ""
         tie = option.tie_with if option.feasible and not option.what_if else None
@@ -48,34 +53,33 @@ def status(option: Option, recommendation: Recommendation) -> str:
         return f"what if {option.what_if}"
     if option.removed_by:
         return _STATUS_OF_REMOVAL[option.removed_by[0]]
-    return "" if option.tie_with is None else f"tie with #{_row(option.tie_with, recommendation)}"
+    return "" if option.tie_with is None else "near tie"
 
 
-def _row(plan_id: str, recommendation: Recommendation) -> int:
-    """The number of a row of the frontier, which comes first in the table."""
-    return recommendation.frontier.index(plan_id) + 1
+def selection(recommendation: Recommendation, top: int | None) -> list[Option]:
+    """Options worth showing, a row each: ``top`` of the ranking, one removed for each reason, own machines.
 
-
-def selection(recommendation: Recommendation, top: int | None) -> list[tuple[int, Option]]:
-    """Numbered options worth showing: ``top`` of the ranking, one removed for each reason, own machines.
-
-    Of the what-ifs those of the recommended plan, and the cheapest of each change.
+    What is folded into another row has none, and of the what-ifs those of the recommended plan and the
+    cheapest of each change have one. None for ``top`` shows everything.
     """
-    numbered = list(enumerate(ranked(recommendation), start=1))
-    if top is None or len(numbered) <= top:
-        return numbered
+    everything = ranked(recommendation)
+    if top is None:
+        return everything
+    unfolded = [option for option in everything if option.folded_into is None]
+    if len(unfolded) <= top:
+        return unfolded
     changed = f"{recommendation.recommended}+"
-    own = [(n, o) for n, o in numbered if o.plan.offer is None and not o.what_if]
-    own += [(n, o) for n, o in numbered if o.what_if and o.plan.id.startswith(changed)]
-    kinds: dict[str | None, tuple[int, Option]] = {}
-    for n, option in numbered:
-        kinds.setdefault(status(option, recommendation).partition(" #")[0], (n, option))
-    must = dict((*own, *kinds.values()))
-    for n, option in numbered:
+    own = [i for i, o in enumerate(unfolded) if o.plan.offer is None and not o.what_if]
+    own += [i for i, o in enumerate(unfolded) if o.what_if and o.plan.id.startswith(changed)]
+    kinds: dict[str, int] = {}
+    for i, option in enumerate(unfolded):
+        kinds.setdefault(status(option, recommendation), i)
+    must = dict.fromkeys((*own, *kinds.values()))
+    for i in range(len(unfolded)):
         if len(must) >= top:
             break
-        must.setdefault(n, option)
-    return sorted(must.items())
+        must.setdefault(i)
+    return [unfolded[i] for i in sorted(must)]
 
 
 def where(option: Option) -> str:
@@ -125,6 +129,8 @@ def recommendation_facts(
         "recommended": recommendation.recommended,
         "rule": None if recommendation.rule is None else sentence(recommendation.rule),
         "rule_finding": None if recommendation.rule is None else finding_json(recommendation.rule),
+        "summary": sentences(recommendation.summary),
+        "summary_findings": list(map(finding_json, recommendation.summary)),
         "recorded_as": recorded_as,
         "picks": {_json_name(pick.name): pick.plan_id for pick in recommendation.picks},
         "pick_reasons": {_json_name(pick.name): sentence(pick.reason) for pick in recommendation.picks},
@@ -200,6 +206,7 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "time_s": asdict(option.time_s),
         "cost_usd": asdict(option.cost_usd),
         "counted_usd": option.counted_usd,
+        "expected": asdict(option.expected),
         "cost_breakdown": option.cost_breakdown_usd,
         "p_within_budget": option.p_within_budget,
         "p_within_deadline": option.p_within_deadline,
@@ -215,18 +222,19 @@ def _option(option: Option, frontier: set[str], recommended: str | None) -> Mapp
         "what_if": option.what_if,
         "on_frontier": plan.id in frontier,
         "tie_with": option.tie_with,
+        "folded_into": option.folded_into,
         "recommended": plan.id == recommended,
         "reasons": sentences(option.reasons),
         "reason_findings": list(map(finding_json, option.reasons)),
     }
 
 
-def find_option(recommendation: Recommendation, wanted: str) -> Option | Sequence[str]:
-    """The option with this id or row number, or the ids there are."""
-    options = ranked(recommendation)
+def find_option(recommendation: Recommendation, wanted: str, top: int | None) -> Option | Sequence[str]:
+    """The option with this id, or the number of its row where ``top`` are shown; or the ids there are."""
+    rows = selection(recommendation, top)
     row = wanted.lstrip("#")
     # Not isdigit, which holds for a superscript; and int refuses thousands of digits.
-    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(options):
-        return options[int(row) - 1]
-    by_id = {option.plan.id: option for option in options}
+    if row.isdecimal() and len(row) < 10 and 1 <= int(row) <= len(rows):
+        return rows[int(row) - 1]
+    by_id = {option.plan.id: option for option in ranked(recommendation)}
     return by_id.get(wanted) or list(by_id)

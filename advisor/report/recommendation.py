@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
 from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
-from advisor.report.document import NARROW, Block, Column, Document, Lines, Row, Section, Table, Tone, columns
+from advisor.report.document import (
+    BLANK,
+    NARROW,
+    Block,
+    Column,
+    Document,
+    Lines,
+    Row,
+    Section,
+    Table,
+    Tone,
+    columns,
+)
 from advisor.report.options import (
     gpus,
     market,
@@ -24,6 +38,9 @@ from advisor.report.quotes import rent_text
 from advisor.report.scatter import time_over_cost
 from advisor.report.words import rule_text, sentence, sentences
 
+if TYPE_CHECKING:
+    from recommender.ranking.best_change import WhatIf
+
 _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)
 _WAIT = Column("Wait p90", SHORT_DURATION, wraps=False)
@@ -34,7 +51,7 @@ COLUMNS = (
     Column("Where"),
     Column("GPUs", wraps=False),
     Column("Price"),
-    Column("Iteration", DURATION, wraps=False),
+    Column("Step, all GPUs", DURATION, wraps=False),
     Column("Binds", wraps=False),
     _WAIT,
     _TIME,
@@ -46,7 +63,7 @@ SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
     "usd_per_h", "price_retrieved_at", "iteration_s_p50", "binds", "wait_s_p50", "wait_s_p90", "time_s_p50",
     "time_s_p90", "cost_usd_p50", "cost_usd_p90", "p_within_budget", "p_within_deadline", "memory_bytes",
-    "removed_by",
+    "removed_by", "folded_into",
     kind=PLAIN,
 )  # fmt: skip
 MOST_ROWS_OF_A_NOTEBOOK = 15
@@ -64,7 +81,7 @@ def recommendation_document(
     trace: Trace,
     *,
     top: int | None,
-    what_if: Option | None = None,
+    what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
 ) -> Document:
@@ -74,15 +91,19 @@ def recommendation_document(
         recommendation: with what-ifs if they are to be rows.
         trace: of the script.
         top: rows to show, None for all.
-        what_if: the best of a changed script, for one line of text.
+        what_if: the change of the script that helps most, for two sentences.
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
     """
     options = options_facts(recommendation)
     facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
-    body = time_over_cost(recommendation) if plot else options_table(recommendation, top)
-    words = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
-    return Document(facts=facts, blocks=(body, *_lines(*words)), sheet=_sheet(recommendation, options))
+    # A table begins with a blank line of its own.
+    body: tuple[Block, ...] = (options_table(recommendation, top),)
+    if plot:
+        body = (BLANK, time_over_cost(recommendation, top))
+    below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
+    blocks = (*_summary(recommendation), *body, *below)
+    return Document(facts=facts, blocks=blocks, sheet=_sheet(recommendation, options))
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
@@ -93,7 +114,7 @@ def notebook_document(recommendation: Recommendation) -> Document:
             caption = f"Recommended: {where(option)}, {rule_text(recommendation)}"
     table = options_table(recommendation, MOST_ROWS_OF_A_NOTEBOOK, caption=caption)
     hidden = len(recommendation.options) - len(table.rows)
-    notes = _lines(f"{hidden} more options are not shown.") if hidden else ()
+    notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
     return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
 
 
@@ -103,8 +124,9 @@ def warnings_of(warnings: Sequence[str]) -> tuple[Section, ...]:
 
 
 def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
-    """The options worth showing, the frontier first."""
-    chosen = [(n, option, status(option, recommendation)) for n, option in selection(recommendation, top)]
+    """The options worth showing, what is recommended and the frontier first."""
+    rows = enumerate(selection(recommendation, top), start=1)
+    chosen = [(number, option, status(option, recommendation)) for number, option in rows]
     tones = [_TONES.get(state, Tone.FAINT) for *_, state in chosen]
     wide, narrow = [_wide(*one) for one in chosen], [_narrow(*one) for one in chosen]
     return Table(
@@ -119,13 +141,19 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
     wait_s = None if option.wait_s is None else option.wait_s.p90
-    machine = where(option), gpus(option), rent_text(option.plan)
+    machine = where(option) + _alike(option), gpus(option), rent_text(option.plan)
     return state, number, *machine, iteration_s, binds, wait_s, option.time_s, option.cost_usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:
-    machine = " ".join([gpus(option), *market(option)]), place(option)
+    machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
     return state, number, machine, option.time_s, option.cost_usd.p50
+
+
+def _alike(option: Option) -> str:
+    """Of how many others the row speaks; how far they lie from it is among its notes."""
+    counts = (reason.facts["num_options"] for reason in option.reasons if reason.code is Code.ALIKE)
+    return "".join(f", +{count} like it" for count in counts)
 
 
 def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:
@@ -151,36 +179,31 @@ def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]
 # --- words ------------------------------------------------------------------------------------------
 
 
-def _lines(*lines: str) -> tuple[Block, ...]:
-    return (Lines(lines),) if lines else ()
+def _summary(recommendation: Recommendation) -> tuple[Section, ...]:
+    """Above the table, for whoever reads no further."""
+    return tuple(_paragraph(f"{said}.") for said in sentences(recommendation.summary))
 
 
-def _words(recommendation: Recommendation, top: int | None) -> Iterator[str]:
+def _paragraph(text: str) -> Section:
+    """A text of its own, broken between words."""
+    return Section(text, ())
+
+
+def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
     hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
     if hidden:
-        yield f"{hidden} more rows: --all. Any row in full: --explain ROW."
-    if recommendation.recommended is None:
+        yield _paragraph(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
+    chosen = _chosen(recommendation)
+    if chosen is None:
         return
+    yield BLANK
+    notes = tuple(f"- {line}" for line in sentences((*chosen.script_changes, *chosen.reasons)))
+    yield Section(f"Recommended: {where(chosen)}, {rule_text(recommendation)}.", notes)
     by_id = {option.plan.id: option for option in recommendation.options}
-    chosen = by_id[recommendation.recommended]
-    yield from ("", f"Recommended: {where(chosen)}, {rule_text(recommendation)}.")
-    for line in sentences((*chosen.script_changes, *chosen.reasons)):
-        yield f"  - {line}"
     for pick in recommendation.picks:
-        if pick.plan_id != chosen.plan.id:
-            yield f"{_NAMES[pick.name]}: {_in_short(by_id[pick.plan_id])} ({sentence(pick.reason)})."
-    yield from _ties([by_id[plan_id] for plan_id in recommendation.frontier])
-
-
-def _ties(frontier: Sequence[Option]) -> Iterator[str]:
-    """Rows of the frontier that tie with each other; other rows say it in their status."""
-    from recommender.ranking.pareto import EPSILON
-
-    row = {option.plan.id: number for number, option in enumerate(frontier, start=1)}
-    pairs = {tuple(sorted((row[o.plan.id], row[o.tie_with]))) for o in frontier if o.tie_with is not None}
-    if pairs:
-        named = ", ".join(f"#{one} with #{other}" for one, other in sorted(pairs))
-        yield f"Ties, within {EPSILON * 100:g} % in time and cost: {named}."
+        picked = by_id[pick.plan_id]
+        if chosen.plan.id not in (picked.plan.id, picked.folded_into):
+            yield _paragraph(f"{_NAMES[pick.name]}: {_in_short(picked)} ({sentence(pick.reason)}).")
 
 
 def _in_short(option: Option) -> str:
@@ -191,13 +214,30 @@ def _time_and_cost(option: Option) -> str:
     return f"{format_duration(option.time_s.p50)} for {format_usd(option.cost_usd.p50)}"
 
 
-def _what_if(recommendation: Recommendation, option: Option | None) -> Iterator[str]:
-    """What the best change to the script would bring, beside what is recommended for it as it is."""
-    if option is None:
+def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator[Block]:
+    """What a change to the script would bring the same machine, and which other would then be recommended."""
+    if what_if is None:
         return
-    line = f"What if {option.what_if}: {_in_short(option)}"
-    chosen = next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
-    if chosen is not None:
-        line += f" instead of {_time_and_cost(chosen)}"
+    before, same, instead = _chosen(recommendation), what_if.same, what_if.instead
+    option = same or instead
+    assert option is not None, "a change that helps nothing is none"  # noqa: S101
+    line = f"What if {what_if.change}: {_in_short(option)}"
+    if before is not None:
+        saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
+        line += saved if same is not None else ", would be recommended"
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
-    yield f"{line} ({more})."
+    yield _paragraph(f"{line} ({more}).")
+    if same is not None and instead is not None:
+        yield _paragraph(f"Then {_in_short(instead)}, would be recommended.")
+
+
+def _saved(before: Option, after: Option) -> str:
+    """``$15.08 and 1 h 33 min``; the time alone where nobody knows the cost."""
+    saved = format_duration(before.time_s.p50 - after.time_s.p50)
+    if before.plan.usd_per_h is None:
+        return saved
+    return f"{format_usd(before.cost_usd.p50 - after.cost_usd.p50)} and {saved}"
+
+
+def _chosen(recommendation: Recommendation) -> Option | None:
+    return next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)

@@ -9,7 +9,7 @@ from advisor.core.units import format_duration_short, format_usd
 from advisor.core.values import Option, Recommendation
 from advisor.report.cells import SHORT_DURATION, USD
 from advisor.report.document import Axis, Chart, Lines, Point, Series
-from advisor.report.options import gpus, ranked, status, where
+from advisor.report.options import gpus, ranked, selection, status, where
 
 # Both only ask for more money or time: how far away they are is worth seeing.
 _LIMITS = {Code.BUDGET, Code.DEADLINE}
@@ -19,28 +19,35 @@ _FREE = 0.1
 MOST_SERIES = 26
 
 
-def time_over_cost(recommendation: Recommendation) -> Chart | Lines:
+def time_over_cost(recommendation: Recommendation, top: int | None) -> Chart | Lines:
     """The median time and cost of every option that runs, a line in words instead of an empty chart.
 
     Options that cannot run (memory, sharding, software) or never end are counted, not drawn.
+
+    Args:
+        recommendation: what to draw; rows of its frontier have names.
+        top: rows of the table beside which it is drawn, for their numbers; None for all.
     """
-    numbered = list(enumerate(ranked(recommendation), start=1))
-    drawn = [(number, option) for number, option in numbered if _is_drawn(option)]
+    options = ranked(recommendation)
+    drawn = [option for option in options if _is_drawn(option)]
     if not drawn:
         return Lines(("There is nothing to plot: no option runs and ends.",))
-    on_frontier = set(recommendation.frontier)
-    named = [pair for pair in drawn if pair[1].plan.id in on_frontier][:MOST_SERIES]
-    others = drawn[len(named) :]
-    least_usd = min((o.cost_usd.p50 for _, o in drawn if o.cost_usd.p50 > 0), default=1.0) * _FREE
-    is_free = any(option.cost_usd.p50 <= least_usd for _, option in drawn)
-    num_left_out = len(numbered) - len(drawn)
+    best = {*recommendation.frontier, recommendation.recommended}
+    rows = enumerate(selection(recommendation, top), start=1)
+    named = [(n, option) for n, option in rows if option.plan.id in best and _is_drawn(option)][:MOST_SERIES]
+    named.sort(key=lambda pair: pair[1].time_s.p50)
+    names = {option.plan.id for _, option in named}
+    others = [option for option in drawn if option.plan.id not in names]
+    least_usd = min((o.cost_usd.p50 for o in drawn if o.cost_usd.p50 > 0), default=1.0) * _FREE
+    is_free = any(option.cost_usd.p50 <= least_usd for option in drawn)
+    num_left_out = len(options) - len(drawn)
     return Chart(
         title="Time (median, log scale) over cost (median, log scale)",
         x=Axis(USD, lowest="free" if is_free else None),
         y=Axis(SHORT_DURATION),
         is_log=True,
         series=tuple(Series(_label(*pair, recommendation), (_point(pair[1], least_usd),)) for pair in named),
-        others=tuple(_point(option, least_usd) for _, option in others),
+        others=tuple(_point(option, least_usd) for option in others),
         others_label=f"{len(others)} more, over budget or too late included" if others else "",
         note=f"{num_left_out} not drawn: they cannot run, or never end" if num_left_out else "",
     )

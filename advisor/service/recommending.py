@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.values import Job, Option, Recommendation, Scaling, Trace
+from advisor.core.values import Job, Recommendation, Scaling, Trace
 from advisor.service.feeding import with_input
 from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
+    from recommender.ranking.best_change import WhatIf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +44,13 @@ class RecommendAnswer:
 
     Attributes:
         recommendation: with what-ifs only where all of them were asked for.
-        best_what_if: the option of a changed script that gains most, if any was looked for and gains.
+        best_what_if: the change of the script that helps most, if any was looked for and helps.
         entry_id: under which `keep_recommendation` is to keep it; None where it is not to be kept.
     """
 
     recommendation: Recommendation
     trace: Trace
-    best_what_if: Option | None
+    best_what_if: WhatIf | None
     entry_id: str | None
 
 
@@ -84,7 +85,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     from advisor.service.plans import plans_of
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
-    from recommender.ranking.what_if import best_what_if
+    from recommender.ranking.best_change import best_what_if
 
     rules = policy_of(config, request.policies)
     data, doubts = data_set_of(config, listener)
@@ -95,7 +96,9 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
     scaling = config.settings.profile.scaling
     job = replace(
-        with_objective(request.job, rules), data=data, scaling=None if scaling is None else Scaling(scaling)
+        with_objective(request.job, rules, config),
+        data=data,
+        scaling=None if scaling is None else Scaling(scaling),
     )
     ranked = recommendation_of(trace, plans, job, config, what_if=request.what_if, policy=rules, spent=spent)
     shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings))

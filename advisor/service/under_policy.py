@@ -32,11 +32,18 @@ def policy_of(config: Config, more: Sequence[Path] = ()) -> Policy | None:
     return read_policies([at_home(path) for path in files])
 
 
-def with_objective(job: Job, policy: Policy | None) -> Job:
-    """The job, an hour worth what the policy says if nobody said on the command line."""
-    if policy is None or job.value_of_time_usd_per_h is not None:
+def with_objective(job: Job, policy: Policy | None, config: Config) -> Job:
+    """The job with what is recommended: by what was typed, else by the policy, else by the settings.
+
+    Of a policy's objectives the value of an hour goes before the pick.
+    """
+    if job.value_of_time_usd_per_h is not None:
         return job
-    return replace(job, value_of_time_usd_per_h=policy.value_of_time_usd_per_h)
+    of_policy = None if policy is None else policy.value_of_time_usd_per_h
+    if of_policy is not None:
+        return replace(job, value_of_time_usd_per_h=of_policy)
+    value = config.settings.choice.value_of_time_usd_per_h
+    return replace(job, value_of_time_usd_per_h=value, pick=None if policy is None else policy.pick)
 
 
 def spent_of(config: Config, policy: Policy | None, project: str, listener: Listener) -> Spent | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
+from advisor.core.values import GpuSpec, IterationEstimate, Job, Means, Option, Plan, Quantiles, Trace
 from advisor.predict.batch_share import batch_share, trace_at
 from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, fed
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
@@ -42,13 +43,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """Of one plan: quantiles of its draws, and odds of the limits that are set."""
+    """Of one plan: quantiles and means of its draws, and odds of the limits that are set."""
 
     train_s: Quantiles
     time_s: Quantiles
     cost_usd: Quantiles
     steady_usd: Quantiles
     counted_usd: Quantiles
+    expected: Means
     odds: Mapping[str, float | None]
 
 
@@ -118,7 +120,7 @@ def evaluate_all(
         terms = [terms_of(plan) for plan in chunk]
         machines = [(plan.gpu, plan.num_gpus, vcpus_per_gpu(plan)) for plan in chunk]
         outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws)
-        for i, figures in enumerate(_figures(outcome, job)):
+        for i, figures in enumerate(_figures(chunk, outcome, job)):
             plan = chunk[i]
             estimate, there = fed_there(*machines[i]), work(plan.num_gpus)
             option = _option(plan, estimate, gpus[plan.gpu], there, job, figures, terms[i])
@@ -135,17 +137,30 @@ def vcpus_per_gpu(plan: Plan) -> float:
     return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
-def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:
+def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Figures]:
     drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.steady_usd, outcome.counted_usd)
     quantiles = map(quantiles_of_rows, drawn)
     in_budget = _odds(outcome.cost_usd, job.budget_usd)
     in_time = _odds(outcome.time_s, job.deadline_s)
-    rows = zip(*quantiles, in_budget, in_time, strict=True)
-    for train_s, time_s, usd, steady, counted, budget, deadline in rows:
-        odds = {"budget": budget, "deadline": deadline}
+    rows = zip(*quantiles, _means(plans, outcome), in_budget, in_time, strict=True)
+    for train_s, time_s, usd, steady, counted, expected, budget, deadline in rows:
         yield _Figures(
-            train_s=train_s, time_s=time_s, cost_usd=usd, steady_usd=steady, counted_usd=counted, odds=odds
+            train_s=train_s,
+            time_s=time_s,
+            cost_usd=usd,
+            steady_usd=steady,
+            counted_usd=counted,
+            expected=expected,
+            odds={"budget": budget, "deadline": deadline},
         )
+
+
+def _means(plans: Sequence[Plan], outcome: Outcome) -> Iterator[Means]:
+    drawn = (outcome.train_s, outcome.time_s, outcome.cost_usd, outcome.counted_usd)
+    means = (values.mean(axis=1).tolist() for values in drawn)
+    for plan, train_s, time_s, usd, counted in zip(plans, *means, strict=True):
+        wait_s = time_s - train_s - plan.startup_s if math.isfinite(time_s) else 0.0
+        yield Means(wait_s=wait_s, time_s=time_s, cost_usd=usd, counted_usd=counted)
 
 
 def _odds(values: Array, limit: float | None) -> Sequence[float | None]:
@@ -174,6 +189,7 @@ def _option(
         time_s=figures.time_s,
         cost_usd=figures.cost_usd,
         counted_usd=figures.counted_usd.p50,
+        expected=figures.expected,
         cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],

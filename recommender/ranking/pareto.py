@@ -1,4 +1,4 @@
-"""Pareto frontier of points where less is better on every axis, ties with it, and its knee."""
+"""Pareto frontier of points where less is better on every axis, and ties with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 Point = tuple[float, float]
 
 EPSILON = 0.05
-
-KNEE_FEWEST = 4
 
 
 def frontier(points: Sequence[Point]) -> list[int]:
@@ -75,19 +73,3 @@ def ties(points: Sequence[Point], kept: Sequence[int], epsilon: float = EPSILON)
             if i != j and (i not in found or (apart, j) < found[i]):
                 found[i] = (apart, j)
     return {i: found[i][1] for i in sorted(found)}
-
-
-def knee(points: Sequence[Point]) -> int | None:
-    """Index of the point farthest below the chord between the ends, on log-normalised axes.
-
-    None below four points or where an axis has a zero: there is no bend to speak of.
-    """
-    if len(points) < KNEE_FEWEST or min(min(point) for point in points) <= 0:
-        return None
-    axes = [[math.log(point[axis]) for point in points] for axis in (0, 1)]
-    if any(max(axis) == min(axis) for axis in axes):
-        return None
-    x, y = ([(v - min(axis)) / (max(axis) - min(axis)) for v in axis] for axis in axes)
-    # On the unit square the chord runs from (0, 1) to (1, 0), so x + y measures the distance to it.
-    best = min(range(len(points)), key=lambda i: (x[i] + y[i], i))
-    return best if x[best] + y[best] < 1 else None

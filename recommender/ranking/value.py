@@ -1,86 +1,110 @@
-"""What an hour is worth: the option of least expected total, and the wait that makes renting pay."""
+"""The rule of the choice: the least of expected cost and expected time, at what an hour is worth.
+
+An option's total follows from the option alone. So which of two is preferred never depends on a third
+(independence of irrelevant alternatives), as it did where the bend of a frontier or a share of the others'
+figures decided.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import Option, Tier
-from recommender.outcome.evaluate import Judged
+from advisor.core.values import Job, Option, Tier
+
+# Half an hour of somebody who wraps a model in DDP, or makes it resume from a checkpoint, before the job can
+# start. It is more than any job of some minutes could gain from a second GPU.
+CHANGE_S = 1800.0
+# These are asked of the script as a what-if, not of a machine.
+_OF_PRECISION = frozenset({Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.USE_AUTOCAST})
+
+Preference = tuple[float, float, float, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Valued:
-    """Expectations of one option over its draws; infinite where some draw never ends."""
-
-    option: Option
-    wait_s: float
-    time_s: float
-    cost_usd: float
-
-    def total_usd(self, value_usd_per_h: float) -> float:
-        """Cost and the worth of the time until the job is done."""
-        return self.cost_usd + value_usd_per_h * self.time_s / HOUR_S
+def value_of_time(job: Job) -> float:
+    """Dollars that an hour until the job is done is worth."""
+    given = job.value_of_time_usd_per_h
+    return VALUE_OF_TIME_USD_PER_H if given is None else given
 
 
-def expected(judged: Judged) -> Valued:
-    """The mean of the draws."""
-    time_s = float(judged.time_s.mean())
-    running_s = judged.option.plan.startup_s + float(judged.train_s.mean())
-    return Valued(
-        option=judged.option,
-        wait_s=time_s - running_s if math.isfinite(time_s) else 0.0,
-        time_s=time_s,
-        cost_usd=float(judged.cost_usd.mean()),
+def is_guess(option: Option) -> bool:
+    """Whether nobody has paid its price."""
+    return option.plan.price is not None and option.plan.price.is_guess
+
+
+def change_s(option: Option) -> float:
+    """Seconds until the script or its environment is ready for the plan; 0 where it is as it is."""
+    return CHANGE_S if any(c.code not in _OF_PRECISION for c in option.script_changes) else 0.0
+
+
+def total_usd(option: Option, value_usd_per_h: float) -> float:
+    """Expected cost, and the worth of the expected time until the job is done."""
+    waited_s = option.expected.time_s + change_s(option)
+    return option.expected.counted_usd + value_usd_per_h * waited_s / HOUR_S
+
+
+def preference(option: Option, value_usd_per_h: float) -> Preference:
+    """Less is preferred: the total, then the faster; where draws never end, by the medians; then by id."""
+    medians = option.cost_usd.p50 + value_usd_per_h * option.time_s.p50 / HOUR_S
+    return total_usd(option, value_usd_per_h), option.expected.time_s, medians, option.plan.id
+
+
+def least_total(options: Sequence[Option], value_usd_per_h: float) -> Option:
+    """The option that is preferred to all others."""
+    return min(options, key=lambda option: preference(option, value_usd_per_h))
+
+
+def why_least(option: Option, value_usd_per_h: float) -> Finding:
+    """The figures that decided."""
+    return finding(
+        Code.BEST_OF_TOTAL,
+        value_usd_per_h=value_usd_per_h,
+        cost_usd=option.expected.counted_usd,
+        time_s=option.expected.time_s,
+        change_s=change_s(option),
+        is_price_derived=is_guess(option),
     )
 
 
-def least_total(valued: Sequence[Valued], value_usd_per_h: float) -> Valued:
-    """The option of least expected cost and time together; of equal ones the faster, then by id."""
-
-    def order(item: Valued) -> tuple[float, float, str]:
-        return item.total_usd(value_usd_per_h), item.time_s, item.option.plan.id
-
-    return min(valued, key=order)
-
-
-def break_even_wait_s(own: Valued, rented: Valued, value_usd_per_h: float) -> float:
+def break_even_wait_s(own: Option, rented: Option, value_usd_per_h: float) -> float:
     """The wait from which on renting pays: where both totals are equal; below 0 it always does.
 
-    ``cost_rented + v time_rented = cost_own + v (wait + time_own without its wait)``
+    ``total_rented = total_own + v (wait - expected wait)``
     """
-    saved_h = (rented.cost_usd - own.cost_usd) / value_usd_per_h
-    return saved_h * HOUR_S + rented.time_s - (own.time_s - own.wait_s)
+    saved_usd = total_usd(rented, value_usd_per_h) - total_usd(own, value_usd_per_h)
+    return own.expected.wait_s + saved_usd / value_usd_per_h * HOUR_S
 
 
-def wait_or_rent(valued: Sequence[Valued], value_usd_per_h: float) -> dict[str, list[Finding]]:
+def wait_or_rent(options: Sequence[Option], value_usd_per_h: float) -> dict[str, list[Finding]]:
     """Advice by plan id: for each plan of a cluster, and for the rented one it is compared with.
 
     A cluster's plans are each compared with the best rented plan; that one is told of each cluster's best.
     """
-    rented = [v for v in valued if v.option.plan.tier is Tier.CLOUD and math.isfinite(v.time_s)]
-    own = [v for v in valued if v.option.plan.tier is Tier.CLUSTER and math.isfinite(v.time_s)]
-    if not rented or not own or not value_usd_per_h:
+    ending = [option for option in options if math.isfinite(option.expected.time_s)]
+    rented = [option for option in ending if option.plan.tier is Tier.CLOUD]
+    own = [option for option in ending if option.plan.tier is Tier.CLUSTER]
+    if not rented or not own:
         return {}
     best = least_total(rented, value_usd_per_h)
-    advice = {item.option.plan.id: [_advice(item, best, value_usd_per_h)] for item in own}
-    clusters = sorted({item.option.plan.provider for item in own})
-    of_each = [
-        least_total([v for v in own if v.option.plan.provider == name], value_usd_per_h) for name in clusters
+    advice = {option.plan.id: [_advice(option, best, value_usd_per_h)] for option in own}
+    of_each: dict[str, list[Option]] = {}
+    for option in own:
+        of_each.setdefault(option.plan.provider, []).append(option)
+    advice[best.plan.id] = [
+        advice[least_total(of_each[name], value_usd_per_h).plan.id][0] for name in sorted(of_each)
     ]
-    advice[best.option.plan.id] = [advice[item.option.plan.id][0] for item in of_each]
     return advice
 
 
-def _advice(own: Valued, rented: Valued, value_usd_per_h: float) -> Finding:
+def _advice(own: Option, rented: Option, value_usd_per_h: float) -> Finding:
     return finding(
         Code.RENT_OR_WAIT,
-        own_id=own.option.plan.id,
-        rented_id=rented.option.plan.id,
+        own_id=own.plan.id,
+        rented_id=rented.plan.id,
         value_usd_per_h=value_usd_per_h,
         break_even_wait_s=break_even_wait_s(own, rented, value_usd_per_h),
-        mean_wait_s=None if own.option.wait_s is None else own.wait_s,
+        mean_wait_s=None if own.wait_s is None else own.expected.wait_s,
     )

@@ -7,16 +7,14 @@ option of its own, whose id ends in the change's name. Another kind of change is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import compress
 
 import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
-from advisor.core.values import GpuSpec, IterationEstimate, Option, Plan, Recommendation, Trace
+from advisor.core.values import GpuSpec, IterationEstimate, Option, Recommendation, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.feeding import faster_feeding
 from advisor.predict.interval import widened
@@ -26,14 +24,17 @@ from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import estimates_for
 from recommender.outcome.evaluate import EstimateKey, evaluate_all
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
-from recommender.outcome.steps import num_iterations
 from recommender.plans.software import capability
-from recommender.ranking.choose import NEGLIGIBLE_SAVING
+from recommender.ranking.value import change_s, value_of_time
 
 # A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
 # are off by 8 % at most (docs/methods/recommendation.md).
 SIGMA_CHANGED = 0.1
 TF32_LEAST = (8, 0)
+# A change that saves less of the time is not worth a word: intervals are wider than that.
+LEAST_SAVING_SHARE = 0.05
+# Plans that are looked at where only the best is wanted.
+MOST_NEAREST = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +79,19 @@ def with_what_ifs(
         rng: seeded as it was for the answer, so that luck never decides between the two.
         spot: as for the answer.
         interruptions: as for the answer.
-        best_only: leave out what ``best_what_if`` cannot be, which is most and takes time.
+        best_only: leave out what ``best_what_if`` cannot name, which is most and takes time.
     """
-    chosen = _chosen(answer) if best_only else None
     draws, terms = make_draws(rng), spot or ASSUMED_TERMS
 
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
         kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
         old = [option for option in kept if change.suits(gpus[option.plan.gpu]) and change.helps(option)]
-        plans = [replace(o.plan, id=f"{o.plan.id}+{change.name}") for o in old]
-        estimates = estimates_for(change.trace, plans, gpus, answer.job)
+        estimates = estimates_for(change.trace, [option.plan for option in old], gpus, answer.job)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
-        if chosen is not None:
-            count = cache(partial(num_iterations, change.trace, answer.job))
-            hopeful = [_may_match(plan, unsure, count(plan.num_gpus), chosen) for plan in plans]
-            old, plans = list(compress(old, hopeful)), list(compress(plans, hopeful))
+        if best_only:
+            old = _nearest(old, unsure, answer)
+        plans = [replace(o.plan, id=changed_id(o, change.name)) for o in old]
         judged = evaluate_all(
             plans, unsure, gpus, change.trace, answer.job, draws, lambda p: terms_at(p, terms, interruptions)
         )
@@ -107,27 +105,39 @@ def with_what_ifs(
     return replace(answer, what_ifs=found)
 
 
-def best_what_if(answer: Recommendation) -> Option | None:
-    """The what-if of least time x cost among those that are no slower and no dearer than what is recommended.
-
-    Among all of them where nothing is recommended; None where there is none.
-    """
-    chosen = _chosen(answer)
-    better = [o for o in answer.what_ifs if chosen is None or _is_no_worse(o, chosen)]
-    return min(better, key=lambda o: (o.time_s.p50 * o.cost_usd.p50, o.time_s.p50), default=None)
+def changed_id(option: Option, change: str) -> str:
+    """The id of an option whose script is changed."""
+    return f"{option.plan.id}+{change}"
 
 
-def _chosen(answer: Recommendation) -> Option | None:
-    return next((o for o in answer.options if o.plan.id == answer.recommended), None)
+def _nearest(
+    options: Sequence[Option], estimates: Mapping[EstimateKey, IterationEstimate], answer: Recommendation
+) -> list[Option]:
+    """The recommended one, and those whose total would be least if training alone took less."""
+    if answer.job.pick is not None:
+        return list(options)
+    value = value_of_time(answer.job)
+
+    def total(option: Option) -> float:
+        iteration_s = estimates[option.plan.gpu, option.plan.num_gpus].iteration_s.p50
+        return _scaled_total_usd(option, iteration_s / option.estimate.iteration_s.p50, value)
+
+    def order(option: Option) -> tuple[bool, float, str]:
+        return option.plan.id != answer.recommended, total(option), option.plan.id
+
+    return sorted(options, key=order)[:MOST_NEAREST]
 
 
-def _may_match(
-    plan: Plan, estimates: Mapping[EstimateKey, IterationEstimate], steps: int, chosen: Option
-) -> bool:
-    """False where training alone takes longer or costs more than all of the chosen option does."""
-    work_s = steps * estimates[plan.gpu, plan.num_gpus].device_s.p50
-    rent_usd = (plan.usd_per_h or 0.0) * work_s / HOUR_S
-    return work_s <= chosen.time_s.p50 and rent_usd <= chosen.cost_usd.p50
+def _scaled_total_usd(option: Option, share: float, value_usd_per_h: float) -> float:
+    """The total if training took this share of its time."""
+    expected = option.expected
+    if not math.isfinite(expected.time_s):
+        return math.inf
+    train_s = expected.time_s - expected.wait_s - option.plan.startup_s
+    saved_s = (1 - share) * train_s
+    run_s = option.plan.startup_s + train_s
+    usd = expected.counted_usd * (1 - saved_s / run_s if run_s else 1.0)
+    return usd + value_usd_per_h * (expected.time_s - saved_s + change_s(option)) / HOUR_S
 
 
 def changes(trace: Trace) -> Iterator[Change]:
@@ -201,9 +211,5 @@ def _unsure(estimate: IterationEstimate, change: Change) -> IterationEstimate:
 
 
 def _saves_time(changed: Option, option: Option) -> bool:
-    limit_s = (1 - NEGLIGIBLE_SAVING) * option.time_s.p50
+    limit_s = (1 - LEAST_SAVING_SHARE) * option.time_s.p50
     return math.isfinite(changed.time_s.p50) and changed.time_s.p50 <= limit_s
-
-
-def _is_no_worse(option: Option, chosen: Option) -> bool:
-    return option.time_s.p50 <= chosen.time_s.p50 and option.cost_usd.p50 <= chosen.cost_usd.p50

@@ -60,6 +60,7 @@ class Shell:
             "HOME": str(self.folder),
             "XDG_CONFIG_HOME": str(self.folder / ".config"),
             "XDG_DATA_HOME": str(self.folder / ".local/share"),
+            "COLUMNS": "160",  # tables in their widest form
         }
         return kept | home | added
 

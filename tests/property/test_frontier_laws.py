@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recommender.ranking.pareto import EPSILON, Point, frontier, frontier_of_three, knee, ties
+from recommender.ranking.pareto import EPSILON, Point, frontier, frontier_of_three, ties
 
 # Few distinct values, so that ties and duplicates are common.
 AXIS = st.one_of(st.integers(0, 6).map(float), st.floats(0, 1e6, allow_nan=False), st.just(math.inf))
@@ -91,22 +91,3 @@ def test_the_order_of_offers_does_not_matter(points: list[Point], order: list[in
     one, other = frontier(points), frontier(shuffled)
     assert [points[i] for i in one] == [shuffled[i] for i in other]
     assert sorted(points[i] for i in ties(points, one)) == sorted(shuffled[i] for i in ties(shuffled, other))
-
-
-@given(st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6)), max_size=12))
-def test_the_knee_is_a_point_below_the_chord(points: list[Point]) -> None:
-    chosen = [points[i] for i in frontier(points)]
-    index = knee(chosen)
-    assert index is None or 0 < index < len(chosen) - 1 or len(set(chosen)) < len(chosen)
-
-
-def test_no_knee_below_four_points() -> None:
-    assert knee([(1.0, 9.0), (2.0, 2.0), (9.0, 1.0)]) is None
-
-
-def test_the_knee_of_an_elbow() -> None:
-    assert knee([(1.0, 100.0), (2.0, 10.0), (10.0, 5.0), (100.0, 1.0)]) == 1
-
-
-def test_a_straight_line_in_logarithms_has_no_knee() -> None:
-    assert knee([(1.0, 8.0), (2.0, 4.0), (4.0, 2.0), (8.0, 1.0)]) is None

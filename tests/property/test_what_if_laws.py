@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus
-from advisor.core.values import GpuSpec, Interval, Op, Phase, Precision, Recommendation, Trace
+from advisor.core.values import (
+    GpuSpec,
+    Interval,
+    Market,
+    Op,
+    Phase,
+    PickName,
+    Precision,
+    Recommendation,
+    Trace,
+)
 from advisor.predict.autocast import under_autocast
 from advisor.predict.interval import widened
 from advisor.predict.tf32 import allow_tf32
@@ -18,8 +29,8 @@ from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.estimates import estimates_for
 from recommender.plans.software import capability
-from recommender.ranking.choose import NEGLIGIBLE_SAVING
-from recommender.ranking.what_if import best_what_if, changes, with_what_ifs
+from recommender.ranking.best_change import best_what_if
+from recommender.ranking.what_if import LEAST_SAVING_SHARE, MOST_NEAREST, changes, with_what_ifs
 from tests.builders import make_gpu, make_job, make_op, make_plan, make_trace
 
 CATALOG = load_gpus()
@@ -54,7 +65,7 @@ TRACES = st.builds(
 DTYPES = st.sampled_from(["bfloat16", "float16"])
 
 
-def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: float) -> Recommendation:
+def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     plans = [make_plan(name, 1.0 + i) for i, name in enumerate(by_name)]
     estimates = estimates_for(trace, plans, by_name)
@@ -62,7 +73,7 @@ def answer_for(trace: Trace, gpus: list[GpuSpec], **limits: float) -> Recommenda
     return recommend(trace, estimates, by_name, plans, make_job(**limits), rng=rng)
 
 
-def changed_answer(trace: Trace, gpus: list[GpuSpec], **limits: float) -> Recommendation:
+def changed_answer(trace: Trace, gpus: list[GpuSpec], **limits: Any) -> Recommendation:
     by_name = {gpu.name: gpu for gpu in gpus}
     answer = answer_for(trace, gpus, **limits)
     return with_what_ifs(answer, trace, by_name, rng=np.random.default_rng(7))
@@ -123,7 +134,7 @@ def test_a_what_if_is_its_plan_changed_feasible_and_faster(trace: Trace, gpus: l
         plan_id, _, name = option.plan.id.rpartition("+")
         assert option.what_if == name
         assert option.feasible
-        assert option.time_s.p50 <= (1 - NEGLIGIBLE_SAVING) * by_id[plan_id].time_s.p50
+        assert option.time_s.p50 <= (1 - LEAST_SAVING_SHARE) * by_id[plan_id].time_s.p50
         assert set(option.script_changes) > set(by_id[plan_id].script_changes)
 
 
@@ -165,16 +176,14 @@ def test_widening_keeps_the_median_and_never_narrows(
     assert widened(interval, 0.0).p90 == pytest.approx(interval.p90)
 
 
-def test_the_best_what_if_is_no_worse_than_what_is_recommended() -> None:
+def test_the_best_what_if_is_of_the_recommended_machine() -> None:
     answer = changed_answer(
         make_trace(), [CATALOG["A100-SXM-80GB"], CATALOG["T4"], CATALOG["P100-PCIE-16GB"]]
     )
-    by_id = {option.plan.id: option for option in answer.options}
     best = best_what_if(answer)
     assert best is not None
-    chosen = by_id[answer.recommended or ""]
-    assert best.time_s.p50 <= chosen.time_s.p50
-    assert best.cost_usd.p50 <= chosen.cost_usd.p50
+    assert best.same is not None
+    assert best.same.plan.id == f"{answer.recommended}+{best.change}"
     assert not any(name.startswith("P100") for name in (option.plan.gpu for option in answer.what_ifs))
 
 
@@ -189,7 +198,8 @@ def test_a_change_can_meet_a_deadline_that_nothing_else_meets() -> None:
     assert answer.recommended is None
     best = best_what_if(answer)
     assert best is not None
-    assert best.what_if == "bf16"
+    assert (best.change, best.same) == ("bf16", None)
+    assert best.instead in answer.what_ifs
 
 
 def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
@@ -201,15 +211,37 @@ def test_its_estimate_is_wider_and_says_what_it_supposes() -> None:
         assert interval.p90 / interval.p50 > math.exp(1.28 * 0.1)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=6, unique=True), st.booleans())
-def test_the_best_alone_is_the_best_of_all(names: list[str], is_limited: bool) -> None:
-    limits = {"budget_usd": 5.0} if is_limited else {}
-    by_name = {name: CATALOG[name] for name in names}
-    answer = answer_for(make_trace(), list(by_name.values()), **limits)
-    found = [
-        with_what_ifs(answer, make_trace(), by_name, rng=np.random.default_rng(7), best_only=best_only)
+def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommendation]:
+    return [
+        with_what_ifs(answer, make_trace(), gpus, rng=np.random.default_rng(7), best_only=best_only)
         for best_only in (False, True)
     ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(CATALOG)), min_size=1, max_size=6, unique=True),
+    st.sampled_from([{}, {"budget_usd": 5.0}, {"pick": PickName.FASTEST}]),
+)
+def test_the_best_alone_is_the_best_of_all(names: list[str], limits: dict[str, Any]) -> None:
+    gpus = {name: CATALOG[name] for name in names}
+    found = both_ways(answer_for(make_trace(), list(gpus.values()), **limits), gpus)
     assert best_what_if(found[0]) == best_what_if(found[1])
     assert all(option in found[0].what_ifs for option in found[1].what_ifs)
+
+
+def test_so_it_is_among_more_than_are_looked_at() -> None:
+    plans = [
+        make_plan(
+            name, (0.5 + 0.1 * i) * num_gpus, num_gpus=num_gpus, id=f"{name}-{i}-{num_gpus}", market=market
+        )
+        for i, (name, gpu) in enumerate(CATALOG.items())
+        for num_gpus, market in ((1, Market.ON_DEMAND), (4, Market.SPOT))
+        if gpu.vendor == "NVIDIA"
+    ]
+    assert len(plans) > 3 * MOST_NEAREST
+    trace, rng = make_trace(), np.random.default_rng(7)
+    answer = recommend(trace, estimates_for(trace, plans, CATALOG), CATALOG, plans, make_job(), rng=rng)
+    found = both_ways(answer, CATALOG)
+    assert best_what_if(found[0]) == best_what_if(found[1])
+    assert len(found[1].what_ifs) <= 3 * MOST_NEAREST < len(found[0].what_ifs)

@@ -21,6 +21,7 @@ from advisor.core.values import (
     Market,
     Offer,
     Option,
+    PickName,
     Plan,
     Quantiles,
     QuoteKind,
@@ -34,14 +35,20 @@ from advisor.pricing.bills.storage import Rate, RateKind
 from advisor.pricing.catalog.price_drift import PriceModel
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
+from advisor.report.options import selection
+from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
-from recommender.ranking.choose import nearest
+from recommender.ranking.best_change import best_what_if
+from recommender.ranking.nearest import nearest
+from recommender.ranking.value import preference
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
+from tests.recommendations import make_option
+from tests.unit.report.printed import on_screen
 
 TOLERANCE = 1e-4
 
@@ -455,6 +462,7 @@ class TestCase14ADiskWithoutARate:
     def test_it_costs_the_dearest_of_the_provider_and_says_so(self) -> None:
         terms = CloudTerms(startup_s=0.0, boot_disk_gib=500.0)
         (plan,) = plans_of_offers([make_offer(region="d")], terms=terms, catalog=self.RATES)
+        plan = replace(plan, wait_s=Quantiles(p50=0.0, p90=0.0))
         answer = decide([plan], [make_estimate("X", 0.864)], make_job())
         assert time_h(answer, plan.id).p50 == pytest.approx(24.0)
         storage_usd = answer.options[0].cost_breakdown_usd["storage"]
@@ -492,3 +500,103 @@ class TestCase17AScriptThatHoldsTheGlobalBatch:
         four = self.options(replace(self.TRACE, work_elsewhere=work))[4]
         assert four.iterations == 10_010
         assert "a step takes 128 samples instead of 256" in said(four.script_changes)
+
+
+class TestCase15Folding:
+    MINUTES_AND_USD: ClassVar = {"P": (10.0, 9.53), "Q": (10.2, 0.66), "R": (10.3, 0.05), "S": (25.0, 0.04)}
+
+    def decide(self, names: str = "PQRS") -> Recommendation:
+        points = {name: self.MINUTES_AND_USD[name] for name in names}
+        plans = [make_plan(name, usd / minutes * 60) for name, (minutes, usd) in points.items()]
+        estimates = [make_estimate(name, minutes * 0.06) for name, (minutes, _) in points.items()]
+        return decide(plans, estimates, make_job(iterations=1000))
+
+    def test_rows_that_save_little_are_folded_into_their_neighbour(self) -> None:
+        answer = self.decide()
+        assert {o.plan.id: o.folded_into for o in answer.options} == {
+            "P": "R",
+            "Q": "R",
+            "R": None,
+            "S": None,
+        }
+        assert [option.plan.id for option in selection(answer, 15)] == ["R", "S"]
+        assert "2 like it, up to 18 s faster, up to $9.48 dearer" in reasons(answer, "R")
+
+    @pytest.mark.parametrize("names", ["PQRS", "QRS", "PRS", "PQR", "PR"])
+    def test_r_is_recommended(self, names: str) -> None:
+        assert self.decide(names).recommended == "R"
+
+
+class TestCase16IrrelevantAlternatives:
+    HOURS_AND_USD: ClassVar = {"A": (10.0, 20.0), "B": (5.0, 35.0), "C": (4.0, 60.0), "X": (6.0, 55.0)}
+
+    def decide(self, names: str, value: float) -> Recommendation:
+        points = {name: self.HOURS_AND_USD[name] for name in names}
+        plans = [make_plan(name, usd / hours) for name, (hours, usd) in points.items()]
+        estimates = [make_estimate(name, hours * 3.6) for name, (hours, _) in points.items()]
+        return decide(plans, estimates, make_job(iterations=1000, value_of_time_usd_per_h=value))
+
+    @pytest.mark.parametrize(
+        ("value", "best"), [(1.0, "A"), (2.9, "A"), (3.1, "B"), (24.9, "B"), (25.1, "C"), (99.0, "C")]
+    )
+    def test_what_an_hour_is_worth_decides(self, value: float, best: str) -> None:
+        assert self.decide("ABC", value).recommended == best
+        assert self.decide("ABCX", value).recommended == best
+        for other in {"A", "B", "C"} - {best}:
+            assert self.decide("ABC".replace(other, ""), value).recommended == best
+
+    @pytest.mark.parametrize("value", [1.0, 2.9, 3.1, 24.9, 25.1, 99.0])
+    def test_the_order_of_the_rest_stays(self, value: float) -> None:
+        def order(names: str) -> str:
+            options = self.decide(names, value).options
+            return "".join(o.plan.id for o in sorted(options, key=lambda o: preference(o, value)))
+
+        for names in ("ABC", "AB", "BC", "AC", "ABX", "BCX"):
+            assert order(names) == "".join(name for name in order("ABCX") if name in names)
+
+
+class TestCase18SafestWithoutADeadline:
+    def test_the_least_cost_at_p90_of_what_is_not_preempted(self) -> None:
+        plans = [
+            make_plan("E", 0.60),
+            make_plan("F", 10.90, num_gpus=8),
+            make_plan("G", 0.45, market=Market.SPOT),
+        ]
+        estimates = [make_estimate("E", 3.6), make_estimate("F", 28.8, num_gpus=8), make_estimate("G", 3.6)]
+        answer = decide(
+            plans,
+            estimates,
+            make_job(iterations=1000),
+            spot=SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0),
+        )
+        by_id = {option.plan.id: option.cost_usd.p90 for option in answer.options}
+        assert by_id == pytest.approx({"E": 0.60, "8xF": 10.90, "G": 0.45})
+        assert next(pick.plan_id for pick in answer.picks if pick.name is PickName.SAFEST) == "E"
+
+
+class TestCase19WhatIfOnTheSameMachine:
+    def answer(self) -> Recommendation:
+        m, k = make_option("M", 3.55, 34.54), make_option("K", 14.0, 62.00)
+        changed = [("M", 2.00, 19.46), ("K", 3.53, 15.65)]
+        what_ifs = (
+            make_option(name, hours, usd, plan=make_plan(name, id=f"{name}+bf16"), what_if="bf16")
+            for name, hours, usd in changed
+        )
+        return Recommendation(
+            job=make_job(), options=(m, k), frontier=("M",), recommended="M", rule=None, warnings=(),
+            what_ifs=tuple(what_ifs),
+        )  # fmt: skip
+
+    def test_the_machine_is_compared_with_itself_and_another_would_then_be_recommended(self) -> None:
+        found = best_what_if(self.answer())
+        assert found is not None
+        assert found.same is not None
+        assert found.instead is not None
+        assert (found.same.plan.id, found.instead.plan.id) == ("M+bf16", "K+bf16")
+
+    def test_it_says_so_in_two_sentences(self) -> None:
+        answer = self.answer()
+        document = recommendation_document(answer, make_trace(), top=None, what_if=best_what_if(answer))
+        text = on_screen(document, 200)
+        assert "2 h for $19.46 instead of 3 h 33 min for $34.54: $15.08 and 1 h 33 min less" in text
+        assert "Then aws k.xlarge us-east-1 on-demand, 3 h 32 min for $15.65, would be recommended." in text

@@ -15,7 +15,17 @@ from advisor.core.values.estimate import (
     StartWait,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
-from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Scaling, Tier
+from advisor.core.values.option import (
+    Job,
+    Means,
+    Option,
+    Pick,
+    PickName,
+    Plan,
+    Recommendation,
+    Scaling,
+    Tier,
+)
 from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
 from advisor.core.values.trace import (
@@ -45,6 +55,7 @@ __all__ = [
     "Job",
     "Kernel",
     "Market",
+    "Means",
     "MemoryUse",
     "Method",
     "OccupancyLimits",

@@ -74,6 +74,20 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What to expect of an option, over all draws; infinite where some draw never ends.
+
+    Attributes:
+        counted_usd: the cost where options are compared: that of a guessed price at its p90.
+    """
+
+    wait_s: float
+    time_s: float
+    cost_usd: float
+    counted_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """A plan with its time, cost and risk for one job.
 
@@ -81,8 +95,11 @@ class Option:
 
     Attributes:
         counted_usd: the median cost where options are compared: that of a guessed price at its p90.
+        expected: means of what ``time_s`` and ``cost_usd`` are quantiles of.
         reasons: what to know of it; those that remove it among them.
         tie_with: id of the frontier's plan that is within 5 % of this one in both time and cost, if any.
+        folded_into: id of the plan whose row speaks for this one, which gains little over it; None for a row
+            of its own.
         what_if: the change to the script that the option supposes, such as ``"bf16"``; None for the script as
             it is.
     """
@@ -95,6 +112,7 @@ class Option:
     time_s: Quantiles
     cost_usd: Quantiles
     counted_usd: float
+    expected: Means
     cost_breakdown_usd: Mapping[str, float]
     p_within_budget: float | None
     p_within_deadline: float | None
@@ -103,6 +121,7 @@ class Option:
     reasons: tuple[Finding, ...]
     what_if: str | None = None
     tie_with: str | None = None
+    folded_into: str | None = None
 
     @property
     def removed_by(self) -> tuple[Code, ...]:
@@ -113,6 +132,15 @@ class Option:
     def feasible(self) -> bool:
         """Whether nothing removes it."""
         return not self.removed_by
+
+
+class PickName(StrEnum):
+    """What an option can be the best at."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    BEST_VALUE = "best-value"
+    SAFEST = "safest"
 
 
 class Scaling(StrEnum):
@@ -134,6 +162,7 @@ class Job:
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
         scaling: what the script holds when GPUs are added; None for what was seen of it, else weak.
         data: the data set, which the plans are priced for; None without one.
+        pick: what to recommend; None for the best value.
     """
 
     epochs: float | None = None
@@ -146,15 +175,7 @@ class Job:
     risk_counts: bool = False
     scaling: Scaling | None = None
     data: DataSet | None = None
-
-
-class PickName(StrEnum):
-    """Which option of the frontier to take."""
-
-    CHEAPEST = "cheapest"
-    FASTEST = "fastest"
-    BEST_VALUE = "best-value"
-    SAFEST = "safest"
+    pick: PickName | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +193,7 @@ class Recommendation:
 
     Attributes:
         what_ifs: options of a changed script, which never count for the frontier nor the choice.
+        summary: what to take; its cost and time; what could go wrong, and what would change the advice.
     """
 
     job: Job
@@ -182,6 +204,7 @@ class Recommendation:
     warnings: tuple[Finding, ...]
     what_ifs: tuple[Option, ...] = ()
     picks: tuple[Pick, ...] = ()
+    summary: tuple[Finding, ...] = ()
 
     def _repr_html_(self) -> str | None:
         """A table in a notebook."""

@@ -8,6 +8,20 @@ from advisor.core.findings import Code
 from advisor.core.units import format_bytes, format_duration, format_usd
 from advisor.report.words.table import Words
 
+# Below, a difference would read "0 s" or "$0.00".
+_LEAST_S, _LEAST_USD = 0.5, 0.005
+
+
+def alike(
+    *, num_options: int, faster_s: float, slower_s: float, cheaper_usd: float, dearer_usd: float
+) -> str:
+    """How far the options that a row speaks for lie from it."""
+    times = {"faster": faster_s, "slower": slower_s}
+    parts = [f"up to {format_duration(s)} {than}" for than, s in times.items() if s >= _LEAST_S]
+    sums = {"cheaper": cheaper_usd, "dearer": dearer_usd}
+    parts += [f"up to {format_usd(usd)} {than}" for than, usd in sums.items() if usd >= _LEAST_USD]
+    return ", ".join([f"{num_options:,} like it", *parts])
+
 
 def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
     """Once a run: the disk is kept while a spot machine is away."""
@@ -138,6 +152,7 @@ def wait_assumed(
 
 
 OPTIONS: Words = {
+    Code.ALIKE: alike,
     Code.APPROVAL_NEEDED: "needs approval by {by}: {detail} ({file})",
     Code.COMMUNITY_HOST: (
         "community host: somebody's own machine that {provider} only lets, as fast and as safe as its owner"

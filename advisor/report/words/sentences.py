@@ -11,6 +11,7 @@ from advisor.core.values import Recommendation
 from advisor.report.words.changes import CHANGES
 from advisor.report.words.errors import ERRORS
 from advisor.report.words.estimate_notes import ESTIMATES
+from advisor.report.words.in_short import IN_SHORT
 from advisor.report.words.input_pipeline import INPUT
 from advisor.report.words.left_out import LEFT_OUT
 from advisor.report.words.option_notes import OPTIONS
@@ -31,6 +32,7 @@ _TABLES = (
     PRICES,
     REMOVALS,
     RISKS,
+    IN_SHORT,
     {Code.TEXT: "{text}"},
 )
 WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}

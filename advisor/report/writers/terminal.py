@@ -31,11 +31,12 @@ _INDENT = "  "
 _HANGING = " " * (len(_INDENT) + NAME_WIDTH)
 # Below, sentences with names and paths in them are left to the terminal.
 _LEAST_WIDTH = 50
-_NOT_A_TERMINAL = 160
+# Of a file or a pipe, unless COLUMNS says otherwise: whoever reads it has no fewer.
+_NOT_A_TERMINAL = 80
 
 
 class Screen:
-    """stdout: colours on a terminal (NO_COLOR is honoured), no cut columns in a file or a pipe.
+    """stdout: as wide as the terminal, with its colours (NO_COLOR is honoured); 80 in a file or a pipe.
 
     Args:
         width: characters a line may take, instead of those there are.

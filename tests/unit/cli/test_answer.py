@@ -11,33 +11,24 @@ import pytest
 from advisor.cli.answer import show
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
-from advisor.core.values import Option, Pick, PickName, Quantiles, Recommendation
+from advisor.core.values import Option, Pick, PickName, Recommendation
 from advisor.report.printing import Format
-from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_plan, make_trace
+from recommender.ranking.best_change import WhatIf
+from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_trace
 from tests.findings import FACTS, sample, texts
+from tests.recommendations import make_option as made_up
 from tests.recommendations import removed
 
 
 def make_option(gpu: str, hours: float, usd: float, **changes: Any) -> Option:
-    """An option that takes ``hours`` and ``usd``; its id is the GPU's name."""
-    time_s = Quantiles(p50=hours * HOUR_S, p90=2 * hours * HOUR_S)
-    facts: dict[str, Any] = {
-        "plan": make_plan(gpu),
-        "estimate": make_estimate(gpu),
-        "iterations": 1000,
-        "wait_s": None,
-        "train_s": time_s,
-        "time_s": time_s,
-        "cost_usd": Quantiles(p50=usd, p90=2 * usd),
-        "counted_usd": usd,
-        "cost_breakdown_usd": {"compute": usd},
-        "p_within_budget": 0.0,
-        "p_within_deadline": 0.0,
-        "risk": quoted("low"),
-        "script_changes": (),
-        "reasons": (),
-    }
-    return Option(**(facts | changes))
+    """An option that meets no limit surely."""
+    return made_up(gpu, hours, usd, **({"p_within_budget": 0.0, "p_within_deadline": 0.0} | changes))
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No sentence is broken."""
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 FAST, MIDDLE, CHEAP = make_option("FAST", 1, 30), make_option("MIDDLE", 2, 20), make_option("CHEAP", 4, 10)
@@ -95,18 +86,17 @@ def test_what_is_recommended_is_not_named_again(recommended, named, capsys):
     assert [word for word in ("Cheapest", "Fastest", "Safest") if f"{word}:" in out] == named
 
 
-def test_ties_of_the_frontier_are_told_once_by_their_rows(capsys):
-    one, other = replace(FAST, tie_with="CHEAP"), replace(CHEAP, tie_with="FAST")
-    out, _ = shown(capsys, answer(one, MIDDLE, other))
-    assert "Ties, within 5 % in time and cost: #1 with #3." in out
-    assert "Ties" not in shown(capsys, answer())[0]
-
-
-def test_another_row_says_in_its_status_with_which_one_it_ties(capsys):
+def test_another_row_says_that_it_is_a_near_tie(capsys):
     also = make_option("ALSO", 2.05, 20.5, tie_with="MIDDLE")
     out, _ = shown(capsys, answer(FAST, MIDDLE, CHEAP, also, frontier=("FAST", "MIDDLE", "CHEAP")))
-    assert "tie with #2" in out
-    assert "Ties" not in out
+    assert "near tie" in out
+
+
+def test_a_pick_that_the_recommended_row_speaks_for_is_not_named(capsys):
+    alike = replace(FAST, folded_into="MIDDLE")
+    out, _ = shown(capsys, answer(alike, MIDDLE, CHEAP), top=5)
+    assert "Fastest:" not in out
+    assert "Cheapest:" in out
 
 
 def test_picks_are_in_the_json_with_their_reasons(capsys):
@@ -135,7 +125,7 @@ def test_words_go_with_the_table_alone(output, capsys):
 def test_json_is_nothing_but_json(capsys):
     out, err = shown(capsys, answer(), output=Format.JSON)
     body = json.loads(out)
-    assert [option["id"] for option in body["options"]] == ["FAST", "MIDDLE", "CHEAP"]
+    assert [option["id"] for option in body["options"]] == ["MIDDLE", "FAST", "CHEAP"]
     assert body["recommended"] == "MIDDLE"
     assert "keep in mind" in err
 
@@ -169,7 +159,7 @@ def test_an_unknown_row_is_refused_with_what_is_near(wanted, hint, capsys):
 def test_a_plot_stands_in_for_the_table_and_the_words_stay(capsys):
     out, err = shown(capsys, answer(), plot=True, top=1)
     assert "Status" not in out
-    assert "B #2  2.0 h  $20.00, recommended" in out
+    assert "B #1  2.0 h  $20.00, recommended" in out
     assert "Recommended: aws middle.xlarge" in out
     assert "more rows" not in out
     assert "keep in mind" in err
@@ -271,26 +261,53 @@ def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
 
 
 CHANGED = replace(make_option("MIDDLE", 1, 8), plan=replace(MIDDLE.plan, id="MIDDLE+bf16"), what_if="bf16")
+ELSEWHERE = replace(make_option("CHEAP", 2, 1), plan=replace(CHEAP.plan, id="CHEAP+bf16"), what_if="bf16")
 
 
-def test_one_line_says_what_the_best_change_would_save(capsys):
-    out, _ = shown(capsys, answer(), what_if=CHANGED)
-    assert out.splitlines()[-1] == (
-        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00"
-        " (--what-if)."
+def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> WhatIf:
+    return WhatIf(change="bf16", same=same, instead=instead)
+
+
+def told(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
+    out, _ = shown(capsys, recommendation, what_if=what_if)
+    return out[out.index("What if") :].splitlines()
+
+
+def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
+    (line,) = told(capsys, answer(), what_if())
+    assert line == (
+        "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00:"
+        " $12.00 and 1 h less (--what-if)."
     )
 
 
+def test_that_another_would_then_be_recommended_is_a_second_sentence(capsys):
+    lines = told(capsys, answer(), what_if(instead=ELSEWHERE))
+    assert lines[1:] == ["Then aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended."]
+
+
+def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
+    assert told(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
+        "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended (--what-if)."
+    ]
+
+
+def test_an_unknown_cost_saves_time_alone(capsys):
+    free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
+    (line,) = told(capsys, answer(FAST, free, CHEAP), what_if())
+    assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if).")
+
+
 def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
-    out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), what_if=CHANGED)
-    assert out.splitlines()[-1].endswith("(--explain MIDDLE+bf16).")
+    (line,) = told(capsys, answer(what_ifs=(CHANGED,)), what_if())
+    assert line.endswith("(--explain MIDDLE+bf16).")
 
 
 def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
     late = removed(MIDDLE, Code.DEADLINE)
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
-        shown(capsys, recommendation, what_if=CHANGED)
+        shown(capsys, recommendation, what_if=what_if(same=None, instead=CHANGED))
     assert capsys.readouterr().out.splitlines()[-1] == (
         "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if)."
     )
@@ -298,7 +315,7 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
 def test_the_line_goes_with_the_table_alone(output, capsys):
-    assert "What if" not in shown(capsys, answer(), output=output, what_if=CHANGED)[0]
+    assert "What if" not in shown(capsys, answer(), output=output, what_if=what_if())[0]
 
 
 def test_hidden_what_ifs_are_counted(capsys):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, quoted
 from advisor.core.units import GIB
-from advisor.core.values import Interval, Job, Market, Method, Option, Quantiles, Recommendation, Tier
+from advisor.core.values import Interval, Job, Market, Means, Method, Option, Quantiles, Recommendation, Tier
 from advisor.report.breakdown import MOST_OPERATORS
 from advisor.report.explain import option_document
 from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan
@@ -44,6 +44,7 @@ def make_option(**changes: Any) -> Option:
         "time_s": Quantiles(p50=1 * HOUR_S + 360, p90=4 * HOUR_S),
         "cost_usd": Quantiles(p50=5.0, p90=9.0),
         "counted_usd": 5.0,
+        "expected": Means(wait_s=60.0, time_s=1 * HOUR_S + 360, cost_usd=5.0, counted_usd=5.0),
         "cost_breakdown_usd": {"training": 4.0, "start-up": 1.0},
         "p_within_budget": None,
         "p_within_deadline": None,
@@ -91,6 +92,7 @@ def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
     assert "some risk" in risk
     assert "status: recommended: the best there is" in text_of(make_option(), recommended=True)
     assert "status: over budget" in text_of(make_option(reasons=(sample(Code.BUDGET),)))
+    assert "status: feasible; in the table Y speaks for it" in text_of(make_option(folded_into="Y"))
 
 
 def test_each_time_stands_in_its_line() -> None:

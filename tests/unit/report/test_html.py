@@ -61,13 +61,14 @@ def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
         "#",
         "Where",
         "GPUs",
-        "Iteration",
+        "Price",
+        "Step, all GPUs",
         "Binds",
         "Wait p90",
         "Time (p90)",
         "Cost (p90)",
     ]
-    assert [row[0] for row in page.rows[1:8]] == ["frontier"] * 3 + ["recommended"] + ["frontier"] * 3
+    assert [row[0] for row in page.rows[1:8]] == ["recommended"] + ["frontier"] * 6
     assert len(page.rows) == 1 + MOST_ROWS
     for text in ("Recommended: aws", "the best value", "25 more options", "prices are old", "$90,000"):
         assert text in page.text

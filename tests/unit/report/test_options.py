@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.values import (
     DataPlace,
     DataSet,
@@ -27,12 +28,12 @@ from advisor.report.options import (
     status,
 )
 from advisor.report.printing import Format, text_of
-from advisor.report.recommendation import recommendation_document
+from advisor.report.recommendation import options_table, recommendation_document
 from recommender.engine import recommend
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
-from tests.findings import texts
+from tests.findings import sample, texts
 from tests.recommendations import many_options
-from tests.unit.report.printed import json_of, on_screen
+from tests.unit.report.printed import json_of, of, on_screen
 
 OPTION_FIELDS = {
     "id", "tier", "provider", "instance_type", "region", "zone", "gpu", "num_gpus", "num_nodes", "market",
@@ -42,7 +43,7 @@ OPTION_FIELDS = {
     "p_within_budget", "p_within_deadline", "memory_bytes", "fits_memory", "risk",
     "feasible", "removed_by", "script_changes", "on_frontier", "recommended", "reasons",
     "removed_by_codes", "reason_findings", "risk_finding", "script_change_findings",
-    "what_if", "binds", "input_s", "vcpus_per_gpu",
+    "what_if", "binds", "input_s", "vcpus_per_gpu", "expected", "tie_with", "folded_into",
 }  # fmt: skip
 
 
@@ -80,10 +81,9 @@ def answered(recommendation: Recommendation) -> Document:
     return recommendation_document(recommendation, make_trace(), top=None)
 
 
-def test_the_frontier_comes_first_then_the_rest_by_cost(answer: Recommendation) -> None:
+def test_the_recommended_comes_first_then_the_frontier_then_the_rest_by_cost(answer: Recommendation) -> None:
     names = [option.plan.id for option in ranked(answer)]
-    assert tuple(names[: len(answer.frontier)]) == answer.frontier
-    assert names[len(answer.frontier) :] == ["CHEAP", "WORSE", "SMALL", "DEAR"]
+    assert names == ["LAB", "FAST", "CHEAP", "WORSE", "SMALL", "DEAR"]
 
 
 def test_every_status_is_told(answer: Recommendation) -> None:
@@ -102,7 +102,7 @@ def test_every_status_is_told(answer: Recommendation) -> None:
 def test_a_short_table_keeps_one_row_of_each_kind_and_own_machines(
     answer: Recommendation, top: int | None
 ) -> None:
-    chosen = [option for _, option in selection(answer, top)]
+    chosen = selection(answer, top)
     states = {status(option, answer) for option in chosen}
     assert states == {"recommended", "frontier", "", "over budget", "does not fit"}
     assert "LAB" in {option.plan.id for option in chosen}
@@ -180,10 +180,10 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
 def test_find_by_id_and_by_number(answer: Recommendation) -> None:
     first = ranked(answer)[0]
     for wanted in (first.plan.id, "1", "#1"):
-        found = find_option(answer, wanted)
+        found = find_option(answer, wanted, None)
         assert isinstance(found, Option)
         assert found.plan.id == first.plan.id
-    assert not isinstance(find_option(answer, "99"), Option)
+    assert not isinstance(find_option(answer, "99", None), Option)
 
 
 def test_explain_tells_time_money_and_assumptions(answer: Recommendation) -> None:
@@ -226,7 +226,7 @@ def test_what_ifs_come_last_and_say_what_they_are(
 
 
 def test_a_short_table_shows_the_recommended_plan_changed(with_what_ifs: Recommendation) -> None:
-    shown = [option.plan.id for _, option in selection(with_what_ifs, 3)]
+    shown = [option.plan.id for option in selection(with_what_ifs, 3)]
     assert f"{with_what_ifs.recommended}+bf16" in shown
 
 
@@ -239,13 +239,58 @@ def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> N
 
 
 def test_a_what_if_is_found_by_its_id(with_what_ifs: Recommendation) -> None:
-    found = find_option(with_what_ifs, "DEAR+bf16")
+    found = find_option(with_what_ifs, "DEAR+bf16", None)
     assert isinstance(found, Option)
     assert found.what_if == "bf16"
 
 
 def test_a_row_is_named_by_plain_digits() -> None:
     recommendation = many_options(3, num_frontier=2)
-    assert find_option(recommendation, "#2") == ranked(recommendation)[1]
+    assert find_option(recommendation, "#2", None) == ranked(recommendation)[1]
     for wanted in ("¹", "9" * 5000, "0", "4"):
-        assert find_option(recommendation, wanted) == [o.plan.id for o in ranked(recommendation)]
+        assert find_option(recommendation, wanted, None) == [o.plan.id for o in ranked(recommendation)]
+
+
+# --- Rows that speak for others ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def folded(answer: Recommendation) -> Recommendation:
+    """WORSE is folded into FAST, whose row says so."""
+    options = {option.plan.id: option for option in answer.options}
+    options["WORSE"] = replace(options["WORSE"], folded_into="FAST")
+    reasons = (*options["FAST"].reasons, sample(Code.ALIKE))
+    options["FAST"] = replace(options["FAST"], reasons=reasons)
+    return replace(answer, options=tuple(options.values()))
+
+
+@pytest.mark.parametrize("top", [1, 5, 99])
+def test_what_is_folded_has_no_row_and_leaves_no_gap(folded: Recommendation, top: int) -> None:
+    assert "WORSE" not in [option.plan.id for option in selection(folded, top)]
+    rows = [row.cells for row in options_table(folded, top).rows]
+    assert [cells[1] for cells in rows] == list(range(1, len(rows) + 1))
+
+
+def test_all_rows_are_all_options(folded: Recommendation) -> None:
+    assert selection(folded, None) == ranked(folded)
+
+
+def test_a_number_is_that_of_the_row_that_is_shown(folded: Recommendation) -> None:
+    for top in (1, 5, None):
+        for number, option in enumerate(selection(folded, top), start=1):
+            assert find_option(folded, str(number), top) is option
+    assert find_option(folded, "WORSE", 5) in folded.options
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_row_says_of_how_many_it_speaks(folded: Recommendation, width: int) -> None:
+    text = " ".join(on_screen(of(options_table(folded, 5)), width).split())
+    assert text.count(" like it") == 1
+    assert ", +2 like it" in text
+
+
+def test_a_program_reads_what_is_folded_into_what(folded: Recommendation) -> None:
+    document = recommendation_document(folded, make_trace(), top=3)
+    by_id = {option["id"]: option["folded_into"] for option in json_of(document)["options"]}
+    assert by_id == {"FAST": None, "CHEAP": None, "DEAR": None, "WORSE": "FAST", "SMALL": None, "LAB": None}
+    assert "folded_into" in text_of(document, Format.CSV).splitlines()[0]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from advisor.report.printing import Format, print_document
 from advisor.report.runs import recorded_document, runs_document
-from tests.unit.report.printed import read_csv, read_json
+from tests.unit.report.printed import on_screen, read_csv, read_json
 from tests.unit.store.test_ledger import make_run
 
 RUNS = (make_run(0, id="a", note="first"), make_run(24, id="b", market=None, provider="lab", project=""))
 
 
-def test_a_row_a_run_and_their_sum(capsys) -> None:
-    print_document(runs_document(RUNS), Format.TABLE)
-    lines = capsys.readouterr().out.splitlines()
+def test_a_row_a_run_and_their_sum() -> None:
+    lines = on_screen(runs_document(RUNS), 160).splitlines()
     (first,) = [line for line in lines if "2026-11-01 12:00" in line]
     for text in ("vision", "train.py", "aws on-demand", "8 x A100-SXM-40GB", "1 h", "$21.96", "first"):
         assert text in first

@@ -34,7 +34,7 @@ def answer(*options, frontier=("FAST", "MIDDLE", "CHEAP"), recommended="MIDDLE")
 
 
 def scatter(recommendation: Recommendation, *, width: int) -> str:
-    return on_screen(of(time_over_cost(recommendation)), width)
+    return on_screen(of(time_over_cost(recommendation, None)), width)
 
 
 def rows_of(text: str) -> list[str]:
@@ -56,8 +56,8 @@ def test_the_frontier_falls_from_the_dear_and_fast_to_the_cheap_and_slow() -> No
 def test_letters_lead_to_row_numbers_places_and_the_recommended() -> None:
     lines = scatter(answer(CHEAP, MIDDLE, FAST, WORSE), width=100).splitlines()
     assert lines[-4:] == [
-        "A #1  1.0 h  $100.00: 1 x FAST, aws fast.xlarge us-east-1 on-demand",
-        "B #2  10 h  $10.00, recommended: 1 x MIDDLE, aws middle.xlarge us-east-1 on-demand",
+        "A #2  1.0 h  $100.00: 1 x FAST, aws fast.xlarge us-east-1 on-demand",
+        "B #1  10 h  $10.00, recommended: 1 x MIDDLE, aws middle.xlarge us-east-1 on-demand",
         "C #3  4.2 d  $1.00: 1 x CHEAP, aws cheap.xlarge us-east-1 on-demand",
         ". 1 more, over budget or too late included",
     ]
@@ -107,15 +107,23 @@ def test_nothing_leaves_the_terminal_and_the_first_letter_shows(num_options, wid
 @pytest.mark.parametrize("columns", ["80", "132"])
 def test_it_takes_the_width_of_the_terminal(columns, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    lines = text_of(of(time_over_cost(many_options(300))), Format.TABLE).splitlines()
+    lines = text_of(of(time_over_cost(many_options(300), 15)), Format.TABLE).splitlines()
     assert max(map(len, lines)) == int(columns) - 1
 
 
 def test_the_values_are_numbers_and_names_that_any_writer_can_draw() -> None:
-    chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, WORSE))
+    chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, WORSE), None)
     assert isinstance(chart, Chart)
     assert [series.points for series in chart.series] == [
         ((100.0, HOUR_S),), ((10.0, 10 * HOUR_S),), ((1.0, 100 * HOUR_S),)
     ]  # fmt: skip
     assert chart.others == ((100.0, 100 * HOUR_S),)
     assert (chart.is_log, chart.until, chart.x.lowest) == (True, None, None)
+
+
+def test_what_is_folded_is_a_dot_and_has_no_name() -> None:
+    alike = replace(FAST, folded_into="MIDDLE")
+    chart = time_over_cost(answer(CHEAP, MIDDLE, alike), 15)
+    assert isinstance(chart, Chart)
+    assert [series.label.split()[0] for series in chart.series] == ["#1", "#2"]
+    assert chart.others == ((100.0, HOUR_S),)

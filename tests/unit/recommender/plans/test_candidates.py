@@ -161,7 +161,7 @@ def test_what_is_kept_and_moved_is_part_of_the_plan() -> None:
     assert known.egress_usd == pytest.approx(5 * 0.09)
     assert set(known.rates) == {"storage", "data transfer"}
     assert (unknown.storage_usd_per_h, unknown.egress_usd) == (known.storage_usd_per_h, known.egress_usd)
-    assert [note.code for note in unknown.notes] == [Code.RATE_UNKNOWN] * 2
+    assert [note.code for note in unknown.notes] == [Code.WAIT_ASSUMED, *[Code.RATE_UNKNOWN] * 2]
     for plan in (known, unknown):
         assert plan.download_s == terms.download_s(80.0) > 0
         assert plan.startup_s == 300.0 + plan.download_s

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Code, quoted
-from advisor.core.values import Market, Option, Plan, Quantiles, Tier
+from advisor.core.values import Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.catalog.spot_odds import spot_odds
 from advisor.store.database import open_store
 from advisor.store.ledger import Run, record_run, spent_usd
@@ -56,6 +56,7 @@ def option(
         time_s=Quantiles(p50=1.0, p90=1.0 + (wait_s or 0.0)),
         cost_usd=Quantiles(p50=cost_p90 / 2, p90=cost_p90),
         counted_usd=cost_p90 / 2,
+        expected=Means(wait_s=wait_s or 0.0, time_s=1.0, cost_usd=cost_p90 / 2, counted_usd=cost_p90 / 2),
         cost_breakdown_usd={},
         p_within_budget=None,
         p_within_deadline=None,

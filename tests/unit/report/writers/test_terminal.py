@@ -102,6 +102,21 @@ def test_tones_are_colours_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
     assert "\x1b" not in on_screen(document, 40)
 
 
+@pytest.mark.parametrize(("columns", "width"), [("", 80), ("0", 80), ("60", 60), ("200", 160)])
+def test_a_pipe_is_as_wide_as_columns_says_or_eighty(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    rows = (Row(("word " * 30,)),)
+    print_document(of(Table(columns=columns_of_text(), rows=rows), Section("word " * 32, ())), Format.TABLE)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert width - 10 < max(map(len, lines)) <= width
+
+
+def columns_of_text() -> tuple[Column, ...]:
+    return (Column("Text"),)
+
+
 # --- words -------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What came nearest where nothing is feasible, and which of two equals is taken."""
+"""What came nearest where nothing is feasible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from advisor.core.units import GIB
 from advisor.core.values import Interval, Option
 from recommender.engine import recommend
-from recommender.ranking.choose import choose, nearest
+from recommender.ranking.nearest import nearest
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
 
 Case = tuple[str, float, float]
@@ -81,18 +81,3 @@ def test_a_limit_that_is_met_has_no_gap() -> None:
     limits = {"budget_usd": 3.0, "deadline_s": 20 * HOUR_S}
     found = nearest(options(CASES[1], **limits), make_job(iterations=1000, **limits))
     assert found[0].late_s == 0
-
-
-def test_of_equal_products_the_faster_is_taken() -> None:
-    chosen = choose(options(("QUICK", 1.0, 20.0), ("CHEAP", 2.0, 10.0)))
-    assert chosen is not None
-    assert chosen[0].plan.id == "QUICK"
-
-
-def test_what_is_free_counts_a_tenth_of_the_cheapest() -> None:
-    # 10 dollars for 1 h against 1 dollar (a tenth) for 9 h or 11 h.
-    paid = ("PAID", 1.0, 10.0)
-    for hours, winner in ((9.0, "FREE"), (11.0, "PAID")):
-        chosen = choose(options(paid, ("FREE", hours, 0.0)))
-        assert chosen is not None
-        assert chosen[0].plan.id == winner

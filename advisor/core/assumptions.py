@@ -1,0 +1,7 @@
+"""What is assumed where nobody says: the defaults of settings that engines need as well."""
+
+from __future__ import annotations
+
+VALUE_OF_TIME_USD_PER_H = 2.0
+"""What an hour until a job is done is worth: about a tenth of the attention of one engineer
+(docs/decisions/0018-what-an-hour-is-worth.md)."""

@@ -1,0 +1,112 @@
+"""The answer in three sentences that need no table."""
+
+from __future__ import annotations
+
+from advisor.core.findings import Code
+from advisor.core.units import format_duration, format_usd
+from advisor.report.words.table import Words
+
+
+def machine(
+    *,
+    plan_id: str,  # noqa: ARG001
+    gpu: str,
+    num_gpus: int,
+    tier: str,
+    provider: str,
+    instance_type: str | None,
+    place: str | None,
+    market: str | None,
+) -> str:
+    """How many of which GPU, and where."""
+    if instance_type is not None:
+        return f"{num_gpus} x {gpu} ({provider} {instance_type} {place} {market})"
+    return f"{num_gpus} x {gpu} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
+
+
+def choice(*, machine: str, is_rented: bool) -> str:
+    """What to take."""
+    return f"{'Rent' if is_rented else 'Use'} {machine}"
+
+
+def cost_and_time(
+    *, cost_p50_usd: float, cost_p90_usd: float, time_p50_s: float, time_p90_s: float, is_cost_known: bool
+) -> str:
+    """What it costs and when it is done, waiting included; both at p50 and p90."""
+    done, late = format_duration(time_p50_s), format_duration(time_p90_s)
+    time = f"it is done in about {done}, with 9 in 10 odds within {late}"
+    if not is_cost_known:
+        return f"What it costs is unknown and counts as $0.00; {time}"
+    cost, most = format_usd(cost_p50_usd), format_usd(cost_p90_usd)
+    return f"It costs about {cost}, with 9 in 10 odds {most} at most; {time}"
+
+
+def doubt(*, risk: str, tipped_by: str) -> str:
+    """What could go wrong, by the code of its risk, and the fact that would change the advice."""
+    return f"What could go wrong: {_in_plain_words(risk)}. What would change this advice: {tipped_by}"
+
+
+def _in_plain_words(risk: str) -> str:
+    match risk:
+        case Code.RISK_CAPACITY:
+            return "no machine is free when you ask for one"
+        case Code.RISK_PREEMPTION:
+            return "the machine is taken away while it trains, and the job goes on later"
+        case Code.RISK_WAIT:
+            return "the queue takes longer"
+        case _:
+            return "nothing that is known"
+
+
+def by_price(*, instead: str, time_s: float, cost_usd: float, usd_per_h: float) -> str:
+    """The price from which on another is better."""
+    return f"a live price: above {format_usd(usd_per_h)} an hour, {_would_be(instead, time_s, cost_usd)}"
+
+
+def by_quote(*, instead: str, time_s: float, cost_usd: float, usd_per_h: float) -> str:
+    """The price of another from which on it is better."""
+    return (
+        f"a quoted price of another: below {format_usd(usd_per_h)} an hour,"
+        f" {_would_be(instead, time_s, cost_usd)}"
+    )
+
+
+def by_wait(*, instead: str, time_s: float, cost_usd: float, wait_s: float, is_known: bool) -> str:
+    """The wait from which on another is better."""
+    fact = "the wait for it" if is_known else "its wait, which nobody knows"
+    return f"{fact}: above {format_duration(wait_s)}, {_would_be(instead, time_s, cost_usd)}"
+
+
+def by_step(*, instead: str, time_s: float, cost_usd: float, step_s: float) -> str:
+    """The time of a step from which on another is better."""
+    return f"a measured step: above {format_duration(step_s)}, {_would_be(instead, time_s, cost_usd)}"
+
+
+def by_value(*, instead: str, time_s: float, cost_usd: float, value_usd_per_h: float, is_above: bool) -> str:
+    """The worth of an hour from which on another is better."""
+    than = f"{'above' if is_above else 'below'} {format_usd(value_usd_per_h)}"
+    return f"what an hour is worth (--value-of-time): {than}, {_would_be(instead, time_s, cost_usd)}"
+
+
+def by_objective(*, instead: str, time_s: float, cost_usd: float) -> str:
+    """What the policy's pick goes before."""
+    return f"the policy's objective: for the best value, {_would_be(instead, time_s, cost_usd)}"
+
+
+def _would_be(instead: str, time_s: float, cost_usd: float) -> str:
+    return f"{instead} would be recommended, {format_duration(time_s)} for {format_usd(cost_usd)}"
+
+
+IN_SHORT: Words = {
+    Code.MACHINE: machine,
+    Code.NOTHING_TIPS: "nothing that is in doubt: no other option comes near",
+    Code.SUMMARY_CHOICE: choice,
+    Code.SUMMARY_COST_AND_TIME: cost_and_time,
+    Code.SUMMARY_DOUBT: doubt,
+    Code.TIPPED_BY_OBJECTIVE: by_objective,
+    Code.TIPPED_BY_PRICE: by_price,
+    Code.TIPPED_BY_QUOTE: by_quote,
+    Code.TIPPED_BY_STEP: by_step,
+    Code.TIPPED_BY_VALUE: by_value,
+    Code.TIPPED_BY_WAIT: by_wait,
+}

@@ -1,0 +1,26 @@
+"""The answer in three findings: what to take, what it takes, and what could change either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import Job, Option
+from recommender.ranking.tipping import machine, what_tips
+
+
+def summary_of(options: Sequence[Option], chosen: Option, job: Job) -> tuple[Finding, ...]:
+    """Of the chosen one among feasible options that are folded."""
+    time_s, usd = chosen.time_s, chosen.cost_usd
+    return (
+        finding(Code.SUMMARY_CHOICE, machine=machine(chosen), is_rented=chosen.plan.offer is not None),
+        finding(
+            Code.SUMMARY_COST_AND_TIME,
+            cost_p50_usd=usd.p50,
+            cost_p90_usd=usd.p90,
+            time_p50_s=time_s.p50,
+            time_p90_s=time_s.p90,
+            is_cost_known=chosen.plan.usd_per_h is not None,
+        ),
+        finding(Code.SUMMARY_DOUBT, risk=chosen.risk.code.value, tipped_by=what_tips(options, chosen, job)),
+    )

@@ -1,0 +1,136 @@
+"""Independence of irrelevant alternatives: what is not chosen decides nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.core.findings import Code
+from advisor.core.values import (
+    Interval,
+    IterationEstimate,
+    Market,
+    PickName,
+    Plan,
+    Quantiles,
+    Recommendation,
+    Tier,
+)
+from advisor.pricing.answer.answering import DERIVED
+from recommender.engine import recommend
+from recommender.ranking.value import preference
+from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+
+Case = tuple[Plan, IterationEstimate]
+# Few distinct values, so that ties and near ties are common.
+SECONDS = st.sampled_from([1.0, 1.01, 1.04, 1.3, 3.0]) | st.floats(1e-3, 10)
+PRICES = st.sampled_from([0.5, 0.51, 4.0]) | st.floats(0.05, 100)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> list[Case]:
+    return [_case(draw, f"G{i}") for i in range(draw(st.integers(2, 6)))]
+
+
+def _case(draw: st.DrawFn, name: str) -> Case:
+    p50, factor = draw(SECONDS), draw(st.sampled_from([1.0, 1.1, 2.0]))
+    num_gpus = draw(st.sampled_from([1, 8]))
+    tier = draw(st.sampled_from([Tier.CLOUD, Tier.CLOUD, Tier.CLUSTER]))
+    usd_per_h = draw(PRICES | st.none()) if tier is Tier.CLUSTER else draw(PRICES)
+    changes: dict[str, object] = {
+        "wait_s": Quantiles(p50=draw(st.sampled_from([0.0, 600.0])), p90=7200.0),
+        "startup_s": draw(st.sampled_from([0.0, 300.0])),
+    }
+    if tier is Tier.CLOUD:
+        changes["offer"] = make_offer(
+            name,
+            usd_per_h,
+            market=draw(st.sampled_from(Market)),
+            source=draw(st.sampled_from(["a test", f"{DERIVED} a savings figure"])),
+        )
+    plan = make_plan(name, usd_per_h, num_gpus=num_gpus, tier=tier, id=name, **changes)
+    interval = Interval(p10=p50 / factor, p50=p50, p90=p50 * factor)
+    return plan, make_estimate(name, interval, num_gpus=num_gpus)
+
+
+def decide(found: list[Case], **job: object) -> Recommendation:
+    return recommend(
+        make_trace(),
+        {(estimate.gpu, estimate.num_gpus): estimate for _, estimate in found},
+        {plan.gpu: make_gpu(plan.gpu) for plan, _ in found},
+        [plan for plan, _ in found],
+        make_job(iterations=8000, **job),
+        rng=np.random.default_rng(1),
+    )
+
+
+def without(found: list[Case], plan_id: str) -> list[Case]:
+    return [case for case in found if case[0].id != plan_id]
+
+
+LIMITS = st.sampled_from([{}, {"budget_usd": 50.0}, {"deadline_s": 9000.0}, {"risk_counts": True}])
+VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), LIMITS, VALUES, st.sampled_from([None, *PickName]))
+def test_what_is_not_chosen_can_go_and_the_choice_stays(
+    found: list[Case], limits: dict[str, float], value: float | None, pick: PickName | None
+) -> None:
+    job = {**limits, "value_of_time_usd_per_h": value, "pick": pick}
+    answer = decide(found, **job)
+    for plan, _ in found:
+        if plan.id != answer.recommended:
+            assert decide(without(found, plan.id), **job).recommended == answer.recommended
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), LIMITS)
+def test_each_pick_stays_without_what_is_not_picked(found: list[Case], limits: dict[str, float]) -> None:
+    picks = {pick.name: pick for pick in decide(found, **limits).picks}
+    for plan, _ in found:
+        fewer = {pick.name: pick for pick in decide(without(found, plan.id), **limits).picks}
+        for name, pick in picks.items():
+            assert pick.plan_id == plan.id or fewer[name] == pick
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from([0.01, 2.0, 300.0]))
+def test_which_of_two_is_preferred_never_depends_on_a_third(found: list[Case], value: float) -> None:
+    def order(some: list[Case]) -> list[str]:
+        options = [o for o in decide(some, value_of_time_usd_per_h=value).options if o.feasible]
+        return [o.plan.id for o in sorted(options, key=lambda o: preference(o, value))]
+
+    everything = order(found)
+    for plan, _ in found:
+        assert order(without(found, plan.id)) == [name for name in everything if name != plan.id]
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), VALUES, st.sampled_from([None, *PickName]))
+def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
+    found: list[Case], value: float | None, pick: PickName | None
+) -> None:
+    answer = decide(found, value_of_time_usd_per_h=value, pick=pick)
+    into = {option.plan.id: option.folded_into for option in answer.options}
+    assert answer.recommended is None or into[answer.recommended] is None
+    assert all(into[plan_id] is None for plan_id in into.values() if plan_id is not None)
+    spoken_for = sum(
+        reason.facts["num_options"]
+        for o in answer.options
+        for reason in o.reasons
+        if reason.code is Code.ALIKE
+    )
+    assert spoken_for == sum(plan_id is not None for plan_id in into.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_without_what_is_folded_the_choice_and_the_rows_stay(found: list[Case]) -> None:
+    answer = decide(found)
+    hidden = {option.plan.id for option in answer.options if option.folded_into is not None}
+    left = decide([case for case in found if case[0].id not in hidden]) if hidden else answer
+    assert left.recommended == answer.recommended
+    shown = {option.plan.id for option in left.options if option.folded_into is None}
+    assert shown == {option.plan.id for option in answer.options} - hidden

@@ -1,0 +1,119 @@
+"""Which rows speak for others, and what they say of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.core.findings import Code
+from advisor.core.values import Market, Means, Option, Quantiles, Tier
+from advisor.report.words import sentence
+from recommender.ranking.folding import with_folded
+from tests.builders import make_plan
+from tests.recommendations import make_option
+
+
+def minutes(name: str, time_min: float, usd: float, **changes: object) -> Option:
+    return make_option(name, time_min / 60, usd, **changes)
+
+
+def folded(*options: Option, best: str, value: float = 2.0) -> dict[str, str | None]:
+    return {o.plan.id: o.folded_into for o in with_folded(options, best, value)}
+
+
+def row(*options: Option, best: str) -> str:
+    """What the row of the best says of others."""
+    told = next(option for option in with_folded(options, best, 2.0) if option.plan.id == best)
+    return ", ".join(sentence(reason) for reason in told.reasons if reason.code is Code.ALIKE)
+
+
+R = minutes("R", 10.3, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_like"),
+    [
+        # Saves little time, and is dearer.
+        (minutes("P", 10.0, 9.53), True),
+        (minutes("P", 9.4, 0.06), True),
+        (minutes("P", 9.2, 0.06), False),
+        # Takes as long, and is a little cheaper, or much.
+        (minutes("P", 10.3, 0.0480), True),
+        (minutes("P", 10.3, 0.0470), False),
+        # Slower, and saves little money for it, or much.
+        (minutes("P", 100.0, 0.0480), True),
+        (minutes("P", 100.0, 0.0470), False),
+        # Slower and dearer: a like one is folded, another machine is not.
+        (minutes("P", 11.2, 9.53), True),
+        (minutes("P", 100.0, 0.0505), False),
+    ],
+)
+def test_what_gains_little_and_is_near(other: Option, is_like: bool) -> None:
+    assert folded(R, other, best="R")["P"] == ("R" if is_like else None)
+
+
+def test_of_long_jobs_a_share_counts_and_of_short_ones_a_minute() -> None:
+    day = minutes("R", 1440, 50)
+    assert folded(day, minutes("P", 1370, 60), best="R")["P"] == "R"
+    assert folded(day, minutes("P", 1365, 60), best="R")["P"] is None
+
+
+def test_a_row_speaks_for_its_own_market_alone() -> None:
+    spot = make_plan("S", market=Market.SPOT)
+    assert folded(R, minutes("S", 10.3, 0.05, plan=spot), best="R") == {"R": None, "S": None}
+
+
+def test_own_machines_speak_for_the_same_owner_alone() -> None:
+    lab = [make_plan("X", 1.0, tier=Tier.CLUSTER, id=f"lab-{i}", provider="lab") for i in (1, 2)]
+    other = make_plan("X", 1.0, tier=Tier.CLUSTER, id="other", provider="other")
+    found = folded(R, *(minutes("X", 10.3, 0.05, plan=plan) for plan in (*lab, other)), best="R")
+    assert found == {"R": None, "lab-1": None, "lab-2": "lab-1", "other": None}
+
+
+def test_free_machines_that_take_longer_keep_their_rows() -> None:
+    """Their cost is unknown: fewer of them may well be cheaper."""
+    plans = [make_plan("X", None, tier=Tier.CLUSTER, num_gpus=n) for n in (1, 8)]
+    one, eight = (minutes("X", time, 0.0, plan=plan) for time, plan in zip((80, 10), plans, strict=True))
+    assert set(folded(one, eight, best="8xX").values()) == {None}
+
+
+def test_the_preferred_one_speaks_whichever_comes_first() -> None:
+    alike = minutes("Q", 10.3, 0.06)
+    for options in ((R, alike), (alike, R)):
+        assert folded(*options, best="R") == {"R": None, "Q": "R"}
+
+
+def test_what_is_recommended_keeps_its_row_though_another_is_preferred() -> None:
+    """A policy may ask for another pick than the best value."""
+    assert folded(R, minutes("P", 10.0, 9.53), best="P") == {"R": None, "P": None}
+    assert folded(R, minutes("Q", 10.3, 0.0505), best="Q") == {"R": "Q", "Q": None}
+
+
+def test_nothing_is_folded_into_what_is_folded_itself() -> None:
+    """Each saves little on the next one, the first much on the last."""
+    chain = [minutes(f"{i}", 100 * 0.97**i, 1 + i) for i in range(9)]
+    found = folded(*chain, best="0")
+    assert {into for into in found.values() if into} <= {name for name, into in found.items() if into is None}
+    assert found["1"] == "0"
+    assert found["8"] is None
+
+
+def test_what_never_ends_keeps_its_row() -> None:
+    inf = float("inf")
+    endless = replace(
+        R,
+        plan=make_plan("E"),
+        time_s=Quantiles(p50=inf, p90=inf),
+        cost_usd=Quantiles(p50=inf, p90=inf),
+        expected=Means(wait_s=0.0, time_s=inf, cost_usd=inf, counted_usd=inf),
+    )
+    assert folded(R, endless, best="R") == {"R": None, "E": None}
+
+
+def test_a_row_says_how_far_the_others_lie() -> None:
+    assert row(R, minutes("P", 10.0, 9.53), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
+    slower = row(R, minutes("P", 100.0, 0.0480), minutes("Q", 10.3, 1.05), best="R")
+    assert slower == "2 like it, up to 1 h 30 min slower, up to $1.00 dearer"
+    assert row(R, minutes("Q", 10.3, 0.05), best="R") == "1 like it"
+    assert row(R, best="R") == ""

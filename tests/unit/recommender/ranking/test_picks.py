@@ -1,0 +1,51 @@
+"""Each pick by its own figure, and what decides between equals."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.core.findings import Code
+from advisor.core.values import Market, PickName
+from recommender.ranking.picks import best_of, cheapest, fastest, picked_by, picks_of, recommended_of
+from tests.builders import make_job, make_plan
+from tests.recommendations import guessed, make_option
+
+A, B, C = make_option("A", 5.0, 10.0), make_option("B", 4.0, 20.0), make_option("C", 1.0, 68.0)
+JOB = make_job()
+
+
+def test_cheapest_and_fastest_go_by_the_medians() -> None:
+    assert cheapest([C, B, A]) is A
+    assert fastest([A, B, C]) is C
+
+
+def test_of_equals_the_other_figure_decides_then_the_risk() -> None:
+    dearer, slower = make_option("D", 1.0, 70.0), make_option("E", 6.0, 10.0)
+    assert fastest([dearer, C]) is C
+    assert cheapest([slower, A]) is A
+    spot = make_option("0", 5.0, 10.0, plan=make_plan("0", market=Market.SPOT))
+    assert cheapest([spot, A]) is A
+    assert fastest([spot, A]) is A
+
+
+def test_a_price_that_nobody_quoted_is_the_cheapest_at_its_p90_or_not_at_all() -> None:
+    guess = make_option("G", 5.0, 5.0)
+    assert cheapest([A, guess]) is guess
+    for p90_usd, best in ((12.0, "A"), (9.0, "G")):
+        assert cheapest([A, guessed(guess, p90_usd)]).plan.id == best
+
+
+@pytest.mark.parametrize("name", PickName)
+def test_the_one_to_take_is_the_pick_that_was_asked_for(name: PickName) -> None:
+    options, job = [A, B, C], make_job(pick=name)
+    picks = picks_of(options, job)
+    plan_id, rule = recommended_of(picks, job)
+    assert plan_id == best_of(options, job).plan.id == picked_by(name, options, JOB).plan.id
+    assert rule.code is Code.OBJECTIVE_OF_POLICY
+    assert [pick.name for pick in picks] == list(PickName)
+
+
+def test_without_a_wish_it_is_the_best_value() -> None:
+    plan_id, rule = recommended_of(picks_of([A, B, C], JOB), JOB)
+    assert (plan_id, rule.code) == ("A", Code.BEST_OF_TOTAL)
+    assert best_of([A, B, C], JOB) is A

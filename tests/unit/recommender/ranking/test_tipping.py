@@ -1,0 +1,194 @@
+"""Which one fact would change the advice, by figures small enough to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.core.findings import Code, Finding
+from advisor.core.units import HOUR_S
+from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
+from recommender.ranking.tipping import machine, what_tips
+from recommender.ranking.value import least_total, total_usd
+from tests.builders import make_estimate, make_job, make_plan, make_price
+from tests.recommendations import guessed, make_option
+
+JOB = make_job(value_of_time_usd_per_h=2.0)
+
+
+def certain(name: str, hours: float, usd: float, **changes: object) -> Option:
+    """An option of exact time and cost, on a GPU of its own."""
+    facts: dict[str, object] = {
+        "time_s": Quantiles(p50=hours * HOUR_S, p90=hours * HOUR_S),
+        "cost_usd": Quantiles(p50=usd, p90=usd),
+        "plan": make_plan(name, usd / hours),
+        "wait_s": Quantiles(p50=0.0, p90=0.0),
+    }
+    return make_option(name, hours, usd, **(facts | changes))
+
+
+CHOSEN = certain("A", 5.0, 10.0)  # 20 USD in all
+RIVAL = certain("B", 4.0, 14.0)  # 22: 2 more
+FAR = certain("C", 1.0, 60.0)
+
+
+def tipped(chosen: Option, *others: Option, pick: PickName | None = None) -> Finding:
+    return what_tips([chosen, *others], chosen, replace(JOB, pick=pick))
+
+
+def instead(found: Finding) -> object:
+    other = found.facts["instead"]
+    assert isinstance(other, Finding)
+    return other.facts["plan_id"]
+
+
+def rising(option: Option, p90: float) -> Option:
+    """Its price may come to ``p90`` times the median."""
+    usd_per_h = option.plan.usd_per_h or 0.0
+    return replace(option, plan=replace(option.plan, price=make_price(usd_per_h, p90 * usd_per_h)))
+
+
+def test_without_another_nothing_tips() -> None:
+    assert tipped(CHOSEN).code is Code.NOTHING_TIPS
+    assert tipped(CHOSEN, replace(RIVAL, folded_into="A")).code is Code.NOTHING_TIPS
+    assert tipped(CHOSEN, certain("D", 6.0, 30.0)).code is Code.NOTHING_TIPS
+
+
+# --- The worth of an hour ----------------------------------------------------------------------------
+
+
+def test_where_all_is_sure_the_worth_of_an_hour_tips() -> None:
+    """4 USD save an hour: at 4 USD an hour both are as good."""
+    found = tipped(CHOSEN, RIVAL, FAR)
+    assert found.code is Code.TIPPED_BY_VALUE
+    assert found.facts["value_usd_per_h"] == pytest.approx(4.0)
+    assert (instead(found), found.facts["is_above"]) == ("B", True)
+
+
+def test_so_does_a_lower_one() -> None:
+    found = tipped(CHOSEN, certain("D", 9.0, 5.0), FAR)
+    assert found.facts["value_usd_per_h"] == pytest.approx(5.0 / 4.0)
+    assert (instead(found), found.facts["is_above"]) == ("D", False)
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.01])
+def test_there_the_choice_is_another_indeed(factor: float) -> None:
+    for others in ((RIVAL, FAR), (certain("D", 9.0, 5.0), FAR)):
+        found = tipped(CHOSEN, *others)
+        worth = found.facts["value_usd_per_h"]
+        assert isinstance(worth, float)
+        beyond = (factor > 1) == found.facts["is_above"]
+        best = least_total([CHOSEN, *others], worth * factor).plan.id
+        assert best == (instead(found) if beyond else "A")
+
+
+# --- Facts at their p90 ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p90", "code"), [(1.19, Code.TIPPED_BY_VALUE), (1.21, Code.TIPPED_BY_PRICE)])
+def test_a_price_tips_that_makes_up_for_the_gap(p90: float, code: Code) -> None:
+    """2 USD of 10 are 20 %."""
+    found = tipped(rising(CHOSEN, p90), RIVAL)
+    assert found.code is code
+    assert instead(found) == "B"
+    if code is Code.TIPPED_BY_PRICE:
+        assert found.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
+
+
+def test_disks_do_not_follow_the_price_of_the_machine() -> None:
+    disks = replace(rising(CHOSEN, 1.3), cost_breakdown_usd={"training": 6.0, "storage": 4.0})
+    assert tipped(disks, RIVAL).code is Code.TIPPED_BY_VALUE
+    assert tipped(rising(disks, 1.4), RIVAL).code is Code.TIPPED_BY_PRICE
+
+
+@pytest.mark.parametrize(("median", "code"), [(11.9, Code.TIPPED_BY_QUOTE), (12.1, Code.TIPPED_BY_VALUE)])
+def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float, code: Code) -> None:
+    """4 h are worth 8 USD: it is as good at 12 USD, and counts at 20."""
+    found = tipped(CHOSEN, guessed(certain("B", 4.0, median), 20.0))
+    assert found.code is code
+    if code is Code.TIPPED_BY_QUOTE:
+        assert found.facts["usd_per_h"] == pytest.approx(12.0 / 4.0)
+
+
+@pytest.mark.parametrize(("p90_h", "code"), [(0.9, Code.TIPPED_BY_VALUE), (1.1, Code.TIPPED_BY_WAIT)])
+def test_a_wait_tips_that_makes_up_for_the_gap(p90_h: float, code: Code) -> None:
+    """2 USD are an hour."""
+    waiting = replace(CHOSEN, wait_s=Quantiles(p50=0.0, p90=p90_h * HOUR_S))
+    found = tipped(waiting, RIVAL)
+    assert found.code is code
+    if code is Code.TIPPED_BY_WAIT:
+        assert (found.facts["wait_s"], found.facts["is_known"]) == (pytest.approx(HOUR_S), True)
+
+
+def test_an_expected_wait_is_a_part_of_it() -> None:
+    expected = Means(wait_s=HOUR_S, time_s=5 * HOUR_S, cost_usd=10.0, counted_usd=10.0)
+    waiting = replace(CHOSEN, expected=expected, wait_s=Quantiles(p50=HOUR_S, p90=3 * HOUR_S))
+    assert tipped(waiting, RIVAL).facts["wait_s"] == pytest.approx(2 * HOUR_S)
+
+
+def test_an_unknown_wait_may_be_as_long_as_the_job() -> None:
+    found = tipped(replace(CHOSEN, wait_s=None), RIVAL)
+    assert (found.code, found.facts["is_known"]) == (Code.TIPPED_BY_WAIT, False)
+    assert tipped(replace(CHOSEN, wait_s=None), certain("B", 4.0, 24.0)).code is Code.TIPPED_BY_VALUE
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.09, Code.TIPPED_BY_VALUE), (1.11, Code.TIPPED_BY_STEP)])
+def test_a_step_tips_that_takes_longer(factor: float, code: Code) -> None:
+    """Both money and time grow: 10 % of 10 USD and of 5 h are the 2 USD."""
+    step_s = Interval(p10=0.1, p50=0.1, p90=0.1 * factor)
+    found = tipped(replace(CHOSEN, estimate=make_estimate("A", step_s)), RIVAL)
+    assert found.code is code
+    if code is Code.TIPPED_BY_STEP:
+        assert found.facts["step_s"] == pytest.approx(0.11)
+
+
+def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu() -> None:
+    step_s = Interval(p10=0.1, p50=0.1, p90=0.2)
+    wide = replace(CHOSEN, estimate=make_estimate("A", step_s))
+    near = replace(RIVAL, plan=replace(RIVAL.plan, id="A-elsewhere", gpu="A"))
+    assert instead(tipped(wide, near, FAR)) == "A-elsewhere"
+    assert tipped(wide, near).code is Code.TIPPED_BY_VALUE
+
+
+def test_of_several_the_one_that_must_move_least() -> None:
+    both = replace(rising(CHOSEN, 1.3), wait_s=Quantiles(p50=0.0, p90=10 * HOUR_S))
+    assert tipped(both, RIVAL).code is Code.TIPPED_BY_WAIT
+    assert tipped(rising(both, 4.0), RIVAL).code is Code.TIPPED_BY_PRICE
+
+
+def test_a_tip_is_where_both_totals_are_equal() -> None:
+    found = tipped(rising(CHOSEN, 2.0), RIVAL)
+    usd_per_h = found.facts["usd_per_h"]
+    assert isinstance(usd_per_h, float)
+    dearer = certain("A", 5.0, 5.0 * usd_per_h)
+    assert total_usd(dearer, 2.0) == pytest.approx(total_usd(RIVAL, 2.0))
+
+
+# --- Others ------------------------------------------------------------------------------------------
+
+
+def test_of_a_policys_pick_the_objective_tips() -> None:
+    found = what_tips([CHOSEN, RIVAL], RIVAL, replace(JOB, pick=PickName.FASTEST))
+    assert (found.code, instead(found)) == (Code.TIPPED_BY_OBJECTIVE, "A")
+    assert tipped(CHOSEN, RIVAL, pick=PickName.CHEAPEST).code is Code.NOTHING_TIPS
+
+
+def test_what_never_ends_tips_nothing_and_is_no_rival() -> None:
+    inf = float("inf")
+    endless = replace(RIVAL, expected=Means(wait_s=0.0, time_s=inf, cost_usd=inf, counted_usd=inf))
+    assert tipped(endless, CHOSEN).code is Code.NOTHING_TIPS
+    assert tipped(CHOSEN, endless).code is Code.NOTHING_TIPS
+
+
+@pytest.mark.parametrize(
+    ("plan", "place"),
+    [
+        (make_plan("A", 1.0), ("a.xlarge", "us-east-1", "on-demand")),
+        (make_plan("A", 1.0, tier=Tier.CLUSTER), (None, None, None)),
+    ],
+)
+def test_a_machine_is_named_by_its_facts(plan: Plan, place: tuple[str | None, ...]) -> None:
+    facts = machine(replace(CHOSEN, plan=plan)).facts
+    assert (facts["gpu"], facts["num_gpus"], facts["provider"]) == ("A", 1, plan.provider)
+    assert (facts["instance_type"], facts["place"], facts["market"]) == place

@@ -1,0 +1,92 @@
+"""The answer in three sentences: at the top of the text, and in JSON with their facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.core.values import Market, Quantiles, Recommendation, Tier
+from advisor.report.recommendation import recommendation_document
+from advisor.report.words import sentences
+from recommender.engine import recommend
+from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.unit.report.printed import json_of, on_screen
+
+
+def answer(**limits: float) -> Recommendation:
+    """1 h for 10 USD on a cluster after 1 h of waiting; 1.5 h for 12 USD rented, 30 min for 30 USD."""
+    wait_s = Quantiles(p50=HOUR_S, p90=HOUR_S)
+    plans = [
+        make_plan("LAB", 10.0, tier=Tier.CLUSTER, wait_s=wait_s),
+        make_plan("SLOW", 8.0, market=Market.SPOT),
+        make_plan("FAST", 60.0),
+    ]
+    seconds = {"LAB": 3.6, "SLOW": 5.4, "FAST": 1.8}
+    return recommend(
+        make_trace(),
+        {(name, 1): make_estimate(name, s) for name, s in seconds.items()},
+        {name: make_gpu(name) for name in seconds},
+        plans,
+        make_job(iterations=1000, **limits),
+        rng=np.random.default_rng(0),
+    )
+
+
+def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() -> None:
+    taken, figures, doubt = sentences(answer().summary)
+    assert taken == "Use 1 x LAB (cluster lab)"
+    assert figures == (
+        "It costs about $10.00, with 9 in 10 odds $10.00 at most; it is done in about 2 h, with 9 in 10 odds"
+        " within 2 h"
+    )
+    assert doubt.startswith("What could go wrong: the queue takes longer. What would change this advice: ")
+    assert "(aws slow.xlarge us-east-1 spot) would be recommended" in doubt
+
+
+def test_a_deadline_changes_them() -> None:
+    taken, *_ = sentences(answer(deadline_s=HOUR_S).summary)
+    assert taken == "Rent 1 x FAST (aws fast.xlarge us-east-1 on-demand)"
+
+
+def test_they_come_first_and_keep_to_the_width() -> None:
+    text = on_screen(recommendation_document(answer(), make_trace(), top=15), 80)
+    head, _, table = text.partition("Status")
+    assert head.startswith("Use 1 x LAB (cluster lab).\nIt costs about $10.00,")
+    assert "recommended" in table
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_program_reads_sentences_and_findings() -> None:
+    found = answer()
+    document = json_of(recommendation_document(found, make_trace(), top=15))
+    assert document["summary"] == sentences(found.summary)
+    codes = [item["code"] for item in document["summary_findings"]]
+    assert codes == ["summary-choice", "summary-cost-and-time", "summary-doubt"]
+    tip = document["summary_findings"][2]["facts"]["tipped_by"]
+    assert tip["code"].startswith("tipped-by-")
+    assert tip["facts"]["instead"]["facts"]["plan_id"] in {o["id"] for o in document["options"]}
+
+
+def test_an_unknown_cost_is_said() -> None:
+    found = answer()
+    option = found.options[0]
+    free = [replace(option.plan, usd_per_h=None)]
+    alone = recommend(
+        make_trace(), {("LAB", 1): option.estimate}, {"LAB": make_gpu("LAB")}, free,
+        make_job(iterations=1000), rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert sentences(alone.summary)[1].startswith("What it costs is unknown and counts as $0.00; it is done")
+
+
+def test_nothing_feasible_has_no_summary() -> None:
+    found = answer(budget_usd=1.0)
+    assert found.summary == ()
+    assert json_of(recommendation_document(found, make_trace(), top=15))["summary"] == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_line_of_the_whole_answer_is_wider_than_the_terminal(width: int) -> None:
+    text = on_screen(recommendation_document(answer(), make_trace(), top=15), width)
+    assert max(map(len, text.splitlines())) <= width

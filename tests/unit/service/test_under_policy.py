@@ -1,0 +1,49 @@
+"""What is recommended by: what was typed goes before the policy, and that before the settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.config.layers import Config
+from advisor.config.settings import Settings
+from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
+from advisor.core.values import PickName
+from advisor.service.under_policy import with_objective
+from recommender.policy import Policy, read_policies
+from tests.builders import make_job
+
+DEFAULTS = Config(settings=Settings(), origins={}, warnings=())
+SETTINGS = Config(settings=Settings(choice={"value_of_time_usd_per_h": 7.0}), origins={}, warnings=())
+
+
+def policy(folder: Path, objective: str) -> Policy:
+    path = folder / "team.yaml"
+    path.write_text(f"version: 1\nname: vision\nlayer: team\nobjective: {objective}\n")
+    return read_policies([path])
+
+
+def test_the_settings_say_what_an_hour_is_worth() -> None:
+    assert with_objective(make_job(), None, SETTINGS).value_of_time_usd_per_h == 7.0
+    plain = with_objective(make_job(), None, DEFAULTS)
+    assert plain.value_of_time_usd_per_h == VALUE_OF_TIME_USD_PER_H
+
+
+def test_a_policys_pick_keeps_the_settings_value_for_the_best_value(tmp_path: Path) -> None:
+    job = with_objective(make_job(), policy(tmp_path, "{pick: safest}"), SETTINGS)
+    assert (job.pick, job.value_of_time_usd_per_h) == (PickName.SAFEST, 7.0)
+
+
+@pytest.mark.parametrize(
+    "objective", ["{value_of_time_usd_per_h: 5}", "{pick: safest, value_of_time_usd_per_h: 5}"]
+)
+def test_a_policys_value_goes_before_its_pick(tmp_path: Path, objective: str) -> None:
+    job = with_objective(make_job(), policy(tmp_path, objective), SETTINGS)
+    assert (job.pick, job.value_of_time_usd_per_h) == (None, 5.0)
+
+
+def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
+    typed = make_job(value_of_time_usd_per_h=3.0)
+    for objective in ("{pick: safest}", "{value_of_time_usd_per_h: 5}"):
+        assert with_objective(typed, policy(tmp_path, objective), SETTINGS) == typed
