@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from advisor.core.arguments import check_kind, check_number
 from advisor.core.findings import Code, Finding, finding
@@ -91,12 +92,12 @@ def extras_at(provider: str, region: str, terms: CloudTerms, catalog: Sequence[R
     is_there = data is not None and data.is_at(provider, region)
     moved_gib = 0.0 if is_there else terms.dataset_gib
     disk_gib = terms.boot_disk_gib + moved_gib
-    paid = {
-        **_paid(STORAGE, catalog, RateKind.BLOCK_STORAGE, provider, region, disk_gib),
-        **_paid(RESULT, catalog, RateKind.EGRESS_INTERNET, provider, region, terms.result_gib),
-        **_moving(data, moved_gib, catalog, provider, region),
-    }
-    return _extras(paid, terms, moved_gib)
+    needs = (
+        _Need(STORAGE, RateKind.BLOCK_STORAGE, disk_gib, provider, region),
+        _Need(RESULT, RateKind.EGRESS_INTERNET, terms.result_gib, provider, region),
+        *_moving(data, moved_gib, provider, region),
+    )
+    return _extras(needs, terms, moved_gib, catalog)
 
 
 def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
@@ -107,71 +108,62 @@ def extras_of_own(terms: CloudTerms, catalog: Sequence[Rate]) -> Extras:
     """
     data = terms.data
     moved_gib = 0.0 if data is None or data.provider is None else terms.dataset_gib
-    return _extras(_moving(data, moved_gib, catalog), terms, moved_gib)
+    return _extras(_moving(data, moved_gib), terms, moved_gib, catalog)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Paid:
-    """A line of the bill."""
+class _Need(NamedTuple):
+    """A line of the bill before it has a price."""
 
+    name: str
+    kind: RateKind
     gib: float
     provider: str
     region: str | None
-    charge: Charge
+    to_region: str = ""
 
 
 def _moving(
-    data: DataPlace | None, gib: float, catalog: Sequence[Rate], provider: str = "", to_region: str = ""
-) -> dict[str, _Paid]:
-    """What the cloud of the data asks for letting it go; nothing where the data lies with its owner."""
+    data: DataPlace | None, gib: float, provider: str = "", to_region: str = ""
+) -> tuple[()] | tuple[_Need]:
+    """What the cloud of the data is paid for; nothing where the data lies with its owner."""
     if data is None or data.provider is None:
-        return {}
+        return ()
     kind = RateKind.EGRESS_REGION if data.provider == provider else RateKind.EGRESS_INTERNET
-    return _paid(MOVING, catalog, kind, data.provider, data.region, gib, to_region)
+    return (_Need(MOVING, kind, gib, data.provider, data.region, to_region),)
 
 
-def _paid(
-    name: str,
-    catalog: Sequence[Rate],
-    kind: RateKind,
-    provider: str,
-    region: str | None,
-    gib: float,
-    to_region: str = "",
-) -> dict[str, _Paid]:
-    if not gib:
-        return {}
-    found = charge(catalog, kind, provider, region or "", gib, to_region)
-    return {name: _Paid(gib=gib, provider=provider, region=region, charge=found)}
-
-
-def _extras(paid: Mapping[str, _Paid], terms: CloudTerms, moved_gib: float) -> Extras:
-    usd = {name: line.charge.usd for name, line in paid.items()}
+def _extras(needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog: Sequence[Rate]) -> Extras:
+    paid = [(need, _charge(need, catalog)) for need in needs if need.gib]
+    usd = {need.name: found.usd for need, found in paid}
+    unknown = [_unknown(need, found.stand_in) for need, found in paid if found.stand_in is not None]
     return Extras(
         storage_usd_per_h=usd.get(STORAGE, 0.0) / HOURS_PER_MONTH,
         egress_usd=usd.get(RESULT, 0.0),
         transfer_usd=usd.get(MOVING, 0.0),
         transfer_gib=moved_gib,
         download_s=terms.download_s(moved_gib),
-        rates={name: _in_words(line) for name, line in paid.items()},
-        notes=(*_unknown(paid), *_moved(terms, moved_gib, usd.get(MOVING, 0.0))),
+        rates={need.name: _in_words(need.gib, found.rate) for need, found in paid},
+        notes=(*unknown, *_moved(terms, moved_gib, usd.get(MOVING, 0.0))),
     )
 
 
-def _unknown(paid: Mapping[str, _Paid]) -> Iterator[Finding]:
-    """Which lines are paid at the rate of another place."""
-    for name, line in paid.items():
-        if (rate := line.charge.stand_in) is not None:
-            yield finding(
-                Code.RATE_UNKNOWN,
-                line=name,
-                provider=line.provider,
-                region=line.region,
-                usd=rate.usd,
-                unit=rate.kind.unit,
-                dearest_provider=rate.provider,
-                dearest_region=rate.region,
-            )
+def _charge(need: _Need, catalog: Sequence[Rate]) -> Charge:
+    region = need.region or ""
+    return charge(catalog, need.kind, need.provider, region, gib=need.gib, to_region=need.to_region)
+
+
+def _unknown(need: _Need, stand_in: Rate) -> Finding:
+    """A line that is paid at the rate of another place."""
+    return finding(
+        Code.RATE_UNKNOWN,
+        line=need.name,
+        provider=need.provider,
+        region=need.region,
+        usd=stand_in.usd,
+        unit=stand_in.kind.unit,
+        dearest_provider=stand_in.provider,
+        dearest_region=stand_in.region,
+    )
 
 
 def _moved(terms: CloudTerms, gib: float, usd: float) -> Iterator[Finding]:
@@ -184,8 +176,7 @@ def _moved(terms: CloudTerms, gib: float, usd: float) -> Iterator[Finding]:
         yield finding(Code.DATA_IN_PLACE, place=name, gib=terms.dataset_gib)
 
 
-def _in_words(line: _Paid) -> str:
+def _in_words(gib: float, rate: Rate) -> str:
     """``"100 GiB at 0.08 USD per GiB-month; SOURCE, 2025-01-01"``."""
-    rate, gib = line.charge.rate, line.gib
     at = "from" if gib > rate.up_to_gib else "at"
     return f"{gib:g} GiB {at} {rate.usd:g} USD per {rate.kind.unit}; {rate.source}, {rate.as_of}"

@@ -123,7 +123,7 @@ def test_known_rates(provider: str, region: str, kind: RateKind, gib: float, usd
     ],
 )
 def test_known_routes(provider: str, region: str, to_region: str, usd: float) -> None:
-    found = charge(RATES, RateKind.EGRESS_REGION, provider, region, 100, to_region)
+    found = charge(RATES, RateKind.EGRESS_REGION, provider, region, gib=100, to_region=to_region)
     assert found.usd == pytest.approx(usd)
 
 

@@ -156,7 +156,7 @@ def test_unknown_is_never_cheaper_than_the_dearest_known(
     rates: tuple[Rate, ...], provider: str, gib: float
 ) -> None:
     def usd(at: str, region: str) -> float:
-        return charge(rates, RateKind.EGRESS_INTERNET, at, region, gib).usd
+        return charge(rates, RateKind.EGRESS_INTERNET, at, region, gib=gib).usd
 
     unknown = usd(provider, "mars")
     own = [rate for rate in rates if rate.provider == provider]

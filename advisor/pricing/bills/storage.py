@@ -77,7 +77,7 @@ class Charge:
 
 
 def charge(
-    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, gib: float, to_region: str = ""
+    rates: Sequence[Rate], kind: RateKind, provider: str, region: str, *, gib: float, to_region: str = ""
 ) -> Charge:
     """What an amount costs in a region; what no rate reaches costs the dearest that is known.
 

@@ -13,16 +13,16 @@ from advisor.service.plans import rates_of
 def test_a_rate_of_the_settings_goes_before_the_catalog() -> None:
     entry = {"provider": "AWS", "region": "us-*", "kind": "block-storage", "usd": 0.05}
     rates = rates_of(Settings.model_validate({"rates": [entry]}))
-    found = charge(rates, RateKind.BLOCK_STORAGE, "aws", "us-east-1", 100)
+    found = charge(rates, RateKind.BLOCK_STORAGE, "aws", "us-east-1", gib=100)
     assert (found.usd, found.stand_in, found.rate.source) == (5.0, None, "rates of the settings, entry 1")
-    assert charge(rates, RateKind.BLOCK_STORAGE, "aws", "eu-west-1", 100).usd == pytest.approx(8.8)
+    assert charge(rates, RateKind.BLOCK_STORAGE, "aws", "eu-west-1", gib=100).usd == pytest.approx(8.8)
 
 
 def test_a_provider_that_nobody_knows_can_be_free() -> None:
     entry = {"provider": "lambda", "kind": "egress-internet", "usd": 0}
     rates = rates_of(Settings.model_validate({"rates": [entry]}))
-    assert charge(rates, RateKind.EGRESS_INTERNET, "lambda", "us-west-1", 100).usd == 0
-    assert charge(rates_of(Settings()), RateKind.EGRESS_INTERNET, "lambda", "us-west-1", 100).usd == 15.0
+    assert charge(rates, RateKind.EGRESS_INTERNET, "lambda", "us-west-1", gib=100).usd == 0
+    assert charge(rates_of(Settings()), RateKind.EGRESS_INTERNET, "lambda", "us-west-1", gib=100).usd == 15.0
     assert rates_of(Settings()) == load_rates()
 
 

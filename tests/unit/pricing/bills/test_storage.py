@@ -148,7 +148,7 @@ def test_a_route_has_a_rate_of_its_own(tmp_path: Path) -> None:
     rates = read_rates(write(tmp_path, near, ROUTE | {"usd": "0.02"}))
 
     def usd(to_region: str) -> float:
-        return charge(rates, RateKind.EGRESS_REGION, "aws", "us-east-1", 100, to_region).usd
+        return charge(rates, RateKind.EGRESS_REGION, "aws", "us-east-1", gib=100, to_region=to_region).usd
 
     assert (usd("us-east-2"), usd("ap-south-1"), usd("")) == (1.0, 2.0, 2.0)
 
@@ -163,15 +163,15 @@ def test_what_no_rate_reaches_costs_the_dearest_of_its_provider(tmp_path: Path) 
     rates = read_rates(write(tmp_path, *rows))
 
     def found(provider: str, region: str) -> Charge:
-        return charge(rates, RateKind.BLOCK_STORAGE, provider, region, 100)
+        return charge(rates, RateKind.BLOCK_STORAGE, provider, region, gib=100)
 
     assert (found("aws", "us-east-1").usd, found("AWS", "us-east-1").stand_in) == (8.0, None)
     assert (found("aws", "eu-west-1").usd, found("lambda", "eu-west-1").usd) == (15.2, 50.0)
     assert found("aws", "").stand_in == rates[1]
-    beyond = charge(rates, RateKind.EGRESS_INTERNET, "aws", "us-east-1", 12)
+    beyond = charge(rates, RateKind.EGRESS_INTERNET, "aws", "us-east-1", gib=12)
     assert (beyond.usd, beyond.rate, beyond.stand_in) == (36.0, rates[3], rates[3])
     with pytest.raises(CatalogError, match="no rate of object-storage is known"):
-        charge(rates, RateKind.OBJECT_STORAGE, "aws", "us-east-1", 1)
+        charge(rates, RateKind.OBJECT_STORAGE, "aws", "us-east-1", gib=1)
 
 
 def test_the_shipped_rates_are_read_once() -> None:
