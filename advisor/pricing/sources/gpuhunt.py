@@ -5,6 +5,7 @@ It publishes a catalog a day for most providers; a few, such as Vast, it asks di
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import logging
 import os
@@ -74,7 +75,11 @@ class GpuhuntSource:
         )
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
-        """Offers that match; a provider that cannot be read fails alone."""
+        """Offers that match, of all regions; a provider that cannot be read fails alone.
+
+        A catalog is one scope: narrowed to some regions, it would replace what was known of all others.
+        """
+        query = dataclasses.replace(query, regions=())
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
         with tempfile.TemporaryDirectory(prefix="advisor-prices-") as temporary:
             folder = self._catalog_dir or Path(temporary)

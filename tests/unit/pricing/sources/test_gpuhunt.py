@@ -54,12 +54,19 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_query_counts(tmp_path: Path) -> None:
-    write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"))
+    write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"), item("dear", 9.0))
     write(tmp_path, "oci", item(provider="oci"))
-    query = OfferQuery(providers=("lambda",), regions=("eu-*",), gpus=("A10",))
+    query = OfferQuery(providers=("lambda",), gpus=("A10",), max_usd_per_h=0.75)
     (part,) = parts_of(tmp_path, "oci", "lambda", query=query)
-    assert (part.scope, [offer.region for offer in part.offers]) == ("lambda", ["eu-1"])
+    assert (part.scope, [offer.region for offer in part.offers]) == ("lambda", ["us-west-1", "eu-1"])
     assert parts_of(tmp_path, "oci", query=OfferQuery(providers=("aws",))) == []
+
+
+def test_a_catalog_is_kept_whole_whatever_regions_were_asked_for(tmp_path: Path) -> None:
+    """A refresh of one region lost what was known of all others."""
+    write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"))
+    (part,) = parts_of(tmp_path, "lambda", query=OfferQuery(regions=("eu-*",)))
+    assert {offer.region for offer in part.offers} == {"us-west-1", "eu-1"}
 
 
 def test_a_provider_fails_alone(tmp_path: Path) -> None:
