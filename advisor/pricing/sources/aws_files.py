@@ -28,11 +28,11 @@ from advisor.pricing.sources.query import OfferQuery
 NAME = "aws-files"
 HOST_URL = "https://pricing.us-east-1.amazonaws.com"
 FILE_PATH = "/offers/v1.0/aws/AmazonEC2/current/{region}/index.csv"
-FILE_BYTES = 1000 * MB
+FILE_BYTES = 4000 * MB
 # `prices.refresh_within` ends a refresh earlier; this ends the thread that nobody listens to any more.
 FILE_WITHIN_S = 300.0
 NO_REGION = (
-    "an offer file holds some 300 MB, so only regions that are named are read: name them with --region,"
+    "an offer file holds some hundred MB, so only regions that are named are read: name them with --region,"
     " cloud.regions or prices.options.aws-files.regions"
 )
 _NUM_THREADS = 2
