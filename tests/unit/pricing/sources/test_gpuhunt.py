@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -320,6 +321,23 @@ def test_prices_that_are_asked_for_directly_are_of_now(monkeypatch: pytest.Monke
     )  # fmt: skip
     assert (offer.retrieved_at, offer.region) == (NOW, "us-texas")
     assert offer.source == f"gpuhunt {gpuhunt_version()}, asked directly, community host"
+
+
+def test_a_provider_that_does_not_answer_gpuhunt_keeps_nobody_waiting_for_long(
+    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gpuhunt's own limit is for one packet; the catalogs come first."""
+    root, url = bucket
+    publish(root, "azure", "20261119-7", item(provider="azure"))
+    answered = threading.Event()
+    module = importlib.import_module("gpuhunt.providers.vastai")
+    monkeypatch.setattr(module.VastAIProvider, "get", lambda *_, **__: [answered.wait(60)])
+    monkeypatch.setattr("advisor.pricing.sources.gpuhunt.ASKED_WITHIN_S", 0.2)
+    parts = list(GpuhuntSource(["vast", "azure"], url=url).offers(ANY))
+    answered.set()
+    assert [(part.scope, part.failure) for part in parts] == [
+        ("azure", None), ("vast", "no answer within 200 ms: try again later"),
+    ]  # fmt: skip
 
 
 def test_a_provider_that_needs_an_account_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
