@@ -67,15 +67,21 @@ def _is_argument(config: Config, name: str) -> bool:
 def check_providers(config: Config, known: Collection[str], listener: Listener) -> None:
     """Refuse a provider that nobody has a price of, limits aside.
 
+    One whose prices could be pulled is a warning where others were named, too.
+
     Raises:
         InputError: names those there are.
     """
-    for provider in config.settings.cloud.providers:
-        if provider != ANY and not any(same_name(provider, name) for name in known):
-            where = _unless_given(config, "cloud.providers", listener)
-            raise InputError(
-                f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
-            )
+    from advisor.pricing.catalog.renters import load_renters
+
+    wanted = config.settings.cloud.providers
+    strange = [name for name in wanted if name != ANY and not any(same_name(name, one) for one in known)]
+    for provider in strange:
+        where = _unless_given(config, "cloud.providers", listener)
+        told = f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
+        if provider.lower() not in load_renters() or len(strange) == len(wanted):
+            raise InputError(told)
+        listener.warn([told])
 
 
 def _way_to(config: Config, provider: str, known: Collection[str]) -> str:

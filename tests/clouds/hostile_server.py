@@ -101,6 +101,10 @@ def silent(call: Handler) -> None:
     call.server.stopped.wait()
 
 
+SLOW = (dripping_body, dripping_head, silent)
+"""What only a limit of time ends."""
+
+
 def closing(call: Handler) -> None:
     """Takes the call and closes the connection."""
 

@@ -153,7 +153,7 @@ def _held_answer(source: PriceSource, query: OfferQuery, store: Store) -> Answer
             for offer in held
             if offer.market in able.markets and (not able.providers or offer.provider in able.providers)
         ),
-        providers=providers_of(source),
+        providers=providers_of(source) if able.knows_all else tuple(sorted({place[0] for place in covered})),
         covers=covered if able.knows_all else frozenset(),
         knows_all=able.knows_all,
         unpriced=frozenset((place, name) for place, pull in whole for name in pull.unpriced),

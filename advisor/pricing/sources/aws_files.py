@@ -16,7 +16,7 @@ from itertools import islice
 
 from advisor.core.errors import ConfigError
 from advisor.core.units import MB
-from advisor.core.values import Market
+from advisor.core.values import Market, Offer
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.price_list import ListPrices, possible_prices, settled
 from advisor.pricing.sources.aws.wording import counted, listed
@@ -28,11 +28,11 @@ from advisor.pricing.sources.query import OfferQuery
 NAME = "aws-files"
 HOST_URL = "https://pricing.us-east-1.amazonaws.com"
 FILE_PATH = "/offers/v1.0/aws/AmazonEC2/current/{region}/index.csv"
-FILE_BYTES = 1000 * MB
+FILE_BYTES = 4000 * MB
 # `prices.refresh_within` ends a refresh earlier; this ends the thread that nobody listens to any more.
 FILE_WITHIN_S = 300.0
 NO_REGION = (
-    "an offer file holds some 300 MB, so only regions that are named are read: name them with --region,"
+    "an offer file holds some hundred MB, so only regions that are named are read: name them with --region,"
     " cloud.regions or prices.options.aws-files.regions"
 )
 _NUM_THREADS = 2
@@ -103,24 +103,22 @@ class AwsFilesSource:
         except Exception as error:  # noqa: BLE001 - a file of another form may raise anything
             kind = type(error).__name__
             return Part(scope=scope, failure=f"AWS's offer file of {region} cannot be read ({kind})")
-        machines = catalog_machines()
-        prices = possible_prices(prices, machines)
-        offers = (
-            machines[name].offer(
-                region=region,
-                market=Market.ON_DEMAND,
-                usd_per_h=usd_per_h,
-                retrieved_at=now,
-                source=f"AWS offer file {published}",
-            )
-            for name, usd_per_h in prices.usd_per_h.items()
-        )
+        prices = possible_prices(prices, catalog_machines())
+        offers = _offers(prices, region, now, f"AWS offer file {published}")
         return Part(
             scope=scope,
             offers=tuple(filter(query.matches, offers)),
             gaps=prices.gaps,
             place=("aws", region, Market.ON_DEMAND),
             unpriced=tuple(sorted(prices.named - prices.usd_per_h.keys())),
+        )
+
+
+def _offers(prices: ListPrices, region: str, at: datetime, source: str) -> Iterator[Offer]:
+    machines = catalog_machines()
+    for name, usd_per_h in prices.usd_per_h.items():
+        yield machines[name].offer(
+            region=region, market=Market.ON_DEMAND, usd_per_h=usd_per_h, retrieved_at=at, source=source
         )
 
 

@@ -5,6 +5,7 @@ It publishes a catalog a day for most providers; a few, such as Vast, it asks di
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import logging
 import os
@@ -21,7 +22,7 @@ from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market
 from advisor.pricing.catalog.renters import Access, Renter, load_renters
-from advisor.pricing.sources.deadlines import completed
+from advisor.pricing.sources.deadlines import LateError, completed, within
 from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of, fetch_catalog
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
@@ -37,6 +38,8 @@ PROVIDERS = ("aws", "gcp")
 """Whose catalogs are read unless the settings name others."""
 
 CATALOG_DIR = "GPUHUNT_CATALOG_DIR"
+ASKED_WITHIN_S = 30.0
+"""For one provider that gpuhunt asks itself."""
 _NUM_THREADS = 8
 _MOST_MESSAGES = 3
 Clock = Callable[[], datetime]
@@ -74,17 +77,25 @@ class GpuhuntSource:
         )
 
     def offers(self, query: OfferQuery) -> Iterator[Part]:
-        """Offers that match; a provider that cannot be read fails alone."""
+        """Offers that match, of all regions; a provider that cannot be read fails alone.
+
+        A catalog is one scope: narrowed to some regions, it would replace what was known of all others.
+        """
+        query = dataclasses.replace(query, regions=())
         wanted = [name for name in self._providers if not query.providers or name in query.providers]
+        fetched = [name for name in wanted if self._is_fetched(load_renters()[name])]
         with tempfile.TemporaryDirectory(prefix="advisor-prices-") as temporary:
             folder = self._catalog_dir or Path(temporary)
             allowance = Allowance()
-            jobs = [partial(self._fetched, name, folder, allowance) for name in wanted]
+            jobs = [partial(self._fetched, name, folder, allowance) for name in fetched]
             for name, catalog, failure in completed(jobs, num_threads=_NUM_THREADS, name=NAME):
                 if failure is None:
                     yield self._part(load_renters()[name], folder, catalog, query)
                 else:
                     yield Part(scope=name, failure=failure)
+            # Those that gpuhunt asks itself take the longest, and come last.
+            for name in (name for name in wanted if name not in fetched):
+                yield self._part(load_renters()[name], folder, None, query)
 
     def freshness(self) -> tuple[()]:
         """Nothing is held here."""
@@ -94,13 +105,14 @@ class GpuhuntSource:
         """The published catalogs need none."""
         return Credentials.NOT_NEEDED
 
+    def _is_fetched(self, renter: Renter) -> bool:
+        return self._catalog_dir is None and renter.access is Access.PUBLISHED
+
     def _fetched(self, provider: str, folder: Path, allowance: Allowance) -> _Fetched:
-        """Make sure that a provider's catalog lies in the folder, where it has one."""
-        renter = load_renters()[provider]
-        if self._catalog_dir is not None or renter.access is Access.ASKED:
-            return provider, None, None
+        """Put a provider's catalog into the folder."""
+        name = load_renters()[provider].gpuhunt_name
         try:
-            return provider, fetch_catalog(renter.gpuhunt_name, self._url, folder, allowance), None
+            return provider, fetch_catalog(name, self._url, folder, allowance), None
         except PublicFileError as error:
             return provider, None, f"gpuhunt's catalog of {provider}: {error}"
         except OSError as error:
@@ -179,7 +191,8 @@ def _items(renter: Renter) -> list[CatalogItem]:
         module = importlib.import_module(f"gpuhunt.providers.{renter.gpuhunt_name}")
         kinds = [kind for kind in vars(module).values() if getattr(kind, "NAME", "") == renter.gpuhunt_name]
         catalog.add_provider(kinds[0].from_env())
-    items: list[CatalogItem] = catalog.query(provider=renter.gpuhunt_name, min_gpu_count=1)
+    query = partial(catalog.query, provider=renter.gpuhunt_name, min_gpu_count=1)
+    items: list[CatalogItem] = within(ASKED_WITHIN_S, query) if renter.access is Access.ASKED else query()
     return items
 
 
@@ -211,6 +224,8 @@ def _messages() -> Iterator[list[str]]:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, LateError):
+        return f"{error}: try again later"
     if isinstance(error, FileNotFoundError):
         return f"there is no {Path(error.filename).name} in {str(Path(error.filename).parent)!r}"
     return error_in_words(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -64,12 +64,15 @@ def offers_of(
         if offer is not None:
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
     told = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
-    if offers and not renter.are_terms_known:
-        told.append(
+    return tuple(offers.values()), (*told, *(_terms(renter) if offers else ()))
+
+
+def _terms(renter: Renter) -> Iterator[str]:
+    if not renter.are_terms_known:
+        yield (
             f"billing terms are not known: at least {format_duration(renter.minimum_billed_s)} in steps of"
             f" {format_duration(renter.billed_step_s)} assumed, the dearest known of others"
         )
-    return tuple(offers.values()), tuple(told)
 
 
 def _is_rentable(item: CatalogItem, renter: Renter, gaps: Counter[str]) -> bool:
@@ -127,10 +130,18 @@ def _machine(
     """The machine of our catalog, else as the row tells it; None where the row is no machine of its own."""
     if (known := _known_machine(item, renter)) is not None:
         return known
-    name, is_one_size = item.instance_name, len(counts[item.instance_name]) == 1
+    is_one_size = len(counts[item.instance_name]) == 1
     if not is_one_size and renter.locations is Locations.ZONE:
         gaps["GPUs attached to a host that the catalog lacks"] += 1
         return None
+    return _told_machine(item, renter, is_one_size, retrieval, gaps)
+
+
+def _told_machine(
+    item: CatalogItem, renter: Renter, is_one_size: bool, retrieval: Retrieval, gaps: Counter[str]
+) -> InstanceType:
+    """The machine as its row tells it; a single host goes by its GPUs, which others have, too."""
+    name = item.instance_name
     if renter.machines is Machines.HOSTS:
         name, is_one_size = item.gpu_name, False
     included = ((item.cpu, "vCPU"), (item.memory, "GB RAM"), (item.disk_size, "GB disk"))

@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -55,12 +56,19 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_query_counts(tmp_path: Path) -> None:
-    write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"))
+    write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"), item("dear", 9.0))
     write(tmp_path, "oci", item(provider="oci"))
-    query = OfferQuery(providers=("lambda",), regions=("eu-*",), gpus=("A10",))
+    query = OfferQuery(providers=("lambda",), gpus=("A10",), max_usd_per_h=0.75)
     (part,) = parts_of(tmp_path, "oci", "lambda", query=query)
-    assert (part.scope, [offer.region for offer in part.offers]) == ("lambda", ["eu-1"])
+    assert (part.scope, [offer.region for offer in part.offers]) == ("lambda", ["us-west-1", "eu-1"])
     assert parts_of(tmp_path, "oci", query=OfferQuery(providers=("aws",))) == []
+
+
+def test_a_catalog_is_kept_whole_whatever_regions_were_asked_for(tmp_path: Path) -> None:
+    """A refresh of one region lost what was known of all others."""
+    write(tmp_path, "lambdalabs", item(), item("b", location="eu-1"))
+    (part,) = parts_of(tmp_path, "lambda", query=OfferQuery(regions=("eu-*",)))
+    assert {offer.region for offer in part.offers} == {"us-west-1", "eu-1"}
 
 
 def test_a_provider_fails_alone(tmp_path: Path) -> None:
@@ -235,7 +243,8 @@ def test_a_server_that_misbehaves_is_one_line_in_time(
     attack: Attack, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """gpuhunt's own download waited for ever, and kept all that came."""
-    monkeypatch.setattr(public_files.download, "__kwdefaults__", {"within_s": 1.0})
+    if attack in hostile.SLOW:
+        monkeypatch.setattr(public_files.download, "__kwdefaults__", {"within_s": 1.0})
     with attacking(attack) as url:
         (part,) = pulled(url, "azure")
     assert words in (part.failure or "")
@@ -313,6 +322,23 @@ def test_prices_that_are_asked_for_directly_are_of_now(monkeypatch: pytest.Monke
     )  # fmt: skip
     assert (offer.retrieved_at, offer.region) == (NOW, "us-texas")
     assert offer.source == f"gpuhunt {gpuhunt_version()}, asked directly, community host"
+
+
+def test_a_provider_that_does_not_answer_gpuhunt_keeps_nobody_waiting_for_long(
+    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gpuhunt's own limit is for one packet; the catalogs come first."""
+    root, url = bucket
+    publish(root, "azure", "20261119-7", item(provider="azure"))
+    answered = threading.Event()
+    module = importlib.import_module("gpuhunt.providers.vastai")
+    monkeypatch.setattr(module.VastAIProvider, "get", lambda *_, **__: [answered.wait(60)])
+    monkeypatch.setattr("advisor.pricing.sources.gpuhunt.ASKED_WITHIN_S", 0.2)
+    parts = list(GpuhuntSource(["vast", "azure"], url=url).offers(ANY))
+    answered.set()
+    assert [(part.scope, part.failure) for part in parts] == [
+        ("azure", None), ("vast", "no answer within 200 ms: try again later"),
+    ]  # fmt: skip
 
 
 def test_a_provider_that_needs_an_account_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
