@@ -212,10 +212,10 @@ def spot_terms(config: Config) -> SpotTerms:
 
 
 def _history(path: Path | None) -> Mapping[str, Watched]:
-    from recommender.availability.history_files import load_history
-
     if path is None:
         return {}
+    from recommender.availability.history_files import load_history
+
     try:
         return load_history(path).machines
     except InputError as error:

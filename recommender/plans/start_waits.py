@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Market, Offer, Quantiles
@@ -23,13 +24,21 @@ def wait_of(
     """
     if configured is not None:
         return configured, ()
-    odds = start_odds(offer.gpu, offer.num_gpus, offer.market)
-    wait, seen = odds.wait_s, history.get(offer.instance_type) or history.get("")
-    if seen is not None and offer.market is Market.SPOT:
-        wait = start_with_history(wait, spot_odds(offer.gpu, offer.num_gpus), seen)
-        hours = seen.up_h + seen.down_h
-        return wait, (finding(Code.WAIT_OF_STARTS, p_at_once=wait.p_at_once, watched_h=hours),)
-    assumed = finding(
+    seen = history.get(offer.instance_type) or history.get("")
+    if seen is None or offer.market is not Market.SPOT:
+        return _assumed(offer.gpu, offer.num_gpus, offer.market)
+    of_class = start_odds(offer.gpu, offer.num_gpus, Market.SPOT).wait_s
+    wait = start_with_history(of_class, spot_odds(offer.gpu, offer.num_gpus), seen)
+    hours = seen.up_h + seen.down_h
+    return wait, (finding(Code.WAIT_OF_STARTS, p_at_once=wait.p_at_once, watched_h=hours),)
+
+
+@cache
+def _assumed(gpu: str, num_gpus: int, market: Market) -> tuple[Quantiles, tuple[Finding, ...]]:
+    """Of a class: thousands of offers share a few."""
+    odds = start_odds(gpu, num_gpus, market)
+    wait = odds.wait_s
+    note = finding(
         Code.WAIT_ASSUMED,
         p_at_once=wait.p_at_once,
         later_p50_s=wait.later_p50_s,
@@ -39,4 +48,4 @@ def wait_of(
         source=odds.source,
         as_of=str(odds.as_of),
     )
-    return wait, (assumed,)
+    return wait, (note,)

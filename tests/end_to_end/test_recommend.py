@@ -124,7 +124,7 @@ def test_what_explain_prints_adds_up(shell: Shell) -> None:
     assert sum(Decimal(amount) for _, amount in usd[:-1]) == Decimal(usd[-1][1])
     clocks = re.findall(r"^  \w.*? (\d+):(\d\d):(\d\d)", "\n".join(sections["Time, medians (h:mm:ss)"]), re.M)
     seconds = [3600 * int(h) + 60 * int(m) + int(s) for h, m, s in clocks]
-    assert len(seconds) == 6
+    assert len(seconds) == 7  # wait, boot, download, training, preemptions, both together, total
     assert sum(seconds[:-1]) == seconds[-1]
 
 

@@ -146,8 +146,15 @@ def wait_assumed(
     """What a class of machines lets its renters wait."""
     half, most = format_duration(later_p50_s), format_duration(later_p90_s)
     return (
-        f"wait assumed: {p_at_once:.0%} of starts find a machine at once, half of the others within {half},"
-        f" 9 of 10 of them within {most} ({basis} from {num_traces} {source}, {as_of})"
+        f"wait assumed: {100 * p_at_once:.0f} % of starts find a machine at once, half of the others within"
+        f" {half}, 9 of 10 of them within {most} ({basis} from {num_traces} {source}, {as_of})"
+    )
+
+
+def wait_of_starts(*, p_at_once: float, watched_h: float) -> str:
+    """What one's own log tells of starts, as far as it tells."""
+    return (
+        f"wait from your log of {watched_h:,.0f} h: {100 * p_at_once:.0f} % of starts find a machine at once"
     )
 
 
@@ -178,8 +185,6 @@ OPTIONS: Words = {
     ),
     Code.WAIT_OF_LOG: wait_of_log,
     Code.WAIT_OF_OTHER_UNIT: "the log counts {size_unit}, not GPUs: this is the wait of size {size:g}",
-    Code.WAIT_OF_STARTS: (
-        "wait from your log of {watched_h:,.0f} h: {p_at_once:.0%} of starts find a machine at once"
-    ),
+    Code.WAIT_OF_STARTS: wait_of_starts,
     Code.WAIT_UNKNOWN: "wait unknown: nobody configured or measured it, so it counts as 0",
 }

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
 from recommender.availability.history_files import load_history, write_history
@@ -99,6 +103,16 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     write_history(kept, read_spot_log(path))
     assert load_history(kept) == load_history(path) == read_spot_log(path)
     assert "preempted" not in kept.read_text()
+
+
+@given(st.binary(max_size=300) | st.text(max_size=100).map(lambda text: f"time,event\n{text}".encode()))
+def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "spot.csv"
+        path.write_bytes(content)
+        with suppress(InputError):
+            found = read_spot_log(path)
+            assert all(seen.up_h + seen.down_h > 0 for seen in found.machines.values())
 
 
 @pytest.mark.parametrize(
