@@ -56,7 +56,16 @@ TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li"}
 def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
     recommendation = replace(many_options(40), warnings=texts("prices are old"))
     page = Page(recommendation._repr_html_())
-    assert page.rows[0] == ["Status", "#", "Where", "GPUs", "Iteration", "Time (p90)", "Cost (p90)"]
+    assert page.rows[0] == [
+        "Status",
+        "#",
+        "Where",
+        "GPUs",
+        "USD/h, age",
+        "Iteration",
+        "Time (p90)",
+        "Cost (p90)",
+    ]
     assert [row[0] for row in page.rows[1:8]] == ["frontier"] * 3 + ["recommended"] + ["frontier"] * 3
     assert len(page.rows) == 1 + MOST_ROWS
     for text in ("Recommended: aws", "the best value", "25 more options", "prices are old", "$90,000"):
