@@ -32,7 +32,7 @@ COLUMNS = (
     _NUMBER,
     Column("Where"),
     Column("GPUs", wraps=False),
-    Column("USD/h, age", wraps=False),
+    Column("USD/h, age"),
     Column("Iteration", DURATION, wraps=False),
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
