@@ -121,6 +121,20 @@ def test_the_readme_shows_parts_of_the_demo_in_their_order() -> None:
         assert found, part
 
 
+# Prices age, and what they are expected to be ages with them.
+ON_ONE_DAY = """
+import sys
+from datetime import UTC, datetime
+
+import advisor.service.live as live
+
+live.now = lambda: datetime(2026, 11, 22, tzinfo=UTC)
+from advisor.__main__ import main
+
+main()
+"""
+
+
 @pytest.mark.torch
 def test_getting_started_shows_what_make_demo_prints(tmp_path: Path) -> None:
     demo = next(line for line in (ROOT / "Makefile").read_text().splitlines() if "advisor recommend" in line)
@@ -128,7 +142,7 @@ def test_getting_started_shows_what_make_demo_prints(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "COLUMNS": "120"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
     answer = subprocess.run(
-        [sys.executable, "-m", "advisor", *arguments],
+        [sys.executable, "-c", ON_ONE_DAY, *arguments],
         capture_output=True,
         text=True,
         cwd=ROOT,

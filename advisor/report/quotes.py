@@ -17,10 +17,10 @@ def quote_text(price: Price) -> str:
 
 
 def rent_text(plan: Plan) -> str:
-    """``$3.67/h, 111 d``; ``~$1.20/h, 512 d`` for a guess; empty where nobody knows what is paid."""
+    """``3.67, 111 d``; ``~1.20, 512 d`` for a guess; empty where nobody knows what is paid."""
     if plan.usd_per_h is None:
         return ""
-    usd = f"${plan.usd_per_h:,.2f}/h"
+    usd = f"{plan.usd_per_h:,.2f}"
     if plan.price is None:
         return usd
     trust = plan.price.kind if plan.price.kind in _TIMELESS else f"{plan.price.age_days:.0f} d"

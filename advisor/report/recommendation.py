@@ -50,7 +50,7 @@ COLUMNS = (
     _NUMBER,
     Column("Where"),
     Column("GPUs", wraps=False),
-    Column("Price"),
+    Column("USD/h, age"),
     Column("Step, all GPUs", DURATION, wraps=False),
     Column("Binds", wraps=False),
     _WAIT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
 from advisor.pricing.answer.likely import likely_prices
 from advisor.pricing.catalog.price_drift import Drift, PriceModel, load_price_model
+from recommender.engine import recommend
+from recommender.outcome.spot import SpotTerms
 from recommender.plans.candidates import cheapest_plans, plans_of_offers
 from recommender.plans.extras import CloudTerms
-from tests.builders import make_offer
+from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_trace
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TERMS = CloudTerms(startup_s=0.0)
@@ -150,3 +153,43 @@ def test_an_older_or_derived_price_never_hides_a_newer_equal_one(
     kept = cheapest_plans(plans_of_offers(offers, terms=TERMS, prices=prices))
     is_worse = more > 0.01 or is_derived
     assert "zz" in {plan.offer.region for plan in kept if plan.offer} or not is_worse
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(RATIOS, st.floats(0, 500), st.floats(1, 20)), min_size=2, max_size=4),
+    st.floats(1, 900),
+    st.booleans(),
+    st.floats(0.1, 20),
+)
+def test_ageing_or_deriving_a_price_never_makes_its_machine_the_choice(
+    machines: list[tuple[float, float, float]], more: float, is_derived: bool, value_usd_per_h: float
+) -> None:
+    offers = [
+        replace(offer_of(ratio, age), gpu=f"G{i}", instance_type=f"m{i}")
+        for i, (ratio, age, _) in enumerate(machines)
+    ]
+    first = offers[0]
+    worse = replace(first, retrieved_at=first.retrieved_at - timedelta(days=more))
+    if is_derived:
+        worse = replace(worse, source="derived from x")
+    hours = [hours for *_, hours in machines]
+    before = choice(offers, hours, value_usd_per_h)
+    after = choice([worse, *offers[1:]], hours, value_usd_per_h)
+    assert after == before or (before or "").startswith("aws/m0/")
+
+
+def choice(offers: list[Offer], hours: list[float], value_usd_per_h: float) -> str | None:
+    """The recommended plan where the i-th machine takes so many hours."""
+    on_demand = {(offer.provider, offer.instance_type, offer.region): 10.0 for offer in offers}
+    prices = likely_prices(offers, now=NOW, on_demand=on_demand)
+    estimates = [make_estimate(f"G{i}", h * 0.036) for i, h in enumerate(hours)]
+    return recommend(
+        make_trace(),
+        {(e.gpu, 1): e for e in estimates},
+        {e.gpu: make_gpu(e.gpu) for e in estimates},
+        plans_of_offers(offers, terms=TERMS, prices=prices),
+        make_job(value_of_time_usd_per_h=value_usd_per_h),
+        rng=np.random.default_rng(0),
+        spot=SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0),
+    ).recommended

@@ -61,7 +61,7 @@ def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:
         "#",
         "Where",
         "GPUs",
-        "Price",
+        "USD/h, age",
         "Step, all GPUs",
         "Binds",
         "Wait p90",

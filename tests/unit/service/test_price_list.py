@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.values import Offer
+from advisor.core.values import Offer, QuoteKind
 from advisor.service.price_list import PriceOrder, _sorted
 from tests.builders import make_offer, make_price
 
@@ -42,12 +42,16 @@ def test_the_order_is_a_matter_of_the_offers_alone(
         PriceOrder.AGE: lambda o: -o.retrieved_at.timestamp(),
         PriceOrder.PLACE: place,
     }[order]
-    listed = ordered(offers, order)
-    keys = [(first(offer), offer.usd_per_h, place(offer)) for offer in listed]
-    assert keys == sorted(keys)
-    assert keys == [(first(offer), offer.usd_per_h, place(offer)) for offer in ordered(shuffled, order)]
+
+    def keys_of(some: list[Offer]) -> list[tuple[object, ...]]:
+        listed = _sorted([(offer, make_price(offer.usd_per_h)) for offer in some], order)
+        return [(first(offer), offer.usd_per_h, place(offer)) for offer, _ in listed]
+
+    assert keys_of(offers) == sorted(keys_of(offers))
+    assert keys_of(offers) == keys_of(shuffled)
 
 
-def ordered(offers: list[Offer], order: PriceOrder) -> list[Offer]:
-    """At exact prices."""
-    return [offer for offer, _ in _sorted([(offer, make_price(offer.usd_per_h)) for offer in offers], order)]
+def test_a_guess_is_listed_by_its_p90() -> None:
+    guess = make_offer("L4", 1.0), make_price(1.5, 3.0, QuoteKind.DERIVED)
+    quoted = make_offer("L4", 2.0), make_price(2.0, 4.0)
+    assert _sorted([guess, quoted], PriceOrder.PRICE) == [quoted, guess]
