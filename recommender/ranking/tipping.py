@@ -106,13 +106,22 @@ def _by_price(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
 
 def _by_quote(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
     """A rival that counts at its p90 may be quoted lower."""
-    for rival in filter(is_derived, rivals):
-        counted_less_usd = counted_usd(rival, rival.expected.cost_usd) - rival.expected.cost_usd
-        gap_usd = _gap_usd(rival, chosen, value)
-        if counted_less_usd > 0:
-            usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + (counted_less_usd - gap_usd) / _rent_usd(rival))
-            way = gap_usd / counted_less_usd
-            yield _Tip(way=way, found=_tip(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+    ways = [
+        (_gap_usd(rival, chosen, value) / less_usd, rival)
+        for rival in filter(is_derived, rivals)
+        if (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
+    ]
+    if not ways:
+        return
+    way, rival = min(ways, key=lambda item: (item[0], item[1].plan.id))
+    more = (1 - way) * _counted_more_usd(rival) / _rent_usd(rival)
+    usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + more)
+    yield _Tip(way=way, found=_tip(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+
+
+def _counted_more_usd(option: Option) -> float:
+    """By how much its cost counts above what is expected."""
+    return counted_usd(option, option.expected.cost_usd) - option.expected.cost_usd
 
 
 def _by_wait(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:

@@ -19,8 +19,8 @@ from advisor.pricing.answer.answering import DERIVED
 # Half an hour of somebody who wraps a model in DDP, or makes it resume from a checkpoint, before the job can
 # start. It is more than any job of some minutes could gain from a second GPU.
 CHANGE_S = 1800.0
-# These are asked of the script as a what-if, not of a machine.
-_OF_PRECISION = frozenset({Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.USE_AUTOCAST})
+# Lines of a script or of its requirements, which take no time to speak of.
+_OF_A_LINE = frozenset({Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.INSTALL_FOR_CUDA_12, Code.USE_AUTOCAST})
 
 Preference = tuple[float, float, float, str]
 
@@ -46,8 +46,8 @@ def counted_usd(option: Option, usd: float) -> float:
 
 
 def change_s(option: Option) -> float:
-    """Seconds until the script or its environment is ready for the plan; 0 where it is as it is."""
-    return CHANGE_S if any(c.code not in _OF_PRECISION for c in option.script_changes) else 0.0
+    """Seconds until the script is ready for the plan; 0 where it is as it is, or but for a line."""
+    return CHANGE_S if any(c.code not in _OF_A_LINE for c in option.script_changes) else 0.0
 
 
 def total_usd(option: Option, value_usd_per_h: float) -> float:
