@@ -157,7 +157,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.OBJECTIVE_OF_POLICY: {"reason": Finding(Code.FASTEST)},
     Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "cost_p90_usd": 15.0},
     Code.MACHINE: _MACHINE.facts,
-    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True},
+    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True, "must_change": True},
     Code.SUMMARY_COST_AND_TIME: {
         "cost_p50_usd": 8.0,
         "cost_p90_usd": 12.0,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code
 from advisor.core.values import Market, Means, Option, Quantiles, Tier
 from advisor.pricing.answer.answering import DERIVED
