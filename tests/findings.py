@@ -155,7 +155,13 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.CHEAPEST: {"is_cost_known": True},
     Code.COST_OF_PICK_UNKNOWN: {"rule": Finding(Code.FASTEST)},
     Code.OBJECTIVE_OF_POLICY: {"reason": Finding(Code.FASTEST)},
-    Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "cost_p90_usd": 15.0},
+    Code.SAFEST: {
+        "limits": ["budget"],
+        "p_met": 0.95,
+        "is_preemptible": False,
+        "cost_p90_usd": 15.0,
+        "is_cost_known": True,
+    },
     Code.MACHINE: _MACHINE.facts,
     Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True, "must_change": True},
     Code.SUMMARY_COST_AND_TIME: {
