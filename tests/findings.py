@@ -206,9 +206,15 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.DATA_REGION_UNKNOWN: {"place": "s3://bucket", "provider": "aws"},
     Code.OPT_IN_REGIONS: {"num_offers": 12, "regions": ["ap-east-1", "me-south-1"]},
     Code.CLOUD_WAIT_ASSUMED: {"num_assumed": 230, "num_rented": 232},
-    Code.SAFEST: {"limits": ["budget"], "p_met": 0.95, "is_preemptible": False, "cost_p90_usd": 15.0},
+    Code.SAFEST: {
+        "limits": ["budget"],
+        "p_met": 0.95,
+        "is_preemptible": False,
+        "cost_p90_usd": 15.0,
+        "is_cost_known": True,
+    },
     Code.MACHINE: _MACHINE.facts,
-    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True},
+    Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True, "must_change": True},
     Code.SUMMARY_COST_AND_TIME: {
         "cost_p50_usd": 8.0,
         "cost_p90_usd": 12.0,

@@ -33,7 +33,7 @@ from advisor.config.setting_kinds import (
     check_wait,
     lower,
 )
-from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
 from advisor.core.limits import (
     MAX_GBIT_PER_S,
     MAX_SAMPLES,

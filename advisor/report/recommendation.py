@@ -181,7 +181,7 @@ def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]
 
 def _summary(recommendation: Recommendation) -> tuple[Section, ...]:
     """Above the table, for whoever reads no further."""
-    return tuple(_paragraph(f"{said}.") for said in sentences(recommendation.summary))
+    return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
 
 
 def _paragraph(text: str) -> Section:
@@ -216,19 +216,17 @@ def _time_and_cost(option: Option) -> str:
 
 def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator[Block]:
     """What a change to the script would bring the same machine, and which other would then be recommended."""
-    if what_if is None:
+    if what_if is None or what_if.option is None:
         return
-    before, same, instead = _chosen(recommendation), what_if.same, what_if.instead
-    option = same or instead
-    assert option is not None, "a change that helps nothing is none"  # noqa: S101
+    before, same, option = _chosen(recommendation), what_if.same, what_if.option
     line = f"What if {what_if.change}: {_in_short(option)}"
     if before is not None:
         saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
         line += saved if same is not None else ", would be recommended"
     more = f"--explain {option.plan.id}" if recommendation.what_ifs else "--what-if"
     yield _paragraph(f"{line} ({more}).")
-    if same is not None and instead is not None:
-        yield _paragraph(f"Then {_in_short(instead)}, would be recommended.")
+    if same is not None and what_if.instead is not None:
+        yield _paragraph(f"Then {_in_short(what_if.instead)}, would be recommended.")
 
 
 def _saved(before: Option, after: Option) -> str:

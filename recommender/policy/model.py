@@ -165,7 +165,7 @@ class Approval(Section):
 class Objective(Section):
     """What the recommended option is chosen by."""
 
-    pick: PickName | None = Field(None, description="which option of the frontier to take")
+    pick: PickName | None = Field(None, description="what the recommended option is the best at")
     value_of_time_usd_per_h: PositiveUsd | None = Field(
         None, description="what an hour until the result costs"
     )

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from advisor.core.values import Option, Recommendation
 from recommender.ranking.picks import best_of
-from recommender.ranking.value import Preference, preference, value_of_time
+from recommender.ranking.value import preference, value_of_time
 from recommender.ranking.what_if import changed_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What a change of the script would bring; either option may be None, not both.
+    """What a change of the script would bring.
 
     Attributes:
         change: its name.
@@ -24,23 +24,25 @@ class WhatIf:
     same: Option | None
     instead: Option | None
 
+    @property
+    def option(self) -> Option | None:
+        """The one that speaks for the change; None where it helps nothing."""
+        return self.same or self.instead
+
 
 def best_what_if(answer: Recommendation) -> WhatIf | None:
     """The change that helps most on the recommended machine, or else by a move to another; None without one.
 
     Where nothing is recommended, the one that makes something feasible.
     """
-    found = (
-        _what_if(change, answer) for change in dict.fromkeys(o.what_if for o in answer.what_ifs) if change
-    )
     value = value_of_time(answer.job)
-
-    def order(item: WhatIf) -> tuple[bool, Preference]:
-        option = item.same or item.instead
-        assert option is not None, "a change that helps nothing is none"  # noqa: S101
-        return item.same is None, preference(option, value)
-
-    return min((item for item in found if item.same or item.instead), key=order, default=None)
+    changes = dict.fromkeys(option.what_if for option in answer.what_ifs if option.what_if is not None)
+    helping = [
+        ((what_if.same is None, preference(what_if.option, value)), what_if)
+        for what_if in (_what_if(change, answer) for change in changes)
+        if what_if.option is not None
+    ]
+    return min(helping, key=lambda item: item[0])[1] if helping else None
 
 
 def _what_if(change: str, answer: Recommendation) -> WhatIf:

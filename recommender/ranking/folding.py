@@ -36,7 +36,7 @@ def with_folded(options: Sequence[Option], best_id: str, value_usd_per_h: float)
         kinds.setdefault(_kind(option), []).append(option)
     groups = {rows[0].plan.id: rows for kind in kinds.values() for rows in _groups(kind)}
     speaker = {option.plan.id: plan_id for plan_id, rows in groups.items() for option in rows[1:]}
-    return [_told(option, speaker, groups) for option in options]
+    return [_in_its_row(option, speaker, groups) for option in options]
 
 
 def _kind(option: Option) -> object:
@@ -63,7 +63,7 @@ def _is_like(saved_s: Array, time_s: float, saved_usd: Array, usd: float) -> NDA
     return np.asarray(gains_little & ((np.abs(saved_s) < least_s) | (saved_usd > 0)))
 
 
-def _told(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:
+def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str, Sequence[Option]]) -> Option:
     into = speaker.get(option.plan.id)
     if into is not None:
         return replace(option, folded_into=into)

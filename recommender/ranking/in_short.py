@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option
 from recommender.ranking.tipping import machine, what_tips
+from recommender.ranking.value import change_s
 
 
 def summary_of(options: Sequence[Option], chosen: Option, job: Job) -> tuple[Finding, ...]:
     """Of the chosen one among feasible options that are folded."""
     time_s, usd = chosen.time_s, chosen.cost_usd
     return (
-        finding(Code.SUMMARY_CHOICE, machine=machine(chosen), is_rented=chosen.plan.offer is not None),
+        finding(
+            Code.SUMMARY_CHOICE,
+            machine=machine(chosen),
+            is_rented=chosen.plan.offer is not None,
+            must_change=change_s(chosen) > 0,
+        ),
         finding(
             Code.SUMMARY_COST_AND_TIME,
             cost_p50_usd=usd.p50,

@@ -42,15 +42,15 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
     picks = picks_of(options, job)
     best_id, rule = recommended_of(picks, job)
     value = value_of_time(job)
-    told = with_folded(_with_waits(with_ties(judged, strict), value), best_id, value)
-    best = next(option for option in told if option.plan.id == best_id)
+    compared = with_folded(_with_waits(with_ties(judged, strict), value), best_id, value)
+    best = next(option for option in compared if option.plan.id == best_id)
     return Ranking(
-        options=tuple(told),
+        options=tuple(compared),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best_id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
         picks=picks,
-        summary=summary_of(told, best, job),
+        summary=summary_of(compared, best, job),
     )
 
 

@@ -39,5 +39,10 @@ def why_safest(option: Option) -> Finding:
     limits = {"budget": option.p_within_budget, "deadline": option.p_within_deadline}
     asked = [name for name, p in limits.items() if p is not None]
     return finding(
-        Code.SAFEST, limits=asked, p_met=1 - missed, is_preemptible=preempted, cost_p90_usd=cost_usd
+        Code.SAFEST,
+        limits=asked,
+        p_met=1 - missed,
+        is_preemptible=preempted,
+        cost_p90_usd=cost_usd,
+        is_cost_known=option.plan.usd_per_h is not None,
     )

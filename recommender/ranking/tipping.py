@@ -23,10 +23,10 @@ _NOT_RENT = ("storage", "data transfer", "moving the data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tip:
-    """A finding, and which part of the way to its p90 the fact must move; it tips nothing beyond 1."""
+    """Which part of the way to its p90 the fact must move, which tips nothing beyond 1, and what to say."""
 
     way: float
-    found: Finding
+    fact: Finding
 
 
 def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
@@ -50,7 +50,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
         return finding(Code.NOTHING_TIPS) if best is chosen else _tip(Code.TIPPED_BY_OBJECTIVE, best)
     tips = [tip for tip in _tips(rivals, chosen, value) if tip.way <= 1]
     if tips:
-        return min(tips, key=lambda tip: tip.way).found
+        return min(tips, key=lambda tip: tip.way).fact
     return _by_value(rivals, chosen, value)
 
 
@@ -101,18 +101,27 @@ def _by_price(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
     gap_usd = _gap_usd(rival, chosen, value)
     usd_per_h = (chosen.plan.usd_per_h or 0.0) * (1 + gap_usd / rent_usd)
     way = gap_usd / (rent_usd * (rise - 1))
-    yield _Tip(way=way, found=_tip(Code.TIPPED_BY_PRICE, rival, usd_per_h=usd_per_h))
+    yield _Tip(way=way, fact=_tip(Code.TIPPED_BY_PRICE, rival, usd_per_h=usd_per_h))
 
 
 def _by_quote(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
     """A rival that counts at its p90 may be quoted lower."""
-    for rival in filter(is_guess, rivals):
-        counted_less_usd = rival.expected.counted_usd - rival.expected.cost_usd
-        gap_usd = _gap_usd(rival, chosen, value)
-        if counted_less_usd > 0:
-            usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + (counted_less_usd - gap_usd) / _rent_usd(rival))
-            way = gap_usd / counted_less_usd
-            yield _Tip(way=way, found=_tip(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+    ways = [
+        (_gap_usd(rival, chosen, value) / less_usd, rival)
+        for rival in filter(is_guess, rivals)
+        if (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
+    ]
+    if not ways:
+        return
+    way, rival = min(ways, key=lambda item: (item[0], item[1].plan.id))
+    more = (1 - way) * _counted_more_usd(rival) / _rent_usd(rival)
+    usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + more)
+    yield _Tip(way=way, fact=_tip(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+
+
+def _counted_more_usd(option: Option) -> float:
+    """By how much its cost counts above what is expected."""
+    return option.expected.counted_usd - option.expected.cost_usd
 
 
 def _by_wait(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
@@ -122,8 +131,8 @@ def _by_wait(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
     if longer_s <= 0:
         return
     more_s = _gap_usd(rival, chosen, value) / value * HOUR_S
-    found = _tip(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
-    yield _Tip(way=more_s / longer_s, found=found)
+    fact = _tip(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
+    yield _Tip(way=more_s / longer_s, fact=fact)
 
 
 def _by_step(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
@@ -138,7 +147,7 @@ def _by_step(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator
     longer_usd = value * train_s / HOUR_S + _rent_usd(chosen) * train_s / run_s
     rival = least_total(others, value)
     share = _gap_usd(rival, chosen, value) / longer_usd
-    yield _Tip(way=share / rise, found=_tip(Code.TIPPED_BY_STEP, rival, step_s=step_s.p50 * (1 + share)))
+    yield _Tip(way=share / rise, fact=_tip(Code.TIPPED_BY_STEP, rival, step_s=step_s.p50 * (1 + share)))
 
 
 def _rent_usd(option: Option) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier
@@ -18,8 +18,8 @@ from advisor.core.values import Job, Option, Tier
 # Half an hour of somebody who wraps a model in DDP, or makes it resume from a checkpoint, before the job can
 # start. It is more than any job of some minutes could gain from a second GPU.
 CHANGE_S = 1800.0
-# These are asked of the script as a what-if, not of a machine.
-_OF_PRECISION = frozenset({Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.USE_AUTOCAST})
+# Lines of a script or of its requirements, which take no time to speak of.
+_OF_A_LINE = frozenset({Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.INSTALL_FOR_CUDA_12, Code.USE_AUTOCAST})
 
 Preference = tuple[float, float, float, str]
 
@@ -36,8 +36,8 @@ def is_guess(option: Option) -> bool:
 
 
 def change_s(option: Option) -> float:
-    """Seconds until the script or its environment is ready for the plan; 0 where it is as it is."""
-    return CHANGE_S if any(c.code not in _OF_PRECISION for c in option.script_changes) else 0.0
+    """Seconds until the script is ready for the plan; 0 where it is as it is, or but for a line."""
+    return CHANGE_S if any(c.code not in _OF_A_LINE for c in option.script_changes) else 0.0
 
 
 def total_usd(option: Option, value_usd_per_h: float) -> float:

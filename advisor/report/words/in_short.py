@@ -24,9 +24,10 @@ def machine(
     return f"{num_gpus} x {gpu} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
 
 
-def choice(*, machine: str, is_rented: bool) -> str:
-    """What to take."""
-    return f"{'Rent' if is_rented else 'Use'} {machine}"
+def choice(*, machine: str, is_rented: bool, must_change: bool) -> str:
+    """What to take, and whether the script is ready for it."""
+    first = ", once the script is changed for it (see below)" if must_change else ""
+    return f"{'Rent' if is_rented else 'Use'} {machine}{first}"
 
 
 def cost_and_time(

@@ -22,14 +22,21 @@ def best_of_total(
 
 def cheapest(*, is_cost_known: bool) -> str:
     """What it is the least of."""
-    return "the least median cost" + ("" if is_cost_known else ", which is unknown and counts as 0")
+    return "the least median cost" + _if_unknown(is_cost_known)
 
 
-def safest(*, limits: Sequence[str], p_met: float, is_preemptible: bool, cost_p90_usd: float) -> str:
+def safest(
+    *, limits: Sequence[str], p_met: float, is_preemptible: bool, cost_p90_usd: float, is_cost_known: bool
+) -> str:
     """How sure it is to go well."""
     held = f"{' and '.join(limits)} met with p {p_met:.2f}, " if limits else ""
     can = "can be preempted" if is_preemptible else "is not preempted"
-    return f"{held}{can}, the least cost at p90: {format_usd(cost_p90_usd)}"
+    least = f"the least cost at p90: {format_usd(cost_p90_usd)}{_if_unknown(is_cost_known)}"
+    return f"{held}{can}, {least}"
+
+
+def _if_unknown(is_cost_known: bool) -> str:
+    return "" if is_cost_known else ", which is unknown and counts as 0"
 
 
 PICKS: Words = {

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
-from advisor.report.words import sentences
+from advisor.report.words import sentence, sentences
 from recommender.engine import recommend
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.findings import sample
 from tests.unit.report.printed import json_of, on_screen
 
 
@@ -42,7 +44,13 @@ def test_three_sentences_say_what_to_take_what_it_takes_and_what_may_change() ->
         " within 2 h"
     )
     assert doubt.startswith("What could go wrong: the queue takes longer. What would change this advice: ")
-    assert "(aws slow.xlarge us-east-1 spot) would be recommended" in doubt
+    assert doubt.endswith("(aws fast.xlarge us-east-1 on-demand) would be recommended, 30 min for $30.00")
+
+
+def test_what_must_be_changed_first_is_said() -> None:
+    assert sentence(sample(Code.SUMMARY_CHOICE)) == (
+        "Rent 1 x L4 (aws g6.xlarge us-east-1 spot), once the script is changed for it (see below)"
+    )
 
 
 def test_a_deadline_changes_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
-from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
 from advisor.service.under_policy import with_objective
 from recommender.policy import Policy, read_policies

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.assumptions import VALUE_OF_TIME_USD_PER_H
-from advisor.core.findings import Code, finding
+from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
+from advisor.core.findings import Code
 from advisor.core.values import Market, Means, Option, Quantiles, Tier
 from recommender.ranking.value import (
     CHANGE_S,
@@ -91,9 +91,9 @@ def test_a_script_that_must_be_changed_is_ready_half_an_hour_later() -> None:
     assert taken(expecting("A", 1.51, 10), parallel) == "8xA"
 
 
-def test_lower_precision_is_asked_of_every_machine_alike() -> None:
-    autocast = finding(Code.USE_AUTOCAST, dtype="bfloat16")
-    assert total_usd(expecting("A", 1.0, 10, script_changes=(autocast,)), 4.0) == pytest.approx(14)
+@pytest.mark.parametrize("code", [Code.USE_AUTOCAST, Code.INSTALL_FOR_CUDA_12])
+def test_a_line_takes_no_time(code: Code) -> None:
+    assert total_usd(expecting("A", 1.0, 10, script_changes=(sample(code),)), 4.0) == pytest.approx(14)
 
 
 @pytest.mark.parametrize("value", [0.1, 2.0, 50.0, 1000.0])

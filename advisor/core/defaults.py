@@ -1,4 +1,4 @@
-"""What is assumed where nobody says: the defaults of settings that engines need as well."""
+"""Defaults of settings that engines need as well, where nobody says."""
 
 from __future__ import annotations
 
