@@ -110,6 +110,11 @@ class ClusterSettings(_Section):
     walltime: PositivePlanned | None = Field(
         None, description="run time it will ask the scheduler for; null: unknown"
     )
+    timezone: str | None = Field(
+        None,
+        min_length=1,
+        description="zone of a wait_log whose times name none, such as Europe/Berlin; null: this machine's",
+    )
 
     @model_validator(mode="after")
     def _one_wait(self) -> Self:
@@ -118,6 +123,8 @@ class ClusterSettings(_Section):
             raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
         if self.wait_log is None and (self.queue is not None or self.walltime is not None):
             raise ValueError("queue and walltime choose jobs of a wait_log, and it has none")
+        if self.wait_log is None and self.timezone is not None:
+            raise ValueError("timezone is that of a wait_log, and it has none")
         return self
 
 

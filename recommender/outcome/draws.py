@@ -16,7 +16,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.values import Interval, Quantiles
+from advisor.core.units import MINUTE_S
+from advisor.core.values import EmpiricalWait, Interval, Quantiles
 
 NUM_DRAWS = 999
 Z90 = NormalDist().inv_cdf(0.9)
@@ -78,11 +79,20 @@ def log_normal(interval: Interval, z: Array) -> Array:
 
 def waits(quantiles: Quantiles, z: Array) -> Array:
     """Seconds of waiting: log-normal, or half normal where the median wait is below a second."""
+    if isinstance(quantiles, EmpiricalWait):
+        return _empirical(quantiles, z)
     if quantiles.p50 >= 1:
         upper = quantiles.p90 / quantiles.p50
         interval = Interval(p10=quantiles.p50 / upper, p50=quantiles.p50, p90=quantiles.p90)
         return log_normal(interval, z)
     return np.asarray(np.maximum(z, 0) / Z90 * quantiles.p90, dtype=np.float64)
+
+
+def _empirical(wait: EmpiricalWait, z: Array) -> Array:
+    """Between its quantiles straight in log minutes over normal scores; beyond them none."""
+    at = [NormalDist().inv_cdf(level) for level in wait.levels]
+    log_minutes = np.log1p(np.array(wait.waits_s) / MINUTE_S)
+    return np.asarray(np.expm1(np.interp(z, at, log_minutes)) * MINUTE_S, dtype=np.float64)
 
 
 def quantiles_of_rows(values: Array) -> list[Quantiles]:

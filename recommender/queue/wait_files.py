@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,11 +15,13 @@ from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import open_regular, read_plain
 from advisor.formats.user_files import fault_in_words
 from recommender.queue.fitted import WaitQuantiles, fit
+from recommender.queue.grids import LEVELS
 from recommender.queue.job_log import read_job_log
+from recommender.queue.log_clock import zone_named
 from recommender.queue.waits import ALL
 
 FORMAT = "advisor-queue-waits"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # A fit of thousands of queues.
 _MOST_BYTES = 2**22
 
@@ -35,20 +39,25 @@ def write_fit(path: Path, found: WaitQuantiles) -> None:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}.") from error
 
 
-def load_fit(path: Path) -> WaitQuantiles:
+def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
     """What `write_fit` wrote, or the fit of a log.
 
+    Args:
+        path: the file.
+        timezone: of times in a log that name none, such as ``"Europe/Berlin"``; None is this machine's.
+
     Raises:
-        InputError: unreadable, neither of both, or of a newer version.
+        InputError: unreadable, neither of both, of another version, or no such time zone.
     """
+    zone = None if timezone is None else zone_named(timezone)
     if not path.is_file():
-        return fit(read_job_log(path))  # says what is there instead
+        return fit(read_job_log(path, zone))  # says what is there instead
     try:
         with open_regular(path) as file:
             is_fit = file.read(64).lstrip()[:1] == b"{"
     except OSError as error:
         raise InputError(f"cannot read {str(path)!r}: {error.strerror}.") from error
-    return _read_fit(path) if is_fit else fit(read_job_log(path))
+    return _read_fit(path) if is_fit else fit(read_job_log(path, zone))
 
 
 def _read_fit(path: Path) -> WaitQuantiles:
@@ -66,4 +75,10 @@ def _read_fit(path: Path) -> WaitQuantiles:
         raise InputError(f"cannot read {str(path)!r}: {error}. {advice}.") from error
     if not any(found_bin.key == ALL for found_bin in found.bins):
         raise InputError(f"{str(path)!r} lacks the bin of all jobs. {advice}.")
+    if found.levels != LEVELS or any(not _rises(one.waits_s) for one in found.bins):
+        raise InputError(f"{str(path)!r} has waits that are no quantiles. {advice}.")
     return found
+
+
+def _rises(waits_s: Sequence[float]) -> bool:
+    return len(waits_s) == len(LEVELS) and waits_s[0] >= 0 and all(a <= b for a, b in pairwise(waits_s))

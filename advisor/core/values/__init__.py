@@ -5,7 +5,7 @@ a new value from the ones before it; no value is filled in later. Units end the 
 from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
-from advisor.core.values.estimate import Interval, IterationEstimate, Method, Quantiles
+from advisor.core.values.estimate import EmpiricalWait, Interval, IterationEstimate, Method, Quantiles
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
 from advisor.core.values.option import Job, Option, Pick, PickName, Plan, Recommendation, Tier
 from advisor.core.values.price import Market, Offer, PricePoint
@@ -24,6 +24,7 @@ from advisor.core.values.trace import (
 __all__ = [
     "AttributeValue",
     "Collective",
+    "EmpiricalWait",
     "FittedConstants",
     "GpuSpec",
     "Interval",
