@@ -1,4 +1,4 @@
-"""How waits were foreseen until version 2.0, to set beside how they are now.
+"""How waits were foreseen before, to set beside how they are now.
 
 Quantiles of the narrowest bin with forty jobs, and one offset for all bins that follows the last ten jobs or
 so (Gibbs and Candes, arXiv 2106.00170). The recommendation drew from a log-normal with the offset of one

@@ -142,9 +142,9 @@ def test_a_job_that_waits_still_is_kept_apart(tmp_path):
 )
 def test_a_job_waits_from_when_nothing_holds_it_back(tmp_path, eligible, num_waiting, age_s):
     """Slurm knows no time of eligibility of a job that is held or waits for another one."""
+    times = "2026-03-01T00:00:00|2026-03-01T00:30:00|2026-03-01T01:00:00|2026-03-01T02:00:00"
     rows = (
-        "1|ada|2026-03-01T00:00:00|2026-03-01T00:30:00|2026-03-01T01:00:00|2026-03-01T02:00:00|01:00:00"
-        "|1-00:00:00|gres/gpu=1|a|COMPLETED",
+        f"1|ada|{times}|01:00:00|1-00:00:00|gres/gpu=1|a|COMPLETED",
         f"2|eve|2026-03-01T00:00:00|{eligible}|Unknown|Unknown|00:00:00|1-00:00:00|gres/gpu=1|a|PENDING",
     )
     log = read_job_log(write(tmp_path, "\n".join([ELIGIBLE, *rows, ""])))
