@@ -25,6 +25,8 @@ from recommender.queue.grids import CELL_SHARES, LEVELS, NUM_CELLS, Array
 # Chosen on the first 60 % of KTH, on MIT and on Alibaba: docs/methods/queue-wait.md.
 MEMORY_S = 14 * DAY_S
 RIGHT_ONES = 100.0
+FORGOTTEN_S = 6 * MEMORY_S
+"""After this a job weighs a quarter of a percent, and need not be looked at."""
 
 _ENDS = np.arange(-1.0, NUM_CELLS)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Code, Finding, finding
-from recommender.queue.correction import Reading
+from recommender.queue.correction import FORGOTTEN_S, Reading
 from recommender.queue.grids import LEVELS, level_index, to_waits_s
 from recommender.queue.job_log import GPUS, JobLog
 from recommender.queue.waits import (
@@ -107,7 +107,7 @@ def fit(log: JobLog) -> WaitQuantiles:
     """
     if len(log.jobs) < FEWEST_JOBS:
         raise _too_few(f"the log has {len(log.jobs)} jobs that started")
-    waits = Waits()
+    waits = Waits(foreseen_from_s=log.end_s - FORGOTTEN_S)
     deque(replay((*log.jobs, *log.waiting), waits), maxlen=0)
     waits.advance(log.end_s)
     reading = waits.reading(log.end_s)

@@ -65,7 +65,9 @@ def widened(which: Bin) -> tuple[Bin, ...]:
 class Waits:
     """What a scheduler's users know at each moment; jobs come in order of submission."""
 
-    def __init__(self) -> None:
+    def __init__(self, foreseen_from_s: float = -math.inf) -> None:
+        """Args: nothing is expected of jobs submitted before, and nothing learned for the correction."""
+        self._foreseen_from_s = foreseen_from_s
         self._bins: dict[Bin, list[float]] = {}
         self._window: deque[tuple[float, QueuedJob]] = deque()
         self._bursts = Bursts()
@@ -102,7 +104,7 @@ class Waits:
     def submit(self, job: QueuedJob) -> list[float] | None:
         """A job enters the queue at its time of submission; the grid that is expected of it, uncorrected."""
         self.advance(job.submit_s)
-        expected = self.expect(bin_of(job))
+        expected = self.expect(bin_of(job)) if job.submit_s >= self._foreseen_from_s else None
         heapq.heappush(self._queued, (job.start_s, self._num_submitted, job, expected))
         self._num_submitted += 1
         return expected
