@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -12,18 +13,32 @@ SACCT_COLUMNS = "JobID|Submit|Start|End|Elapsed|Timelimit|ReqTRES|NCPUS|NNodes|P
 
 
 def make_job(
-    minute: float, *, wait_s: float = 60.0, size: float = 1, walltime_s: float = 3600.0, queue: str = "gpu"
+    minute: float,
+    *,
+    wait_s: float = 60.0,
+    size: float = 1,
+    walltime_s: float = 3600.0,
+    queue: str = "gpu",
+    user: str = "",
 ) -> QueuedJob:
-    """A job submitted in a minute of the log."""
+    """A job submitted in a minute of the log; an infinite wait lasts still."""
     submit_s = BEGINNING_S + 60 * minute
     return QueuedJob(
-        submit_s=submit_s, start_s=submit_s + wait_s, size=size, walltime_s=walltime_s, queue=queue
+        submit_s=submit_s,
+        start_s=submit_s + wait_s,
+        size=size,
+        walltime_s=walltime_s,
+        queue=queue,
+        user=user,
     )
 
 
 def job_log(jobs: Iterable[QueuedJob]) -> JobLog:
     """A log of GPU jobs without faults."""
-    return JobLog(jobs=tuple(sorted(jobs)), size_unit="gpus", left_out={})
+    ordered = sorted(jobs)
+    started = tuple(job for job in ordered if job.start_s < math.inf)
+    waiting = tuple(job for job in ordered if job.start_s == math.inf)
+    return JobLog(jobs=started, size_unit="gpus", left_out={}, waiting=waiting)
 
 
 def csv_of(jobs: Sequence[QueuedJob]) -> str:
@@ -53,7 +68,7 @@ def swf_of(jobs: Sequence[QueuedJob]) -> str:
         size = f"{job.size:.0f}"
         lines.append(
             f"{number} {job.submit_s:.0f} {job.wait_s:.0f} 600 {size} -1 -1 {size} {job.walltime_s:.0f}"
-            f" -1 1 5 1 -1 {job.queue} -1 -1 -1"
+            f" -1 1 {job.user or -1} 1 -1 {job.queue} -1 -1 -1"
         )
     return "\n".join([*lines, ""])
 

@@ -23,6 +23,15 @@ LogArgument = Annotated[
         help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue) or SWF.",
     ),
 ]
+ZoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="ZONE",
+        help="Of times in a log that name no zone, such as Europe/Berlin.",
+        show_default="that of this machine",
+    ),
+]
 
 
 @app.command("fit")
@@ -31,6 +40,7 @@ def fit(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the quantiles: for wait_log of a cluster.")
     ] = None,
+    timezone: ZoneOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,17 +49,22 @@ def fit(
     from advisor.report.queue import fit_document
     from advisor.service.waits import fit_waits
 
-    print_document(fit_document(fit_waits(log, out, TERMINAL)), chosen_format(output, as_json))
+    print_document(fit_document(fit_waits(log, out, TERMINAL, timezone)), chosen_format(output, as_json))
 
 
 @app.command("check")
-def check(log: LogArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
-    """Foresee the last 30 % of the log, job by job, and show how often and how closely it was right."""
+def check(
+    log: LogArgument,
+    timezone: ZoneOption = None,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Foresee the last 30 % of the log, and show how often and how closely it was right."""
     from advisor.cli.listening import TERMINAL
     from advisor.report.queue import check_document
     from advisor.service.waits import check_waits
 
-    print_document(check_document(check_waits(log, TERMINAL)), chosen_format(output, as_json))
+    print_document(check_document(check_waits(log, TERMINAL, timezone)), chosen_format(output, as_json))
 
 
 @app.command("show")
@@ -64,6 +79,7 @@ def show(
         str | None, typer.Option(metavar="DURATION", help="Run time it asks for: 12h, 1-12:00:00.")
     ] = None,
     queue: Annotated[str | None, typer.Option(metavar="NAME", help="Queue or partition.")] = None,
+    timezone: ZoneOption = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,9 +94,11 @@ def show(
     if gpus is None:
         if walltime is not None or queue is not None:
             raise InputError("--walltime and --queue narrow down a job: give its --gpus N as well.")
-        print_document(fit_document(fitted_waits(source, TERMINAL)), output)
+        print_document(fit_document(fitted_waits(source, TERMINAL, timezone)), output)
         return
-    request = WaitRequest(source=source, num_gpus=gpus, walltime_s=_walltime_s(walltime), queue=queue)
+    request = WaitRequest(
+        source=source, num_gpus=gpus, walltime_s=_walltime_s(walltime), queue=queue, timezone=timezone
+    )
     wait = expected_wait(request, TERMINAL)
     warn(sentences(wait.warnings))
     print_document(wait_document(wait.alike, wait.size_unit, wait.warnings), output)

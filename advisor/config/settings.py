@@ -122,6 +122,11 @@ class ClusterSettings(_Section):
         None, description="run time it will ask the scheduler for; null: unknown"
     )
     vcpus: Count | None = Field(None, description="hardware threads of the node; null: 8 for each GPU")
+    timezone: str | None = Field(
+        None,
+        min_length=1,
+        description="zone of a wait_log whose times name none, such as Europe/Berlin; null: this machine's",
+    )
 
     @model_validator(mode="after")
     def _one_wait(self) -> Self:
@@ -130,6 +135,8 @@ class ClusterSettings(_Section):
             raise ValueError("give wait_log, or wait_p50 and wait_p90, not all three")
         if self.wait_log is None and (self.queue is not None or self.walltime is not None):
             raise ValueError("queue and walltime choose jobs of a wait_log, and it has none")
+        if self.wait_log is None and self.timezone is not None:
+            raise ValueError("timezone is that of a wait_log, and it has none")
         return self
 
 

@@ -8,12 +8,13 @@ from dataclasses import asdict
 from advisor.core.findings import Finding
 from advisor.core.units import format_duration, format_duration_short
 from advisor.core.values import Quantiles
-from advisor.report.cells import COUNT, DECIMALS, SHARE, Cell, Kind
+from advisor.report.cells import COUNT, DECIMALS, Cell, Kind
 from advisor.report.document import Column, Document, Lines, Row, Table, columns
 from advisor.report.words import warnings_json
 from advisor.report.words.option_notes import basis as log_basis
 from recommender.queue.fitted import WaitBin, WaitQuantiles
-from recommender.queue.foresight import QueueCheck, Score
+from recommender.queue.foresight import QueueCheck
+from recommender.queue.scoring import Score
 
 ANY = "any"
 NO_WAIT = "0 s"  # logs count whole seconds
@@ -25,7 +26,7 @@ BIN_COLUMNS = (
 )
 CHECK_COLUMNS = (
     Column("Quantiles"),
-    *columns("Covers p50", "Covers p90", kind=SHARE),
+    *columns("Covers p50", "Covers p90"),
     *columns("Pinball p50", "Pinball p90", kind=DECIMALS),
 )
 
@@ -54,21 +55,27 @@ def wait_document(alike: WaitBin, size_unit: str, warnings: Sequence[Finding]) -
 
 def check_document(check: QueueCheck) -> Document:
     """Coverage and pinball loss beside those of the global quantiles."""
-    scores = {
-        "coverage": check.foreseen.coverage,
-        "pinball": check.foreseen.pinball,
+    scores: dict[str, Quantiles | Score] = {
+        "coverage": check.online.coverage,
+        "pinball": check.online.pinball,
+        "online": check.online,
+        "frozen": check.frozen,
         "uncorrected_coverage": check.uncorrected.coverage,
         "uncorrected_pinball": check.uncorrected.pinball,
         "baseline_coverage": check.baseline.coverage,
         "baseline_pinball": check.baseline.pinball,
     }
-    counts = {"jobs": check.num_jobs, "jobs_checked": check.num_checked}
+    counts = {"jobs": check.num_jobs, "jobs_checked": check.num_checked, "fits_frozen": check.num_frozen}
     rows = (
-        _score("by size, walltime and queue, corrected", check.foreseen),
+        _score("frozen for a week, as a fit is used", check.frozen),
+        _score("learning on with each start", check.online),
         _score("the same, uncorrected", check.uncorrected),
         _score("of all jobs", check.baseline),
     )
-    words = f"{check.num_checked:,} of {check.num_jobs:,} jobs checked, the last. Pinball in log minutes."
+    words = (
+        f"{check.num_checked:,} of {check.num_jobs:,} jobs checked, the last; {check.num_frozen:,} frozen"
+        " fits. Pinball in log minutes. +- is the standard error, if days are independent."
+    )
     return Document(
         facts={**counts, **{name: asdict(score) for name, score in scores.items()}},
         blocks=(Table(columns=CHECK_COLUMNS, rows=rows), Lines((words,))),
@@ -99,5 +106,11 @@ def _in_words(wait_s: float) -> str:
 
 
 def _score(name: str, score: Score) -> Row:
-    coverage, pinball = score.coverage, score.pinball
-    return Row((name, coverage.p50, coverage.p90, pinball.p50, pinball.p90))
+    error, pinball = score.coverage_se, score.pinball
+    p50 = _share(score.coverage.p50, None if error is None else error.p50)
+    p90 = _share(score.coverage.p90, None if error is None else error.p90)
+    return Row((name, p50, p90, pinball.p50, pinball.p90))
+
+
+def _share(share: float, error: float | None) -> str:
+    return f"{share:.1%}" if error is None else f"{share:.1%} +- {error:.1%}"

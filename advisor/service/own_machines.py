@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.errors import ConfigError, InputError, UnknownGpuError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, Quantiles, Tier
+from advisor.core.values import EmpiricalWait, GpuSpec, Quantiles, Tier
 
 if TYPE_CHECKING:
     from advisor.config.settings import ClusterSettings, LocalSettings, Settings
@@ -124,7 +124,7 @@ def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, 
     path = cluster.wait_log
     try:
         with listener.step(f"reading {path.name}"):
-            found = load_fit(path)
+            found = load_fit(path, cluster.timezone)
         return {count: _logged_wait(found, cluster, count) for count in useful_counts(cluster.num_gpus)}
     except InputError as error:
         raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
@@ -139,7 +139,7 @@ def _logged_wait(found: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) 
     alike = found.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
     doubts = warnings_of(found, alike, size)
     return LoggedWait(
-        wait_s=Quantiles(p50=alike.p50_s, p90=alike.p90_s),
+        wait_s=EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=found.levels, waits_s=alike.waits_s),
         notes=(_basis(alike, found.size_unit), *doubts),
     )
 

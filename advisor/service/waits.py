@@ -17,36 +17,43 @@ if TYPE_CHECKING:
     from recommender.queue.job_log import JobLog
 
 
-def fit_waits(log: Path, out: Path | None, listener: Listener) -> WaitQuantiles:
+def fit_waits(log: Path, out: Path | None, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
     """Waits by size, walltime and queue, kept in ``out`` if it is given: no rows of the log.
 
+    Args:
+        log: the job log.
+        out: where to keep them.
+        listener: hears what is left out.
+        timezone: of times that name none, such as ``"Europe/Berlin"``; None is this machine's.
+
     Raises:
-        InputError: the log cannot be read or has too few jobs, or the file cannot be written.
+        InputError: no such time zone, the log cannot be read or has too few jobs, or the file cannot be
+            written.
     """
     from recommender.queue.fitted import fit
     from recommender.queue.wait_files import write_fit
 
     with listener.step(f"reading {log.name}"):
-        fitted = fit(_read(log, listener))
+        fitted = fit(_read(log, timezone, listener))
     if out is not None:
         write_fit(out, fitted)
         listener.note(f"wrote {str(out)!r}")
     return fitted
 
 
-def check_waits(log: Path, listener: Listener) -> QueueCheck:
-    """Foresee the last part of a log, job by job.
+def check_waits(log: Path, listener: Listener, timezone: str | None = None) -> QueueCheck:
+    """Foresee the last part of a log, as a fit is used and as one that goes on learning.
 
     Raises:
-        InputError: the log cannot be read or has too few jobs.
+        InputError: no such time zone, the log cannot be read or has too few jobs.
     """
     from recommender.queue.foresight import check
 
     with listener.step(f"reading {log.name}"):
-        return check(_read(log, listener))
+        return check(_read(log, timezone, listener))
 
 
-def fitted_waits(source: Path, listener: Listener) -> WaitQuantiles:
+def fitted_waits(source: Path, listener: Listener, timezone: str | None = None) -> WaitQuantiles:
     """What `fit_waits` wrote, or the same of a log.
 
     Raises:
@@ -55,7 +62,7 @@ def fitted_waits(source: Path, listener: Listener) -> WaitQuantiles:
     from recommender.queue.wait_files import load_fit
 
     with listener.step(f"reading {source.name}"):
-        return load_fit(source)
+        return load_fit(source, timezone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +74,14 @@ class WaitRequest:
         num_gpus: that it asks for.
         walltime_s: the run time that it asks for, if known.
         queue: where it waits, if known.
+        timezone: of times in a log that name none; None is this machine's.
     """
 
     source: Path
     num_gpus: float
     walltime_s: float | None = None
     queue: str | None = None
+    timezone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +102,19 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     from recommender.queue.fitted import warnings_of
 
     check_number(listener.name_of("num_gpus"), request.num_gpus, least=0, most=MAX_MACHINES)
-    fitted = fitted_waits(request.source, listener)
+    fitted = fitted_waits(request.source, listener, request.timezone)
     alike = fitted.of(size=request.num_gpus, walltime_s=request.walltime_s, queue=request.queue)
     warnings = warnings_of(fitted, alike, request.num_gpus)
     return Wait(alike=alike, size_unit=fitted.size_unit, warnings=warnings)
 
 
-def _read(path: Path, listener: Listener) -> JobLog:
+def _read(path: Path, timezone: str | None, listener: Listener) -> JobLog:
     from recommender.queue.job_log import read_job_log
+    from recommender.queue.log_clock import zone_named
 
-    log = read_job_log(path)
+    log = read_job_log(path, None if timezone is None else zone_named(timezone))
     for reason, count in log.left_out.items():
         listener.note(f"{count:,} jobs left out: {reason}")
+    if log.waiting:
+        listener.note(f"{len(log.waiting):,} jobs wait still: they count as waits of at least their age")
     return log

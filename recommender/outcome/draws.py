@@ -16,7 +16,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.core.values import Interval, Quantiles, StartWait
+from advisor.core.units import MINUTE_S
+from advisor.core.values import EmpiricalWait, Interval, Quantiles, StartWait
 
 NUM_DRAWS = 999
 Z90 = NormalDist().inv_cdf(0.9)
@@ -89,10 +90,12 @@ def log_normal(interval: Interval, z: Array) -> Array:
 def waits(quantiles: Quantiles, z: Array) -> Array:
     """Seconds of waiting: log-normal, or half normal where the median wait is below a second.
 
-    The wait for a rented machine has a distribution of its own.
+    The wait for a rented machine, and that of a job log, have a distribution of their own.
     """
     if isinstance(quantiles, StartWait):
         return _start_waits(quantiles, z)
+    if isinstance(quantiles, EmpiricalWait):
+        return _empirical(quantiles, z)
     if quantiles.p50 >= 1:
         upper = quantiles.p90 / quantiles.p50
         interval = Interval(p10=quantiles.p50 / upper, p50=quantiles.p50, p90=quantiles.p90)
@@ -105,6 +108,13 @@ def _start_waits(wait: StartWait, z: Array) -> Array:
     p_longer = np.array([math.erfc(value / math.sqrt(2)) / 2 for value in z.tolist()])
     log_share = np.maximum(np.log((1 - wait.p_at_once) / p_longer), 0.0)
     return np.asarray(wait.at_once_s + wait.later_p50_s * (log_share / math.log(2)) ** wait.bend)
+
+
+def _empirical(wait: EmpiricalWait, z: Array) -> Array:
+    """Between its quantiles straight in log minutes over normal scores; beyond them none."""
+    at = [NormalDist().inv_cdf(level) for level in wait.levels]
+    log_minutes = np.log1p(np.array(wait.waits_s) / MINUTE_S)
+    return np.asarray(np.expm1(np.interp(z, at, log_minutes)) * MINUTE_S, dtype=np.float64)
 
 
 def quantiles_of_rows(values: Array) -> list[Quantiles]:

@@ -6,26 +6,36 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Quantiles
+from recommender.queue.correction import FORGOTTEN_S, Reading
+from recommender.queue.grids import LEVELS, level_index, to_waits_s
 from recommender.queue.job_log import GPUS, JobLog
 from recommender.queue.waits import (
     ALL,
-    ENOUGH_JOBS,
     FEWEST_JOBS,
+    WIDER_BIN_JOBS,
     Bin,
     Waits,
-    fallbacks,
     replay,
     size_bin,
     walltime_bin,
+    widened,
 )
+
+P50, P90 = level_index(0.5), level_index(0.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitBin:
-    """Waits of jobs that are alike, corrected; ``size``, ``walltime`` or ``queue`` None means any."""
+    """Waits of jobs that are alike, corrected; ``size``, ``walltime`` or ``queue`` None means any.
+
+    Attributes:
+        num_jobs: of its own, a burst of jobs counted once.
+        waits_s: quantiles at the ``levels`` of the whole.
+    """
 
     size: str | None
     walltime: str | None
@@ -33,6 +43,7 @@ class WaitBin:
     num_jobs: int
     p50_s: float
     p90_s: float
+    waits_s: tuple[float, ...]
 
     @property
     def key(self) -> Bin:
@@ -46,20 +57,26 @@ class WaitQuantiles:
 
     Attributes:
         size_unit: what sizes count: ``gpus``, ``nodes`` or ``cores``.
-        num_jobs: jobs that count, of which the last 8,000 make the quantiles.
+        num_jobs: jobs that started.
+        num_waiting: jobs that waited still at the end.
         left_out: number of jobs by the reason they do not count for.
         queues: names of all queues of the log.
         first_submit_s: seconds since 1970, or of the log's own clock.
+        offset_p50: how far the correction moves the median of all jobs, in log minutes.
+        offset_p90: as ``offset_p50``.
+        levels: probabilities of the bins' quantiles.
     """
 
     size_unit: str
     num_jobs: int
+    num_waiting: int
     left_out: Mapping[str, int]
     queues: tuple[str, ...]
     first_submit_s: float
     last_submit_s: float
     offset_p50: float
     offset_p90: float
+    levels: tuple[float, ...]
     bins: tuple[WaitBin, ...]
 
     def of(self, *, size: float, walltime_s: float | None = None, queue: str | None = None) -> WaitBin:
@@ -79,33 +96,45 @@ class WaitQuantiles:
             raise InputError(f"the log has no queue {queue!r}.{hint} It has: {known}.")
         by_key = {found.key: found for found in self.bins}
         walltime = None if walltime_s is None else walltime_bin(walltime_s)
-        return next(by_key[key] for key in fallbacks(size_bin(size), walltime, queue) if key in by_key)
+        return next(by_key[key] for key in widened((size_bin(size), walltime, queue)) if key in by_key)
 
 
 def fit(log: JobLog) -> WaitQuantiles:
-    """Quantiles and correction after the last job of the log has started.
+    """What is known at the end of the log.
 
     Raises:
-        InputError: fewer than ten jobs.
+        InputError: fewer than ten jobs, or than ten that are no burst of each other.
     """
     if len(log.jobs) < FEWEST_JOBS:
-        raise InputError(
-            f"the log has {len(log.jobs)} jobs that started: quantiles need at least {FEWEST_JOBS}, and are"
-            f" worth something from {ENOUGH_JOBS}. Export a longer time."
-        )
-    waits = Waits()
-    deque(replay(log.jobs, waits), maxlen=0)
-    waits.advance(float("inf"))
+        raise _too_few(f"the log has {len(log.jobs)} jobs that started")
+    waits = Waits(foreseen_from_s=log.end_s - FORGOTTEN_S)
+    deque(replay((*log.jobs, *log.waiting), waits), maxlen=0)
+    waits.advance(log.end_s)
+    reading = waits.reading(log.end_s)
+    everything = waits.expect(ALL)
+    if everything is None:
+        raise _too_few(f"the log has {len(log.jobs)} jobs that started, almost all of one burst")
+    moved = reading.of(everything) - np.array(everything)
+    bins = [_wait_bin(waits, which, count, reading) for which, count in sorted(waits.bins(), key=_order)]
     return WaitQuantiles(
         size_unit=log.size_unit,
         num_jobs=len(log.jobs),
+        num_waiting=len(log.waiting),
         left_out=log.left_out,
         queues=tuple(sorted({job.queue for job in log.jobs})),
         first_submit_s=log.jobs[0].submit_s,
         last_submit_s=log.jobs[-1].submit_s,
-        offset_p50=waits.offset_p50,
-        offset_p90=waits.offset_p90,
-        bins=tuple(_wait_bin(waits, which, count) for which, count in sorted(waits.bins(), key=_order)),
+        offset_p50=float(moved[P50]),
+        offset_p90=float(moved[P90]),
+        levels=LEVELS,
+        bins=tuple(bins),
+    )
+
+
+def _too_few(what: str) -> InputError:
+    return InputError(
+        f"{what}: quantiles need at least {FEWEST_JOBS}, and are worth something from {WIDER_BIN_JOBS}."
+        " Export a longer time."
     )
 
 
@@ -115,13 +144,20 @@ def _order(item: tuple[Bin, int]) -> tuple[bool, list[str], int]:
     return which != ALL, [name or "" for name in which], -count
 
 
-def _wait_bin(waits: Waits, which: Bin, num_jobs: int) -> WaitBin:
-    expected = waits.expect_in(which)
+def _wait_bin(waits: Waits, which: Bin, num_jobs: int, reading: Reading) -> WaitBin:
+    expected = waits.expect(which)
     assert expected is not None, "a bin with enough jobs has quantiles"  # noqa: S101
-    wait_s: Quantiles = waits.corrected(expected)
+    # Means of equal quantiles differ by a rounding.
+    waits_s = tuple(np.maximum.accumulate(to_waits_s(reading.of(expected))).tolist())
     size, walltime, queue = which
     return WaitBin(
-        size=size, walltime=walltime, queue=queue, num_jobs=num_jobs, p50_s=wait_s.p50, p90_s=wait_s.p90
+        size=size,
+        walltime=walltime,
+        queue=queue,
+        num_jobs=num_jobs,
+        p50_s=waits_s[P50],
+        p90_s=waits_s[P90],
+        waits_s=waits_s,
     )
 
 
@@ -131,5 +167,5 @@ def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Find
     if found.size_unit != GPUS:
         warnings.append(finding(Code.WAIT_OF_OTHER_UNIT, size_unit=found.size_unit, size=size))
     if alike.size is None:
-        warnings.append(finding(Code.WAIT_OF_ANY_SIZE, enough_jobs=ENOUGH_JOBS))
+        warnings.append(finding(Code.WAIT_OF_ANY_SIZE, enough_jobs=FEWEST_JOBS))
     return tuple(warnings)

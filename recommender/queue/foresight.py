@@ -1,101 +1,129 @@
-"""How well the waits of a log would have been foreseen: its last 30 %, job by job, by what came before."""
+"""How well the waits of a log would have been foreseen: its last 30 %, by what came before."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 
 from advisor.core.errors import InputError
-from advisor.core.values import Quantiles
-from recommender.queue.job_log import JobLog
-from recommender.queue.waits import ALL, ENOUGH_JOBS, Expected, Waits, replay, to_log_minutes, to_wait_s
+from advisor.core.units import DAY_S, HOUR_S
+from recommender.queue.correction import Reading
+from recommender.queue.grids import Array, to_log_minutes
+from recommender.queue.job_log import JobLog, QueuedJob
+from recommender.queue.scoring import Score, Tally
+from recommender.queue.waits import ALL, WIDER_BIN_JOBS, Bin, Waits, bin_of, replay
 
 TRAINED_SHARE = 0.7
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """How one way to foresee waits did.
-
-    Attributes:
-        coverage: share of the waits at or below each quantile; 0.5 and 0.9 are perfect.
-        pinball: mean loss of each quantile in log minutes; less is better.
-    """
-
-    coverage: Quantiles
-    pinball: Quantiles
+WAYS = ("online", "frozen", "uncorrected", "baseline")
+HORIZON_S = 7 * DAY_S
+FROZEN_EVERY_S = DAY_S
+# The correction remembers weeks: looking at it once an hour is enough.
+CORRECTED_EVERY_S = HOUR_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCheck:
-    """Conditional quantiles with and without online correction, beside the quantiles of all recent jobs."""
+    """Four ways to foresee the same jobs.
+
+    Attributes:
+        num_frozen: moments at which a fit was frozen.
+        online: by all that is known when a job is submitted.
+        frozen: by fits of a moment, one a day, for the jobs of the week after it: as a fit is used.
+        uncorrected: as ``online``, without the correction.
+        baseline: quantiles of all recent jobs.
+    """
 
     num_jobs: int
     num_checked: int
-    foreseen: Score
+    num_frozen: int
+    online: Score
+    frozen: Score
     uncorrected: Score
     baseline: Score
 
 
-def check(log: JobLog) -> QueueCheck:
-    """All are told the same: each wait at the moment its job starts, of the last 8,000 jobs.
+def check(log: JobLog, trained_share: float = TRAINED_SHARE) -> QueueCheck:
+    """All are told the same: each wait at the moment its job starts, of the last 8,000 jobs that count.
 
     Raises:
         InputError: too few jobs to check anything.
     """
-    first = math.floor(len(log.jobs) * TRAINED_SHARE)
-    known = Waits()
-    waits, foreseen, uncorrected, baseline = [], [], [], []
-    for index, (job, expected) in enumerate(replay(log.jobs, known)):
-        global_quantiles = known.expect_in(ALL)
-        if index < first or expected is None or global_quantiles is None:
+    first = math.floor(len(log.jobs) * trained_share)
+    ways, waits = _Ways(log.jobs[first:]), Waits()
+    replayed = replay((*log.jobs, *log.waiting), waits)
+    started = ((job, expected) for job, expected in replayed if job.start_s < math.inf)
+    for index, (job, expected) in enumerate(started):
+        if expected is None:
             continue
-        waits.append(to_log_minutes(job.wait_s))
-        foreseen.append(known.corrected(expected))
-        uncorrected.append(as_they_are(expected))
-        baseline.append(as_they_are(global_quantiles))
-    if len(waits) < ENOUGH_JOBS:
+        ways.freeze(job.submit_s, waits)
+        if index >= first:
+            ways.foresee(index - first, expected, waits)
+    if ways.num_checked < WIDER_BIN_JOBS:
         raise InputError(
-            f"only {len(waits)} of {len(log.jobs)} jobs can be checked, which says nothing: a log for this"
-            f" needs at least {math.ceil(ENOUGH_JOBS / (1 - TRAINED_SHARE))} jobs. Export a longer time."
+            f"only {ways.num_checked} of {len(log.jobs)} jobs can be checked, which says nothing: a log for"
+            f" this needs at least {math.ceil(WIDER_BIN_JOBS / (1 - TRAINED_SHARE))} jobs. Export a longer"
+            " time."
         )
-    return QueueCheck(
-        num_jobs=len(log.jobs),
-        num_checked=len(waits),
-        foreseen=_score(waits, foreseen),
-        uncorrected=_score(waits, uncorrected),
-        baseline=_score(waits, baseline),
-    )
+    return ways.scored(len(log.jobs))
 
 
-def as_they_are(expected: Expected) -> Quantiles:
-    """Seconds, without correction."""
-    return Quantiles(p50=to_wait_s(expected.p50), p90=to_wait_s(expected.p90))
+class _Ways:
+    """The ways to foresee, side by side; jobs come in order of submission."""
 
+    def __init__(self, checked: Sequence[QueuedJob]) -> None:
+        self._submits_s = np.array([job.submit_s for job in checked])
+        self._minutes = np.array([to_log_minutes(job.wait_s) for job in checked])
+        self._bins = [bin_of(job) for job in checked]
+        self._tallies = {way: Tally(self._submits_s) for way in WAYS}
+        # A week before them, so that fits of every age foresee each job.
+        self._freeze_s = self._submits_s[0] - HORIZON_S
+        self._looked_s = -math.inf
+        self._reading: Reading | None = None
+        self.num_checked = self.num_frozen = 0
 
-def pinball(value: float, quantile: float, probability: float) -> float:
-    """Loss that the true quantile makes least (Koenker and Bassett 1978).
+    def freeze(self, now_s: float, waits: Waits) -> None:
+        """Once a day: a fit of now, for the checked jobs of the following week."""
+        if now_s < self._freeze_s:
+            return
+        self._freeze_s = now_s + FROZEN_EVERY_S
+        first, end = np.searchsorted(self._submits_s, [now_s, now_s + HORIZON_S]).tolist()
+        reading = waits.reading(now_s)
 
-    >>> pinball(3.0, 1.0, 0.9), round(pinball(1.0, 3.0, 0.9), 12)
-    (1.8, 0.2)
-    """
-    miss = value - quantile
-    return max(probability * miss, (probability - 1) * miss)
+        @cache
+        def grid(which: Bin) -> Array:
+            expected = waits.expect(which)
+            assert expected is not None, "waits of all jobs are known"  # noqa: S101
+            return reading.of(expected)
 
+        if first < end:
+            self._add("frozen", slice(first, end), [grid(which) for which in self._bins[first:end]])
+            self.num_frozen += 1
 
-def _score(waits: Sequence[float], foreseen: Sequence[Quantiles]) -> Score:
-    p50 = _one(waits, [to_log_minutes(quantiles.p50) for quantiles in foreseen], 0.5)
-    p90 = _one(waits, [to_log_minutes(quantiles.p90) for quantiles in foreseen], 0.9)
-    return Score(
-        coverage=Quantiles(p50=p50[0], p90=p90[0]),
-        pinball=Quantiles(p50=p50[1], p90=p90[1]),
-    )
+    def foresee(self, index: int, expected: list[float], waits: Waits) -> None:
+        """The checked job of this index, by what is known at its submission."""
+        submit_s = self._submits_s[index]
+        if self._reading is None or submit_s - self._looked_s >= CORRECTED_EVERY_S:
+            self._looked_s, self._reading = submit_s, waits.reading(submit_s)
+        everything = waits.expect(ALL)
+        assert everything is not None, "the bin of all jobs holds those of every other"  # noqa: S101
+        job = slice(index, index + 1)
+        self._add("online", job, [self._reading.of(expected)])
+        self._add("uncorrected", job, [np.array(expected)])
+        self._add("baseline", job, [np.array(everything)])
+        self.num_checked += 1
 
+    def scored(self, num_jobs: int) -> QueueCheck:
+        """All scores."""
+        return QueueCheck(
+            num_jobs=num_jobs,
+            num_checked=self.num_checked,
+            num_frozen=self.num_frozen,
+            **{way: tally.score() for way, tally in self._tallies.items()},
+        )
 
-def _one(waits: Sequence[float], foreseen: Sequence[float], probability: float) -> tuple[float, float]:
-    """Coverage and mean pinball loss; a billionth is no miss, for quantiles went through a logarithm."""
-    pairs = list(zip(waits, foreseen, strict=True))
-    covered = sum(wait <= quantile + 1e-9 for wait, quantile in pairs)
-    losses = (pinball(wait, quantile, probability) for wait, quantile in pairs)
-    return covered / len(pairs), sum(losses) / len(pairs)
+    def _add(self, way: str, jobs: slice, grids: Sequence[Array]) -> None:
+        self._tallies[way].add(self._minutes[jobs], self._submits_s[jobs], np.array(grids))

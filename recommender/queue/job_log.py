@@ -1,4 +1,4 @@
-"""Job logs of a cluster -> jobs that waited and started, oldest first.
+"""Job logs of a cluster -> jobs that waited and started, and jobs that wait still, oldest first.
 
 What never started, or cannot have happened, is left out and counted by reason; what cannot be read is refused
 with its line number.
@@ -6,10 +6,12 @@ with its line number.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
 from pathlib import Path
 
 from advisor.core.errors import InputError
@@ -23,16 +25,20 @@ MOST_FAULTS = 5
 _MOST_COUNTED = 1_000
 _LONGEST_FAULT = 200
 GPUS = "gpus"
+NEVER_STARTED = "never started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class QueuedJob:
-    """A job that has started; times in seconds of one clock.
+    """A job; times in seconds of one clock.
 
     Attributes:
+        submit_s: when it entered the queue: not before it could have started.
+        start_s: infinite if it waits still.
         size: what it asked for, in the log's ``size_unit``.
         walltime_s: the run time it asked for; -1 if it asked for none.
         queue: name of the queue or partition, empty where the log has none.
+        user: who submitted it, empty where the log has none.
     """
 
     submit_s: float
@@ -40,6 +46,7 @@ class QueuedJob:
     size: float
     walltime_s: float
     queue: str
+    user: str = ""
 
     @property
     def wait_s(self) -> float:
@@ -52,22 +59,34 @@ class JobLog:
     """Jobs in order of submission.
 
     Attributes:
+        jobs: those that started.
         size_unit: what sizes count: ``gpus``, ``nodes`` or ``cores``.
         left_out: number of jobs by the reason they do not count for.
+        waiting: those that waited when the log was written.
     """
 
     jobs: tuple[QueuedJob, ...]
     size_unit: str
     left_out: Mapping[str, int]
+    waiting: tuple[QueuedJob, ...] = ()
+
+    @property
+    def end_s(self) -> float:
+        """The last moment that the log knows of, before which it was not written."""
+        return max([job.start_s for job in self.jobs] + [job.submit_s for job in self.waiting])
 
 
-def read_job_log(path: Path) -> JobLog:
+def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     """Read ``sacct --parsable2`` output, a CSV file or the Standard Workload Format, gzipped or not.
+
+    Args:
+        path: the log.
+        zone: of times without one; None is the zone of this machine.
 
     Raises:
         InputError: unreadable, no job log, lines that make no sense (five are named), or no job that started.
     """
-    records = _read(path)
+    records = _read(path, zone)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
         raise InputError(
@@ -75,29 +94,36 @@ def read_job_log(path: Path) -> JobLog:
             " (of sacct: ReqTRES, NNodes or NCPUS)."
         )
     reasons = [_why_left_out(record, unit) for record in records]
-    counted = zip(records, reasons, strict=True)
-    jobs = [_job(record, unit or "") for record, reason in counted if reason is None]
-    if not jobs:
+    counted = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
+    jobs = sorted(_job(record, unit or "") for record in counted)
+    started = tuple(job for job in jobs if job.start_s < math.inf)
+    if not started:
         raise InputError(f"{str(path)!r} holds no job that started, of {len(records):,} in all.")
+    last_s = max(job.start_s for job in started)
+    waiting = [job for job in jobs if job.start_s == math.inf]
+    still = tuple(job for job in waiting if last_s - job.submit_s <= LONGEST_WAIT_S)
     left_out = Counter(reason for reason in reasons if reason is not None)
-    return JobLog(jobs=tuple(sorted(jobs)), size_unit=unit or "", left_out=dict(sorted(left_out.items())))
+    left_out[NEVER_STARTED] += len(waiting) - len(still)
+    return JobLog(
+        jobs=started, size_unit=unit or "", left_out=dict(sorted((+left_out).items())), waiting=still
+    )
 
 
-def _read(path: Path) -> list[Record]:
+def _read(path: Path, zone: tzinfo | None) -> list[Record]:
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
-        return _records(path)
+        return _records(path, zone)
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {str(path)!r}: {error}.") from error
 
 
-def _records(path: Path) -> list[Record]:
+def _records(path: Path, zone: tzinfo | None) -> list[Record]:
     faults: list[str] = []
     records = []
     for number, row in rows_of(path):
         try:
-            record = row if isinstance(row, ValueError) else parse_record(row)
+            record = row if isinstance(row, ValueError) else parse_record(row, zone)
         except ValueError as error:
             record = error
         if isinstance(record, ValueError):
@@ -119,26 +145,29 @@ def _in_words(path: Path, faults: Iterable[str]) -> str:
 
 
 def _why_left_out(record: Record, unit: str | None) -> str | None:
+    times = record.times
     if unit == GPUS and not record.sizes.get(GPUS):
         return "asked for no GPU"  # waits for something else than those that do
-    if record.start_s is None:
-        return "never started"
+    if times.start_s is None:
+        return None if record.may_start else NEVER_STARTED
     if not has_run(record):
         return "cancelled before the start"
-    if record.start_s < record.submit_s:
+    if not times.is_certain:
+        return "waited in the hour that a clock repeats"
+    if times.start_s < times.entered_s:
         return "started before the submission"
-    backwards = record.end_s is not None and record.end_s < record.start_s
-    if backwards or record.start_s - record.submit_s > LONGEST_WAIT_S:
+    backwards = times.end_s is not None and times.end_s < times.start_s
+    if backwards or times.start_s - times.entered_s > LONGEST_WAIT_S:
         return "clock jumped"
     return None
 
 
 def _job(record: Record, unit: str) -> QueuedJob:
-    assert record.start_s is not None, "jobs without a start were left out"  # noqa: S101
     return QueuedJob(
-        submit_s=record.submit_s,
-        start_s=record.start_s,
+        submit_s=record.times.entered_s,
+        start_s=math.inf if record.times.start_s is None else record.times.start_s,
         size=record.sizes.get(unit, 0.0),
         walltime_s=-1.0 if record.walltime_s is None else record.walltime_s,
         queue=record.queue,
+        user=record.user,
     )

@@ -20,13 +20,16 @@ from recommender.queue.job_log_fields import START, SUBMIT
 MOST_LINES = 1_000_000
 """Ten seconds of reading. The newest jobs tell most: a fit takes the last 8,000."""
 
+SACCT_FORMAT = "JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,ReqTRES,Partition,State"
+"""Columns of sacct that tell all we use."""
+
 Row = Mapping[str, str]
 _MOST_CHARACTERS = 2**20
 
 # Fields of SWF in order, by the names of the columns of the other forms; "" is not used.
 _SWF = (
     "job_id", "submit", "wait", "run", "alloc_cores", "", "", "cores", "walltime", "", "status",
-    "", "", "", "queue", "", "", "",
+    "user", "", "", "queue", "", "", "",
 )  # fmt: skip
 
 
@@ -139,6 +142,6 @@ def _check_header(header: list[str], path: Path) -> None:
         if not set(names) & set(header):
             raise InputError(
                 f"{str(path)!r} has no column of the {meant} time ({' or '.join(names)}). A job log is what"
-                " sacct --parsable2 --format=JobID,Submit,Start,End,Timelimit,ReqTRES,Partition,State prints,"
-                " a CSV file with columns submit, start, gpus, walltime and queue, or SWF."
+                " sacct --parsable2 --format={SACCT_FORMAT} prints,"
+                " a CSV file with columns submit, start, gpus, walltime, queue and user, or SWF."
             )

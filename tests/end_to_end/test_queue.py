@@ -33,8 +33,8 @@ def shell(tmp_path: Path) -> Shell:
 def test_check_has_the_fields_of_the_contract(shell: Shell) -> None:
     document = shell.run("queue", "check", "jobs.csv", "--json").document
     assert set(document) == {
-        "schema_version", "jobs", "jobs_checked", "coverage", "pinball", "uncorrected_coverage",
-        "uncorrected_pinball", "baseline_coverage", "baseline_pinball",
+        "schema_version", "jobs", "jobs_checked", "fits_frozen", "coverage", "pinball", "online", "frozen",
+        "uncorrected_coverage", "uncorrected_pinball", "baseline_coverage", "baseline_pinball",
     }  # fmt: skip
     assert (document["jobs"], document["jobs_checked"]) == (600, 180)
     for name in ("coverage", "pinball", "baseline_coverage", "baseline_pinball"):
@@ -79,8 +79,30 @@ def test_show_without_a_job_shows_all_kinds(shell: Shell) -> None:
 
 def test_a_rare_size_is_warned_of(shell: Shell) -> None:
     answer = shell.run("queue", "show", "jobs.csv", "--gpus", "64", "--json")
-    assert "warning: the log has fewer than 40 jobs of this size" in answer.err
+    assert "warning: the log has fewer than 10 jobs of this size" in answer.err
     assert len(answer.document["warnings"]) == 1
+
+
+def test_a_log_is_read_in_its_own_zone(shell: Shell) -> None:
+    """From 01:00 to 03:30 in a night of spring, in which Berlin's clock skips an hour."""
+    night = "2026-03-29T01:00:00,2026-03-29T03:30:00"
+    rows = ["submit,start,gpus,user", *(f"{night},1,u{i}" for i in range(20))]
+    shell.write("night.csv", "\n".join(rows))
+    for zone, hours in (("Europe/Berlin", 1.5), ("UTC", 2.5)):
+        answer = shell.run("queue", "show", "night.csv", "--gpus", "1", "--timezone", zone, "--json")
+        assert answer.document["wait_s"]["p50"] == pytest.approx(hours * HOUR_S)
+
+
+def test_jobs_that_wait_still_count_and_are_noted(shell: Shell) -> None:
+    path = shell.folder / "jobs.csv"
+    before = shell.run("queue", "fit", "jobs.csv", "--json").document
+    last = max(float(line.split(",")[1]) for line in path.read_text().splitlines()[1:])
+    path.write_text(path.read_text() + "".join(f"{last - 9000 - 600 * i},,1,60,gpu\n" for i in range(40)))
+    answer = shell.run("queue", "fit", "jobs.csv", "--json")
+    assert "40 jobs wait still" in shell.run("queue", "check", "jobs.csv").err
+    assert answer.document["num_waiting"] == 40
+    for one, then in zip(answer.document["bins"], before["bins"], strict=True):
+        assert one["p90_s"] >= then["p90_s"] - 1e-6
 
 
 def test_what_is_left_out_is_said(shell: Shell) -> None:
@@ -96,6 +118,9 @@ def test_what_is_left_out_is_said(shell: Shell) -> None:
     [
         (("check", "none.csv"), "cannot read 'none.csv'"),
         (("fit", "bad.csv"), "line 2: start 'soon' is no time"),
+        (("fit", "jobs.csv", "--timezone", "Mars"), "no time zone is named 'Mars'"),
+        (("check", "jobs.csv", "--timezone", "Mars"), "no time zone is named 'Mars'"),
+        (("show", "jobs.csv", "--timezone", "Mars"), "no time zone is named 'Mars'"),
         (("show", "jobs.csv", "--gpus", "1", "--queue", "gpus"), "Did you mean 'gpu'?"),
         (("show", "jobs.csv", "--gpus", "1", "--walltime", "long"), "--walltime: 'long' is not a duration"),
         (("show", "jobs.csv", "--walltime", "1h"), "give its --gpus N"),

@@ -7,6 +7,7 @@ from here; a file of ``advisor/core/values`` holds what changes together.
 
 from advisor.core.values.estimate import (
     Bound,
+    EmpiricalWait,
     InputWork,
     Interval,
     IterationEstimate,
@@ -47,6 +48,7 @@ __all__ = [
     "Collective",
     "DataPlace",
     "DataSet",
+    "EmpiricalWait",
     "FittedConstants",
     "GpuSpec",
     "InputWork",

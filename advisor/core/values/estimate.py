@@ -116,6 +116,14 @@ class StartWait(Quantiles):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmpiricalWait(Quantiles):
+    """A wait of which more is known than two quantiles: ``waits_s`` at the probabilities ``levels``."""
+
+    levels: tuple[float, ...]
+    waits_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IterationEstimate:
     """Time and memory of one iteration on ``num_gpus`` GPUs of one node.
 

@@ -2,33 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.core.values import Quantiles
 from advisor.report.printing import Format, print_document
 from advisor.report.queue import basis, check_document, fit_document, wait_document
 from recommender.queue.fitted import WaitBin, WaitQuantiles
-from recommender.queue.foresight import QueueCheck, Score
+from recommender.queue.foresight import QueueCheck
+from recommender.queue.scoring import Score, Tails
 from tests.findings import texts
 from tests.unit.report.printed import read_json
 
-SCORE = Score(coverage=Quantiles(p50=0.512, p90=0.899), pinball=Quantiles(p50=0.244, p90=0.152))
-OTHER = Score(coverage=Quantiles(p50=0.4, p90=0.8), pinball=Quantiles(p50=1.0, p90=2.0))
-CHECK = QueueCheck(num_jobs=6203, num_checked=1861, foreseen=SCORE, uncorrected=OTHER, baseline=OTHER)
-ALIKE = WaitBin(size="4..7", walltime="<=12h", queue="gpu", num_jobs=1812, p50_s=90.0, p90_s=7200.0)
-ANYONE = WaitBin(size=None, walltime=None, queue=None, num_jobs=8000, p50_s=0.0, p90_s=60.0)
+SCORE = Score(
+    coverage=Quantiles(p50=0.512, p90=0.899),
+    coverage_se=Quantiles(p50=0.031, p90=0.012),
+    tails=Tails(p10=0.11, p99=0.985),
+    pinball=Quantiles(p50=0.244, p90=0.152),
+)
+OTHER = Score(
+    coverage=Quantiles(p50=0.4, p90=0.8),
+    coverage_se=None,
+    tails=Tails(p10=0.2, p99=0.9),
+    pinball=Quantiles(p50=1.0, p90=2.0),
+)
+CHECK = QueueCheck(
+    num_jobs=6203,
+    num_checked=1861,
+    num_frozen=16,
+    online=SCORE,
+    frozen=replace(SCORE, coverage=Quantiles(p50=0.45, p90=0.875)),
+    uncorrected=OTHER,
+    baseline=OTHER,
+)
+ALIKE = WaitBin(
+    size="4..7",
+    walltime="<=12h",
+    queue="gpu",
+    num_jobs=1812,
+    p50_s=90.0,
+    p90_s=7200.0,
+    waits_s=(90.0, 7200.0),
+)
+ANYONE = WaitBin(
+    size=None, walltime=None, queue=None, num_jobs=8000, p50_s=0.0, p90_s=60.0, waits_s=(0.0, 60.0)
+)
 
 
 def fitted(*bins: WaitBin) -> WaitQuantiles:
     return WaitQuantiles(
         size_unit="gpus",
         num_jobs=9000,
+        num_waiting=12,
         left_out={"never started": 3},
         queues=("gpu",),
         first_submit_s=0.0,
         last_submit_s=1e6,
         offset_p50=0.0,
         offset_p90=0.5,
+        levels=(0.5, 0.9),
         bins=bins,
     )
 
@@ -86,9 +119,10 @@ def test_a_fit_as_json_is_the_whole_fit(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_check_beside_its_baseline(capsys: pytest.CaptureFixture[str]) -> None:
     print_document(check_document(CHECK), Format.CSV)
     rows = capsys.readouterr().out.splitlines()[1:]
-    assert rows[0].endswith(",51.2%,89.9%,0.244,0.152")
-    assert rows[1].endswith(",40.0%,80.0%,1.000,2.000")
-    assert rows[2] == "of all jobs,40.0%,80.0%,1.000,2.000"
+    assert rows[0].endswith(",45.0% +- 3.1%,87.5% +- 1.2%,0.244,0.152")
+    assert rows[1].endswith(",51.2% +- 3.1%,89.9% +- 1.2%,0.244,0.152")
+    assert rows[2].endswith(",40.0%,80.0%,1.000,2.000")
+    assert rows[3] == "of all jobs,40.0%,80.0%,1.000,2.000"
 
 
 def test_a_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,3 +132,11 @@ def test_a_check_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["coverage"] == {"p50": 0.512, "p90": 0.899}
     assert document["pinball"] == {"p50": 0.244, "p90": 0.152}
     assert document["baseline_pinball"] == {"p50": 1.0, "p90": 2.0}
+    assert document["fits_frozen"] == 16
+    assert document["online"]["coverage"] == document["coverage"]
+    assert document["frozen"] == {
+        "coverage": {"p50": 0.45, "p90": 0.875},
+        "coverage_se": {"p50": 0.031, "p90": 0.012},
+        "tails": {"p10": 0.11, "p99": 0.985},
+        "pinball": {"p50": 0.244, "p90": 0.152},
+    }

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.core.values import Interval, Quantiles, StartWait
-from recommender.outcome.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, waits
+from advisor.core.values import EmpiricalWait, Interval, Quantiles, StartWait
+from recommender.outcome.draws import NUM_DRAWS, Z90, Draws, log_normal, make_draws, quantiles_of_rows, waits
 from tests.builders import quantiles_of
 
 FIELDS = ("prediction", "wait", "preemption_rate", "reacquire", "preemption", "price")
@@ -100,6 +100,18 @@ def test_rarer_machines_never_come_sooner(
     assert (waits(rarely, z) >= waits(often, z) * (1 - 1e-12)).all()
     assert often.p50 <= often.p90
     assert 60.0 <= often.p50 <= rarely.p50
+
+
+def test_a_wait_of_a_log_is_drawn_from_all_its_quantiles():
+    """A fifth of the jobs do not wait, one in a hundred for a day: no log-normal has both."""
+    wait = EmpiricalWait(
+        p50=60.0, p90=600.0, levels=(0.2, 0.5, 0.9, 0.99), waits_s=(0.0, 60.0, 600.0, 86400.0)
+    )
+    drawn = waits(wait, make_draws(np.random.default_rng(0)).wait)
+    assert np.mean(drawn == 0) == pytest.approx(0.2, abs=0.002)
+    (found,) = quantiles_of_rows(drawn[None, :])
+    assert (found.p50, found.p90) == pytest.approx((60, 600))
+    assert np.mean(drawn >= 86399.9) == pytest.approx(0.01, abs=0.001)
 
 
 def test_quantiles_are_weibulls() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from advisor.core.errors import InputError
 from recommender.queue.job_log import QueuedJob, read_job_log
 from recommender.queue.job_log_fields import parse_walltime_s
+from recommender.queue.log_clock import zone_named
 from recommender.queue.wait_files import load_fit
 from tests.jobs import SACCT_COLUMNS, csv_of, make_job, sacct_of, swf_of
 from tests.shared import SHARED, needs_shared
@@ -69,7 +72,8 @@ GOOD = (
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("2|2026-03-01T00:00:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|PENDING", "never started"),
+        ("2|2026-03-01T00:00:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|NODE_FAIL", "never started"),
+        ("2|2024-03-01T00:00:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|PENDING", "never started"),
         (
             "2|2026-03-01T00:00:00|None|2026-03-01T00:09:00|0|1:00|gres/gpu=1||1|a|CANCELLED by 7",
             "never started",
@@ -119,6 +123,73 @@ def test_a_held_job_waits_from_when_it_may_run(tmp_path):
     text = "submit,eligible,start,gpus\n0,500,800,1\n0,,800,1\n"
     waits = {job.wait_s for job in read_job_log(write(tmp_path, text)).jobs}
     assert waits == {300, 800}
+
+
+ELIGIBLE = "JobID|User|Submit|Eligible|Start|End|Elapsed|Timelimit|ReqTRES|Partition|State"
+
+
+def test_a_job_that_waits_still_is_kept_apart(tmp_path):
+    pending = "2|2026-03-01T00:30:00|Unknown|Unknown|0|1:00:00|gres/gpu=2|8|1|a|PENDING"
+    log = read_job_log(sacct(tmp_path, GOOD, pending))
+    (waiting,) = log.waiting
+    assert waiting.start_s == math.inf
+    assert (log.jobs[0].start_s - waiting.submit_s, log.end_s) == (1800, log.jobs[0].start_s)
+    assert log.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("eligible", "num_waiting", "age_s"), [("2026-03-01T00:20:00", 1, 2400), ("Unknown", 0, None)]
+)
+def test_a_job_waits_from_when_nothing_holds_it_back(tmp_path, eligible, num_waiting, age_s):
+    """Slurm knows no time of eligibility of a job that is held or waits for another one."""
+    times = "2026-03-01T00:00:00|2026-03-01T00:30:00|2026-03-01T01:00:00|2026-03-01T02:00:00"
+    rows = (
+        f"1|ada|{times}|01:00:00|1-00:00:00|gres/gpu=1|a|COMPLETED",
+        f"2|eve|2026-03-01T00:00:00|{eligible}|Unknown|Unknown|00:00:00|1-00:00:00|gres/gpu=1|a|PENDING",
+    )
+    log = read_job_log(write(tmp_path, "\n".join([ELIGIBLE, *rows, ""])))
+    assert (log.jobs[0].wait_s, log.jobs[0].user) == (1800, "ada")
+    assert len(log.waiting) == num_waiting
+    assert [log.end_s - job.submit_s for job in log.waiting] == ([] if age_s is None else [age_s])
+    assert log.left_out == ({} if num_waiting else {"never started": 1})
+
+
+@pytest.mark.parametrize("user", ["", "-1", "Unknown"])
+def test_a_user_may_be_unknown(tmp_path, user):
+    text = f"submit,start,gpus,user\n0,60,1,{user}\n"
+    assert read_job_log(write(tmp_path, text)).jobs[0].user == ""
+
+
+# Berlin's clock repeats the hour from 02:00 on 2026-10-25, and skips it on 2026-03-29.
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("submit", "start", "end", "run", "wait_min"),
+    [
+        ("2026-03-29T01:30:00", "2026-03-29T03:30:00", "", "", 60),
+        ("2026-10-25T00:30:00", "2026-10-25T05:30:00", "", "", 360),
+        ("2026-10-25T02:50:00", "2026-10-25T02:10:00", "", "", 20),
+        ("2026-10-25T01:50:00", "2026-10-25T02:10:00", "2026-10-25T03:10:00", "02:00:00", 20),
+        ("2026-10-25T01:50:00", "2026-10-25T02:10:00", "2026-10-25T03:10:00", "01:00:00", 80),
+        ("2026-10-25T01:50:00+02:00", "2026-10-25T02:10:00+01:00", "", "", 80),
+        ("2026-10-25T01:50:00", "2026-10-25T02:10:00", "", "", None),
+        ("2026-10-25T02:10:00", "2026-10-25T03:10:00", "", "", None),
+    ],
+)
+def test_a_change_of_clocks_makes_no_wait_an_hour_wrong(tmp_path, submit, start, end, run, wait_min):
+    text = f"submit,start,end,elapsed,gpus\n{submit},{start},{end},{run},1\n0,60,120,60,1\n"
+    log = read_job_log(write(tmp_path, text), BERLIN)
+    found = [job.wait_s / 60 for job in log.jobs[1:]]
+    assert found == ([] if wait_min is None else [wait_min])
+    assert log.left_out == ({"waited in the hour that a clock repeats": 1} if wait_min is None else {})
+
+
+def test_an_unknown_zone_is_refused(tmp_path):
+    for name in ("Mars/Olympus", "../etc/passwd", ""):
+        with pytest.raises(InputError, match="no time zone is named"):
+            zone_named(name)
+    assert zone_named("Europe/Berlin") == BERLIN
 
 
 @pytest.mark.parametrize(

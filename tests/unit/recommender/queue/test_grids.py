@@ -1,0 +1,72 @@
+"""Quantiles at fixed levels, and the cells between them: by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from recommender.queue.grids import (
+    CELL_SHARES,
+    LEVELS,
+    NUM_CELLS,
+    cells_of,
+    grid_of,
+    level_index,
+    to_log_minutes,
+    to_waits_s,
+)
+
+P50, P90 = level_index(0.5), level_index(0.9)
+
+
+def test_weibull_positions_by_hand():
+    nine = grid_of([float(value) for value in range(1, 10)])
+    assert (nine[P50], nine[P90]) == pytest.approx((5, 9))
+    assert nine[level_index(0.8)] == pytest.approx(8)
+    assert nine[0] == 1
+
+
+def test_beyond_the_longest_the_tail_goes_on_as_the_longest_tenth_do():
+    """Of 0, 1 .. 19 the longest two exceed 17 by 1.5 on average; the longest stands at the level 20/21."""
+    grid = grid_of([float(value) for value in range(20)])
+    assert grid[level_index(0.95)] == pytest.approx(19 - 0.05)
+    assert grid[level_index(0.99)] == pytest.approx(19 + 1.5 * math.log((1 / 21) / 0.01))
+    assert grid[level_index(0.999)] - grid[level_index(0.99)] == pytest.approx(1.5 * math.log(10))
+
+
+def test_equal_waits_have_no_tail():
+    assert grid_of([2.0] * 12) == [2.0] * len(LEVELS)
+
+
+def test_log_minutes_of_a_minute():
+    assert to_log_minutes(60.0) == pytest.approx(math.log(2))
+    assert to_waits_s(np.array([0.0, math.log(2)])).tolist() == pytest.approx([0, 60])
+
+
+@pytest.mark.parametrize(
+    ("wait", "cells"),
+    [
+        (-0.5, (0, 1)),
+        (0.0, (0, 1)),
+        (0.5, (1, 2)),
+        (1.0, (1, 2)),
+        (float(len(LEVELS)), (NUM_CELLS - 1, NUM_CELLS)),
+    ],
+)
+def test_a_wait_lies_in_the_cell_that_ends_at_or_above_it(wait, cells):
+    assert cells_of([float(i) for i in range(len(LEVELS))], wait) == cells
+
+
+def test_equal_quantiles_share_a_wait():
+    grid = [0.0, 0.0, 0.0, *(float(i) for i in range(3, len(LEVELS)))]
+    assert cells_of(grid, 0.0) == (0, 3)
+    grid = [0.0, 1.0, 1.0, 1.0, *(float(i) for i in range(4, len(LEVELS)))]
+    assert cells_of(grid, 1.0) == (2, 4)
+    assert cells_of([1.0] * len(LEVELS), 1.0) == (0, NUM_CELLS)
+
+
+def test_the_cells_hold_all_waits():
+    assert len(CELL_SHARES) == NUM_CELLS == len(LEVELS) + 1
+    assert sum(CELL_SHARES) == pytest.approx(1)
