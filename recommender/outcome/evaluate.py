@@ -145,7 +145,7 @@ def evaluate_all(
 
 
 def vcpus_per_gpu(plan: Plan) -> float:
-    """Hardware threads of the machine for each of its GPUs; where nobody knows them, an assumption."""
+    """Number of vCPUs of the machine for each of its GPUs; where nobody knows them, an assumption."""
     return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
