@@ -13,13 +13,14 @@ from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_ITERATIONS
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Option, Plan, Quantiles, Trace
-from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, fed
+from advisor.predict.loading import fed
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms
+from recommender.outcome.vcpus import vcpus_per_gpu
 
 EstimateKey = tuple[str, int]
 
@@ -119,13 +120,13 @@ def evaluate_all(
     """
 
     @cache
-    def fed_there(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> IterationEstimate:
-        return fed(estimates[gpu, num_gpus], vcpus_per_gpu)
+    def fed_there(gpu: str, num_gpus: int, vcpus: float) -> IterationEstimate:
+        return fed(estimates[gpu, num_gpus], vcpus)
 
     @cache
-    def work_s(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> Array:
+    def work_s(gpu: str, num_gpus: int, vcpus: float) -> Array:
         iterations = num_iterations(trace, job, num_gpus)
-        return work_of(fed_there(gpu, num_gpus, vcpus_per_gpu), iterations, draws)
+        return work_of(fed_there(gpu, num_gpus, vcpus), iterations, draws)
 
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
@@ -142,11 +143,6 @@ def evaluate_all(
                 time_s=outcome.time_s[i],
                 cost_usd=outcome.cost_usd[i],
             )
-
-
-def vcpus_per_gpu(plan: Plan) -> float:
-    """Number of vCPUs of the machine for each of its GPUs; where nobody knows them, an assumption."""
-    return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
 def _figures(outcome: Outcome, job: Job) -> Iterator[_Figures]:
