@@ -153,11 +153,12 @@ def _estimate(
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
-    memory_bytes = _memory_bytes(trace, num_gpus)
+    memory_bytes, assumed = _memory_bytes(trace, num_gpus), assumed_note(work)
+    interval = spread(device_s, math.sqrt(variance) / device_s)
     estimate = IterationEstimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
-        iteration_s=(interval := spread(device_s, math.sqrt(variance) / device_s)),
+        iteration_s=interval,
         device_s=interval,
         input=work,
         input_s=None,
@@ -173,7 +174,7 @@ def _estimate(
             *notes,
             *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
-            *([] if (note := assumed_note(work)) is None else [note]),
+            *([] if assumed is None else [assumed]),
         ),
     )
     return fed(estimate, None)

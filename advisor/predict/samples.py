@@ -9,13 +9,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from pathlib import Path
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Interval, Op, TensorSpec, Trace
+from advisor.predict.distinct import Same
 from advisor.predict.interval import SIGMA_LOADING, widened
 
 LOADERS_FILE = "loaders.toml"
@@ -51,10 +52,15 @@ def kind_of(batch: TensorSpec) -> str:
     return TOKENS if batch.dtype.startswith(("int", "uint")) else ARRAY
 
 
-def copied_batches(trace: Trace) -> list[Op]:
+def copied_batches(trace: Trace) -> tuple[Op, ...]:
     """The copies that bring an iteration's samples to the GPU, the largest first."""
-    copies = [op for op in trace.ops if op.name == _COPY and op.inputs and op.inputs[0].shape]
-    return sorted(copies, key=lambda op: -op.count * prod(op.inputs[0].shape))
+    return _copied(Same(trace.ops))
+
+
+@lru_cache(maxsize=4)
+def _copied(same: Same) -> tuple[Op, ...]:
+    copies = [op for op in same.ops if op.name == _COPY and op.inputs and op.inputs[0].shape]
+    return tuple(sorted(copies, key=lambda op: -op.count * prod(op.inputs[0].shape)))
 
 
 def num_copied(trace: Trace) -> int | None:

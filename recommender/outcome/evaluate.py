@@ -12,7 +12,7 @@ import numpy as np
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Means, Option, Plan, Quantiles, Trace
 from advisor.predict.batch_share import batch_share, trace_at
-from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, fed
+from advisor.predict.loading import fed
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, outcome_of, work_of
@@ -20,6 +20,7 @@ from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms
 from recommender.outcome.steps import Steps, num_iterations, steps_of
+from recommender.outcome.vcpus import vcpus_per_gpu
 
 EstimateKey = tuple[str, int]
 
@@ -108,12 +109,12 @@ def evaluate_all(
         return _Work(trace=there, iterations=num_iterations(trace, job, num_gpus), steps=steps)
 
     @cache
-    def fed_there(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> IterationEstimate:
-        return fed(estimates[gpu, num_gpus], vcpus_per_gpu)
+    def fed_there(gpu: str, num_gpus: int, vcpus: float) -> IterationEstimate:
+        return fed(estimates[gpu, num_gpus], vcpus)
 
     @cache
-    def work_s(gpu: str, num_gpus: int, vcpus_per_gpu: float) -> Array:
-        return work_of(fed_there(gpu, num_gpus, vcpus_per_gpu), work(num_gpus).iterations, draws)
+    def work_s(gpu: str, num_gpus: int, vcpus: float) -> Array:
+        return work_of(fed_there(gpu, num_gpus, vcpus), work(num_gpus).iterations, draws)
 
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
@@ -130,11 +131,6 @@ def evaluate_all(
                 time_s=outcome.time_s[i],
                 cost_usd=outcome.counted_usd[i],
             )
-
-
-def vcpus_per_gpu(plan: Plan) -> float:
-    """Hardware threads of the machine for each of its GPUs; where nobody knows them, an assumption."""
-    return plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
 
 
 def _figures(plans: Sequence[Plan], outcome: Outcome, job: Job) -> Iterator[_Figures]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, Market, Option
-from recommender.outcome.evaluate import Judged, vcpus_per_gpu
+from recommender.outcome.evaluate import Judged
+from recommender.outcome.vcpus import vcpus_per_gpu
 
 # Less of the time is not worth another machine.
 _LEAST_SAVING = 0.05

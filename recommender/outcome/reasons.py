@@ -8,13 +8,14 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
 from advisor.predict.exchange.collectives import holds_buckets, sharded_over
-from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU, assumed_note, input_note
+from advisor.predict.loading import assumed_note, input_note
 from advisor.predict.memory import what_would_fit
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
 from recommender.outcome.rent import price_rise
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, is_spot
 from recommender.outcome.steps import Source, Steps
+from recommender.outcome.vcpus import vcpus_per_gpu
 from recommender.plans import software
 
 # Below it the rounded factor would read "1.00 times".
@@ -69,12 +70,12 @@ def _memory(plan: Plan, estimate: IterationEstimate, gpu: GpuSpec, trace: Trace)
 
 
 def _input(plan: Plan, estimate: IterationEstimate) -> Iterator[Finding]:
-    vcpus = plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU
-    note = input_note(estimate, vcpus, names_gpu_time=True)
-    if note is None:
-        return
-    yield note
-    if (assumed := assumed_note(estimate.input)) is not None:
+    note = input_note(estimate, vcpus_per_gpu(plan), names_gpu_time=True)
+    assumed = assumed_note(estimate.input)
+    if note is not None:
+        yield note
+    # What is known to hide, whatever it takes, is not worth a word.
+    if assumed is not None and estimate.input_s and estimate.input_s.p90 > estimate.device_s.p50:
         yield assumed
 
 

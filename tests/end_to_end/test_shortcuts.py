@@ -68,7 +68,8 @@ def recording(job: Job) -> dict[str, Any]:
     """What the child recorded, but for how long the batches took."""
     found, _ = record(job, [Path(sys.executable)], Limits(timeout_s=120.0, sandbox=False), None)
     contents: dict[str, Any] = json.loads(json.dumps(found))
-    (contents.get("loading") or {}).pop("seconds", None)
+    for name in ("seconds", "cpu_seconds"):
+        (contents.get("loading") or {}).pop(name, None)
     return contents
 
 

@@ -120,7 +120,8 @@ def profiled(shell: Shell, script: str, name: str, *arguments: str) -> Trace:
     answer = shell.run("profile", f"{name}.py", "--backend", "fake", "--out", f"{name}.json.gz", *extra)
     assert answer.code == 0, answer
     trace = read_trace(shell.folder / f"{name}.json.gz")
-    return replace(trace, data_loading_s=None)  # the CPU's part is the same, and noisy
+    # The part of the CPU is the same, and noisy.
+    return replace(trace, data_loading_s=0.0, loader_cpu_s_per_sample=None)
 
 
 def edited(name: str, *edits: tuple[str, str]) -> str:

@@ -52,6 +52,7 @@ TRACES: dict[str, Trace] = {
             Collective(kind="reduce_scatter", num_bytes=None, world_size=None, count=1),
         ),
         data_loading_s=0.5, num_workers=4, world_size=8, is_sharded=True,
+        loader_cpu_s_per_sample=0.01,
     ),
 }  # fmt: skip
 DOCUMENTS = {name: json.loads(json.dumps({"format": FORMAT, **asdict(t)})) for name, t in TRACES.items()}
@@ -148,6 +149,7 @@ def test_one_absurd_value_is_answered_or_told(
         (("collectives", 0, "count"), None, "count of a collective is None"),
         (("num_workers",), "four", "num_workers is 'four'"),
         (("iteration_s",), 0, "iteration_s is 0"),
+        (("loader_cpu_s_per_sample",), -1.0, "loader_cpu_s_per_sample is -1.0"),
         (("is_sharded",), "false", "is_sharded is 'false'"),
         (("precision", "tf32_matmul"), 1, "tf32_matmul is 1"),
         (("warnings",), "a text", "'a text', which is no list"),

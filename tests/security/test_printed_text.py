@@ -94,7 +94,7 @@ def lists(text: str, output: Format) -> Iterator[Callable[[], object]]:
             )
         ]
     )  # fmt: skip
-    wait = WaitBin(size=text, walltime=text, queue=text, num_jobs=9, p50_s=1.0, p90_s=2.0)
+    wait = WaitBin(size=text, walltime=text, queue=text, num_jobs=9, p50_s=1.0, p90_s=2.0, waits_s=(1.0,))
     state = SourceState(
         name=text, is_live=True, providers=(text,), num_offers=1, oldest=UNTIL, newest=UNTIL,
         gaps=(text, text * 99), credentials=Credentials.MISSING,

@@ -73,7 +73,7 @@ class FakeData:
             )
         return (
             f"{self.num_replaced} DataLoader(s) were fed fake data: how long loading takes is unknown, and"
-            " counts as nothing"
+            " is assumed by the kind of its samples"
         )
 
     def stand_in(

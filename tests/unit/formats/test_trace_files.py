@@ -62,7 +62,12 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
     collective = Collective(kind="all_reduce", num_bytes=10, world_size=8, count=2)
     collectives = (collective,)
     trace = make_trace(
-        ops=tuple(ops), collectives=collectives, warnings=("a",), world_size=8, is_sharded=True
+        ops=tuple(ops),
+        collectives=collectives,
+        warnings=("a",),
+        world_size=8,
+        is_sharded=True,
+        loader_cpu_s_per_sample=0.02,
     )
     path = tmp_path_factory.mktemp("traces") / "t.json.gz"
     write_trace(trace, path)
@@ -72,7 +77,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
 def test_a_file_of_before_there_were_worlds(tmp_path: Path) -> None:
     write_trace(make_trace(), tmp_path / "t.json")
     document = json.loads((tmp_path / "t.json").read_text())
-    del document["world_size"], document["is_sharded"]
+    del document["world_size"], document["is_sharded"], document["loader_cpu_s_per_sample"]
     (tmp_path / "t.json").write_text(json.dumps(document))
     assert read_trace(tmp_path / "t.json") == make_trace()
 

@@ -494,6 +494,21 @@ def test_an_input_bound_option_says_so_with_every_figure() -> None:
     assert "input-bound" not in said(option_of(with_vcpus(16), estimate=fed_by(4.0, 8, 5.0)).reasons)
 
 
+def test_what_is_assumed_of_the_input_is_said_where_it_may_matter() -> None:
+    def codes(iteration_s: float) -> list[Code]:
+        found = fed_by(1.0, 8, iteration_s)
+        unsure = Interval(p10=0.5, p50=1.0, p90=2.0)
+        assert found.input is not None
+        found = replace(found, input=replace(found.input, cpu_s=unsure, kind="image"))
+        return [note.code for note in option_of(with_vcpus(8), estimate=found).reasons]
+
+    assert Code.INPUT_BOUND in codes(0.1)
+    assert Code.INPUT_ASSUMED in codes(0.1)
+    assert Code.INPUT_BOUND not in codes(0.2)
+    assert Code.INPUT_ASSUMED in codes(0.2)
+    assert Code.INPUT_ASSUMED not in codes(0.3)
+
+
 def test_the_machines_vcpus_decide_time_and_cost() -> None:
     few, many = (option_of(with_vcpus(n), estimate=fed_by(4.0, 8)) for n in (4, 8))
     assert few.estimate.iteration_s.p50 == pytest.approx(1.0)
