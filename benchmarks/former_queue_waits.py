@@ -83,7 +83,8 @@ def former_scores(log: JobLog) -> tuple[Score, Score]:
         if job.submit_s >= freeze_s:
             freeze_s = job.submit_s + FROZEN_EVERY_S
             begin, end = np.searchsorted(submits_s, [job.submit_s, job.submit_s + HORIZON_S]).tolist()
-            _add(frozen, coming := log.jobs[first + begin : first + end], _of_now(former, coming))
+            coming = log.jobs[first + begin : first + end]
+            _add(frozen, coming, _of_now(former, coming))
         if index >= first:
             _add(online, [job], [former.corrected(expected)])
     return online.score(), frozen.score()
@@ -100,5 +101,7 @@ def _of_now(former: _Former, coming: Sequence[QueuedJob]) -> list[Array]:
 
 
 def _add(tally: Tally, jobs: Sequence[QueuedJob], grids: Sequence[Array]) -> None:
+    if not jobs:
+        return
     minutes = np.array([to_log_minutes(job.wait_s) for job in jobs])
     tally.add(minutes, np.array([job.submit_s for job in jobs]), np.array(grids))
