@@ -25,7 +25,7 @@ EXAMPLES = {
     "gpt": ("train_gpt.py", []),
     "dcgan": ("train_dcgan.py", []),
 }
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 class World:

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 from advisor.operators.case import Call, Case, call, result, tensor  # noqa: E402
-from advisor.payload.measuring import building, cases, run  # noqa: E402
+from advisor.payload.measuring import building, cases, grid_run  # noqa: E402
 from advisor.payload.measuring.building import Build, NoSuchOperatorError, operator_of  # noqa: E402
 from advisor.payload.measuring.cases import measure_all, missing_ability, num_sets  # noqa: E402
 
@@ -179,7 +179,7 @@ def job(tmp_path):
 @pytest.mark.parametrize("error", NO_ROOM)
 def test_a_device_without_room_for_the_reference_is_full(monkeypatch, job, error):
     failing(monkeypatch, error)
-    status, details = run._measure(job)
+    status, details = grid_run._measure(job)
     assert status == "full_device"
     assert details["message"]
     assert "\n" not in details["message"]
@@ -188,11 +188,11 @@ def test_a_device_without_room_for_the_reference_is_full(monkeypatch, job, error
 def test_other_failures_of_the_reference_are_our_own(monkeypatch, job):
     failing(monkeypatch, RuntimeError("mat1 and mat2 do not fit"))
     with pytest.raises(RuntimeError, match="mat1"):
-        run._measure(job)
+        grid_run._measure(job)
 
 
 def test_with_room_it_is_measured(job):
-    assert run._measure(job) == ("ok", {})
+    assert grid_run._measure(job) == ("ok", {})
 
 
 def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):
