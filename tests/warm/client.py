@@ -1,6 +1,6 @@
-# Stands in for an interpreter: asks the server for a fork that runs the command, and ends as that ends. What is
-# known when the folder is made is written in front: REAL, SOCKETS, CHILD, SETTINGS.
-# ruff: noqa: F821
+# Stands in for an interpreter: asks the server for a fork that runs the command, and ends as that ends.
+# Written in front when the folder is made: REAL, SOCKETS, CHILD, SETTINGS. It does without slow imports.
+# ruff: noqa: F821, PTH109, PTH123, S606
 
 import array
 import ctypes
@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+
 
 def is_fake(path):
     with open(path, encoding="utf-8") as file:

@@ -3,6 +3,7 @@
 The client's connection lives as long as the child: when either ends, so does the other.
 """
 
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -15,8 +16,6 @@ import socket
 import sys
 import tempfile
 import traceback
-from pathlib import Path
-
 
 # What torch imports late, for nearly every job under the fake GPU.
 LATE = ("sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.tensor", "torch.export")
@@ -33,7 +32,7 @@ def load(child_path):
 
 
 def load_fake(child):
-    """What jobs under the fake GPU import besides; nothing of it changes torch but the stand-in for dynamo."""
+    """What jobs under the fake GPU import besides; only the stand-in for dynamo changes torch."""
     child.load_payload("lazy_dynamo").install()
     child.load_payload("session")
     for name in child.load_payload("fake.patching").ORDER:
@@ -77,11 +76,9 @@ class Server:
             kill_group(pid)
             status = os.waitpid(pid, 0)[1]
             os.close(ending)
-            with connection:
-                try:
-                    connection.sendall(f"{status}\n".encode())
-                except BrokenPipeError:
-                    pass  # the client was ended, and the child with it
+            # Where the client was ended, the child was with it.
+            with connection, contextlib.suppress(BrokenPipeError):
+                connection.sendall(f"{status}\n".encode())
 
         self._selector.register(ending, selectors.EVENT_READ, end)
         self._selector.register(connection, selectors.EVENT_READ, end)
@@ -89,10 +86,8 @@ class Server:
 
 def kill_group(pid):
     for kill in (os.killpg, os.kill):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def run(child, request, files):
@@ -104,9 +99,9 @@ def run(child, request, files):
             os.dup2(file, number)
             os.close(file)
         # As Python opens them with PYTHONUNBUFFERED.
-        sys.stdin = open(0, closefd=False)
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
         sys.stdout, sys.stderr = (
-            io.TextIOWrapper(open(number, "wb", 0, closefd=False), errors=errors, write_through=True)
+            io.TextIOWrapper(io.FileIO(number, "w", closefd=False), errors=errors, write_through=True)
             for number, errors in ((1, "strict"), (2, "backslashreplace"))
         )
         os.environ.clear()
@@ -115,7 +110,7 @@ def run(child, request, files):
         tempfile.tempdir = None
         sys.argv[:] = request["arguments"]
         child.main()
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - printed, as the interpreter would
         traceback.print_exc()
     finally:
         os._exit(1)

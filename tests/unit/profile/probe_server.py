@@ -1,7 +1,9 @@
 """Runs pieces of code under the fake GPU, each in a fork, so that torch is imported once.
 
-Usage: ``python -m tests.unit.profile.probe_server GROUPS.json RESULTS.json``. A group is ``{"skip": [patches not to
-apply], "probes": {name: code}}``; the code leaves its answer in ``result``.
+Usage: ``python -m tests.unit.profile.probe_server GROUPS.json RESULTS.json``.
+
+A group is ``{"skip": [patches not to apply], "probes": {name: code}}``; the code leaves its answer in
+``result``.
 """
 
 import importlib
