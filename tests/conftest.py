@@ -10,8 +10,11 @@ import pytest
 from hypothesis import settings
 
 from tests.postgres import postgres_server, postgres_url
+from tests.warm import cold_children, warm_children, warm_folder
 
-__all__ = ["no_calibration", "postgres_server", "postgres_url"]
+__all__ = [
+    "cold_children", "no_calibration", "postgres_server", "postgres_url", "warm_children", "warm_folder",
+]  # fmt: skip
 
 # A noisy machine must not fail a law, and CI must not fail by luck; at a desk, new examples each time.
 settings.register_profile("advisor", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -37,20 +37,17 @@ def outcome_of(row):
         return error
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("compatibility")
 
 
-@pytest.fixture(scope="session")
-def outcomes(folder):
+@pytest.fixture(scope="module")
+def outcomes(folder, warm_children):
     """What profiling gave for each row, two at a time in a folder of their own."""
-    pytest.importorskip("torch")
     runnable = [row for row in ROWS if installed(row)]
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
         patch.chdir(folder)
-        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-            patch.delenv(name, raising=False)
         return dict(zip((row.name for row in runnable), pool.map(outcome_of, runnable), strict=True))
 
 

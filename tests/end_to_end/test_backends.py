@@ -6,7 +6,7 @@ import pytest
 
 from tests.end_to_end.cli import Shell, assert_plain_error
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 TRAINING = """
 import torch
 from torch import nn

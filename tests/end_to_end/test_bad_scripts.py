@@ -12,7 +12,7 @@ from tests.end_to_end.bad_scripts import HOPELESS, ODD
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.end_to_end.profile_scripts import LOOP, TRAIN
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 # Exit code 2: the input is at fault; 1: it could not be profiled. Then words of the message.
 SAID = {
@@ -182,7 +182,7 @@ def test_what_is_no_script_is_told_at_once(shell, name, words):
     assert_plain_error(shell.run("profile", name), 2, *words)
 
 
-def test_a_torch_that_lacks_a_name_is_refused_by_name(shell):
+def test_a_torch_that_lacks_a_name_is_refused_by_name(shell, cold_children):
     # A module of the user's own site, as a stand-in for another version of torch.
     shell.write(
         "site/sitecustomize.py",

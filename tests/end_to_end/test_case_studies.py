@@ -19,7 +19,7 @@ from recommender.engine import recommend
 from recommender.outcome.estimates import estimates_for
 from tests.builders import make_plan
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ELECTRICITY_USD_PER_H = 0.05

@@ -25,7 +25,7 @@ RUNS = {
     "csv_dataset_missing of unknown length": HOUSES,
     "csv_dataset_missing without fake data": {},
 }
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 @pytest.fixture(scope="module")

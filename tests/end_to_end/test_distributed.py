@@ -24,7 +24,7 @@ RUNS = {
     "fsdp2": ("fsdp2.py", 8),
     "tensor parallel": ("tensor_parallel.py", 4),
 }
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 @pytest.fixture(scope="module")

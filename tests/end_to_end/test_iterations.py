@@ -8,7 +8,7 @@ from advisor.core.values import Phase
 from advisor.profile import profile
 from tests.end_to_end.iteration_scripts import SCRIPTS
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 # Forward and backward passes of the model in one iteration, and the samples' accumulation.
 PASSES = {

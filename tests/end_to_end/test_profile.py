@@ -25,7 +25,7 @@ EXAMPLES = {
     "gpt": ("train_gpt.py", []),
     "dcgan": ("train_dcgan.py", []),
 }
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 class World:
@@ -52,9 +52,8 @@ class World:
         self.outcomes[name] = profile(ROOT / "examples" / file, arguments)
 
 
-@pytest.fixture(scope="session")
-def world(tmp_path_factory):
-    pytest.importorskip("torch")
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, warm_children):
     world = World(tmp_path_factory.mktemp("scripts"))
     world.temporary.mkdir()
     for name, code in SCRIPTS.items():
@@ -65,8 +64,6 @@ def world(tmp_path_factory):
         path.write_text(code)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(world.folder)
-        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-            patch.delenv(name, raising=False)
         patch.setenv("SOME_API_TOKEN", "0123456789")
         patch.setenv("KEPT", "yes")
         patch.setenv("EXPECTED_CWD", str(world.folder))
@@ -79,12 +76,12 @@ def world(tmp_path_factory):
     return world
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def example(world):
     return lambda name: world.outcomes[name]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def trace(world):
     def get(name):
         outcome = world.outcomes[name]
@@ -94,7 +91,7 @@ def trace(world):
     return get
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def error(world):
     def get(name):
         outcome = world.outcomes[name]
@@ -257,10 +254,11 @@ def test_old_amp_and_compile(trace):
         ("endless", ProfileError, ["within 4 s", "--timeout"]),
     ],
 )
-def test_failures_say_what_to_do(name, kind, parts, error):
+def test_failures_say_what_to_do(name, kind, parts, error, warm_folder):
     assert type(error(name)) is kind
+    said = str(error(name)).replace(str(warm_folder / "bin" / "python"), sys.executable)
     for part in parts:
-        assert part in str(error(name))
+        assert part in said
 
 
 def test_the_traceback_is_the_users(error):

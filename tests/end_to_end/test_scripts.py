@@ -11,7 +11,7 @@ import pytest
 
 from tests.end_to_end.cli import Shell, assert_plain_error
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 TRAINING = """
 import sys

@@ -64,9 +64,9 @@ CASES = {
 }
 
 
-def recording(job: Job) -> dict[str, Any]:
+def recording(job: Job, python: Path) -> dict[str, Any]:
     """What the child recorded, but for how long the batches took."""
-    found, _ = record(job, [Path(sys.executable)], Limits(timeout_s=120.0, sandbox=False), None)
+    found, _ = record(job, [python], Limits(timeout_s=120.0, sandbox=False), None)
     contents: dict[str, Any] = json.loads(json.dumps(found))
     for name in ("seconds", "cpu_seconds"):
         (contents.get("loading") or {}).pop(name, None)
@@ -74,9 +74,11 @@ def recording(job: Job) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def recordings(
+    tmp_path_factory: pytest.TempPathFactory, warm_folder: Path
+) -> dict[str, list[dict[str, Any]]]:
     """By case, with shortcuts and without."""
-    pytest.importorskip("torch")
+    python = warm_folder / "bin" / "python"
     traps = tmp_path_factory.mktemp("shortcuts") / "traps.py"
     traps.write_text(TRAPS)
 
@@ -84,7 +86,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[
         script, arguments = case
         path = traps if script is None else SCRIPTS / f"{script}.py"
         job = Job(script=str(path), arguments=arguments, backend="fake", gpu=PretendedGpu())
-        return [recording(job), recording(replace(job, shortcuts=False))]
+        return [recording(job, python), recording(replace(job, shortcuts=False), python)]
 
     with ThreadPoolExecutor(2) as pool:
         return dict(zip(CASES, pool.map(both, CASES.values()), strict=True))

@@ -25,8 +25,10 @@ NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NUM_PROCESSES = 8
 NUM_ROUNDS = 6
 NUM_OFFERS = 25
-# Not forked: a process that anybody starts has no connections of another's.
-SPAWN = multiprocessing.get_context("spawn")
+# Not forked from us: a process that anybody starts has no connections of another's. All are forked from one
+# that has imported what they need and opened nothing.
+SERVED = multiprocessing.get_context("forkserver")
+SERVED.set_forkserver_preload([__name__])
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -72,8 +74,8 @@ def start(
     work: Callable[..., None], *arguments: Any
 ) -> tuple[multiprocessing.process.BaseProcess, Connection]:
     """A process, and the end of a pipe that hears what it says."""
-    here, there = SPAWN.Pipe()
-    process = SPAWN.Process(target=work, args=(there, *arguments))
+    here, there = SERVED.Pipe()
+    process = SERVED.Process(target=work, args=(there, *arguments))
     process.start()
     there.close()
     return process, here
@@ -81,7 +83,7 @@ def start(
 
 def run_all(work: Callable[..., None], url: str) -> list[Any]:
     """What each of the processes says that do this work at once."""
-    barrier = SPAWN.Barrier(NUM_PROCESSES, timeout=120)
+    barrier = SERVED.Barrier(NUM_PROCESSES, timeout=120)
     started = [start(work, url, barrier, number) for number in range(NUM_PROCESSES)]
     answers = []
     for process, pipe in started:

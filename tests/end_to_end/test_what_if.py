@@ -152,6 +152,7 @@ def bert(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
 
 
 @pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
 @pytest.mark.parametrize(
     ("example", "dtype"),
     [(resnet50, "bfloat16"), (resnet50, "float16"), (gpt, "bfloat16"), (bert, "float16")],

@@ -12,7 +12,7 @@ from advisor.profile import profile
 
 FOLDER = Path(__file__).parent
 NAMES = ("perceptron", "residual network", "language model", "u-net", "vision transformer", "recommender")
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 @pytest.fixture(scope="module")

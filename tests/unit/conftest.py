@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.profile.probes import shards
 
-SERVER = Path(__file__).with_name("profile") / "probe_server.py"
+ROOT = Path(__file__).parents[2]
 
 
 class Probes:
@@ -37,8 +37,8 @@ class Probes:
     def _run(self, shard):
         asked, answered = (self._folder / f"{shard}-{part}.json" for part in ("groups", "results"))
         asked.write_text(json.dumps(self._shards[shard]))
-        command = [sys.executable, SERVER, asked, answered]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False,
+        command = [sys.executable, "-m", "tests.unit.profile.probe_server", asked, answered]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,
                               env=os.environ | {"TMPDIR": str(self._folder)})  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(answered.read_text())

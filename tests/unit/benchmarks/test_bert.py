@@ -17,7 +17,7 @@ from benchmarks import bert
 from benchmarks.speedups import FILE
 from tests.shared import SHARED, needs_shared
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_process")]
 # Weights of a layer that every token meets: attention 4, feed-forward 8, in units of 1024 x 1024.
 LAYERS = 24 * 12 * 1024**2
 

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 from advisor.operators.recurrent import steps_of  # noqa: E402 - after torch
 from benchmarks.gnmt import BATCH_SIZE, VOCABULARY, WIDTH, NormalisedAttention, Translator, gnmt  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_process")]
 LENGTH = 5
 # A layer of d inputs has 4 x 1024 x (d + 1024 + 2) parameters.
 BOTH_WAYS, PLAIN, WITH_CONTEXT = 2 * 4096 * 2050, 4096 * 2050, 4096 * 3074

@@ -126,6 +126,7 @@ def test_the_published_table_has_both_ends_of_every_network():
 @pytest.mark.shared
 @pytest.mark.torch
 @needs_shared
+@pytest.mark.usefixtures("warm_process", "warm_children")
 @pytest.mark.parametrize(
     ("name", "num_pairs", "tolerance"),
     [
@@ -146,6 +147,7 @@ def test_speed_ups_as_published(name, num_pairs, tolerance):
 @pytest.mark.torch
 @pytest.mark.slow
 @needs_shared
+@pytest.mark.usefixtures("warm_process", "warm_children")
 @pytest.mark.parametrize(
     ("name", "tolerance"), [("BERT-large, 128 tokens", 0.1), ("BERT-large fine-tuning", 0.25)]
 )

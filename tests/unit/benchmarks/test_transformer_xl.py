@@ -7,7 +7,7 @@ from advisor.operators.gemm import GEMM  # noqa: E402 - after torch
 from advisor.operators.registry import family_of  # noqa: E402 - after torch
 from benchmarks.transformer_xl import CUTOFFS, LAYERS, LENGTH, LanguageModel, _shifted, transformer_xl  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_process")]
 
 
 def test_parameters_are_the_published_192_million():

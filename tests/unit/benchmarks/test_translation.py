@@ -8,7 +8,7 @@ from advisor.operators.gemm import GEMM  # noqa: E402 - after torch
 from advisor.operators.registry import family_of  # noqa: E402 - after torch
 from benchmarks.translation import LENGTH, VOCABULARY, Transformer, transformer  # noqa: E402
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_process")]
 # In units of 1024 x 1024: attention 4, feed-forward 8; a layer of the decoder attends twice.
 LAYERS = (6 * 12 + 6 * 16) * 1024**2
 

@@ -1,10 +1,12 @@
 """Runs pieces of code under the fake GPU, each in a fork, so that torch is imported once.
 
-Usage: ``python probe_server.py GROUPS.json RESULTS.json``. A group is ``{"skip": [patches not to
-apply], "probes": {name: code}}``; the code leaves its answer in ``result``.
+Usage: ``python -m tests.unit.profile.probe_server GROUPS.json RESULTS.json``.
+
+A group is ``{"skip": [patches not to apply], "probes": {name: code}}``; the code leaves its answer in
+``result``.
 """
 
-import importlib.util
+import importlib
 import json
 import os
 import signal
@@ -12,20 +14,14 @@ import sys
 import warnings
 from pathlib import Path
 
+from tests.warm.server import load, load_fake
+
 CHILD = Path(__file__).parents[3] / "advisor" / "payload" / "child.py"
 GPU = {
     "name": "Pretended GPU", "compute_capability": "8.0", "num_sms": 100, "memory_bytes": 10**10,
 }  # fmt: skip
 WORLD_SIZE = 4
 PROBE_TIMEOUT_S = 60
-
-
-def load_payload():
-    spec = importlib.util.spec_from_file_location("child", CHILD)
-    child = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(child)
-    child.load_payload("run")
-    return child.PAYLOAD
 
 
 def start_session(payload, skip):
@@ -77,10 +73,9 @@ def run_group(payload, skip, probes):
 
 def main():
     groups = json.loads(Path(sys.argv[1]).read_text())
-    payload = load_payload()
-    importlib.import_module(payload + ".lazy_dynamo").install()
-    importlib.import_module(payload + ".session")
-    importlib.import_module("sympy")  # FakeTensorMode would import it in every fork
+    child = load(CHILD)
+    load_fake(child)
+    payload = child.PAYLOAD
     results = {}
     for group in groups:
         reply = forked(run_group, payload, group["skip"], group["probes"])

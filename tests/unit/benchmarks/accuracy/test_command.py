@@ -73,6 +73,7 @@ def test_folders_that_hold_nothing(tmp_path, capsys):
 
 @pytest.mark.torch
 @needs_transformers
+@pytest.mark.usefixtures("warm_process")
 @pytest.mark.parametrize(
     ("config", "code", "words"),
     [("not json", 2, "is no Hugging Face configuration"), ("[]", 2, "is no Hugging Face configuration"),
@@ -91,6 +92,7 @@ def test_a_broken_configuration(tmp_path, capsys, config, code, words):
 
 @pytest.mark.torch
 @needs_transformers
+@pytest.mark.usefixtures("warm_process")
 @pytest.mark.parametrize(
     "config",
     [{"model_type": "t5", "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 1, "num_heads": 2},

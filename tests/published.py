@@ -1,0 +1,81 @@
+"""Traces of the published rows of `benchmarks/published.py`, recorded, since profiling all takes two minutes.
+
+Predictions are made anew from them at each run of the tests. ``python -m tests.published`` profiles all
+again, and has to whenever a model or an example changes: `index.json` holds the digests of their sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from advisor.core.values import Trace
+from advisor.formats.trace_files import read_trace, write_trace
+from benchmarks.published import CASES, Case
+
+ROOT = Path(__file__).parents[1]
+FOLDER = Path(__file__).with_name("published_traces")
+INDEX = FOLDER / "index.json"
+SOURCES = (
+    "benchmarks/bert.py", "benchmarks/gnmt.py", "benchmarks/published.py", "benchmarks/transformer_xl.py",
+    "benchmarks/translation.py", "examples/train_gpt.py", "examples/train_resnet50.py",
+)  # fmt: skip
+
+
+def recorded_cases() -> tuple[Case, ...]:
+    """The published rows, each with its recorded trace."""
+    return tuple(replace(case, build=partial(recorded_trace, case)) for case in CASES)
+
+
+def recorded_trace(case: Case) -> Trace:
+    """The trace of a row."""
+    return _read(index()["traces"][_name(case)])
+
+
+def index() -> Any:
+    """Each row's file, and the digests of what the traces were made of."""
+    return json.loads(INDEX.read_text())
+
+
+def digests() -> dict[str, str]:
+    """Of the sources as they are now."""
+    return {source: hashlib.sha256((ROOT / source).read_bytes()).hexdigest() for source in SOURCES}
+
+
+def same_work(trace: Trace) -> Trace:
+    """The trace without what each run measures anew or names after its place."""
+    return replace(trace, script="", data_loading_s=None)
+
+
+@cache
+def _read(file: str) -> Trace:
+    return read_trace(FOLDER / file)
+
+
+def _name(case: Case) -> str:
+    return f"{case.name} on {case.gpu}"
+
+
+def _write(case: Case) -> str:
+    """The file of the row's trace; rows with the same work share one."""
+    temporary = FOLDER / "new.json.gz"
+    trace = same_work(case.build())
+    write_trace(trace, temporary)
+    digest = hashlib.sha256(repr(trace).encode()).hexdigest()[:12]
+    return temporary.rename(FOLDER / f"{digest}.json.gz").name
+
+
+def main() -> None:
+    """Profile all rows."""
+    for old in FOLDER.glob("*.json.gz"):
+        old.unlink()
+    traces = {_name(case): _write(case) for case in CASES}
+    INDEX.write_text(json.dumps({"sources": digests(), "traces": traces}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Forks children of profiles from a process that has torch: ``python server.py CHILD SOCKET``.
+
+The client's connection lives as long as the child: when either ends, so does the other.
+"""
+
+import contextlib
+import gc
+import importlib
+import importlib.util
+import io
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+
+# What torch imports late, for nearly every job under the fake GPU.
+LATE = ("sympy", "torch.fx.experimental.symbolic_shapes", "torch.distributed.tensor", "torch.export")
+
+
+def load(child_path):
+    """The child's module, with all imported that it would import before it knows its job."""
+    spec = importlib.util.spec_from_file_location("child", child_path)
+    child = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(child)
+    importlib.import_module("torch")
+    child.load_payload("run")
+    return child
+
+
+def load_fake(child):
+    """What jobs under the fake GPU import besides; only the stand-in for dynamo changes torch."""
+    child.load_payload("lazy_dynamo").install()
+    child.load_payload("session")
+    for name in child.load_payload("fake.patching").ORDER:
+        child.load_payload(f"fake.patches.{name}")
+    for name in LATE:
+        importlib.import_module(name)
+
+
+class Server:
+    def __init__(self, child, listener):
+        self._child = child
+        self._listener = listener
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listener, selectors.EVENT_READ, self._accept)
+
+    def serve(self):
+        while True:
+            for key, _ in self._selector.select():
+                # One that ended earlier in this round is not asked again, nor whoever got its number since.
+                if self._selector.get_map().get(key.fd) is key:
+                    key.data()
+
+    def _accept(self):
+        connection, _ = self._listener.accept()
+        _, files, _, _ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile() as lines:
+            request = json.loads(lines.readline())
+        pid = os.fork()
+        if pid == 0:
+            self._selector.close()
+            self._listener.close()
+            connection.close()
+            run(self._child, request, files)
+        for file in files:
+            os.close(file)
+        ending = os.pidfd_open(pid)
+
+        def end():
+            self._selector.unregister(ending)
+            self._selector.unregister(connection)
+            kill_group(pid)
+            status = os.waitpid(pid, 0)[1]
+            os.close(ending)
+            # Where the client was ended, the child was with it.
+            with connection, contextlib.suppress(BrokenPipeError):
+                connection.sendall(f"{status}\n".encode())
+
+        self._selector.register(ending, selectors.EVENT_READ, end)
+        self._selector.register(connection, selectors.EVENT_READ, end)
+
+
+def kill_group(pid):
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
+
+
+def run(child, request, files):
+    """What the interpreter would do with the child's file; never returns."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        # As Python opens them with PYTHONUNBUFFERED.
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(io.FileIO(number, "w", closefd=False), errors=errors, write_through=True)
+            for number, errors in ((1, "strict"), (2, "backslashreplace"))
+        )
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        os.chdir(request["folder"])
+        tempfile.tempdir = None
+        sys.argv[:] = request["arguments"]
+        child.main()
+    except BaseException:  # noqa: BLE001 - printed, as the interpreter would
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def listen(child, path):
+    """Serve until the end of the tests."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        gc.collect()
+        gc.freeze()
+        os.write(1, b"ready\n")
+        Server(child, listener).serve()
+
+
+def main():
+    child_path, socket_path, fake_path = sys.argv[1:]
+    del sys.path[0]  # the folder of this file
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    child = load(child_path)
+    fake = os.fork()
+    if fake == 0:
+        child.die_with_the_parent()
+        load_fake(child)
+        listen(child, fake_path)
+    try:
+        listen(child, socket_path)
+    finally:
+        os.kill(fake, signal.SIGTERM)
+        os.waitpid(fake, 0)
+
+
+if __name__ == "__main__":
+    main()

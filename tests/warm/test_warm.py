@@ -1,0 +1,83 @@
+"""A fork is as good as a child that really starts, and ends with whoever asked for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import ProfileError
+from advisor.core.values import Trace
+from advisor.profile import profile
+from tests.compatibility.row import SCRIPTS
+
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
+LOOK = """
+import os, sys
+sys.exit(repr((os.getcwd(), sys.argv, sys.stdout.isatty(), os.environ["KEPT"], sorted(sys.modules) > [])))
+"""
+
+
+def profiled(script: str) -> Trace:
+    return replace(profile(SCRIPTS / f"{script}.py"), data_loading_s=None)
+
+
+@pytest.mark.parametrize("script", ["quickstart", "bf16_autocast"])
+def test_the_trace_is_that_of_a_child_that_really_starts(
+    script: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    warm = profiled(script)
+    monkeypatch.delenv("VIRTUAL_ENV")
+    assert warm == profiled(script)
+
+
+def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEPT", "yes")
+    (tmp_path / "look.py").write_text(LOOK)
+    said = []
+    for _ in range(2):
+        with pytest.raises(ProfileError) as failed:
+            profile("look.py", ["--lr", "1"])
+        said.append(str(failed.value))
+        monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    assert said[0] == said[1]
+    assert str(tmp_path) in said[0]
+
+
+def test_a_fork_ends_at_the_timeout(tmp_path: Path) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text(
+        f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
+    )
+    with pytest.raises(ProfileError, match="within 3 s"):
+        profile(script, timeout_s=3)
+    process = Path("/proc") / (tmp_path / "pid").read_text()
+    deadline_s = time.monotonic() + 60
+    while process.exists() and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    assert not process.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"), [(("-c", "print(6 * 7)"), {}), (("-c", "print(42)"), {"PYTHONPATH": "x"})]
+)
+def test_other_commands_are_the_real_interpreters(
+    arguments: tuple[str, ...], variables: dict[str, str], warm_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    command = [warm_folder / "bin" / "python", *arguments]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "42\n"
+
+
+def test_the_real_one_is_ours(warm_folder: Path) -> None:
+    command = [warm_folder / "bin" / "python", "-c", "import sys; print(sys.executable)"]
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == sys.executable
+    )
