@@ -45,20 +45,27 @@ _STATUS = Column("Status", wraps=False)
 _NUMBER = Column("#", PLAIN, wraps=False)
 _WAIT = Column("Wait p90", SHORT_DURATION, wraps=False)
 _TIME = Column("Time (p90)", SHORT_DURATION, wraps=False)
+_COST = Column("Cost", USD, wraps=False)
+_RENT = Column("USD/h, age", wraps=False)
+_BINDS = Column("Binds", wraps=False)
 COLUMNS = (
     _STATUS,
     _NUMBER,
     Column("Where"),
     Column("GPUs", wraps=False),
-    Column("USD/h, age"),
+    _RENT,
     Column("Step, all GPUs", DURATION, wraps=False),
-    Column("Binds", wraps=False),
+    _BINDS,
     _WAIT,
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
 )
-# GPUs above their place: side by side they would leave no room for time and cost.
-NARROW_COLUMNS = (_STATUS, _NUMBER, Column("GPUs, and where"), _TIME, Column("Cost", USD, wraps=False))
+# GPUs above their place: side by side they would leave no room for the rest.
+_MACHINE = Column("GPUs, and where")
+MIDDLE_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _RENT, _BINDS, _WAIT, _TIME, _COST)
+NARROW_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _TIME, _COST)
+# Below this many characters all columns side by side would break the names of machines.
+WIDE = 150
 SHEET_COLUMNS = columns(
     "id", "status", "tier", "provider", "instance_type", "region", "zone", "market", "gpu", "num_gpus",
     "usd_per_h", "price_retrieved_at", "iteration_s_p50", "binds", "wait_s_p50", "wait_s_p90", "time_s_p50",
@@ -128,26 +135,42 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
     rows = enumerate(selection(recommendation, top), start=1)
     chosen = [(number, option, status(option, recommendation)) for number, option in rows]
     tones = [_TONES.get(state, Tone.FAINT) for *_, state in chosen]
-    wide, narrow = [_wide(*one) for one in chosen], [_narrow(*one) for one in chosen]
+    forms = [[form(*one) for one in chosen] for form in (_wide, _middle, _narrow)]
+    wide, middle, narrow = (tuple(map(Row, cells, tones)) for cells in forms)
     return Table(
         columns=COLUMNS,
-        rows=tuple(map(Row, wide, tones)),
+        rows=wide,
         caption=caption,
-        narrow=(Table(columns=NARROW_COLUMNS, rows=tuple(map(Row, narrow, tones))),),
-        narrow_below=NARROW,
+        narrow=(
+            Table(
+                columns=MIDDLE_COLUMNS,
+                rows=middle,
+                narrow=(Table(columns=NARROW_COLUMNS, rows=narrow),),
+                narrow_below=NARROW,
+            ),
+        ),
+        narrow_below=WIDE,
     )
 
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
-    wait_s = None if option.wait_s is None else option.wait_s.p90
     machine = where(option) + _alike(option), gpus(option), rent_text(option.plan)
-    return state, number, *machine, iteration_s, binds, wait_s, option.time_s, option.cost_usd
+    return state, number, *machine, iteration_s, binds, _wait_s(option), option.time_s, option.cost_usd
 
 
-def _narrow(number: int, option: Option, state: str) -> tuple[Cell, ...]:
+def _middle(number: int, option: Option, state: str) -> tuple[Cell, ...]:
+    state, number, machine, time_s, usd = _narrow(number, option, state)
+    return state, number, machine, rent_text(option.plan), option.estimate.binds, _wait_s(option), time_s, usd
+
+
+def _narrow(number: int, option: Option, state: str) -> tuple[str, int, Cell, Cell, Cell]:
     machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
     return state, number, machine, option.time_s, option.cost_usd.p50
+
+
+def _wait_s(option: Option) -> float | None:
+    return None if option.wait_s is None else option.wait_s.p90
 
 
 def _alike(option: Option) -> str:

@@ -19,7 +19,9 @@ from advisor.core.values import Job, Option, Tier
 # start. It is more than any job of some minutes could gain from a second GPU.
 CHANGE_S = 1800.0
 # Lines of a script or of its requirements, which take no time to speak of.
-_OF_A_LINE = frozenset({Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.INSTALL_FOR_CUDA_12, Code.USE_AUTOCAST})
+_OF_A_LINE = frozenset(
+    {Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.INSTALL_FOR_CUDA_12, Code.USE_AUTOCAST, Code.USE_WORKERS}
+)
 
 Preference = tuple[float, float, float, str]
 
