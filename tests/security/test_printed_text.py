@@ -149,7 +149,7 @@ def test_lists_are_text(output: Format, columns: str, monkeypatch: pytest.Monkey
 def test_what_a_notebook_shows_and_a_plot_are_text(text: str) -> None:
     """Before: HTML was escaped, but overrides of direction turned the rest of its row around."""
     recommendation = recommendation_with(text)
-    chart = time_over_cost(recommendation)
+    chart = time_over_cost(recommendation, None)
     drawing = to_html(of(chart, Section(text, (text, Fact(text, text, text)))))
     pages = html_of(recommendation), html_of(trace_with(text)), drawing, on_screen(of(chart), 100)
     for page in pages:
