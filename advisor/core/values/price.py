@@ -112,7 +112,7 @@ class Price:
     Attributes:
         usd_per_h: of the whole machine.
         kind: agreed with the owner, quoted (live, dated, or at the provider's floor), or derived.
-        age_days: of the quote.
+        age_days: of the quote, in whole days.
     """
 
     usd_per_h: Interval

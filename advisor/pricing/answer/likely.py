@@ -83,7 +83,9 @@ def likely_prices(
     if not offers:
         return ()
     model = model or load_price_model()
-    age_days = np.array([(now - offer.retrieved_at).total_seconds() for offer in offers]).clip(0) / DAY_S
+    age_s = np.array([(now - offer.retrieved_at).total_seconds() for offer in offers]).clip(0)
+    # Whole days: an answer is the same all day.
+    age_days = np.floor(age_s / DAY_S)
     keys = [(offer.provider, offer.instance_type, offer.region) for offer in offers]
     listed = np.array([on_demand.get(key, math.nan) for key in keys])
     quoted = np.array([offer.list_usd_per_h for offer in offers])
