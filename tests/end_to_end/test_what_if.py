@@ -32,8 +32,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return Shell(folder=folder)
 
 
-def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz") -> Answer:
-    return shell.run("recommend", trace, "--epochs", "1", "--budget", "200", *arguments)
+def recommend(shell: Shell, *arguments: str, trace: str = "t.json.gz", **environ: str) -> Answer:
+    return shell.run("recommend", trace, "--epochs", "1", "--budget", "200", *arguments, **environ)
 
 
 # --- The command ------------------------------------------------------------------------------------
@@ -102,10 +102,16 @@ def test_a_script_in_lower_precision_already_has_none(shell: Shell) -> None:
 
 
 def test_nothing_feasible_still_ends_with_4_and_says_what_would_be(shell: Shell) -> None:
-    full = recommend(shell, "--gpu", "T4:1", "--market", "spot", "--json")
+    # The machine is there and stays: the deadline alone decides.
+    sure = {
+        "ADVISOR_CLOUD__WAIT_P50": "0s",
+        "ADVISOR_CLOUD__WAIT_P90": "0s",
+        "ADVISOR_SPOT__PREEMPTIONS_PER_H": "0",
+    }
+    full = recommend(shell, "--gpu", "T4:1", "--market", "spot", "--json", **sure)
     least_s = min(option["time_s"]["p50"] for option in by_id(full).values())
     deadline = ("--gpu", "T4:1", "--market", "spot", "--deadline", f"{round(least_s / 2)}s")
-    answer = recommend(shell, *deadline)
+    answer = recommend(shell, *deadline, **sure)
     assert_plain_error(answer, 4, "nothing is feasible")
     (line,) = [line for line in answer.out.splitlines() if line.startswith("What if fp16: ")]
     assert "instead of" not in line
