@@ -20,7 +20,7 @@ LogArgument = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue) or SWF.",
+        help="What sacct --parsable2 prints, CSV (submit, start, gpus, walltime, queue, user) or SWF.",
     ),
 ]
 ZoneOption = Annotated[
