@@ -27,6 +27,8 @@ from advisor.profile.attempt import CHILD
 from advisor.profile.environment import child_environment
 
 _FOLDER = Path(__file__).parent
+# The server waits for many children at once by Linux's means.
+_CAN_SERVE = hasattr(os, "pidfd_open")
 
 
 def settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -69,9 +71,14 @@ def warm_environment() -> Iterator[Path]:
         python.parent.mkdir()
         client = (_FOLDER / "client.py").read_text()
         environment = child_environment(os.environ, folder)
-        known = sys.executable, sockets, str(CHILD), settings_of_python(environment)
+        settings = settings_of_python(environment) if _CAN_SERVE else None
+        known = sys.executable, sockets, str(CHILD), settings
         python.write_text(f"#!{sys.executable} -IS\nREAL, SOCKETS, CHILD, SETTINGS = {known!r}\n" + client)
         python.chmod(0o755)
+        if not _CAN_SERVE:
+            # The client finds other settings than none, and starts the real interpreter.
+            yield folder
+            return
         server = subprocess.Popen(
             [sys.executable, _FOLDER / "server.py", CHILD, *sockets],
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

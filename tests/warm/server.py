@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import io
 import json
+import multiprocessing.process
 import os
 import selectors
 import signal
@@ -107,7 +108,9 @@ def run(child, request, files):
         os.environ.clear()
         os.environ.update(request["environment"])
         os.chdir(request["folder"])
+        # What these modules keep of the process that imported them.
         tempfile.tempdir = None
+        multiprocessing.process.ORIGINAL_DIR = request["folder"]
         sys.argv[:] = request["arguments"]
         child.main()
     except BaseException:  # noqa: BLE001 - printed, as the interpreter would
