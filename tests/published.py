@@ -48,7 +48,7 @@ def digests() -> dict[str, str]:
 
 def same_work(trace: Trace) -> Trace:
     """The trace without what each run measures anew or names after its place."""
-    return replace(trace, script="", data_loading_s=None)
+    return replace(trace, script="", data_loading_s=None, loader_cpu_s_per_sample=None)
 
 
 @cache

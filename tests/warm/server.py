@@ -110,7 +110,7 @@ def run(child, request, files):
         os.chdir(request["folder"])
         # What these modules keep of the process that imported them.
         tempfile.tempdir = None
-        multiprocessing.process.ORIGINAL_DIR = request["folder"]
+        vars(multiprocessing.process)["ORIGINAL_DIR"] = request["folder"]
         sys.argv[:] = request["arguments"]
         child.main()
     except BaseException:  # noqa: BLE001 - printed, as the interpreter would

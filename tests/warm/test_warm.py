@@ -23,7 +23,7 @@ sys.exit(repr((os.getcwd(), sys.argv, sys.stdout.isatty(), os.environ["KEPT"], s
 
 
 def profiled(script: str) -> Trace:
-    return replace(profile(SCRIPTS / f"{script}.py"), data_loading_s=None)
+    return replace(profile(SCRIPTS / f"{script}.py"), data_loading_s=None, loader_cpu_s_per_sample=None)
 
 
 @pytest.mark.parametrize("script", ["quickstart", "bf16_autocast"])

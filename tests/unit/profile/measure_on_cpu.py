@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.unit.profile.probe_server import GPU, load_payload
+from tests.unit.profile.probe_server import CHILD, GPU
+from tests.warm.server import load
 
 SPAN_S = 0.5
 
@@ -40,7 +41,7 @@ def pretend_to_have_cuda():
 
 def main(timeline, target, *samples):
     pretend_to_have_cuda()
-    payload = load_payload()
+    payload = load(CHILD).PAYLOAD
     session_module, measuring, iteration, gpu = (
         importlib.import_module(f"{payload}.{name}")
         for name in ("session", "real.measurement", "recording.iteration", "fake.gpu")
