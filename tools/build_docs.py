@@ -20,7 +20,8 @@ import typer
 
 from advisor.cli import app
 from advisor.config.layers import environment_variable
-from advisor.config.settings import LIST_SECTIONS, ProjectMay, project_may, setting_field, setting_names
+from advisor.config.section import ProjectMay
+from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
 from advisor.core.findings import Code
 from advisor.report.words import WORDS
 from recommender.policy import json_schema

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, cast
 from pydantic import ValidationError
 
 from advisor.config.project_layer import Refused, Why, value_of, why_refused, with_added
+from advisor.config.section import ProjectMay
 from advisor.config.setting_paths import beside
-from advisor.config.settings import LIST_SECTIONS, ProjectMay, Settings, project_may, setting_names
+from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
 from advisor.config.trusted_files import is_trusted, read_project_file
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown

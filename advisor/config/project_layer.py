@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from advisor.config.settings import ClusterSettings, ProjectMay, Settings, project_may
+from advisor.config.section import ProjectMay
+from advisor.config.settings import ClusterSettings, Settings, project_may
 
 
 class Why(StrEnum):

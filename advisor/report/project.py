@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.config.layers import Config
 from advisor.config.project_layer import Refused, Why
-from advisor.config.settings import ProjectMay
+from advisor.config.section import ProjectMay
 from advisor.core.redaction import without_secrets
 
 _MOST_CHARACTERS = 80

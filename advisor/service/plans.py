@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from advisor.config.layers import Config
-    from advisor.config.settings import CloudSettings, Settings
+    from advisor.config.rent_settings import CloudSettings
+    from advisor.config.settings import Settings
     from advisor.core.values import DataSet, Plan
     from advisor.pricing.bills.storage import Rate
     from advisor.service.limits import Asked

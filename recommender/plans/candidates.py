@@ -21,7 +21,7 @@ from recommender.plans.quotas import over_quota
 from recommender.plans.start_waits import wait_of
 
 if TYPE_CHECKING:
-    from advisor.config.settings import QuotaSettings
+    from advisor.config.rent_settings import QuotaSettings
 
 # As use1-az4 and usw2-lax1-az1: https://docs.aws.amazon.com/global-infrastructure/latest/regions/az-ids.html
 _AWS_ZONE_ID = re.compile(r"[a-z]+\d+(-\w+)*-\w*z\d+")
@@ -188,9 +188,9 @@ def plans_of_offers(
 
 
 def _check_quotas(quotas: Sequence[QuotaSettings]) -> None:
-    from advisor.config.settings import QuotaSettings as Quota
+    from advisor.config.rent_settings import QuotaSettings as Quota
 
-    check_each("quotas", quotas, Quota, "advisor.config.settings.QuotaSettings makes one")
+    check_each("quotas", quotas, Quota, "advisor.config.rent_settings.QuotaSettings makes one")
 
 
 def _cloud_plan(

@@ -10,7 +10,7 @@ from advisor.core.globs import is_among
 from advisor.core.values import Offer
 
 if TYPE_CHECKING:
-    from advisor.config.settings import QuotaSettings
+    from advisor.config.rent_settings import QuotaSettings
 
 
 def over_quota(offer: Offer, quotas: Sequence[QuotaSettings]) -> Finding | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.config.settings import QuotaSettings
+from advisor.config.rent_settings import QuotaSettings
 from advisor.core.values import Market, Offer, Quantiles
 from advisor.report.words import sentence
 from recommender.plans.candidates import plans_of_offers
