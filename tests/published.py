@@ -47,8 +47,8 @@ def digests() -> dict[str, str]:
 
 
 def same_work(trace: Trace) -> Trace:
-    """The trace without what each run measures anew or names after its place."""
-    return replace(trace, script="", data_loading_s=None, loader_cpu_s_per_sample=None)
+    """The trace without what each run measures anew or names after its place; its loading is not judged."""
+    return replace(trace, script="", data_loading_s=0.0, loader_cpu_s_per_sample=None)
 
 
 @cache

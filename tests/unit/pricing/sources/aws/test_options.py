@@ -83,5 +83,5 @@ def test_the_page_lists_every_permission_that_the_source_uses() -> None:
     allowed = set(json.loads(policy)["Statement"][0]["Action"])
     sources = (root / "advisor" / "pricing" / "sources" / "aws").glob("*.py")
     code = "".join(path.read_text() for path in sources)
-    used = set(re.findall(r'"((?:ec2|pricing|servicequotas):[A-Z]\w+)"', code))
+    used = set(re.findall(r'"((?:ec2|pricing|s3|servicequotas):[A-Z]\w+)"', code))
     assert used == allowed
