@@ -51,13 +51,13 @@ def main() -> None:
     """Print both, and how far apart they are."""
     seconds: dict[int, list[float]] = {0: [], NUM_BUSY: []}
     for _ in range(ROUNDS):
-        for count, found in seconds.items():
+        for count, rounds in seconds.items():
             trace, wall_s = profiled(count)
             assert trace.loader_cpu_s_per_sample is not None, "the script has a DataLoader"
-            found.append(trace.loader_cpu_s_per_sample)
-            each_ms = found[-1] * 1e3
+            rounds.append(trace.loader_cpu_s_per_sample)
+            each_ms = rounds[-1] * 1e3
             print(f"beside {count}: {each_ms:.3f} ms a sample, in {wall_s:.0f} s: {recommended(trace)}")
-    quiet_s, busy_s = (median(found) for found in seconds.values())
+    quiet_s, busy_s = (median(rounds) for rounds in seconds.values())
     print(f"busy over quiet: {busy_s / quiet_s:.3f} (median of {ROUNDS})")
 
 

@@ -53,9 +53,9 @@ def main() -> None:
     """Print nanoseconds for one element by kind and size."""
     torch.set_num_threads(1)
     for kind, (stored, dtype, sizes) in KINDS.items():
-        found = {size: ns_per_element(stored, dtype, size) for size in sizes}
-        print(kind, ", ".join(f"{size}: {ns:.3g} ns" for size, ns in found.items()))
-        deciles = quantiles(found.values(), n=10, method="inclusive")
+        ns_by_size = {size: ns_per_element(stored, dtype, size) for size in sizes}
+        print(kind, ", ".join(f"{size}: {ns:.3g} ns" for size, ns in ns_by_size.items()))
+        deciles = quantiles(ns_by_size.values(), n=10, method="inclusive")
         print(f"  p10 {deciles[0]:.3g}, p50 {deciles[4]:.3g}, p90 {deciles[8]:.3g}")
 
 

@@ -56,9 +56,9 @@ def main() -> None:
 
 def judged(log: JobLog) -> Facts:
     """Four ways of now and two of before, on the last 30 % of a log."""
-    found = check(log)
+    scores = check(log)
     online, frozen = former_scores(log)
-    return _rounded(asdict(found)) | _rounded(
+    return _rounded(asdict(scores)) | _rounded(
         {"former_online": asdict(online), "former_frozen": asdict(frozen)}
     )
 
@@ -79,9 +79,9 @@ def _tried(logs: Sequence[JobLog], wider_jobs: int, memory_days: float, right_on
     waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES = (
         wider_jobs, memory_days * DAY_S, right_ones,
     )  # fmt: skip
-    found = [check(log, trained_share=0.15) for log in logs]
+    scores = [check(log, trained_share=0.15) for log in logs]
     waits.WIDER_BIN_JOBS, correction.MEMORY_S, correction.RIGHT_ONES = kept
-    losses = [score.pinball.p90 for one in found for score in (one.online, one.frozen)]
+    losses = [score.pinball.p90 for one in scores for score in (one.online, one.frozen)]
     mean = math.exp(sum(map(math.log, losses)) / len(losses))
     return _rounded(
         {"wider_bin_jobs": wider_jobs, "memory_days": memory_days, "right_ones": right_ones, "loss": mean}
@@ -103,10 +103,10 @@ def _judged_lines(results: Facts) -> list[str]:
         "| log | forecast | covers p50 | covers p90 | p10 | p99 | pinball p50 | pinball p90 |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for name, found in results["judged"].items():
+    for name, scores in results["judged"].items():
         for way in ("online", "former_online", "frozen", "former_frozen", "baseline"):
             words = way.replace("former_", "former, ")
-            lines.append(f"| {name} | {words} | {' | '.join(_cells(found[way]))} |")
+            lines.append(f"| {name} | {words} | {' | '.join(_cells(scores[way]))} |")
     return lines
 
 

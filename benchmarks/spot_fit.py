@@ -214,12 +214,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shared", type=Path, required=True, help="folder that holds traces/ and prices/")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "catalogs")
     options = parser.parse_args(arguments)
-    found = fit(read_traces(options.shared))
-    spot = [[*which, *_figures(odds, SPOT_ODDS_COLUMNS)] for which, odds in found.spot.items()]
+    fitted = fit(read_traces(options.shared))
+    spot = [[*which, *_figures(odds, SPOT_ODDS_COLUMNS)] for which, odds in fitted.spot.items()]
     start = [
         [market, *which, *_figures(odds if market is Market.SPOT else on_demand(odds), START_ODDS_COLUMNS)]
         for market in (Market.SPOT, Market.ON_DEMAND)
-        for which, odds in found.start.items()
+        for which, odds in fitted.start.items()
     ]
     write_atomically(options.out / SPOT_ODDS_FILE, _csv(SPOT_ODDS_COLUMNS, spot))
     write_atomically(options.out / START_ODDS_FILE, _csv(START_ODDS_COLUMNS, start))

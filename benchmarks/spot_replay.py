@@ -164,9 +164,9 @@ def cases(
 
 def _bases(trace: Trace, others: Sequence[Trace]) -> dict[str, tuple[SpotTerms, StartWait | None]]:
     """Terms and wait by what they rest on; ``others`` are all that the defaults may know."""
-    found = fit(others)
+    fitted = fit(others)
     which = Size.ONE if trace.num_gpus == 1 else Size.SEVERAL, Age.KNOWN
-    odds, wait_s = found.spot[which], found.start[which].wait_s
+    odds, wait_s = fitted.spot[which], fitted.start[which].wait_s
     seen = trace.half(0).sums
     return {
         "before": (BEFORE, None),
@@ -191,22 +191,22 @@ def _case(trace: Trace, basis: str, work_h: float, runs: Sequence[Run], draws: t
     )
 
 
-def summary(found: Sequence[Case]) -> dict[str, float]:
+def summary(cases: Sequence[Case]) -> dict[str, float]:
     """Over all cases, each trace and length counting once."""
     return {
-        "cases": len(found),
-        "bill_over_replayed_median": statistics.median(1 + case.bill_error for case in found),
-        "bill_error_median": statistics.median(abs(case.bill_error) for case in found),
-        "bill_covered": statistics.fmean(case.bill_covered for case in found),
-        "time_covered": statistics.fmean(case.time_covered for case in found),
+        "cases": len(cases),
+        "bill_over_replayed_median": statistics.median(1 + case.bill_error for case in cases),
+        "bill_error_median": statistics.median(abs(case.bill_error) for case in cases),
+        "bill_covered": statistics.fmean(case.bill_covered for case in cases),
+        "time_covered": statistics.fmean(case.time_covered for case in cases),
     }
 
 
-def document(found: Sequence[Case]) -> dict[str, object]:
+def document(cases: Sequence[Case]) -> dict[str, object]:
     """All that is published: by basis, and within it by length and by collection."""
     body: dict[str, object] = {}
-    for basis in dict.fromkeys(case.basis for case in found):
-        of_basis = [case for case in found if case.basis == basis]
+    for basis in dict.fromkeys(case.basis for case in cases):
+        of_basis = [case for case in cases if case.basis == basis]
         body[basis] = {
             "all": summary(of_basis),
             "by_length_h": {

@@ -60,12 +60,12 @@ def read_traces(shared: Path) -> list[Trace]:
     """All traces: those with stretches first, then those of which only sums were published."""
     skypilot = list(_rows(shared / "traces" / "spot_skypilot_2023.csv.gz"))
     stanford = list(_rows(shared / "traces" / "spot_availability_2020_stanford.csv.gz"))
-    found = [*_probes(skypilot), *_persistent(stanford)]
+    traces = [*_probes(skypilot), *_persistent(stanford)]
     with (shared / "prices" / "spot_availability_traces_summary.csv").open(encoding="utf-8") as file:
         # The summary also sums up the probes that are read above.
         probed = {f"aws-{_american(row['collection_start'])}" for row in skypilot}
         summed = [row for row in csv.DictReader(file) if row["collection"] not in probed]
-    return [*found, *(_of_sums(row) for row in summed if row["accelerator"] not in _WITHOUT_GPU)]
+    return [*traces, *(_of_sums(row) for row in summed if row["accelerator"] not in _WITHOUT_GPU)]
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -86,8 +86,8 @@ def _trace(collection: str, place: str, num_gpus: int, stretches: Iterable[Stret
 def _grouped(
     rows: Iterable[Row], key: Callable[[Row], tuple[str, ...]]
 ) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
-    for found, group in groupby(sorted(rows, key=key), key):
-        yield found, list(group)
+    for place, group in groupby(sorted(rows, key=key), key):
+        yield place, list(group)
 
 
 def _probes(rows: Iterable[Row]) -> Iterator[Trace]:

@@ -52,8 +52,8 @@ class Layer(nn.Module):
         away = torch.einsum("ibhd,jhd->bhij", queries + self.of_distance, distances)
         scores = (contents + _shifted(away)) / 8
         weights = self.dropout(scores.masked_fill(mask, -60_000.0).softmax(-1))
-        found = torch.einsum("bhij,jbhd->ibhd", weights, values).reshape(steps, batch, WIDTH)
-        hidden = self.norms[0](hidden + self.dropout(self.merge(found)))
+        weighted = torch.einsum("bhij,jbhd->ibhd", weights, values).reshape(steps, batch, WIDTH)
+        hidden = self.norms[0](hidden + self.dropout(self.merge(weighted)))
         return self.norms[1](hidden + self.feed(hidden))
 
 

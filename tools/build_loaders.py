@@ -65,13 +65,13 @@ def tables(published: Path) -> dict[str, tuple[Sequence[float], str]]:
     return {IMAGE: (image, IMAGES_BY)} | {kind: (ns, MEASURED_BY) for kind, ns in MEASURED_NS.items()}
 
 
-def text_of(found: dict[str, tuple[Sequence[float], str]]) -> str:
+def text_of(figures: dict[str, tuple[Sequence[float], str]]) -> str:
     """The file."""
     lines = [
         "# Nanoseconds of a vCPU to load one element of a sample: a pixel, a token, a number.",
         "# Written by tools/build_loaders.py, which says how.",
     ]
-    for kind, (nanoseconds, source) in found.items():
+    for kind, (nanoseconds, source) in figures.items():
         lines += ["", f"[{kind}]"]
         lines += [
             f"{name}_ns = {ns:.4g}" for name, ns in zip(("p10", "p50", "p90"), nanoseconds, strict=True)

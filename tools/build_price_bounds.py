@@ -33,10 +33,10 @@ def bounds_rows(offers: Iterable[Offer]) -> list[tuple[str, ...]]:
     by_gpu: defaultdict[str, list[Offer]] = defaultdict(list)
     for offer in offers:
         by_gpu[offer.gpu].append(offer)
-    every = [offer for found in by_gpu.values() for offer in found]
+    every = [offer for priced in by_gpu.values() for offer in priced]
     return [
         _row(ANY_GPU, every, WIDER * CONSUMER),
-        *(_row(gpu, found, WIDER) for gpu, found in sorted(by_gpu.items())),
+        *(_row(gpu, priced, WIDER) for gpu, priced in sorted(by_gpu.items())),
     ]
 
 

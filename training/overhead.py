@@ -57,7 +57,9 @@ def _host_floors(samples: Samples) -> dict[tuple[str, str], float]:
         chosen = in_training & (samples.gpus == gpu) & (samples.kinds == kind)
         if chosen.any():
             shortest.setdefault(gpu, {})[kind] = _usual_s(samples.time_s[chosen])
-    typical = {gpu: float(np.median(list(found.values()))) for gpu, found in shortest.items()}
+    typical = {
+        gpu: float(np.median(list(shortest_of_one.values()))) for gpu, shortest_of_one in shortest.items()
+    }
     anywhere = float(np.median(list(typical.values()))) if typical else 0.0
     return {
         (gpu, kind): min(

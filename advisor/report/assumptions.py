@@ -18,16 +18,16 @@ def by_gpus(estimates: Sequence[IterationEstimate]) -> Iterator[tuple[Finding, s
     for name, estimate in zip(names, estimates, strict=True):
         for assumption in dict.fromkeys(estimate.assumptions):
             holders.setdefault(assumption, []).append(name)
-    for assumption, found in sorted(holders.items(), key=lambda item: len(item[1]) < len(names)):
-        yield assumption, _named(found, names)
+    for assumption, holding in sorted(holders.items(), key=lambda item: len(item[1]) < len(names)):
+        yield assumption, _named(holding, names)
 
 
 def _name(estimate: IterationEstimate) -> str:
     return estimate.gpu if estimate.num_gpus == 1 else f"{estimate.gpu}:{estimate.num_gpus}"
 
 
-def _named(found: Sequence[str], names: Sequence[str]) -> str:
-    others = [name for name in names if name not in found]
+def _named(holding: Sequence[str], names: Sequence[str]) -> str:
+    others = [name for name in names if name not in holding]
     if not others:
         return ""
-    return f"all but {', '.join(others)}" if len(others) < len(found) else ", ".join(found)
+    return f"all but {', '.join(others)}" if len(others) < len(holding) else ", ".join(holding)

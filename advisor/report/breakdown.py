@@ -98,9 +98,9 @@ def iteration(option: Option) -> tuple[Sum | Fact, ...]:
 
 def operators(option: Option) -> Sum:
     """The largest operators with the method of each, the others as one, and the whole."""
-    found = list(option.estimate.by_operator.items())
-    parts = dict(found[:MOST_OPERATORS])
-    others = found[MOST_OPERATORS:]
+    times = list(option.estimate.by_operator.items())
+    parts = dict(times[:MOST_OPERATORS])
+    others = times[MOST_OPERATORS:]
     if others:
         parts[f"{len(others)} others"] = sum(seconds for _, seconds in others)
     return _shares(parts, option, width=56)

@@ -71,9 +71,9 @@ def stacked(*lines: str) -> Shown:
 
 def few(messages: Iterable[str]) -> list[str]:
     """The first ``MOST_MESSAGES``, and how many more there are."""
-    found = list(messages)
-    left_out = len(found) - MOST_MESSAGES
-    return [*found[:MOST_MESSAGES], f"and {left_out:,} more"] if left_out > 0 else found
+    lines = list(messages)
+    left_out = len(lines) - MOST_MESSAGES
+    return [*lines[:MOST_MESSAGES], f"and {left_out:,} more"] if left_out > 0 else lines
 
 
 def status_text(message: str) -> Text:

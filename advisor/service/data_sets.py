@@ -69,11 +69,11 @@ def place_of(text: str, argument: str = "data") -> DataPlace:
         for known, region in load_regions().items()
         if provider is None or region.provider == provider
     }
-    if (found := regions.get(name.lower())) is None:
+    if (region := regions.get(name.lower())) is None:
         whose = f" of {provider}" if provider else ""
         hint = did_you_mean(name.lower(), regions)
         raise InputError(f"{argument} is {text!r}: no region{whose} is called {name!r}.{hint} Give {_FORMS}.")
-    return DataPlace(name=text.rpartition("@")[0] or text, provider=found.provider, region=found.name)
+    return DataPlace(name=text.rpartition("@")[0] or text, provider=region.provider, region=region.name)
 
 
 def _bucket(address: str) -> str:

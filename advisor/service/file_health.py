@@ -30,7 +30,7 @@ def clusters(config: Config) -> Check:
     """Clusters, with the job logs of their waits."""
     from advisor.service.own_machines import cluster_machine
 
-    found, faults = [], []
+    good, faults = [], []
     for cluster in config.settings.clusters:
         try:
             machine = cluster_machine(cluster, Silence())
@@ -38,8 +38,8 @@ def clusters(config: Config) -> Check:
             faults.append(str(error) if cluster.name in str(error) else f"{cluster.name!r}: {error}")
             continue
         waits = f", waits from {cluster.wait_log}" if cluster.wait_log is not None else ""
-        found.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{waits}")
-    return _check("clusters", faults, found)
+        good.append(f"{machine.name}: {machine.num_gpus} x {machine.gpu}{waits}")
+    return _check("clusters", faults, good)
 
 
 def policies(config: Config) -> Check:
@@ -51,7 +51,7 @@ def policies(config: Config) -> Check:
     return _check("policies", list(map(str, checked.faults)), list(map(str, files)))
 
 
-def _check(name: str, faults: Sequence[str], found: Sequence[str]) -> Check:
+def _check(name: str, faults: Sequence[str], good: Sequence[str]) -> Check:
     if faults:
         return Check(name=name, state="broken", detail="\n".join(faults))
-    return Check(name=name, state="ok", detail="\n".join(found) or "none in the settings")
+    return Check(name=name, state="ok", detail="\n".join(good) or "none in the settings")

@@ -114,10 +114,10 @@ def _prices(config: Config) -> Check:
     from advisor.service.live import current_answers, now
 
     answers = current_answers(config, OfferQuery(), Silence(), may_refresh=False)
-    found = load_offers(OfferQuery(), now=now(), answers=answers)
-    newest = max(offer.retrieved_at for offer in found.offers)
-    detail = f"{len(found.offers)} offers, newest of {newest:%Y-%m-%d}"
-    return Check(name="prices", state="note" if found.warnings else "ok", detail=detail)
+    offers = load_offers(OfferQuery(), now=now(), answers=answers)
+    newest = max(offer.retrieved_at for offer in offers.offers)
+    detail = f"{len(offers.offers)} offers, newest of {newest:%Y-%m-%d}"
+    return Check(name="prices", state="note" if offers.warnings else "ok", detail=detail)
 
 
 def _rules(config: Config) -> Check:

@@ -78,10 +78,10 @@ def check_providers(config: Config, known: Collection[str], listener: Listener) 
     strange = [name for name in wanted if name != ANY and not any(same_name(name, one) for one in known)]
     for provider in strange:
         where = _unless_given(config, "cloud.providers", listener)
-        told = f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
+        problem = f"there are no prices of provider {provider!r}{where}{_way_to(config, provider, known)}"
         if provider.lower() not in load_renters() or len(strange) == len(wanted):
-            raise InputError(told)
-        listener.warn([told])
+            raise InputError(problem)
+        listener.warn([problem])
 
 
 def _way_to(config: Config, provider: str, known: Collection[str]) -> str:

@@ -45,18 +45,18 @@ def current_answers(
     from advisor.pricing.answer.known import answers_of
     from advisor.service.price_sources import sources_for
 
-    found = sources_for(config)
-    listener.warn(found.warnings)
+    sources = sources_for(config)
+    listener.warn(sources.warnings)
     if may_refresh and not config.settings.prices.offline:
-        _refresh_due(config, found.sources, listener)
+        _refresh_due(config, sources.sources, listener)
     try:
-        return known_answers(config, query, found.sources)
+        return known_answers(config, query, sources.sources)
     except StoreError as error:
         if not may_refresh:
             raise
         # Who wants a recommendation can go on with dated prices, and sees how old they are.
         listener.warn([f"prices that were pulled cannot be read: {error}"])
-        return answers_of(found.sources, query, None)
+        return answers_of(sources.sources, query, None)
 
 
 def known_answers(
@@ -216,10 +216,10 @@ def live_sources(config: Config, names: Sequence[str], listener: Listener) -> tu
 
     if config.settings.prices.offline:
         raise InputError("prices.offline is set: without a network there is nothing to refresh.")
-    found = sources_for(config, names)
-    listener.warn(found.warnings)
-    dated = [source.name for source in found.sources if not source.capabilities.is_live]
-    live = tuple(source for source in found.sources if source.capabilities.is_live)
+    sources = sources_for(config, names)
+    listener.warn(sources.warnings)
+    dated = [source.name for source in sources.sources if not source.capabilities.is_live]
+    live = tuple(source for source in sources.sources if source.capabilities.is_live)
     if (names and dated) or not live:
         raise InputError(
             f"{', '.join(dated)} cannot be refreshed: its prices are read from files each time."
@@ -238,12 +238,12 @@ def source_states(config: Config) -> tuple[list[SourceState], tuple[str, ...]]:
     from advisor.service.price_sources import sources_for
     from advisor.store.database import open_store
 
-    found = sources_for(config)
+    sources = sources_for(config)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
-        return [state_of(source, None) for source in found.sources], found.warnings
+        return [state_of(source, None) for source in sources.sources], sources.warnings
     with store:
-        return [state_of(source, store) for source in found.sources], found.warnings
+        return [state_of(source, store) for source in sources.sources], sources.warnings
 
 
 def failures_in_words(kept: Sequence[Kept]) -> list[str]:

@@ -69,10 +69,10 @@ def query_offers(
     answers = current_answers(config, query, listener, may_refresh=may_refresh)
     if query.providers:
         check_providers(config, {provider for answer in answers for provider in answer.providers}, listener)
-    found = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
+    offers = _at_own_prices(config, query, answers, max_age_s=config.settings.prices.max_age)
     kept = tuple(
         offer
-        for offer in found.offers
+        for offer in offers.offers
         if is_wanted(asked.wanted, offer.gpu, offer.num_gpus)
         and (asked.max_gpus is None or offer.num_gpus <= asked.max_gpus)
     )
@@ -82,7 +82,7 @@ def query_offers(
         kept, closed = _only_open(kept, asked)
     _check_against_all(config, asked, kept, listener)
     idle = map(quoted, idle_in_words(config, answers))
-    return replace(found, offers=kept, warnings=(*found.warnings, *closed, *idle))
+    return replace(offers, offers=kept, warnings=(*offers.warnings, *closed, *idle))
 
 
 def _only_open(offers: Sequence[Offer], asked: Asked) -> tuple[tuple[Offer, ...], tuple[Finding, ...]]:
@@ -104,8 +104,8 @@ def _at_own_prices(
     rules, ended = in_force(config.settings.contracts, now().date())
     answers = [replace(answer, offers=contracted(answer.offers, rules)) for answer in answers]
     fresh_s = config.settings.prices.refresh_after
-    found = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
-    return replace(found, warnings=(*found.warnings, *map(quoted, ended)))
+    offers = load_offers(query, now=now(), max_age_s=max_age_s, fresh_s=fresh_s, answers=answers)
+    return replace(offers, warnings=(*offers.warnings, *map(quoted, ended)))
 
 
 def prices_of(offers: Sequence[Offer]) -> tuple[Price, ...]:

@@ -124,23 +124,23 @@ def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, 
     path = cluster.wait_log
     try:
         with listener.step(f"reading {path.name}"):
-            found = load_fit(path, cluster.timezone)
-        return {count: _logged_wait(found, cluster, count) for count in useful_counts(cluster.num_gpus)}
+            fitted = load_fit(path, cluster.timezone)
+        return {count: _logged_wait(fitted, cluster, count) for count in useful_counts(cluster.num_gpus)}
     except InputError as error:
         raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
-def _logged_wait(found: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) -> LoggedWait:
+def _logged_wait(fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int) -> LoggedWait:
     from recommender.plans.candidates import LoggedWait
     from recommender.queue.fitted import warnings_of
 
     # What is planned runs on one node, however many of its GPUs are used.
-    size = 1 if found.size_unit == "nodes" else num_gpus
-    alike = found.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
-    doubts = warnings_of(found, alike, size)
+    size = 1 if fitted.size_unit == "nodes" else num_gpus
+    alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
+    doubts = warnings_of(fitted, alike, size)
     return LoggedWait(
-        wait_s=EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=found.levels, waits_s=alike.waits_s),
-        notes=(_basis(alike, found.size_unit), *doubts),
+        wait_s=EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s),
+        notes=(_basis(alike, fitted.size_unit), *doubts),
     )
 
 

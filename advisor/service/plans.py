@@ -163,11 +163,11 @@ def _rented(
     from advisor.service.under_policy import cheapest_by_verdict
     from recommender.plans.candidates import plans_of_offers, with_known_gpu
 
-    found = query_offers(config, asked, listener, may_refresh=True, only_open=True)
-    offers, unknown = with_known_gpu(found.offers, load_gpus())
+    answer = query_offers(config, asked, listener, may_refresh=True, only_open=True)
+    offers, unknown = with_known_gpu(answer.offers, load_gpus())
     quotas = config.settings.quotas
     plans = plans_of_offers(offers, terms=terms, catalog=rates, quotas=quotas, prices=prices_of(offers))
-    return cheapest_by_verdict(plans, policy, spot), (*found.warnings, *unknown)
+    return cheapest_by_verdict(plans, policy, spot), (*answer.warnings, *unknown)
 
 
 def _cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:

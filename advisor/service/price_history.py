@@ -104,15 +104,15 @@ def _points(
     if store is None:
         return ()
     with store:
-        found = price_points(
+        points = price_points(
             store,
             gpus=tuple(wanted),
             providers=() if "*" in cloud.providers else cloud.providers,
             markets=cloud.markets,
             since=start,
         )
-    found = seen_from(found, start)
-    there = [point for point in found if is_any(cloud.regions, point.region)]
+    points = seen_from(points, start)
+    there = [point for point in points if is_any(cloud.regions, point.region)]
     return _of_counts(config, wanted, there, listener)
 
 

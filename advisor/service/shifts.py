@@ -24,13 +24,13 @@ def with_later_starts(recommendation: Recommendation, config: Config) -> Recomme
     from advisor.pricing.refresh.price_history import series_of
     from recommender.ranking.shifting import with_shifts
 
-    told = {*recommendation.frontier, recommendation.recommended}
+    shown = {*recommendation.frontier, recommendation.recommended}
     offers = {
         option.plan.id: option.plan.offer
         for option in recommendation.options
         if option.plan.offer is not None
         and option.plan.offer.market is Market.SPOT
-        and (option.plan.id in told or option.tie_with is not None)
+        and (option.plan.id in shown or option.tie_with is not None)
     }
     if not offers:
         return recommendation

@@ -59,7 +59,7 @@ class Results:
             "kernels": [asdict(errors) for errors in self.kernels],
             "unseen_dims": [asdict(errors) for errors in self.unseen_dims],
             "scaling": {
-                name: {f"{weight:g}": found for weight, found in errors_by_weight(pairs).items()}
+                name: {f"{weight:g}": error for weight, error in errors_by_weight(pairs).items()}
                 for name, pairs in (("all", self.scaled), ("clean", self.scaled_clean))
                 if pairs
             },

@@ -111,21 +111,21 @@ def table(summary: Summary) -> str:
         f"| rows | number | {' | '.join(predictors)} | within p10..p90 | below p90 |",
         "|---" * (len(predictors) + 4) + "|",
     ]
-    for group, found in summary.items():
-        ours = found["advisor"]
-        cells = [cell(found[name]) for name in predictors]
+    for group, by_name in summary.items():
+        ours = by_name["advisor"]
+        cells = [cell(by_name[name]) for name in predictors]
         covered = f"{ours['coverage']:.0%} | {ours['below_p90']:.0%}"
         lines.append(f"| {group} | {ours['rows']} | {' | '.join(cells)} | {covered} |")
     return "\n".join(lines)
 
 
-def cell(found: Errors) -> str:
+def cell(one: Errors) -> str:
     """Mean / median / p90 / largest in per cent; ``-`` where there is nothing.
 
     >>> cell({"rows": 2, "mean": 0.15, "median": 0.15, "p90": 0.2, "max": 0.2})
     '15.0 / 15.0 / 20 / 20'
     """
-    mean, median, p90, largest = (found[key] for key in ("mean", "median", "p90", "max"))
+    mean, median, p90, largest = (one[key] for key in ("mean", "median", "p90", "max"))
     if mean is None or median is None or p90 is None or largest is None:
         return "-"
     return f"{100 * mean:.1f} / {100 * median:.1f} / {100 * p90:.0f} / {100 * largest:.0f}"

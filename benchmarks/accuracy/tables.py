@@ -71,8 +71,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def seed_table(by_knowledge: Mapping[str, Any]) -> str:
     """All rows, by knowledge."""
     rows = [
-        [name, cell(found["all"]["advisor"]), f"{found['all']['advisor']['coverage']:.0%}"]
-        for name, found in by_knowledge.items()
+        [name, cell(summary["all"]["advisor"]), f"{summary['all']['advisor']['coverage']:.0%}"]
+        for name, summary in by_knowledge.items()
     ]
     return markdown(["knowledge", "mean / median / p90 / largest, %", "within p10..p90"], rows)
 
@@ -112,9 +112,9 @@ def _signed(value: float | None) -> str:
 
 def kernel_table(errors: Sequence[KernelErrors]) -> str:
     """Kinds by GPU, then what joins several."""
-    gpus = sorted({found.gpu for found in errors}, key=lambda gpu: (gpu == ALL, gpu))
-    by_key = {(found.kind, found.gpu): found for found in errors}
-    kinds = sorted({found.kind for found in errors}, key=lambda kind: (kind == ALL, kind in GROUPS, kind))
+    gpus = sorted({one.gpu for one in errors}, key=lambda gpu: (gpu == ALL, gpu))
+    by_key = {(one.kind, one.gpu): one for one in errors}
+    kinds = sorted({one.kind for one in errors}, key=lambda kind: (kind == ALL, kind in GROUPS, kind))
     rows = [[kind, *(_kernel_cell(by_key.get((kind, gpu))) for gpu in gpus)] for kind in kinds]
     counts = [str(by_key[ALL, gpu].rows) for gpu in gpus]
     legend = (
@@ -125,11 +125,11 @@ def kernel_table(errors: Sequence[KernelErrors]) -> str:
     return f"{legend}\n\n{markdown(['kind', *gpus], [*rows, ['calls', *counts]])}"
 
 
-def _kernel_cell(found: KernelErrors | None) -> str:
-    if found is None:
+def _kernel_cell(one: KernelErrors | None) -> str:
+    if one is None:
         return "-"
-    errors = f"{100 * found.median:.1f} / {100 * found.mean:.0f} / {100 * found.p90:.0f}"
-    return f"{errors}; {100 * found.bias:+.0f}; {found.coverage:.0%}"
+    errors = f"{100 * one.median:.1f} / {100 * one.mean:.0f} / {100 * one.p90:.0f}"
+    return f"{errors}; {100 * one.bias:+.0f}; {one.coverage:.0%}"
 
 
 def left_out_table(left_out: Mapping[str, Any]) -> str:
@@ -139,8 +139,8 @@ def left_out_table(left_out: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     rows = []
     for gpu, states in left_out.items():
-        for state, found in states.items():
-            ours = found["summary"]["all"]["advisor"] if found["summary"] else None
+        for state, result in states.items():
+            ours = result["summary"]["all"]["advisor"] if result["summary"] else None
             rows.append(
                 [
                     gpu,
@@ -148,12 +148,12 @@ def left_out_table(left_out: Mapping[str, Any]) -> str:
                     "-" if ours is None else str(ours["rows"]),
                     "-" if ours is None else cell(ours),
                     "-" if ours is None else f"{ours['coverage']:.0%}",
-                    _operators(found["kernels"], ALL, "test"),
-                    _operators(found["kernels"], "conv", "train"),
+                    _operators(result["kernels"], ALL, "test"),
+                    _operators(result["kernels"], "conv", "train"),
                 ]
             )
     rows += [
-        _pooled(left_out, state) for state in dict.fromkeys(s for found in left_out.values() for s in found)
+        _pooled(left_out, state) for state in dict.fromkeys(s for result in left_out.values() for s in result)
     ]
     legend = (
         "Absolute error in per cent, mean / median / p90 / largest of iterations, median / mean / p90 of"
@@ -166,10 +166,10 @@ def left_out_table(left_out: Mapping[str, Any]) -> str:
 def _pooled(left_out: Mapping[str, Any], state: str) -> list[str]:
     """The rows of all left-out GPUs together, and the mean over GPUs of what convolutions are off."""
     of_state = [states[state] for states in left_out.values() if state in states]
-    found = [row for states in of_state for row in states["rows"]]
-    if not found:
+    rows = [row for states in of_state for row in states["rows"]]
+    if not rows:
         return ["all", state, "0", "-", "-", "-", "-"]
-    ours = summarise(found)["all"]["advisor"]
+    ours = summarise(rows)["all"]["advisor"]
     medians = [
         errors["median"] for states in of_state for errors in states["kernels"] if errors["kind"] == "conv"
     ]
@@ -178,9 +178,9 @@ def _pooled(left_out: Mapping[str, Any], state: str) -> list[str]:
 
 
 def _operators(kernels: Sequence[Mapping[str, Any]], kind: str, split: str) -> str:
-    for found in kernels:
-        if (found["kind"], found["split"]) == (kind, split):
-            return " / ".join(f"{100 * found[name]:.1f}" for name in ("median", "mean", "p90"))
+    for one in kernels:
+        if (one["kind"], one["split"]) == (kind, split):
+            return " / ".join(f"{100 * one[name]:.1f}" for name in ("median", "mean", "p90"))
     return "-"
 
 

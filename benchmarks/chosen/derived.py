@@ -45,7 +45,7 @@ def derived_prices(shared: Path, zones: Panel) -> list[Derived]:
         for row in read_rows(shared / "prices" / "aws_spot_advisor.csv")
         if row["os"] == "Linux" and row["as_of"] == SAVINGS_OF
     }
-    found = []
+    pairs = []
     for row, ((instance_type, _), region) in enumerate(zip(zones.machines, zones.regions, strict=True)):
         if (instance_type, region) not in savings:
             continue
@@ -58,8 +58,8 @@ def derived_prices(shared: Path, zones: Panel) -> list[Derived]:
             source=f"{DERIVED} savings",
         )  # fmt: skip
         paid = min(float(zones.spot[row, 0]), on_demand)
-        found.append(Derived(offer=offer, on_demand_usd_per_h=on_demand, paid_usd_per_h=paid, row=row))
-    return found
+        pairs.append(Derived(offer=offer, on_demand_usd_per_h=on_demand, paid_usd_per_h=paid, row=row))
+    return pairs
 
 
 def most_weights(derived: Sequence[Derived], model: PriceModel) -> Mapping[QuoteKind, float]:
@@ -67,11 +67,13 @@ def most_weights(derived: Sequence[Derived], model: PriceModel) -> Mapping[Quote
     plain = [one for one in derived if not one.is_at_floor]
     low = [one for one in derived if one.is_at_floor]
     weight = min(WEIGHTS, key=lambda w: _error(plain, replace(model, most_weight={QuoteKind.DERIVED: w})))
-    found = {QuoteKind.DERIVED: weight}
+    weights = {QuoteKind.DERIVED: weight}
     if not low:
-        return {**found, QuoteKind.FLOOR: weight}
-    floor = min(WEIGHTS, key=lambda w: _error(low, replace(model, most_weight={**found, QuoteKind.FLOOR: w})))
-    return {**found, QuoteKind.FLOOR: min(floor, weight)}
+        return {**weights, QuoteKind.FLOOR: weight}
+    floor = min(
+        WEIGHTS, key=lambda w: _error(low, replace(model, most_weight={**weights, QuoteKind.FLOOR: w}))
+    )
+    return {**weights, QuoteKind.FLOOR: min(floor, weight)}
 
 
 def _error(derived: Sequence[Derived], model: PriceModel) -> float:

@@ -61,7 +61,7 @@ def family_ratios(panel: Panel) -> Mapping[str, tuple[Interval, int]]:
     if not every.size:
         return {}
     overall = np.quantile(every, (0.1, 0.5, 0.9))
-    found = {ANY: (_interval(overall), int(every.size))}
+    by_family = {ANY: (_interval(overall), int(every.size))}
     for gpu in sorted(set(panel.gpus)):
         rows = ratios[[name == gpu for name in panel.gpus]]
         known = np.isfinite(rows)
@@ -70,8 +70,8 @@ def family_ratios(panel: Panel) -> Mapping[str, tuple[Interval, int]]:
             half_years = (days[-1] - days[0] + WEEK_DAYS) / HALF_YEAR_DAYS
             own = np.quantile(rows[known], (0.1, 0.5, 0.9))
             logs = (half_years * own + overall) / (half_years + 1)
-            found[gpu] = (_interval(logs), int(known.sum()))
-    return found
+            by_family[gpu] = (_interval(logs), int(known.sum()))
+    return by_family
 
 
 def _interval(logs: Array) -> Interval:
@@ -92,7 +92,7 @@ def on_demand_samples(panel: Panel, ages: Iterable[int]) -> dict[int, Sample]:
 
 
 def _samples(panel: Panel, prices: Array, family: Array, ages: Iterable[int]) -> dict[int, Sample]:
-    found = {}
+    samples = {}
     for age in ages:
         parts = []
         for then, now in panel.pairs(age):
@@ -105,8 +105,8 @@ def _samples(panel: Panel, prices: Array, family: Array, ages: Iterable[int]) ->
         if len(parts) >= (LEAST_DATES if len(panel.days) >= LEAST_DATES else 1):
             quoted, middle, paid = (np.log(np.concatenate(column)) for column in zip(*parts, strict=True))
             span = _span_days(panel, prices)
-            found[age] = Sample(quoted=quoted, family=middle, paid=paid, num_windows=span / age)
-    return found
+            samples[age] = Sample(quoted=quoted, family=middle, paid=paid, num_windows=span / age)
+    return samples
 
 
 def _span_days(panel: Panel, prices: Array) -> float:

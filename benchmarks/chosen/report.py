@@ -68,13 +68,15 @@ def _derived(shared: Path, model: PriceModel) -> Iterator[Judged]:
     zones = aws_zones(shared)
     derived = derived_prices(shared, zones)
     for by in ("region", "gpu"):
-        found = list(cross_validated(derived, zones, model, by=by))
+        judged = list(cross_validated(derived, zones, model, by=by))
         record = f"AWS derived spot, each {'GPU' if by == 'gpu' else by} left out"
-        age = round(found[0][1].day - derived[0].offer.retrieved_at.toordinal())
-        yield _judged(record, "any region", age, [choice for _, choice in found])
-        offers = _cheapest_offers([(one.offer, choice) for one, choice in found])
-        yield _judged(record, "cheapest region of a machine", age, [c for o, c in found if o.offer in offers])
-        low = [c for one, c in found if one.offer.list_usd_per_h < _LOW_RATIO * one.on_demand_usd_per_h]
+        age = round(judged[0][1].day - derived[0].offer.retrieved_at.toordinal())
+        yield _judged(record, "any region", age, [choice for _, choice in judged])
+        offers = _cheapest_offers([(one.offer, choice) for one, choice in judged])
+        yield _judged(
+            record, "cheapest region of a machine", age, [c for o, c in judged if o.offer in offers]
+        )
+        low = [c for one, c in judged if one.offer.list_usd_per_h < _LOW_RATIO * one.on_demand_usd_per_h]
         yield _judged(record, f"derived below {_LOW_RATIO:g} of on-demand", age, low)
 
 
@@ -99,10 +101,11 @@ def table(rows: Sequence[Judged]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        found = row.verdict
+        verdict = row.verdict
         lines.append(
-            f"| {row.record} | {row.chosen} | {row.age_days} | {found.num_choices:,} | {found.median:.3f} |"
-            f" {found.coverage:.1%} | {found.quoted_median:.3f} ({found.quoted_p90:.2f}) |"
+            f"| {row.record} | {row.chosen} | {row.age_days} | {verdict.num_choices:,} |"
+            f" {verdict.median:.3f} | {verdict.coverage:.1%} |"
+            f" {verdict.quoted_median:.3f} ({verdict.quoted_p90:.2f}) |"
         )
     return "\n".join(lines) + "\n"
 

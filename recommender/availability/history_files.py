@@ -40,11 +40,11 @@ def load_history(path: Path) -> SpotHistory:
         return read_spot_log(path)
     body = read_fit_file(path, KIND)
     try:
-        found = TypeAdapter(SpotHistory).validate_python(body)
+        history = TypeAdapter(SpotHistory).validate_python(body)
     except InputError as error:
         raise InputError(f"{str(path)!r}: {error} {KIND.advice}.") from error
     except ValidationError as error:
         raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {KIND.advice}.") from error
-    if not all(seen.up_h + seen.down_h > 0 for seen in found.machines.values()):
+    if not all(seen.up_h + seen.down_h > 0 for seen in history.machines.values()):
         raise InputError(f"{str(path)!r} holds a machine that was never watched. {KIND.advice}.")
-    return found
+    return history

@@ -160,7 +160,7 @@ def would_give_way(removals: Mapping[str, Sequence[Removal]]) -> GiveWay | None:
     Returns:
         None if nothing was removed.
     """
-    sets = [frozenset(removal.name for removal in found) for found in removals.values() if found]
+    sets = [frozenset(removal.name for removal in several) for several in removals.values() if several]
     if not sets:
         return None
     fewest = min(map(len, sets))

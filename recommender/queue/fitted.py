@@ -94,7 +94,7 @@ class WaitQuantiles:
             known = ", ".join(name for name in self.queues if name) or "none"
             hint = did_you_mean(queue, self.queues)
             raise InputError(f"the log has no queue {queue!r}.{hint} It has: {known}.")
-        by_key = {found.key: found for found in self.bins}
+        by_key = {one.key: one for one in self.bins}
         walltime = None if walltime_s is None else walltime_bin(walltime_s)
         return next(by_key[key] for key in widened((size_bin(size), walltime, queue)) if key in by_key)
 
@@ -161,11 +161,11 @@ def _wait_bin(waits: Waits, which: Bin, num_jobs: int, reading: Reading) -> Wait
     )
 
 
-def warnings_of(found: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
+def warnings_of(fitted: WaitQuantiles, alike: WaitBin, size: float) -> tuple[Finding, ...]:
     """What makes an answer for a size doubtful: a log that counts no GPUs, or knows few such jobs."""
     warnings = []
-    if found.size_unit != GPUS:
-        warnings.append(finding(Code.WAIT_OF_OTHER_UNIT, size_unit=found.size_unit, size=size))
+    if fitted.size_unit != GPUS:
+        warnings.append(finding(Code.WAIT_OF_OTHER_UNIT, size_unit=fitted.size_unit, size=size))
     if alike.size is None:
         warnings.append(finding(Code.WAIT_OF_ANY_SIZE, enough_jobs=FEWEST_JOBS))
     return tuple(warnings)

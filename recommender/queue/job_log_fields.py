@@ -128,9 +128,9 @@ def _times(row: Mapping[str, str], zone: tzinfo | None) -> Times:
 def _sizes(row: Mapping[str, str]) -> dict[str, float]:
     sizes: dict[str, float] = {}
     for unit, names in SIZE_UNITS.items():
-        told = [_size(row[name], name) for name in names if name in row]
-        if told:
-            sizes[unit] = next((size for size in told if size), 0.0)
+        given = [_size(row[name], name) for name in names if name in row]
+        if given:
+            sizes[unit] = next((size for size in given if size), 0.0)
     gpus = [_gpus_of_tres(row[name]) for name in ("reqtres", "alloctres") if name in row]
     if gpus and not sizes.get("gpus"):
         sizes["gpus"] = next((count for count in gpus if count), 0.0)

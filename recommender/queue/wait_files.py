@@ -29,13 +29,13 @@ KIND = FitKind(
 )
 
 
-def write_fit(path: Path, found: WaitQuantiles) -> None:
+def write_fit(path: Path, fitted: WaitQuantiles) -> None:
     """As JSON.
 
     Raises:
         InputError: the file cannot be written.
     """
-    write_fit_file(path, KIND, asdict(found))
+    write_fit_file(path, KIND, asdict(fitted))
 
 
 def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
@@ -54,14 +54,14 @@ def load_fit(path: Path, timezone: str | None = None) -> WaitQuantiles:
 
 def _read_fit(path: Path) -> WaitQuantiles:
     try:
-        found = TypeAdapter(WaitQuantiles).validate_python(read_fit_file(path, KIND))
+        fitted = TypeAdapter(WaitQuantiles).validate_python(read_fit_file(path, KIND))
     except ValidationError as error:
         raise InputError(f"{str(path)!r}: {fault_in_words(error.errors()[0])} {KIND.advice}.") from error
-    if not any(found_bin.key == ALL for found_bin in found.bins):
+    if not any(found_bin.key == ALL for found_bin in fitted.bins):
         raise InputError(f"{str(path)!r} lacks the bin of all jobs. {KIND.advice}.")
-    if found.levels != LEVELS or any(not _rises(one.waits_s) for one in found.bins):
+    if fitted.levels != LEVELS or any(not _rises(one.waits_s) for one in fitted.bins):
         raise InputError(f"{str(path)!r} has waits that are no quantiles. {KIND.advice}.")
-    return found
+    return fitted
 
 
 def _rises(waits_s: Sequence[float]) -> bool:

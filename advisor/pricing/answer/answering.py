@@ -80,9 +80,9 @@ def load_offers(
     ]
     oldest = None if max_age_s is None else now - timedelta(seconds=min(max_age_s, now.timestamp()))
     kept, old = with_stand_ins(matching, oldest)
-    found = tuple(offer for answer in kept for offer in answer.offers)
+    offers = tuple(offer for answer in kept for offer in answer.offers)
     if max_age_s is not None:
-        _refuse_stale(found, now, max_age_s)
+        _refuse_stale(offers, now, max_age_s)
     dated = [
         offer
         for answer in kept
@@ -90,7 +90,7 @@ def load_offers(
         if not answer.is_live or _age_s(offer, now) > fresh_s
     ]
     doubts = [warning for answer in answers for warning in answer.warnings]
-    return Offers(offers=found, warnings=(*families, *_warnings(found, dated, now), *old, *doubts))
+    return Offers(offers=offers, warnings=(*families, *_warnings(offers, dated, now), *old, *doubts))
 
 
 def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
@@ -106,7 +106,7 @@ def answer_of(source: PriceSource, query: OfferQuery) -> Answer:
 
 def providers_of(source: PriceSource) -> tuple[str, ...]:
     """Of whom a source may know prices."""
-    return source.capabilities.providers or tuple(found.provider for found in source.freshness())
+    return source.capabilities.providers or tuple(one.provider for one in source.freshness())
 
 
 def _resolve_gpus(query: OfferQuery) -> tuple[OfferQuery, list[Finding]]:

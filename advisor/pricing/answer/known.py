@@ -49,8 +49,8 @@ def sources_of(settings: PriceSettings) -> Sources:
         if name not in registered(GROUP):
             load(GROUP, name)
     if settings.sources is not None:
-        found = [_source(name, settings.options) for name in settings.sources]
-        return Sources(sources=tuple(found), warnings=())
+        named = [_source(name, settings.options) for name in settings.sources]
+        return Sources(sources=tuple(named), warnings=())
     sources, warnings = [], []
     for name in _in_order_of_trust([*registered(GROUP)]):
         try:

@@ -148,12 +148,12 @@ def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:
     return np.asarray(logs + np.where(np.isnan(listed), quoted - logs[0], listed))
 
 
-def _with_histories(offers: Sequence[Offer], found: Array) -> Array:
+def _with_histories(offers: Sequence[Offer], families: Array) -> Array:
     """What spot cost before it may cost again, on the first day as well."""
     for i, past in _histories(offers):
-        found[0, i] = min(found[0, i], math.log(past.p10))
-        found[2, i] = max(found[2, i], math.log(past.p90))
-    return found
+        families[0, i] = min(families[0, i], math.log(past.p10))
+        families[2, i] = max(families[2, i], math.log(past.p90))
+    return families
 
 
 def _histories(offers: Sequence[Offer]) -> Iterator[tuple[int, Interval]]:

@@ -116,8 +116,8 @@ def _older(asked: Mapping[Key, datetime], newer: Mapping[Key, datetime]) -> froz
     return frozenset(key for key, when in asked.items() if newer.get(key, _NEVER) > when)
 
 
-def _note(newer: dict[Key, datetime], found: Mapping[Key, datetime], head_start: timedelta) -> None:
-    for key, when in found.items():
+def _note(newer: dict[Key, datetime], days: Mapping[Key, datetime], head_start: timedelta) -> None:
+    for key, when in days.items():
         newer[key] = max(when - head_start, newer.get(key, _NEVER))
 
 

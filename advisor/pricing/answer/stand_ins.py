@@ -42,17 +42,17 @@ def with_stand_ins(
     return tuple(kept), (*_findings(stale, is_kept=True), *_findings(too_old, is_kept=False))
 
 
-def _findings(found: Sequence[_StandIn], *, is_kept: bool) -> list[Finding]:
-    if not found:
+def _findings(stand_ins: Sequence[_StandIn], *, is_kept: bool) -> list[Finding]:
+    if not stand_ins:
         return []
-    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in found})
+    machines = sorted({f"{o.provider} {o.instance_type} {o.market} in {o.region}" for _, o in stand_ins})
     return [
         finding(
             Code.PRICES_STALE,
             examples=machines[:_FEW],
             num_machines=len(machines),
-            num_prices=len(found),
-            sources=list(dict.fromkeys(source for source, _ in found)),
+            num_prices=len(stand_ins),
+            sources=list(dict.fromkeys(source for source, _ in stand_ins)),
             is_kept=is_kept,
         )
     ]

@@ -134,7 +134,7 @@ def rates_at(
     rates: Sequence[Rate], kind: RateKind, provider: str, region: str, to_region: str = ""
 ) -> tuple[Rate, ...]:
     """The tiers of a region, lowest first, by the first glob that matches; empty if the catalog lacks it."""
-    found = [
+    matching = [
         rate
         for rate in rates
         if rate.kind is kind
@@ -142,7 +142,7 @@ def rates_at(
         and is_any([rate.region], region)
         and is_any([rate.to_region], to_region)
     ]
-    return tuple(rate for rate in found if _series(rate) == _series(found[0]))
+    return tuple(rate for rate in matching if _series(rate) == _series(matching[0]))
 
 
 def _series(rate: Rate) -> tuple[str, str, str]:

@@ -51,8 +51,8 @@ def findings(
         before: what is known from elsewhere, such as the dated snapshot; its regions should still be there.
         points: the history, in order of time.
     """
-    found = [*_no_prices(offers, points), *_jumps(points), *_missing_regions(offers, before)]
-    return (*found, *_spot_beside_on_demand(offers))
+    doubts = [*_no_prices(offers, points), *_jumps(points), *_missing_regions(offers, before)]
+    return (*doubts, *_spot_beside_on_demand(offers))
 
 
 def _no_prices(offers: Iterable[Offer], points: Iterable[PricePoint]) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def _jumps(points: Sequence[PricePoint]) -> Iterator[Finding]:
     for point in points:
         key = (point.source, point.provider, point.instance_type, point.region, point.zone, point.market)
         series.setdefault(key, []).append(point)
-    for last_two in (found[-2:] for found in series.values() if len(found) > 1):
+    for last_two in (prices[-2:] for prices in series.values() if len(prices) > 1):
         old, new = last_two
         if old.usd_per_h > 0 and abs(new.usd_per_h / old.usd_per_h - 1) > JUMP:
             yield _finding(Doubt.JUMP, new, _change(old, new))

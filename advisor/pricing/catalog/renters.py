@@ -142,14 +142,14 @@ def known_form(provider: str, instance_type: str) -> str | None:
 
 @cache
 def _forms() -> tuple[tuple[str, str, str], ...]:
-    found: list[tuple[str, str, str]] = []
+    forms: list[tuple[str, str, str]] = []
 
     def read_row(row: list[str]) -> None:
         provider, instance_types, form, source, as_of = row
         parse_date(as_of)
         if not all((provider, instance_types, form, source)):
             raise ValueError("a field is empty")
-        found.append((provider, instance_types, form))
+        forms.append((provider, instance_types, form))
 
     read_rows(catalog_path(FORM_FILE), FORM_COLUMNS, read_row)
-    return tuple(found)
+    return tuple(forms)

@@ -31,7 +31,7 @@ def _by_scopes(
     scopes: Mapping[tuple[str, str], list[str]],
 ) -> dict[tuple[str, tuple[str, ...]], list[str]]:
     """Machines that lack the same in the same scopes."""
-    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    by_scopes: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (reason, machine), where in scopes.items():
-        found.setdefault((reason, tuple(where)), []).append(machine)
-    return found
+        by_scopes.setdefault((reason, tuple(where)), []).append(machine)
+    return by_scopes

@@ -21,33 +21,33 @@ EVERYTHING = "all"
 _ADVICE = "update the plug-in"
 
 
-def checked(said: object) -> Part:
+def checked(part: object) -> Part:
     """The part as it can be kept; a plug-in may say anything, and what it says wrong fails alone."""
-    if not isinstance(said, Part):
-        return Part(scope=EVERYTHING, failure=f"it gave no Part but {type(said).__name__!r}: {_ADVICE}")
-    scope: object = said.scope
+    if not isinstance(part, Part):
+        return Part(scope=EVERYTHING, failure=f"it gave no Part but {type(part).__name__!r}: {_ADVICE}")
+    scope: object = part.scope
     if not isinstance(scope, str):
         return Part(scope=EVERYTHING, failure=f"it gave a Part whose scope is no text: {_ADVICE}")
     scope = redact_message(scope)
     try:
-        return _checked(said, scope)
+        return _checked(part, scope)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with it is this part's fault
         return Part(scope=scope, failure=f"its values are wrong ({_fault(error)}): {_ADVICE}")
 
 
-def _checked(said: Part, scope: str) -> Part:
-    if said.failure is not None:
-        return Part(scope=scope, failure=redact_message(str(said.failure)))
-    offers = tuple(offer for offer in said.offers if not isinstance(offer, Offer) or _has_prices(offer))
-    history = tuple(p for p in said.history if not isinstance(p, PricePoint) or _is_price(p.usd_per_h))
-    unpriced = [o.instance_type for o in said.offers if isinstance(o, Offer) and not _has_prices(o)]
-    num_lost = len(said.offers) + len(said.history) - len(offers) - len(history)
+def _checked(answer: Part, scope: str) -> Part:
+    if answer.failure is not None:
+        return Part(scope=scope, failure=redact_message(str(answer.failure)))
+    offers = tuple(offer for offer in answer.offers if not isinstance(offer, Offer) or _has_prices(offer))
+    history = tuple(p for p in answer.history if not isinstance(p, PricePoint) or _is_price(p.usd_per_h))
+    unpriced = [o.instance_type for o in answer.offers if isinstance(o, Offer) and not _has_prices(o)]
+    num_lost = len(answer.offers) + len(answer.history) - len(offers) - len(history)
     lost = [f"{num_lost} prices that are not above 0 left out"] if num_lost else []
-    troubles = tuple(redact_message(str(trouble)) for trouble in said.troubles)
-    gaps = dict.fromkeys((*(redact_message(str(gap)) for gap in said.gaps), *troubles, *lost))
-    unpriced += map(redact_message, said.unpriced)
+    troubles = tuple(redact_message(str(trouble)) for trouble in answer.troubles)
+    gaps = dict.fromkeys((*(redact_message(str(gap)) for gap in answer.gaps), *troubles, *lost))
+    unpriced += map(redact_message, answer.unpriced)
     known = replace(
-        said,
+        answer,
         scope=scope,
         offers=offers,
         history=history,

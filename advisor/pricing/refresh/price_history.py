@@ -41,19 +41,19 @@ class Series:
 
     def median_usd_per_h(self, until: datetime) -> float:
         """The price that half of the time until then was not above."""
-        found = spot_quantiles(self.points, start=self.points[0].observed_at, end=until)
-        return self.points[-1].usd_per_h if found is None else found.p50
+        quantiles = spot_quantiles(self.points, start=self.points[0].observed_at, end=until)
+        return self.points[-1].usd_per_h if quantiles is None else quantiles.p50
 
 
 def series_of(points: Iterable[PricePoint]) -> tuple[Series, ...]:
     """Series by provider, machine and place, those of different sources apart, points in order of time."""
-    found: dict[tuple[MachineKey, str], list[PricePoint]] = {}
+    by_machine: dict[tuple[MachineKey, str], list[PricePoint]] = {}
     for point in sorted(points, key=lambda point: point.observed_at):
-        found.setdefault((_key(point), point.source), []).append(point)
+        by_machine.setdefault((_key(point), point.source), []).append(point)
     return tuple(
         Series(source=source, provider=key[0], instance_type=key[1], region=key[2], zone=key[3],
-               market=key[4], points=tuple(found[key, source]))
-        for key, source in sorted(found, key=lambda one: (*one[0][:3], one[0][3] or "", *one[0][4:], one[1]))
+               market=key[4], points=tuple(by_machine[key, source]))
+        for key, source in sorted(by_machine, key=lambda k: (*k[0][:3], k[0][3] or "", *k[0][4:], k[1]))
     )  # fmt: skip
 
 

@@ -158,8 +158,8 @@ def due_sources(
     for source in sources:
         if not is_due(pulls(store, source.name), now, refresh_after_s, regions):
             continue
-        found, fault = credentials_of(source)
-        if found is Credentials.MISSING:
+        state, fault = credentials_of(source)
+        if state is Credentials.MISSING:
             save_failure(store, source.name, _refused(), fault or "no credentials found", now)
         else:
             due.append(source)
@@ -183,10 +183,10 @@ def _age_s(moment: datetime, now: datetime) -> float:
     return (now - moment).total_seconds()
 
 
-def _keep(store: Store, source: str, said: object, at: datetime) -> Kept:
+def _keep(store: Store, source: str, answer: object, at: datetime) -> Kept:
     from advisor.store.pulls import save_failure, save_part
 
-    part = checked(said)
+    part = checked(answer)
     if part.failure is None:
         try:
             offers = _with_quantiles(store, source, part, at)

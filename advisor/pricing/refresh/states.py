@@ -60,10 +60,10 @@ def state_of(source: PriceSource, store: Store | None) -> SourceState:
     return SourceState(
         name=source.name,
         is_live=source.capabilities.is_live,
-        providers=source.capabilities.providers or tuple(found.provider for found in held),
-        num_offers=sum(found.num_offers for found in held),
-        oldest=min((found.oldest for found in held), default=None),
-        newest=max((found.newest for found in held), default=None),
+        providers=source.capabilities.providers or tuple(one.provider for one in held),
+        num_offers=sum(one.num_offers for one in held),
+        oldest=min((one.oldest for one in held), default=None),
+        newest=max((one.newest for one in held), default=None),
         gaps=gaps if fault is None else (*gaps, fault),
         credentials=credentials,
     )
@@ -83,15 +83,15 @@ def _gaps(name: str, store: Store) -> tuple[str, ...]:
     from advisor.store.pulls import pulls
 
     every = pulls(store, name)
-    found = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
-    told = [*joined((pull.scope, gap) for pull in found for gap in pull.gaps)]
-    newest = max((pull.succeeded_at for pull in found if pull.succeeded_at is not None), default=None)
-    for pull in found:
+    whole = [pull for pull in every if not pull.scope.startswith(ASKED)] or every
+    gaps = [*joined((pull.scope, gap) for pull in whole for gap in pull.gaps)]
+    newest = max((pull.succeeded_at for pull in whole if pull.succeeded_at is not None), default=None)
+    for pull in whole:
         # What once failed as a whole, for want of credentials say, is over once anything was pulled since.
         is_over = newest is not None and pull.succeeded_at is None and _is_earlier(pull.failed_at, newest)
         if pull.failed_at is not None and not is_over:
-            told.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
-    return tuple(told) if found else ("never refreshed",)
+            gaps.append(f"{pull.scope}: not refreshed on {pull.failed_at:%Y-%m-%d %H:%M}: {pull.failure}")
+    return tuple(gaps) if whole else ("never refreshed",)
 
 
 def _is_earlier(failed_at: datetime | None, newest: datetime) -> bool:

@@ -96,8 +96,8 @@ class AwsFilesSource:
         scope, now = f"{region} {Market.ON_DEMAND}", self._clock()
         url = self._url + FILE_PATH.format(region=region)
         try:
-            found = lines_of(url, within_s=FILE_WITHIN_S, most_bytes=FILE_BYTES)
-            published, prices = read_offer_file(found, region)
+            lines = lines_of(url, within_s=FILE_WITHIN_S, most_bytes=FILE_BYTES)
+            published, prices = read_offer_file(lines, region)
         except PublicFileError as error:
             return Part(scope=scope, failure=f"AWS's offer file of {region}: {error}")
         except Exception as error:  # noqa: BLE001 - a file of another form may raise anything

@@ -120,16 +120,16 @@ class GpuhuntSource:
 
     def _part(self, renter: Renter, folder: Path, catalog: str | None, query: OfferQuery) -> Part:
         try:
-            with _messages() as said, _environment(folder):
+            with _messages() as messages, _environment(folder):
                 items = _items(renter)
             offers, gaps = offers_of(items, renter, self._retrieval(renter, folder, catalog))
         except Exception as error:  # noqa: BLE001 - a provider fails alone, however it does
             return Part(scope=renter.provider, failure=_reason(error))
         if not offers:
-            why = "; ".join((*_few(said), *gaps)) or "it names no machine with a GPU"
+            why = "; ".join((*_few(messages), *gaps)) or "it names no machine with a GPU"
             return Part(scope=renter.provider, failure=f"no price of {renter.provider} could be read: {why}")
         return Part(
-            scope=renter.provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(said))
+            scope=renter.provider, offers=tuple(filter(query.matches, offers)), gaps=(*gaps, *_few(messages))
         )
 
     def _retrieval(self, renter: Renter, folder: Path, catalog: str | None) -> Retrieval:
@@ -212,13 +212,13 @@ def _environment(catalog_dir: Path) -> Iterator[None]:
 @contextmanager
 def _messages() -> Iterator[list[str]]:
     """What gpuhunt logs meanwhile; it tells in no other way of rows that it skips."""
-    said: list[str] = []
+    messages: list[str] = []
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("gpuhunt")
     logger.addHandler(handler)
     try:
-        yield said
+        yield messages
     finally:
         logger.removeHandler(handler)
 
@@ -231,6 +231,6 @@ def _reason(error: Exception) -> str:
     return error_in_words(error)
 
 
-def _few(said: Sequence[str]) -> list[str]:
-    more = len(said) - _MOST_MESSAGES
-    return [*said[:_MOST_MESSAGES], *([f"... and {more} more messages of gpuhunt"] if more > 0 else [])]
+def _few(messages: Sequence[str]) -> list[str]:
+    more = len(messages) - _MOST_MESSAGES
+    return [*messages[:_MOST_MESSAGES], *([f"... and {more} more messages of gpuhunt"] if more > 0 else [])]

@@ -63,8 +63,8 @@ def offers_of(
             continue
         if offer is not None:
             offers.setdefault((offer.instance_type, offer.region, offer.market), offer)
-    told = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
-    return tuple(offers.values()), (*told, *(_terms(renter) if offers else ()))
+    counted = [f"{text} ({number} of {len(items)} rows)" for text, number in gaps.items()]
+    return tuple(offers.values()), (*counted, *(_terms(renter) if offers else ()))
 
 
 def _terms(renter: Renter) -> Iterator[str]:
@@ -215,11 +215,11 @@ def matching_gpus(name: str, memory_gb: float | None, instance_name: str) -> tup
     """
     spellings = [name] if memory_gb is None else [name, f"{name} {memory_gb:g}GB"]
     named = {gpu.name: gpu for text in spellings for gpu in _by_squeezed_name().get(_squeezed(text), ())}
-    found = [gpu for gpu in named.values() if _fits(gpu, memory_gb)]
-    told = [form for form in _FORMS if form in instance_name.upper()]
-    if len(found) > 1 and told:
-        found = [gpu for gpu in found if any(form in gpu.name for form in told)]
-    return tuple(found)
+    fitting = [gpu for gpu in named.values() if _fits(gpu, memory_gb)]
+    forms = [form for form in _FORMS if form in instance_name.upper()]
+    if len(fitting) > 1 and forms:
+        fitting = [gpu for gpu in fitting if any(form in gpu.name for form in forms)]
+    return tuple(fitting)
 
 
 def _fits(gpu: GpuSpec, memory_gb: float | None) -> bool:

@@ -146,8 +146,8 @@ def freshness_of(offers: Sequence[Offer]) -> tuple[Freshness, ...]:
     for offer in offers:
         times.setdefault(offer.provider, []).append(offer.retrieved_at)
     return tuple(
-        Freshness(provider=provider, num_offers=len(found), oldest=min(found), newest=max(found))
-        for provider, found in sorted(times.items())
+        Freshness(provider=provider, num_offers=len(moments), oldest=min(moments), newest=max(moments))
+        for provider, moments in sorted(times.items())
     )
 
 

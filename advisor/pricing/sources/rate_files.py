@@ -31,7 +31,7 @@ def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
     Raises:
         ConfigError: a pattern names no file.
     """
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for pattern in patterns:
         names = sorted(glob(os.path.expanduser(pattern), recursive=True))  # noqa: PTH111, PTH207 - absolute patterns
         files = [Path(name) for name in names if Path(name).is_file()]
@@ -40,8 +40,8 @@ def find_files(patterns: Sequence[str]) -> tuple[Path, ...]:
                 f"no file of own rates is called {pattern!r} (from {str(Path.cwd())!r}):"
                 " correct prices.options.custom.files."
             )
-        found |= dict.fromkeys(files)
-    return tuple(found)
+        paths |= dict.fromkeys(files)
+    return tuple(paths)
 
 
 def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
@@ -51,7 +51,7 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
         ConfigError: a file cannot be read, a row is wrong or two rows price the same; all faults at once,
             each with its file and line or entry.
     """
-    found: dict[Path, tuple[Offer, ...]] = {}
+    by_file: dict[Path, tuple[Offer, ...]] = {}
     faults: list[str] = []
     first: dict[tuple[str | None, ...], str] = {}
     for path in paths:
@@ -65,10 +65,10 @@ def read_rates(paths: Sequence[Path]) -> dict[Path, tuple[Offer, ...]]:
                 offers.append(read)
             if len(faults) > _MOST_COUNTED:
                 raise _refused(faults)
-        found[path] = tuple(offers)
+        by_file[path] = tuple(offers)
     if faults:
         raise _refused(faults)
-    return found
+    return by_file
 
 
 def _refused(faults: Sequence[str]) -> ConfigError:

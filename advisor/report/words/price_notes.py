@@ -44,13 +44,13 @@ def prices_not_live(
 ) -> str:
     """How old they are: ``aws 124 to 511 days old (2025-06-28 to 2026-07-20)`` for each provider."""
     some = "" if num_dated == num_prices else f"{num_dated} of {num_prices} "
-    told = "; ".join(
+    spans = "; ".join(
         f"{age['provider']} {_span(age['newest_days'], age['oldest_days'])} days old"
         f" ({_span(age['oldest_on'], age['newest_on'])})"
         for age in ages
     )
     way = "; `advisor prices refresh` pulls newer ones and needs no account" if is_public else ""
-    return f"{some}prices are not live: {told}{way}"
+    return f"{some}prices are not live: {spans}{way}"
 
 
 def _span(low: str | int, high: str | int) -> str:

@@ -38,7 +38,7 @@ _TABLES = (
 WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}
 
 
-def sentence(found: Finding) -> str:
+def sentence(finding: Finding) -> str:
     """What a person reads of a finding, without a full stop.
 
     >>> from advisor.core.findings import finding
@@ -46,9 +46,9 @@ def sentence(found: Finding) -> str:
     'needs approval by team lead: over $100 (org.yaml:9)'
     """
     facts = {
-        name: sentence(fact) if isinstance(fact, Finding) else fact for name, fact in found.facts.items()
+        name: sentence(fact) if isinstance(fact, Finding) else fact for name, fact in finding.facts.items()
     }
-    words = WORDS[found.code]
+    words = WORDS[finding.code]
     return words.format(**facts) if isinstance(words, str) else words(**facts)
 
 
@@ -64,7 +64,7 @@ def text_of(message: str | Finding) -> str:
 
 def sentences(findings: Iterable[Finding]) -> list[str]:
     """The same of several."""
-    return [sentence(found) for found in findings]
+    return [sentence(one) for one in findings]
 
 
 def rule_text(recommendation: Recommendation) -> str:
@@ -72,12 +72,13 @@ def rule_text(recommendation: Recommendation) -> str:
     return "" if recommendation.rule is None else sentence(recommendation.rule)
 
 
-def finding_json(found: Finding) -> Mapping[str, Any]:
+def finding_json(finding: Finding) -> Mapping[str, Any]:
     """Code, severity and facts, as JSON has them."""
     facts = {
-        name: finding_json(fact) if isinstance(fact, Finding) else fact for name, fact in found.facts.items()
+        name: finding_json(fact) if isinstance(fact, Finding) else fact
+        for name, fact in finding.facts.items()
     }
-    return {"code": found.code.value, "severity": found.severity.value, "facts": facts}
+    return {"code": finding.code.value, "severity": finding.severity.value, "facts": facts}
 
 
 def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, Any]:

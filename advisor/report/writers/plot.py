@@ -22,7 +22,7 @@ def draw_chart(chart: Chart, width: int) -> Iterator[str]:
     series = {
         one.label: one.points if until is None else steps(one.points, until, _MOMENTS) for one in chart.series
     }
-    points = [*chart.others, *(point for found in series.values() for point in found)]
+    points = [*chart.others, *(point for points_of_one in series.values() for point in points_of_one)]
     drawing = draw(
         series,
         x_text=_text_of(chart.x, [x for x, _ in points]),
@@ -69,7 +69,7 @@ def draw(
     Raises:
         ValueError: no point at all, or more series than letters.
     """
-    points = [*dots, *(point for found in series.values() for point in found)]
+    points = [*dots, *(point for marks in series.values() for point in marks)]
     if not points or len(series) > len(MARKS):
         raise ValueError(f"between 1 and {len(MARKS)} series with points can be drawn, got {len(series)}")
     scale = math.log if is_log else float
@@ -79,8 +79,8 @@ def draw(
     columns = max(width - margin - 3, 10)
     grid = [[" "] * columns for _ in range(height)]
     marked = [*zip(MARKS, series.values(), strict=False), (DOT, dots)]
-    for mark, found in reversed(marked):
-        for x, y in found:
+    for mark, marks in reversed(marked):
+        for x, y in marks:
             column = _place(scale(x), scale(min(xs)), scale(max(xs)), columns)
             grid[height - 1 - _place(scale(y), scale(min(ys)), scale(max(ys)), height)][column] = mark
     legend = [f"{mark} {shown(label)}" for mark, label in zip(MARKS, series, strict=False)]
@@ -90,13 +90,13 @@ def draw(
 def steps(points: Points, until: float, columns: int) -> list[tuple[float, float]]:
     """A value that holds until the next, at evenly spaced moments from the first to ``until``."""
     start = points[0][0]
-    found, at = [], 0
+    steps_so_far, at = [], 0
     for i in range(columns):
         x = start + (until - start) * i / max(columns - 1, 1)
         while at + 1 < len(points) and points[at + 1][0] <= x:
             at += 1
-        found.append((x, points[at][1]))
-    return found
+        steps_so_far.append((x, points[at][1]))
+    return steps_so_far
 
 
 def _place(value: float, low: float, high: float, cells: int) -> int:

@@ -20,7 +20,7 @@ def bucket_region(bucket: str, options: AwsOptions | None = None) -> str:
 
     def ask() -> str:
         reply = in_time(client, lambda: client.get_bucket_location(Bucket=bucket))
-        found = reply["LocationConstraint"]
-        return _OLD_NAMES.get(found, str(found))
+        region = reply["LocationConstraint"]
+        return _OLD_NAMES.get(region, str(region))
 
     return explaining(ACTION, ask)

@@ -126,8 +126,8 @@ def _refusal(response: Mapping[str, Mapping[str, object]]) -> str:
         return known
     if isinstance(status, int) and (status >= 500 or status in _BY_STATUS):
         return _BY_STATUS.get(status, _BROKEN)
-    said = f" with {code}" if _CODE.fullmatch(code) else ""
-    return "AWS refused {action}" + f"{said}: update advisor and boto3"
+    reply = f" with {code}" if _CODE.fullmatch(code) else ""
+    return "AWS refused {action}" + f"{reply}: update advisor and boto3"
 
 
 def _trouble(error: Exception) -> str:

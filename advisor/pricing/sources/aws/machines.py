@@ -56,8 +56,8 @@ def described_machines(client: BaseClient, instance_types: Collection[str], *, t
         CloudError: the call failed.
     """
     filters = [{"Name": "instance-type", "Values": sorted(instance_types)}]
-    found: list[InstanceTypeRow] = items_of(client, ACTION, "InstanceTypes", Filters=filters)
-    replies = [reply for reply in found if reply["InstanceType"] in instance_types]
+    rows: list[InstanceTypeRow] = items_of(client, ACTION, "InstanceTypes", Filters=filters)
+    replies = [reply for reply in rows if reply["InstanceType"] in instance_types]
     machines, fractions, others = {}, [], []
     for reply in replies:
         name = str(reply["InstanceType"])
@@ -105,10 +105,10 @@ def _gaps(
 ) -> tuple[str, ...]:
     ours = load_gpus()
     foreign = [f"{m.gpu} with {m.gpu_memory}" for m in machines.values() if m.gpu not in ours]
-    told = (
+    reasons = (
         ("GPUs that the catalog lacks keep AWS's name", foreign),
         ("types with a fraction of a GPU are left out", fractions),
         ("types without GPUs of NVIDIA or AMD are left out", others),
         ("types that EC2 does not describe here are left out", unknown),
     )
-    return tuple(f"{what}: {listed(names)}" for what, names in told if names)
+    return tuple(f"{what}: {listed(names)}" for what, names in reasons if names)

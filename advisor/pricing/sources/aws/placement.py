@@ -96,14 +96,14 @@ def vcpu_quotas(region: str, *, options: AwsOptions | None = None) -> tuple[Vcpu
         CloudError: no permission for ``servicequotas:GetServiceQuota``, or a call failed.
     """
     client = Clients(options or AwsOptions()).client("service-quotas", region)
-    found = []
+    quotas = []
     for code, market, families in _QUOTAS:
         value = explaining(QUOTA_ACTION, lambda code=code: _quota(client, code))  # type: ignore[misc]
         if value is not None:
-            found.append(
+            quotas.append(
                 VcpuQuota(region=region, market=market, families=families, code=code, num_vcpus=value)
             )
-    return tuple(found)
+    return tuple(quotas)
 
 
 def _quota(client: BaseClient, code: str) -> int | None:

@@ -123,11 +123,11 @@ def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
         num_unread: rows that are no products.
     """
     sound = {
-        name: {usd_per_h for usd_per_h in found if usd_per_h > 0 and math.isfinite(usd_per_h)}
-        for name, found in prices.items()
+        name: {usd_per_h for usd_per_h in usd if usd_per_h > 0 and math.isfinite(usd_per_h)}
+        for name, usd in prices.items()
     }
-    unpriced = [name for name, found in prices.items() if found != sound[name] or not found]
-    doubtful = [name for name, found in sound.items() if len(found) > 1]
+    unpriced = [name for name, usd in prices.items() if usd != sound[name] or not usd]
+    doubtful = [name for name, usd in sound.items() if len(usd) > 1]
     gaps = []
     if unpriced:
         gaps.append(f"list prices that are not above 0 USD an hour count as unknown: {listed(unpriced)}")
@@ -136,7 +136,7 @@ def settled(prices: Mapping[str, set[float]], num_unread: int) -> ListPrices:
     if num_unread:
         gaps.append(f"{counted(num_unread, 'row')} of the price list could not be read")
     return ListPrices(
-        usd_per_h={name: min(found) for name, found in sorted(sound.items()) if len(found) == 1},
+        usd_per_h={name: min(usd) for name, usd in sorted(sound.items()) if len(usd) == 1},
         named=frozenset(prices),
         gaps=tuple(gaps),
         num_unread=num_unread,

@@ -86,8 +86,8 @@ class AwsSource:
         Raises:
             CloudError: the AWS configuration of this machine cannot be used.
         """
-        found = may_have_credentials() and Clients(self._options).has_credentials()
-        return Credentials.FOUND if found else Credentials.MISSING
+        are_there = may_have_credentials() and Clients(self._options).has_credentials()
+        return Credentials.FOUND if are_there else Credentials.MISSING
 
     def _regions(self, query: OfferQuery) -> list[Region]:
         """Those of the account that the query wants, with clients: making them in threads is not safe.

@@ -101,10 +101,10 @@ def read_points(
             num_elsewhere += 1
         elif row["ProductDescription"] == LINUX and row["InstanceType"] in machines:
             read[row["InstanceType"], zone].add(_point(row, region, zone))
-    sound = {place: sorted(filter(is_sound, found), key=_moment) for place, found in read.items()}
+    sound = {place: sorted(filter(is_sound, of_one), key=_moment) for place, of_one in read.items()}
     return Readings(
         by_place={place: points for place, points in sound.items() if points},
-        unsound=frozenset(place for place, found in read.items() if not is_sound(max(found, key=_moment))),
+        unsound=frozenset(place for place, of_one in read.items() if not is_sound(max(of_one, key=_moment))),
         num_elsewhere=num_elsewhere,
     )
 

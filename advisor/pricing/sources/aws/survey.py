@@ -105,11 +105,11 @@ def _machines(
     if not new:
         return region.catalog, (), ()
     try:
-        found = described_machines(region.ec2, new, today=region.clock().date())
+        described = described_machines(region.ec2, new, today=region.clock().date())
     except CloudError as error:
         trouble = f"types newer than the catalog are left out ({listed(new)}): {error}"
         return region.catalog, (), (trouble,)
-    return {**region.catalog, **found.machines}, found.gaps, ()
+    return {**region.catalog, **described.machines}, described.gaps, ()
 
 
 def _offered(

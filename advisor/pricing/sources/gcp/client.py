@@ -68,8 +68,8 @@ def local_credentials() -> Credentials:
     if endpoint():
         return Credentials.NOT_NEEDED
     path = os.environ.get(_CREDENTIALS_VARIABLE)
-    found = Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
-    return Credentials.FOUND if found else Credentials.MISSING
+    is_there = Path(path).is_file() if path else _well_known_file().is_file() or _is_googles_machine()
+    return Credentials.FOUND if is_there else Credentials.MISSING
 
 
 def _is_googles_machine() -> bool:

@@ -40,15 +40,15 @@ def rates_of(skus: Iterable[Sku], now: datetime) -> dict[Place, Rate]:
         skus: of any kind; those that price nothing of ours do not count.
         now: nor do prices that begin later.
     """
-    found: dict[Place, set[tuple[str, Rate]]] = {}
+    by_place: dict[Place, set[tuple[str, Rate]]] = {}
     for sku in skus:
         if not (known := recognise(sku.description, sku.usage_type)):
             continue
         component, market = known
         rate = _rate(sku, component, now)
         for region in sku.regions:
-            found.setdefault((component, region, market), set()).add((sku.sku_id, rate))
-    return {place: _agreed(priced) for place, priced in found.items()}
+            by_place.setdefault((component, region, market), set()).add((sku.sku_id, rate))
+    return {place: _agreed(priced) for place, priced in by_place.items()}
 
 
 def _rate(sku: Sku, component: str, now: datetime) -> Rate:

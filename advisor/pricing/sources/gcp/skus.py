@@ -155,7 +155,7 @@ def recognise(description: str, usage_type: str) -> tuple[str, Market] | None:
     """
     text = " ".join(description.lower().split())
     matches = ((pattern.fullmatch(text), usage, market) for pattern, usage, market in _MARKETS)
-    match, required, market = next((found for found in matches if found[0]), (None, None, Market.ON_DEMAND))
+    match, required, market = next((one for one in matches if one[0]), (None, None, Market.ON_DEMAND))
     if match is None or usage_type != (required or usage_type):
         return None
     what_and_where = "".join(match.groups(""))
