@@ -8,7 +8,7 @@ origin's noise).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,8 @@ from advisor.predict.roofline import op_time
 BLEND = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTime:
-    """All calls of one operator on one GPU.
+class OpTime(NamedTuple):
+    """All calls of one operator on one GPU; a tuple, since an answer makes a hundred thousand of them.
 
     Attributes:
         time_s: seconds of all calls.
