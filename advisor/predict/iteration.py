@@ -225,11 +225,13 @@ def _parts(times: Sequence[OpTime]) -> _Parts:
         by_operator={},
         by_method=dict.fromkeys(Method, 0.0),
     )
+    by_operator: dict[tuple[str, Method], float] = {}
     for time in times:
-        operator = f"{base_name(time.op.name)} ({time.method})"
-        for seconds, name in ((parts.by_family, time.family.word), (parts.by_operator, operator)):
-            seconds[name] = seconds.get(name, 0.0) + time.time_s
+        operator = base_name(time.op.name), time.method
+        by_operator[operator] = by_operator.get(operator, 0.0) + time.time_s
+        parts.by_family[time.family.word] = parts.by_family.get(time.family.word, 0.0) + time.time_s
         parts.by_method[time.method] += time.time_s
+    parts.by_operator.update((f"{name} ({method})", time_s) for (name, method), time_s in by_operator.items())
     return parts
 
 
