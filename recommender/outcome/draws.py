@@ -40,7 +40,7 @@ class Draws:
     Attributes:
         prediction: what all predictions have in common.
         seed: of what each GPU has of its own.
-        kept: what was drawn for GPUs and places: thousands of plans share a few.
+        kept: what was drawn for GPUs, places and waits: thousands of plans share a few.
     """
 
     prediction: Array
@@ -50,7 +50,7 @@ class Draws:
     preemption: Array
     price: Array
     seed: int = 0
-    kept: dict[tuple[str, str], Array] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[tuple[str, object], Array] = field(default_factory=dict, repr=False, compare=False)
 
     def prediction_of(self, gpu: str) -> Array:
         """Draws [n] for the predictions of one GPU, the same whichever other GPUs are asked for."""
@@ -59,6 +59,14 @@ class Draws:
     def price_of(self, place: str) -> Array:
         """Draws [n] for the prices of one place, the same whichever other places are asked for."""
         return self._partly_own("price", SHARED_PRICE, place)
+
+    def waits_of(self, wait_s: Quantiles | None) -> Array:
+        """Draws [n] of the seconds until a machine is there; none where nobody knows."""
+        if ("wait", wait_s) not in self.kept:
+            self.kept["wait", wait_s] = (
+                np.zeros_like(self.wait) if wait_s is None else waits(wait_s, self.wait)
+            )
+        return self.kept["wait", wait_s]
 
     def _partly_own(self, what: Literal["prediction", "price"], correlation: float, name: str) -> Array:
         if (what, name) not in self.kept:
