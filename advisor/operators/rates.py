@@ -22,7 +22,11 @@ def compute_rate(
     op: Op, family: Family, gpu: GpuSpec, constants: FittedConstants, precision: Precision
 ) -> Rate:
     """The rate of one call: that of its family, as far as the call gets it."""
-    rate = rate_for(wanted_rate(op, family, precision), family, gpu, constants)
+    return rate_of_call(rate_for(wanted_rate(op, family, precision), family, gpu, constants), op, family)
+
+
+def rate_of_call(rate: Rate, op: Op, family: Family) -> Rate:
+    """The rate of a family as far as one call gets it."""
     share = family.compute.share(op)
     return rate if share == 1.0 else replace(rate, flops_per_s=share * rate.flops_per_s)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
@@ -173,6 +174,7 @@ class _Walk:
             self.casts.append(_cast(tensor, wanted, dtype, Phase.BACKWARD, op.count))
 
 
+@lru_cache(maxsize=10_000)
 def _retyped(tensor: TensorSpec, dtype: str, *, is_lower: bool) -> TensorSpec:
     """A float32 tensor in another dtype; statistics, scales and biases stay, save those of products."""
     if tensor.dtype != FULL or not (is_lower or len(tensor.shape) > 1):
@@ -192,7 +194,7 @@ def _with_tensors(op: Op, inputs: tuple[TensorSpec, ...], outputs: tuple[TensorS
 
 def _cast(tensor: TensorSpec, source: str, target: str, phase: Phase, count: int) -> Op:
     num_bytes = _numel(tensor) * (_ITEM_BYTES[source] + _ITEM_BYTES[target])
-    before, after = replace(tensor, dtype=source), replace(tensor, dtype=target)
+    before, after = (TensorSpec(shape=tensor.shape, dtype=dtype) for dtype in (source, target))
     return _op("aten::_to_copy", phase, before, after, num_bytes, count=count)
 
 

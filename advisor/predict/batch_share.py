@@ -73,7 +73,7 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
 def times_at(times: Sequence[OpTime], share: BatchShare) -> tuple[OpTime, ...]:
     """The times of the operators at a share."""
     return tuple(
-        time if time.op.phase is Phase.OPTIMIZER else replace(time, time_s=time.time_s * share.time)
+        time if time.op.phase is Phase.OPTIMIZER else time._replace(time_s=time.time_s * share.time)
         for time in times
     )
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from advisor.core.values import Bound, FittedConstants, GpuSpec, Precision, Trace
 from advisor.operators.family import Family
-from advisor.operators.rates import rate_for, wanted_rate
-from advisor.operators.registry import family_of
-from advisor.predict.distinct import Same
+from advisor.operators.rates import rate_for
+from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.methods import OpTime
 
 
@@ -49,10 +48,7 @@ def _intensities(
     same: Same, precision: Precision
 ) -> tuple[tuple[tuple[str, Family], ...], NDArray[np.int64], NDArray[np.float64]]:
     """The distinct (rate, family) of the operators, which of them each has, and its FLOPs for a byte."""
-    families = [family_of(op) for op in same.ops]
-    asked = [
-        (wanted_rate(op, family, precision), family) for op, family in zip(same.ops, families, strict=True)
-    ]
+    asked = asked_rates(same.ops, precision)
     distinct = {key: i for i, key in enumerate(dict.fromkeys(asked))}
     intensity = np.array([op.flops / max(1, op.bytes) for op in same.ops])
     return tuple(distinct), np.array([distinct[key] for key in asked]), intensity

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from advisor.core.values import Op
+from advisor.core.values import Op, Precision
+from advisor.operators.family import Family
+from advisor.operators.rates import wanted_rate
+from advisor.operators.registry import family_of
 
 
 class Same:
@@ -26,6 +29,19 @@ class Same:
 
     def __hash__(self) -> int:
         return id(self.ops)
+
+
+def asked_rates(ops: Sequence[Op], precision: Precision) -> tuple[tuple[str, Family], ...]:
+    """The rate that each operator asks for, and its family."""
+    return _asked_rates(Same(ops), precision)
+
+
+@lru_cache(maxsize=8)
+def _asked_rates(same: Same, precision: Precision) -> tuple[tuple[str, Family], ...]:
+    families = map(family_of, same.ops)
+    return tuple(
+        (wanted_rate(op, family, precision), family) for op, family in zip(same.ops, families, strict=True)
+    )
 
 
 def merged(ops: tuple[Op, ...]) -> tuple[Op, ...]:

@@ -114,40 +114,36 @@ def _at_share(
 ) -> IterationEstimate:
     """The estimate where each GPU takes a share of the profiled batch."""
     if share.whole == 1:
-        return _estimate(trace, gpu, num_gpus, times, parts, by_bound, notes)
-    there, other = trace_at(trace, share), times_at(times, share)
-    before_s, after_s = (sum(time.time_s for time in some) for some in (times, other))
+        return _estimate(trace, gpu, num_gpus, parts, by_bound, notes)
+    there, other = trace_at(trace, share), _parts(times_at(times, share))
+    before_s, after_s = parts.gpu_s, other.gpu_s
     if trace.iteration_s is not None:
         there = replace(there, iteration_s=trace.iteration_s - (before_s - after_s))
     # What binds an operator hardly changes with its batch.
     bounds = {bound: seconds * after_s / before_s for bound, seconds in by_bound.items()}
     note = finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)
-    return _estimate(
-        there, gpu, num_gpus, other, _parts(other), bounds, (*notes, note), sigma_share=share.sigma
-    )
+    return _estimate(there, gpu, num_gpus, other, bounds, (*notes, note), sigma_share=share.sigma)
 
 
 def _estimate(
     trace: Trace,
     gpu: GpuSpec,
     num_gpus: int,
-    times: Sequence[OpTime],
     parts: _Parts,
     by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
     *,
     sigma_share: float = 0.0,
 ) -> IterationEstimate:
-    gpu_s = sum(t.time_s for t in times)
+    gpu_s = parts.gpu_s
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
     work = input_work(trace) if measured is None else work_beside_measured(trace, measured)
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
-    backward_s = sum(t.time_s for t in times if t.op.phase is Phase.BACKWARD)
-    communication_s = _communication_s(trace, backward_s, gpu, num_gpus)
+    communication_s = _communication_s(trace, parts.backward_s, gpu, num_gpus)
     device_s = gpu_s + host_s + communication_s
     waits = {HOST: host_s} if host_s else {}
     variance = (
-        (sigma_of(times) * gpu_s) ** 2
+        (parts.sigma * gpu_s) ** 2
         + (sigma_share * gpu_s) ** 2
         + (SIGMA_HOST * host_s) ** 2
         + (SIGMA_COMMUNICATION * communication_s) ** 2
@@ -210,20 +206,32 @@ def _host_s(trace: Trace) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """Seconds of the operators by what they are, the same for any number of GPUs."""
+    """Seconds of the operators, also by what they are, the same for any number of GPUs."""
 
+    gpu_s: float
+    backward_s: float
+    sigma: float
     by_family: dict[str, float]
     by_operator: dict[str, float]
     by_method: dict[Method, float]
 
 
 def _parts(times: Sequence[OpTime]) -> _Parts:
-    parts = _Parts(by_family={}, by_operator={}, by_method=dict.fromkeys(Method, 0.0))
+    parts = _Parts(
+        gpu_s=sum(time.time_s for time in times),
+        backward_s=sum(time.time_s for time in times if time.op.phase is Phase.BACKWARD),
+        sigma=sigma_of(times),
+        by_family={},
+        by_operator={},
+        by_method=dict.fromkeys(Method, 0.0),
+    )
+    by_operator: dict[tuple[str, Method], float] = {}
     for time in times:
-        operator = f"{base_name(time.op.name)} ({time.method})"
-        for seconds, name in ((parts.by_family, time.family.word), (parts.by_operator, operator)):
-            seconds[name] = seconds.get(name, 0.0) + time.time_s
+        operator = base_name(time.op.name), time.method
+        by_operator[operator] = by_operator.get(operator, 0.0) + time.time_s
+        parts.by_family[time.family.word] = parts.by_family.get(time.family.word, 0.0) + time.time_s
         parts.by_method[time.method] += time.time_s
+    parts.by_operator.update((f"{name} ({method})", time_s) for (name, method), time_s in by_operator.items())
     return parts
 
 

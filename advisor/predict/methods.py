@@ -8,17 +8,20 @@ origin's noise).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
-from advisor.operators.family import Family
+from advisor.operators.family import Family, Roofs
 from advisor.operators.rates import compute_rate
 from advisor.operators.registry import family_of
 from advisor.predict import wave
 from advisor.predict.constants import constants_for
+from advisor.predict.distinct import asked_rates
 from advisor.predict.interval import (
     SIGMA_MEASURED,
     SIGMA_ROOFLINE_ASSUMED,
@@ -28,14 +31,13 @@ from advisor.predict.interval import (
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import OpTimes
 from advisor.predict.learned.times import SHARED, learned_times
-from advisor.predict.roofline import op_time
+from advisor.predict.roofline import roofs_of, time_under
 
 BLEND = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTime:
-    """All calls of one operator on one GPU.
+class OpTime(NamedTuple):
+    """All calls of one operator on one GPU; a tuple, since an answer makes a hundred thousand of them.
 
     Attributes:
         time_s: seconds of all calls.
@@ -79,11 +81,13 @@ def op_times(
         origin = resolve_gpu(trace.origin_gpu)
         scaled_s = wave.op_times_s(trace.ops, origin, gpu, peak)
         learned = _blended(learned, trace, origin, knowledge)
+    is_measured = trace.origin_gpu == gpu.name
+    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
+    found = (scaled_s.tolist(), learned.time_s.tolist(), learned.sigma.tolist())
+    asked = asked_rates(trace.ops, trace.precision)
     return tuple(
-        _op_time(op, found_s, learned_s, sigma, trace, gpu, constants)
-        for op, found_s, learned_s, sigma in zip(
-            trace.ops, scaled_s.tolist(), learned.time_s.tolist(), learned.sigma.tolist(), strict=True
-        )
+        _op_time(op, family, partial(roofs, rate, family), constants, times, is_measured=is_measured)
+        for op, (rate, family), *times in zip(trace.ops, asked, *found, strict=True)
     )
 
 
@@ -98,22 +102,22 @@ def _blended(direct: OpTimes, trace: Trace, origin: GpuSpec, knowledge: Knowledg
 
 def _op_time(
     op: Op,
-    scaled_s: float,
-    learned_s: float,
-    sigma: float,
-    trace: Trace,
-    gpu: GpuSpec,
+    family: Family,
+    roofs: Callable[[], Roofs],
     constants: FittedConstants,
+    times: Sequence[float],
+    *,
+    is_measured: bool,
 ) -> OpTime:
-    family, constant = family_of(op), ""
-    if op.measured_s is not None and trace.origin_gpu == gpu.name:
+    (scaled_s, learned_s, sigma), constant = times, ""
+    if is_measured and op.measured_s is not None:
         method, call_s, sigma = Method.MEASURED, op.measured_s, SIGMA_MEASURED
     elif not math.isnan(learned_s):
         method, call_s = Method.LEARNED, learned_s
     elif not math.isnan(scaled_s):
         method, call_s, sigma = Method.WAVE, scaled_s, SIGMA_WAVE
     else:
-        time = op_time(op, gpu, constants, trace.precision)
+        time = time_under(roofs(), op, family)
         method, call_s, constant = Method.ROOFLINE, time.time_s, time.constant
         sigma = _roofline_sigma(family, constant, constants)
     return OpTime(

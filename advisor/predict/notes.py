@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
 from advisor.operators.family import base_name
-from advisor.operators.rates import rate_for, wanted_rate
+from advisor.operators.rates import rate_for
 from advisor.operators.registry import is_known
 from advisor.predict import wave
 from advisor.predict.constants import described
+from advisor.predict.distinct import asked_rates
 from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.exchange.data_parallel import DDP_BUCKET_BYTES, OVERLAP_FRACTION
 from advisor.predict.memory import CONTEXT_BYTES, FRAGMENTATION, WORKSPACE_BYTES
@@ -25,7 +26,7 @@ def method_notes(
     used = {time.constant for time in times} - {""}
     notes = _learned_notes(constants, times)
     notes += described(constants.origin, used)
-    notes += _rate_notes(trace, gpu, constants, times)
+    notes += _rate_notes(trace, gpu, constants)
     notes += _caveats(times)
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
     scaled = [t.op for t in times if t.method is Method.WAVE]
@@ -36,11 +37,8 @@ def method_notes(
     return notes
 
 
-def _rate_notes(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
-) -> list[Finding]:
-    wanted = {(wanted_rate(t.op, t.family, trace.precision), t.family) for t in times}
-    in_order = sorted(wanted, key=lambda pair: (pair[0], pair[1].word))
+def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[Finding]:
+    in_order = sorted(set(asked_rates(trace.ops, trace.precision)), key=lambda pair: (pair[0], pair[1].word))
     notes = (rate_for(name, family, gpu, constants).note for name, family in in_order)
     return list(dict.fromkeys(note for note in notes if note is not None))
 

@@ -8,9 +8,11 @@ whose kernels do otherwise says so by its own ``time`` (``advisor.operators``).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
-from advisor.operators.family import RooflineTime, Roofs
-from advisor.operators.rates import compute_rate
+from advisor.operators.family import Family, RooflineTime, Roofs
+from advisor.operators.rates import rate_for, rate_of_call, wanted_rate
 from advisor.operators.registry import family_of
 
 # The median of the tiny kernels of the optimizer steps (966 in-place multiplications, 2,994 additions) in
@@ -24,11 +26,21 @@ HOST_DISPATCH_S = 6e-6
 def op_time(op: Op, gpu: GpuSpec, constants: FittedConstants, precision: Precision) -> RooflineTime:
     """Seconds of one call of an operator on ``gpu``."""
     family = family_of(op)
-    roofs = Roofs(
+    return time_under(roofs_of(wanted_rate(op, family, precision), family, gpu, constants), op, family)
+
+
+def roofs_of(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstants) -> Roofs:
+    """The same for any operator of the family that asks for the rate ``wanted``."""
+    return Roofs(
         gpu=gpu,
-        rate=compute_rate(op, family, gpu, constants, precision),
+        rate=rate_for(wanted, family, gpu, constants),
         bytes_per_s=constants.fractions[family.bandwidth] * gpu.memory_bytes_per_s,
         bandwidth=family.bandwidth,
         launch_s=KERNEL_FLOOR_S,
     )
-    return family.time(op, roofs)
+
+
+def time_under(roofs: Roofs, op: Op, family: Family) -> RooflineTime:
+    """Seconds of one call under the roofs of its family."""
+    rate = rate_of_call(roofs.rate, op, family)
+    return family.time(op, roofs if rate is roofs.rate else replace(roofs, rate=rate))

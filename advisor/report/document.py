@@ -6,9 +6,10 @@ numbers with a kind. What a format cannot show it leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 from typing import TypeAlias
 
 from advisor.report.cells import TEXT, Cell, Kind
@@ -154,6 +155,26 @@ class Chart:
 Block: TypeAlias = Table | Lines | Section | Chart
 
 
+class Late(Mapping[str, object]):
+    """Facts that are made when somebody first asks: most formats never do."""
+
+    def __init__(self, make: Callable[[], Mapping[str, object]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _facts(self) -> Mapping[str, object]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> object:
+        return self._facts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """An answer.
@@ -161,13 +182,17 @@ class Document:
     Attributes:
         facts: what JSON holds, by contract (docs/json.md); made from the values, not from the blocks.
         blocks: what a person reads, in order.
-        sheet: the rows for a spreadsheet where they are not those of the first table.
+        sheet: the rows for a spreadsheet, or what makes them, where they are not those of the first table.
     """
 
     facts: Mapping[str, object]
     blocks: tuple[Block, ...]
-    sheet: Table | None = None
+    sheet: Table | Callable[[], Table] | None = None
 
     def tables(self) -> Iterator[Table]:
         """The tables among the blocks."""
         return (block for block in self.blocks if isinstance(block, Table))
+
+    def spreadsheet(self) -> Table | None:
+        """The rows for a spreadsheet where they are not those of the first table."""
+        return self.sheet() if callable(self.sheet) else self.sheet

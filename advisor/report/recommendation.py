@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
@@ -15,6 +16,7 @@ from advisor.report.document import (
     Block,
     Column,
     Document,
+    Late,
     Lines,
     Row,
     Section,
@@ -102,15 +104,18 @@ def recommendation_document(
         plot: time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
     """
-    options = options_facts(recommendation)
-    facts = recommendation_facts(recommendation, trace, options, recorded_as=recorded_as)
+    options = cache(partial(options_facts, recommendation))
     # A table begins with a blank line of its own.
     body: tuple[Block, ...] = (options_table(recommendation, top),)
     if plot:
         body = (BLANK, time_over_cost(recommendation, top))
     below = (*_words(recommendation, None if plot else top), *_what_if(recommendation, what_if))
     blocks = (*_summary(recommendation), *body, *below)
-    return Document(facts=facts, blocks=blocks, sheet=_sheet(recommendation, options))
+    return Document(
+        facts=Late(lambda: recommendation_facts(recommendation, trace, options(), recorded_as=recorded_as)),
+        blocks=blocks,
+        sheet=lambda: _sheet(recommendation, options()),
+    )
 
 
 def notebook_document(recommendation: Recommendation) -> Document:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from advisor.core.units import HOUR_S
-from advisor.core.values import IterationEstimate, Plan, Quantiles
+from advisor.core.values import IterationEstimate, Plan
 from recommender.outcome.bill import cost_usd
-from recommender.outcome.draws import Array, Draws, log_normal, waits
+from recommender.outcome.draws import Array, Draws, log_normal
 from recommender.outcome.rent import counted_over_median, price_rise, rent_factors
 from recommender.outcome.spot import SpotTerms, drawn_hours, is_spot
 
@@ -69,7 +69,7 @@ def outcome_of(
         )
         train_s[spot], running_s[spot] = makespan_h * HOUR_S, billed_h * HOUR_S
     startup_s = np.array([[plan.startup_s] for plan in plans])
-    wait_s = _waits_s(plans, draws)
+    wait_s = np.array([draws.waits_of(plan.wait_s) for plan in plans])
     kept_s = startup_s + train_s
     steady_usd, usd, counted_usd = _costs_usd(plans, startup_s + running_s, kept_s, draws)
     return Outcome(
@@ -110,11 +110,3 @@ def _reacquire_h(terms: Sequence[SpotTerms], rate_per_h: Array, draws: Draws) ->
     medians, sigmas, most = np.array([(t.reacquire_h, t.sigma_reacquire, t.most_away_h) for t in terms]).T
     drawn = medians[:, None] * np.exp(sigmas[:, None] * draws.reacquire)
     return np.asarray(np.minimum(drawn, most[:, None] / np.maximum(rate_per_h, 1e-12)), dtype=np.float64)
-
-
-def _waits_s(plans: Sequence[Plan], draws: Draws) -> Array:
-    """Draws [plans, n]; most plans share their wait with others."""
-    distinct = {plan.wait_s for plan in plans if plan.wait_s is not None}
-    drawn: dict[Quantiles | None, Array] = {None: np.zeros_like(draws.wait)}
-    drawn |= {wait_s: waits(wait_s, draws.wait) for wait_s in distinct}
-    return np.array([drawn[plan.wait_s] for plan in plans])

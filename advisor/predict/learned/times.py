@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.family import Rate
-from advisor.operators.rates import rate_for, wanted_rate
-from advisor.operators.registry import family_of, rows
-from advisor.predict.distinct import Same
+from advisor.operators.rates import rate_for
+from advisor.operators.registry import rows
+from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import Calls, OpTimes, grouped, kernel_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
@@ -72,7 +72,7 @@ def _peaks(
     family, learned = rows().network[calls.network]
     if not learned.counts_flops:
         return np.ones(len(calls.index))
-    wanted = _wanted(Same(ops), precision)
+    wanted = [rate for rate, _ in asked_rates(ops, precision)]
     rates = {name: rate_for(name, family, gpu, constants) for name in set(wanted)}
     peaks = {name: rate.peak_flops_per_s if _is_learned(rate) else np.nan for name, rate in rates.items()}
     return np.array([peaks[wanted[i]] for i in calls.index])
@@ -80,11 +80,6 @@ def _peaks(
 
 def _is_learned(rate: Rate) -> bool:
     return rate.constant.endswith(".fp32") and not rate.is_substitute
-
-
-@lru_cache(maxsize=4)
-def _wanted(same: Same, precision: Precision) -> tuple[str, ...]:
-    return tuple(wanted_rate(op, family_of(op), precision) for op in same.ops)
 
 
 @lru_cache(maxsize=4)

@@ -19,7 +19,7 @@ _NEGATIVE = re.compile(r"-(?:[\d.,]+(?:e[+-]?\d+)?(?: ?%)?|inf)?")
 
 def to_csv(document: Document) -> Shown:
     """RFC 4180 with a header; a text that a spreadsheet would run as a formula gets a quote before it."""
-    table = document.sheet or next(document.tables(), None)
+    table = document.spreadsheet() or next(document.tables(), None)
     if table is None:
         return words_alone(document)
     out = io.StringIO()

@@ -16,7 +16,9 @@ _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 def to_markdown(document: Document) -> Shown:
     """Each table as a GitHub table."""
-    tables = list(document.tables()) or ([document.sheet] if document.sheet else [])
+    tables = list(document.tables())
+    if not tables and (sheet := document.spreadsheet()) is not None:
+        tables = [sheet]
     if not tables:
         return Shown(_inline(words_alone(document)))
     return Shown("\n\n".join(map(_table, tables)))
