@@ -20,8 +20,7 @@ COLUMNS = (
     *columns("Quote", "As of", "Source"),
 )
 NARROW_COLUMNS = (
-    Column("Where", wraps=False),
-    Column("Place"),
+    Column("Where"),
     Column("GPUs", wraps=False),
     Column("Likely (p90)", USD_PER_H, wraps=False),
     Column("Quote", wraps=False),
@@ -71,7 +70,7 @@ def _json(offer: Offer, price: Price) -> Mapping[str, object]:
 
 def _narrow(offer: Offer, price: Price) -> tuple[Cell, ...]:
     where, zone, gpus, market, _, likely, _, quote, _, _ = _wide(offer, price)
-    return where, f"{zone} {market}", gpus, likely, quote
+    return (str(where), f"{zone} {market}"), gpus, likely, quote
 
 
 def _wide(offer: Offer, price: Price) -> tuple[Cell, ...]:

@@ -93,7 +93,10 @@ def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
     if provider.lower() in renters:
         if is_of_untrusted_project(config):
             return ": a project that you do not trust adds no provider. Name it in your own settings."
-        return " yet: `advisor prices refresh` pulls them, and needs no account for most."
+        return (
+            " yet: name it in the setting cloud.providers, and `advisor prices refresh` pulls them; most need"
+            " no account."
+        )
     ours = {renter.gpuhunt_name: name for name, renter in renters.items()}
     hint = did_you_mean((_CALLED | ours).get(provider.lower(), provider), [*known, *renters])
     others = ", ".join(sorted(renters.keys() - {*known}))

@@ -23,6 +23,8 @@ from recommender.availability.series import Watched, joined, watched
 from recommender.queue.job_log_lines import table_rows
 
 ANY_MACHINE = ""
+# Some three thousand years: beyond it a number is no moment.
+_LATEST_S = 10**11
 _STATES: Mapping[str, bool | None] = {
     **dict.fromkeys(("up", "available", "started", "running"), True),
     **dict.fromkeys(("down", "unavailable", "requested", "failed", "preempted"), False),
@@ -109,6 +111,8 @@ def _hour(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if math.isfinite(seconds):
+        if not 0 <= seconds <= _LATEST_S:
+            raise ValueError(f"time {text!r} is not from 0 to {_LATEST_S:,} seconds")
         return seconds / HOUR_S
     try:
         moment = datetime.fromisoformat(text)

@@ -142,6 +142,6 @@ def _check_header(header: list[str], path: Path) -> None:
         if not set(names) & set(header):
             raise InputError(
                 f"{str(path)!r} has no column of the {meant} time ({' or '.join(names)}). A job log is what"
-                " sacct --parsable2 --format={SACCT_FORMAT} prints,"
+                f" sacct --parsable2 --format={SACCT_FORMAT} prints,"
                 " a CSV file with columns submit, start, gpus, walltime, queue and user, or SWF."
             )

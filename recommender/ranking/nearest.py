@@ -31,19 +31,16 @@ class Nearest:
 
 
 def nearest(options: Sequence[Option], job: Job) -> tuple[Nearest, ...]:
-    """For each limit that is set: the best of those that meet all the others, or else of all.
+    """The best of those that miss one limit alone, for each limit; of all, where each misses both.
 
     What fails for another reason (memory, sharding, software) never comes near.
     """
     fitting = [o for o in options if o.removed_by and not set(o.removed_by) - LIMITS.keys()]
-    found: dict[str, Nearest] = {}
-    for limit, figure in LIMITS.items():
-        if (job.budget_usd if limit is Code.BUDGET else job.deadline_s) is None or not fitting:
-            continue
-        only_this = [o for o in fitting if o.removed_by == (limit,)] or fitting
-        best = min(only_this, key=figure)
-        found.setdefault(best.plan.id, _gap(best, job))
-    return tuple(found.values())
+    missing = {limit: [o for o in fitting if o.removed_by == (limit,)] for limit in LIMITS}
+    if not any(missing.values()):
+        missing = {limit: fitting for limit in LIMITS if fitting}
+    best = [min(missed, key=LIMITS[limit]) for limit, missed in missing.items() if missed]
+    return tuple({option.plan.id: _gap(option, job) for option in best}.values())
 
 
 def _gap(option: Option, job: Job) -> Nearest:

@@ -33,7 +33,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
     """The fact that would change the advice.
 
     Args:
-        options: feasible ones, folded; those that the chosen one speaks for would not change much.
+        options: feasible ones, folded; the same GPUs elsewhere would not change much.
         chosen: what is recommended.
         job: with what an hour is worth.
     """
@@ -41,7 +41,7 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
     rivals = [
         option
         for option in options
-        if chosen.plan.id not in (option.plan.id, option.folded_into) and _ends(option)
+        if option is not chosen and not _is_spoken_for(option, chosen) and _ends(option)
     ]
     if not rivals or not _ends(chosen):
         return finding(Code.NOTHING_TIPS)
@@ -52,6 +52,12 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
     if tips:
         return min(tips, key=lambda tip: tip.way).fact
     return _by_value(rivals, chosen, value)
+
+
+def _is_spoken_for(option: Option, chosen: Option) -> bool:
+    """Folded into the chosen row, and of its GPUs: what changes that row changes this one alike."""
+    same = (option.plan.gpu, option.plan.num_gpus) == (chosen.plan.gpu, chosen.plan.num_gpus)
+    return option.folded_into == chosen.plan.id and same
 
 
 def _ends(option: Option) -> bool:
@@ -76,9 +82,8 @@ def machine(option: Option) -> Finding:
 
 
 def _tip(code: Code, instead: Option, **facts: Fact) -> Finding:
-    return finding(
-        code, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=instead.cost_usd.p50, **facts
-    )
+    usd = None if instead.plan.usd_per_h is None else instead.cost_usd.p50
+    return finding(code, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=usd, **facts)
 
 
 def _tips(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:

@@ -59,12 +59,12 @@ def _in_plain_words(risk: str) -> str:
             return "nothing that is known"
 
 
-def by_price(*, instead: str, time_s: float, cost_usd: float, usd_per_h: float) -> str:
+def by_price(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:
     """The price from which on another is better."""
     return f"a live price: above {format_usd(usd_per_h)} an hour, {_would_be(instead, time_s, cost_usd)}"
 
 
-def by_quote(*, instead: str, time_s: float, cost_usd: float, usd_per_h: float) -> str:
+def by_quote(*, instead: str, time_s: float, cost_usd: float | None, usd_per_h: float) -> str:
     """The price of another from which on it is better."""
     return (
         f"a quoted price of another: below {format_usd(usd_per_h)} an hour,"
@@ -72,30 +72,33 @@ def by_quote(*, instead: str, time_s: float, cost_usd: float, usd_per_h: float) 
     )
 
 
-def by_wait(*, instead: str, time_s: float, cost_usd: float, wait_s: float, is_known: bool) -> str:
+def by_wait(*, instead: str, time_s: float, cost_usd: float | None, wait_s: float, is_known: bool) -> str:
     """The wait from which on another is better."""
     fact = "the wait for it" if is_known else "its wait, which nobody knows"
-    return f"{fact}: above {format_duration(wait_s)}, {_would_be(instead, time_s, cost_usd)}"
+    return f"{fact}: above {format_duration(wait_s)} on average, {_would_be(instead, time_s, cost_usd)}"
 
 
-def by_step(*, instead: str, time_s: float, cost_usd: float, step_s: float) -> str:
+def by_step(*, instead: str, time_s: float, cost_usd: float | None, step_s: float) -> str:
     """The time of a step from which on another is better."""
     return f"a measured step: above {format_duration(step_s)}, {_would_be(instead, time_s, cost_usd)}"
 
 
-def by_value(*, instead: str, time_s: float, cost_usd: float, value_usd_per_h: float, is_above: bool) -> str:
+def by_value(
+    *, instead: str, time_s: float, cost_usd: float | None, value_usd_per_h: float, is_above: bool
+) -> str:
     """The worth of an hour from which on another is better."""
     than = f"{'above' if is_above else 'below'} {format_usd(value_usd_per_h)}"
     return f"what an hour is worth (--value-of-time): {than}, {_would_be(instead, time_s, cost_usd)}"
 
 
-def by_objective(*, instead: str, time_s: float, cost_usd: float) -> str:
+def by_objective(*, instead: str, time_s: float, cost_usd: float | None) -> str:
     """What the policy's pick goes before."""
     return f"the policy's objective: for the best value, {_would_be(instead, time_s, cost_usd)}"
 
 
-def _would_be(instead: str, time_s: float, cost_usd: float) -> str:
-    return f"{instead} would be recommended, {format_duration(time_s)} for {format_usd(cost_usd)}"
+def _would_be(instead: str, time_s: float, cost_usd: float | None) -> str:
+    cost = "at a cost that nobody configured" if cost_usd is None else f"for {format_usd(cost_usd)}"
+    return f"{instead} would be recommended, {format_duration(time_s)} {cost}"
 
 
 IN_SHORT: Words = {

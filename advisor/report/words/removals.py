@@ -74,13 +74,15 @@ def _hours(hours: float) -> str:
 
 def budget(*, cost_usd: float, budget_usd: float, p: float) -> str:
     """What it costs, and the odds that it costs no more than allowed."""
-    return f"over budget: {format_usd(cost_usd)} expected, within {format_usd(budget_usd)} with p {p:.2f}"
+    return (
+        f"over budget: {format_usd(cost_usd)} in the median, within {format_usd(budget_usd)} with p {p:.2f}"
+    )
 
 
 def deadline(*, time_s: float, deadline_s: float, p: float) -> str:
     """How long it takes, and the odds that it is done in time."""
-    expected, limit = format_duration(time_s), format_duration(deadline_s)
-    return f"too late: {expected} expected, within {limit} with p {p:.2f}"
+    median, limit = format_duration(time_s), format_duration(deadline_s)
+    return f"too late: {median} in the median, within {limit} with p {p:.2f}"
 
 
 REMOVALS: Words = {

@@ -70,6 +70,13 @@ def test_lines_that_make_no_sense_are_named(tmp_path: Path) -> None:
     assert "line 5: 1 fields under 2 columns" in str(error.value)
 
 
+@pytest.mark.parametrize("text", ["-1", "1e99", "1e12"])
+def test_seconds_that_are_no_moment_are_named(tmp_path: Path, text: str) -> None:
+    """Was: watched for a hundred digits of hours."""
+    with pytest.raises(InputError, match=f"line 3: time '{text}' is not from 0 to"):
+        read(tmp_path, f"time,event\n1,up\n{text},down\n")
+
+
 def test_of_many_faults_five_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="and 15 more lines"):
         read(tmp_path, "time,event\n" + "0,asleep\n" * 20)

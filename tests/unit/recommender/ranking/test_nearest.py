@@ -51,6 +51,11 @@ def test_of_two_limits_each_names_who_misses_it_alone() -> None:
     assert names(*CASES, budget_usd=10.0, deadline_s=5 * HOUR_S) == ["MIDDLE", "SLOW"]
 
 
+def test_a_limit_that_nobody_misses_alone_names_nobody() -> None:
+    """Was: 60 s and a budget that all but one meet named the cheapest, hours late, beside the fastest."""
+    assert names(*CASES, budget_usd=1000.0, deadline_s=60.0) == ["FAST"]
+
+
 def test_where_all_miss_both_all_are_compared() -> None:
     assert names(*CASES, budget_usd=1.0, deadline_s=60.0) == ["SLOW", "FAST"]
 

@@ -9,6 +9,7 @@ import pytest
 from advisor.core.findings import Code, Finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
+from advisor.report.words import sentence
 from recommender.ranking.tipping import machine, what_tips
 from recommender.ranking.value import least_total, total_usd
 from tests.builders import make_estimate, make_job, make_plan, make_price
@@ -51,7 +52,21 @@ def rising(option: Option, p90: float) -> Option:
 
 def test_without_another_nothing_tips() -> None:
     assert tipped(CHOSEN).code is Code.NOTHING_TIPS
-    assert tipped(CHOSEN, replace(RIVAL, folded_into="A")).code is Code.NOTHING_TIPS
+    elsewhere = replace(RIVAL, plan=replace(RIVAL.plan, gpu=CHOSEN.plan.gpu), folded_into="A")
+    assert tipped(CHOSEN, elsewhere).code is Code.NOTHING_TIPS
+
+
+def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
+    own = replace(RIVAL, plan=replace(RIVAL.plan, usd_per_h=None))
+    found = tipped(CHOSEN, own)
+    assert found.facts["cost_usd"] is None
+    assert "at a cost that nobody configured" in sentence(found)
+
+
+def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
+    folded = tipped(CHOSEN, replace(RIVAL, folded_into="A"))
+    assert folded == tipped(CHOSEN, RIVAL)
+    assert folded.code is not Code.NOTHING_TIPS
     assert tipped(CHOSEN, certain("D", 6.0, 30.0)).code is Code.NOTHING_TIPS
 
 
