@@ -10,13 +10,13 @@ uncertain is thus taken as the slower float32.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from advisor.core.values import MemoryUse, Op, Phase, TensorSpec, Trace
 from advisor.operators.family import base_name
 from advisor.operators.registry import family_of
+from advisor.predict.distinct import shared
 
 FULL = "float32"
 _FORWARD_OF = {"threshold": "relu"}
@@ -24,6 +24,7 @@ _ITEM_BYTES = {FULL: 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "
 _UNSCALE = "aten::_amp_foreach_non_finite_check_and_unscale_"
 
 Shape = tuple[int, ...]
+_Call = tuple[int, str | None, tuple[str, ...]]
 
 
 def under_autocast(trace: Trace, dtype: str) -> Trace | None:
@@ -41,7 +42,7 @@ def under_autocast(trace: Trace, dtype: str) -> Trace | None:
     if trace.precision.amp_dtype is not None or not any(map(_is_full_product, trace.ops)):
         return None
     walk = _Walk(lower=dtype, parameters=_parameter_shapes(trace.ops))
-    ops = [walk.lowered(op) for op in trace.ops]
+    ops = [walk.lowered(op) for op in shared(trace.ops)]
     if dtype == "float16" and trace.memory.gradient_bytes:
         ops.append(_unscale(trace.memory.gradient_bytes))
     return replace(
@@ -102,6 +103,8 @@ class _Walk:
         casts: casts met so far, those that the backward pass repeats the other way round included.
         waiting: by number of elements, the dtypes of tensors that nobody has taken yet.
         full: numbers of elements of which a float32 tensor was made.
+        made: what came of each operator, by how it runs and what it is given: its result's dtype, itself and
+            its casts. Thousands of calls share a few.
         forward: by name and number of elements, the dtype a forward operator ran in.
     """
 
@@ -111,27 +114,26 @@ class _Walk:
     waiting: dict[int, list[str]] = field(default_factory=dict)
     full: set[int] = field(default_factory=set)
     forward: dict[tuple[str, int], str] = field(default_factory=dict)
+    made: dict[_Call, tuple[str, Op, tuple[Op, ...]]] = field(default_factory=dict)
 
     def lowered(self, op: Op) -> Op:
         """The operator as autocast runs it."""
         if op.phase is Phase.OPTIMIZER:
             return op
-        given = [self._take(tensor) for tensor in op.inputs]
+        given = tuple([self._take(tensor) for tensor in op.inputs])
         runs_in = self._precision(op)
-        result = runs_in or _result(op, given)
-        is_lower = _is_lowered(op)
-        if op.phase is Phase.FORWARD:
-            self._note_casts(op, given, result, is_promoted=runs_in is None)
-            if op.inputs:
-                self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
-        inputs = tuple(
-            _retyped(tensor, runs_in or dtype, is_lower=is_lower)
-            for tensor, dtype in zip(op.inputs, given, strict=True)
-        )
-        outputs = tuple(_retyped(t, result, is_lower=is_lower) for t in op.outputs)
-        for tensor in outputs:
+        key = id(op), runs_in, given
+        if key not in self.made:
+            result = runs_in or _result(op, given)
+            casts = tuple(_casts(op, given, result, is_promoted=runs_in is None))
+            self.made[key] = result, _retyped_op(op, given, runs_in, result), casts
+        result, lowered, casts = self.made[key]
+        self.casts += casts
+        if op.phase is Phase.FORWARD and op.inputs:
+            self.forward[base_name(op.name).strip("_"), _numel(op.inputs[0])] = result
+        for tensor in lowered.outputs:
             self._put(tensor)
-        return _with_tensors(op, inputs, outputs)
+        return lowered
 
     def _precision(self, op: Op) -> str | None:
         """The dtype an operator asks for; None if it takes what it is given."""
@@ -162,19 +164,29 @@ class _Walk:
         if tensor.dtype == FULL:
             self.full.add(_numel(tensor))
 
-    def _note_casts(self, op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> None:
-        """Casts of operands, and of their gradients on the way back."""
-        if not family_of(op).autocast.casts_operands:
-            return
-        for tensor, dtype in zip(op.inputs, given, strict=True):
-            if _retyped(tensor, wanted, is_lower=_is_lowered(op)).dtype == dtype:
-                continue
-            if not is_promoted:  # else the kernel itself reads both
-                self.casts.append(_cast(tensor, dtype, wanted, Phase.FORWARD, op.count))
-            self.casts.append(_cast(tensor, wanted, dtype, Phase.BACKWARD, op.count))
+
+def _casts(op: Op, given: Sequence[str], wanted: str, *, is_promoted: bool) -> Iterator[Op]:
+    """Casts of a forward operator's operands, and of their gradients on the way back."""
+    if op.phase is not Phase.FORWARD or not family_of(op).autocast.casts_operands:
+        return
+    for tensor, dtype in zip(op.inputs, given, strict=True):
+        if _retyped(tensor, wanted, is_lower=_is_lowered(op)).dtype == dtype:
+            continue
+        if not is_promoted:  # else the kernel itself reads both
+            yield _cast(tensor, dtype, wanted, Phase.FORWARD, op.count)
+        yield _cast(tensor, wanted, dtype, Phase.BACKWARD, op.count)
 
 
-@lru_cache(maxsize=10_000)
+def _retyped_op(op: Op, given: Sequence[str], runs_in: str | None, result: str) -> Op:
+    is_lower = _is_lowered(op)
+    inputs = tuple(
+        _retyped(tensor, runs_in or dtype, is_lower=is_lower)
+        for tensor, dtype in zip(op.inputs, given, strict=True)
+    )
+    outputs = tuple(_retyped(tensor, result, is_lower=is_lower) for tensor in op.outputs)
+    return _with_tensors(op, inputs, outputs)
+
+
 def _retyped(tensor: TensorSpec, dtype: str, *, is_lower: bool) -> TensorSpec:
     """A float32 tensor in another dtype; statistics, scales and biases stay, save those of products."""
     if tensor.dtype != FULL or not (is_lower or len(tensor.shape) > 1):

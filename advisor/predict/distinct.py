@@ -51,15 +51,26 @@ def merged(ops: tuple[Op, ...]) -> tuple[Op, ...]:
 
 @lru_cache(maxsize=4)
 def _merged(same: Same) -> tuple[Op, ...]:
-    counts: dict[tuple[object, ...], int] = {}
-    first: dict[tuple[object, ...], Op] = {}
+    calls: dict[int, int] = {}
     for op in same.ops:
-        key = _key(op)
-        counts[key] = counts.get(key, 0) + op.count
-        first.setdefault(key, op)
-    if len(first) == len(same.ops):
+        calls[id(op)] = calls.get(id(op), 0) + op.count
+    members: dict[tuple[object, ...], list[Op]] = {}
+    for op in {id(op): op for op in same.ops}.values():
+        members.setdefault(_key(op), []).append(op)
+    if len(members) == len(same.ops):
         return tuple(same.ops)
-    return tuple(replace(op, count=counts[key]) for key, op in first.items())
+    return tuple(replace(ops[0], count=sum(calls[id(op)] for op in ops)) for ops in members.values())
+
+
+def shared(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The operators, equal ones as one object, so that what is made of each can be kept by its identity."""
+    return _shared(Same(ops))
+
+
+@lru_cache(maxsize=2)
+def _shared(same: Same) -> tuple[Op, ...]:
+    first: dict[tuple[object, ...], Op] = {}
+    return tuple(first.setdefault((op.count, *_key(op)), op) for op in same.ops)
 
 
 def _key(op: Op) -> tuple[object, ...]:

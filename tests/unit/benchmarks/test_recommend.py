@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recommend import AIM_BYTES, NUM_OFFERS, prepared
+from benchmarks.recommend import AIM_BYTES, CASES, NUM_OFFERS, prepared
 
 # Runs a module as its command line would, and says how much memory that took.
 MEASURED = """
@@ -25,7 +25,7 @@ runpy.run_module("advisor", run_name="__main__")
 
 @pytest.mark.slow
 def test_every_offer_is_an_option_and_memory_stays_small(tmp_path: Path) -> None:
-    command = prepared(tmp_path)
+    command = prepared(tmp_path, CASES[0])
     at = command.index("-m")
     command[at : at + 2] = ["-c", MEASURED]
     done = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
