@@ -166,7 +166,9 @@ OPTIONS: Words = {
         " keeps it; bring no secrets"
     ),
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
-    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
+    Code.DATA_IN_PLACE: (
+        "the data set ({place}) is in this region: it is read in place, and what reading takes is not counted"
+    ),
     Code.DATA_MOVED: data_moved,
     Code.GLOBAL_BATCH_HELD: global_batch_held,
     Code.GPU_BUSY: gpu_busy,

@@ -1,0 +1,141 @@
+"""The jobs of docs/jobs.md: what is typed, and the sentence that an experienced engineer would sign.
+
+A sentence speaks of the machine that ``choice`` names. If another is recommended, the page is not written
+until somebody has read the sentence again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCRIPTS = "benchmarks/jobs_scripts"
+_RESNET = "examples/train_resnet50.py --epochs 90"
+_HERE = "--data s3://photos@us-east-1"
+_CLUSTER = """clusters:
+  - {name: lab, gpu: A100-SXM-40GB, num_gpus: 4, usd_per_gpu_h: 0.60, wait_p50: 1h, wait_p90: 12h}
+"""
+
+_H100 = (8, "H100-SXM-80GB", "spot")
+_B200 = (8, "B200-SXM-180GB", "spot")
+_L40S = (1, "L40S", "on-demand")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A job.
+
+    Attributes:
+        arguments: of ``advisor recommend``; words are parted by spaces, quoted as in a shell.
+        choice: number of GPUs, GPU and market that the sentence speaks of.
+        sentence: why the answer is the right one, or what makes it doubtful.
+        settings: a settings file of the user.
+    """
+
+    name: str
+    arguments: str
+    choice: tuple[int, str, str | None]
+    sentence: str
+    settings: str | None = None
+
+
+JOBS = (
+    Listed(
+        name="README's demo", arguments=f"{_RESNET} --budget 200", choice=_H100,
+        sentence="On spot, eight GPUs cost about what one costs and finish days sooner at p90, so wrapping "
+        "the model pays.",
+    ),
+    Listed(
+        name="MNIST", arguments=f"{SCRIPTS}/mnist.py --epochs 14", choice=(1, "T4", "on-demand"),
+        sentence="Seven minutes are mostly boot, so take the smallest GPU that starts at once.",
+    ),
+    Listed(
+        name="A trial of five minutes", arguments="examples/train_resnet50.py --iterations 600",
+        choice=(1, "A10G", "on-demand"),
+        sentence="Nobody waits for spot, or writes DDP, to save some cents.",
+    ),
+    Listed(
+        name="ResNet-50, 150 GB", arguments=f"{_RESNET} {_HERE} --dataset-gb 150", choice=_B200,
+        sentence="Staying beside the bucket saves the egress; ask for the spot price first, for it is more "
+        "than a year old.",
+    ),
+    Listed(
+        name="ResNet-50, 3 TB", arguments=f"{_RESNET} {_HERE} --dataset-gb 3000", choice=_B200,
+        sentence="The region is right, for moving 3 TB costs more than training; the machine is not proven, "
+        "because reading in place counts as free (below).",
+    ),
+    Listed(
+        name="ResNet-50, private cluster", arguments=f"{_RESNET} {_HERE} --dataset-gb 150",
+        choice=_B200, settings=_CLUSTER,
+        sentence="At $0.60 per GPU the cluster's four A100s are no cheaper than rent and later; if its nodes "
+        "are paid for already, set no price.",
+    ),
+    Listed(
+        name="ResNet-50, own RTX 4090",
+        arguments=f'{_RESNET} --data local --dataset-gb 150 --local-gpu "RTX 4090"', choice=_H100,
+        sentence="Thirty dollars buy more than a day; who can leave it running over a weekend stays at home.",
+    ),
+    Listed(
+        name="ResNet-50, an hour is worth $50",
+        arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --value-of-time 50",
+        choice=(8, "B200-SXM-180GB", "on-demand"),
+        sentence="At this worth the six hours that spot adds on average cost more than the $71 it saves.",
+    ),
+    Listed(
+        name="ResNet-50, in 12 h", arguments=f"{_RESNET} {_HERE} --dataset-gb 150 --deadline 12h",
+        choice=(8, "H200-SXM-141GB", "on-demand"),
+        sentence="A deadline with 9 in 10 odds rules spot out; B200s on demand are as good, so take what you "
+        "have quota for.",
+    ),
+    Listed(
+        name="nanoGPT, characters",
+        arguments="tests/compatibility/scripts/nanogpt.py --iterations 5000 -- "
+        "--gradient-accumulation-steps 1 --batch-size 64 --block-size 256 --n-layer 6 --n-head 6 "
+        "--n-embd 384 --vocab-size 65 --dropout 0.2",
+        choice=_L40S,
+        sentence="A job of eight minutes wants one good GPU now; 21 cents are nothing to optimise.",
+    ),
+    Listed(
+        name="GPT-2 124M", arguments="examples/train_gpt.py --epochs 1 -- --batch-size 8 --accumulate 8",
+        choice=_H100,
+        sentence="It fits the rule, but I would run it unchanged on one H100 on demand: an hour, and four "
+        "dollars more (below).",
+    ),
+    Listed(
+        name="Llama 1.1B, 100,000 steps", arguments=f"{SCRIPTS}/llama.py --iterations 100000", choice=_H100,
+        sentence="Five hours of one H100 are worth splitting by eight: spot asks nearly the same for both.",
+    ),
+    Listed(
+        name="ImageNet with DDP", arguments=f"{SCRIPTS}/imagenet_ddp.py --epochs 90 --world 8", choice=_H100,
+        sentence="The script is made for eight GPUs, and H100s on spot are the cheapest eight within a day.",
+    ),
+    Listed(
+        name="U-Net", arguments=f"{SCRIPTS}/unet.py --epochs 50", choice=_H100,
+        sentence="It fits the rule, but I would not rewrite a job of one hour to save four dollars (below).",
+    ),
+    Listed(
+        name="One-stage detector", arguments=f"{SCRIPTS}/detector.py --epochs 100", choice=_H100,
+        sentence="Good if decoding and mosaics keep up with eight GPUs, which random images do not show.",
+    ),
+    Listed(
+        name="BERT-base, fine-tuning",
+        arguments="examples/train_bert.py --iterations 20000 -- --width 768 --heads 12 --layers 12 "
+        "--length 384 --batch-size 32 --amp",
+        choice=(1, "H100-SXM-80GB", "spot"),
+        sentence="Too short to lose much when it is taken away, and one H100 on spot needs no change at all.",
+    ),
+    Listed(
+        name="DCGAN", arguments="examples/train_dcgan.py --epochs 25", choice=_L40S,
+        sentence="Twelve minutes on one GPU that starts at once; on a larger one, booting takes longer than "
+        "training.",
+    ),
+    Listed(
+        name="LSTM", arguments="examples/train_lstm.py --epochs 40", choice=_L40S,
+        sentence="Twenty minutes do not pay for writing DDP, nor for the wait for spot.",
+    ),
+    Listed(
+        name="A profile recorded on a V100",
+        arguments="resnet50_v100_2021-06.pt.trace.json.gz --iterations 100000",
+        choice=(8, "A100-SXM-40GB", "spot"),
+        sentence="Near a tie with eight H100s, whose price is nearly a year fresher: I would take those.",
+    ),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""The page of jobs shows what was recorded, and its sentences speak of what is recommended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.job_list import JOBS
+from benchmarks.jobs import answer, choice_of, main, page, row_of
+
+ROOT = Path(__file__).resolve().parents[3]
+ROWS = json.loads((ROOT / "docs" / "jobs.json").read_text())
+QUICK = ("MNIST", "DCGAN")
+
+
+def test_the_page_shows_the_recorded_rows() -> None:
+    assert (ROOT / "docs" / "jobs.md").read_text() == page(ROWS, [])
+
+
+def test_a_row_of_an_earlier_run_is_named() -> None:
+    assert f"Not run anew when this page was written: {JOBS[-1].name}." in page(ROWS, [JOBS[-1].name])
+
+
+@pytest.mark.parametrize(("row", "job"), list(zip(ROWS, JOBS, strict=True)), ids=[job.name for job in JOBS])
+def test_each_sentence_speaks_of_what_is_recommended(row, job) -> None:
+    assert row["name"] == job.name
+    assert row["command"] == f"advisor recommend {job.arguments}"
+    assert choice_of(row) == job.choice
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
+def test_nothing_recommended_is_beaten_or_derived(row) -> None:
+    assert row["beaten_by"] == []
+    assert row["price_kind"] != "derived"
+    assert row["change"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_jobs_still_get_the_recorded_answer(name: str) -> None:
+    job = next(job for job in JOBS if job.name == name)
+    found = answer(job)
+    assert found is not None
+    assert choice_of(row_of(job, found)) == job.choice
+
+
+def test_a_job_whose_file_is_missing_is_not_run(tmp_path: Path) -> None:
+    (recorded,) = (job for job in JOBS if ".json.gz" in job.arguments)
+    assert answer(recorded, tmp_path) is None
+
+
+def test_a_stale_sentence_stops_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {**ROWS[0], "gpu": "T4"}
+    monkeypatch.setattr("benchmarks.jobs.JOBS", JOBS[:1])
+    monkeypatch.setattr("benchmarks.jobs.answer", lambda *_: {})
+    monkeypatch.setattr("benchmarks.jobs.row_of", lambda *_: other)
+    monkeypatch.setattr("sys.argv", ["jobs", "--out", str(tmp_path / "jobs.md")])
+    with pytest.raises(SystemExit, match="read the sentences"):
+        main()
+    assert not list(tmp_path.iterdir())
