@@ -53,7 +53,8 @@ def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> W
         return Why.NOT_ALLOWED
     if may is not ProjectMay.ADD:
         return None
-    added = [entry for entry in new if entry not in old]
+    known = set(old)
+    added = [entry for entry in new if entry not in known]
     if _cluster_names(old) & _cluster_names(added):
         return Why.CHANGES_AN_ENTRY
     is_inside = all(_is_file_in(folder, path) for path in _paths(added))
@@ -62,7 +63,8 @@ def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> W
 
 def with_added(old: Sequence[object], new: Sequence[object], written: Iterable[object]) -> list[object]:
     """What is ``written`` for the entries of ``new`` that ``old`` does not have."""
-    return [raw for entry, raw in zip(new, written, strict=True) if entry not in old]
+    known = set(old)
+    return [raw for entry, raw in zip(new, written, strict=True) if entry not in known]
 
 
 def value_of(settings: Settings, name: str) -> Any:
