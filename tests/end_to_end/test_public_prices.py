@@ -189,7 +189,7 @@ def test_a_provider_that_nobody_knows_is_refused_with_near_names(public: Public,
 
 
 def test_a_provider_that_was_not_pulled_yet_is_known(public: Public) -> None:
-    words = "there are no prices of provider 'lambda' yet: `advisor prices refresh`"
+    words = "there are no prices of provider 'lambda' yet: name it in the setting cloud.providers"
     assert_plain_error(public.run("prices", "--provider", "lambda"), 2, words)
     beside = public.run("prices", "--provider", "lambda", "--provider", "aws")
     assert (beside.code, words in beside.err) == (0, True)

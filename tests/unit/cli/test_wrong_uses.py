@@ -47,7 +47,10 @@ JOB = ("recommend", "t.json", "--epochs", "1", "--offline")
 NAMES = [
     (("prices", "--provider", "amazon"), "Did you mean 'aws'? Known are aws, gcp"),
     (("prices", "--provider", "asw"), "Did you mean 'aws'"),
-    ((*JOB, "--provider", "azure"), "no prices of provider 'azure' yet: `advisor prices refresh` pulls them"),
+    (
+        (*JOB, "--provider", "azure"),
+        "no prices of provider 'azure' yet: name it in the setting cloud.providers",
+    ),
     (("prices", "history", "--provider", "awss"), "Did you mean 'aws'"),
     (("prices", "check", "--provider", "awss"), "Did you mean 'aws'"),
     (("prices", "--region", "us-esat-1"), "'us-east-1'"),
