@@ -6,24 +6,23 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import (
-    calibrate,
-    catalog,
-    config,
-    doctor,
-    gpus,
-    measure,
-    policy,
-    predict,
-    prices,
-    profile,
-    queue,
-    recommend,
-    run,
-    spot_rates,
-    trust,
-)
+from advisor.cli.calibrate import calibrate
+from advisor.cli.catalog import app as catalog_app
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
+from advisor.cli.config import app as config_app
+from advisor.cli.config import init
+from advisor.cli.doctor import doctor
+from advisor.cli.gpus import gpus
+from advisor.cli.measure import measure
+from advisor.cli.policy import app as policy_app
+from advisor.cli.predict import predict
+from advisor.cli.prices import app as prices_app
+from advisor.cli.profile import profile
+from advisor.cli.queue import app as queue_app
+from advisor.cli.recommend import recommend
+from advisor.cli.run import app as run_app
+from advisor.cli.spot_rates import app as spot_app
+from advisor.cli.trust import trust
 from advisor.cli.usage import PlainGroup
 
 # Rich help pages would cost a third of the start-up time.
@@ -62,19 +61,19 @@ def _root(
     TRUSTS_PROJECT.set(trust_project)
 
 
-app.command("recommend", cls=ScriptCommand)(recommend.recommend)
-app.command("profile", cls=ScriptCommand)(profile.profile)
-app.command("predict", cls=ScriptCommand)(predict.predict)
-app.command("gpus")(gpus.gpus)
-app.command("measure")(measure.measure)
-app.command("calibrate")(calibrate.calibrate)
-app.command("doctor")(doctor.doctor)
-app.command("init")(config.init)
-app.command("trust")(trust.trust)
-app.add_typer(prices.app, name="prices")
-app.add_typer(queue.app, name="queue")
-app.add_typer(spot_rates.app, name="spot")
-app.add_typer(run.app, name="run")
-app.add_typer(catalog.app, name="catalog")
-app.add_typer(policy.app, name="policy")
-app.add_typer(config.app, name="config")
+app.command("recommend", cls=ScriptCommand)(recommend)
+app.command("profile", cls=ScriptCommand)(profile)
+app.command("predict", cls=ScriptCommand)(predict)
+app.command("gpus")(gpus)
+app.command("measure")(measure)
+app.command("calibrate")(calibrate)
+app.command("doctor")(doctor)
+app.command("init")(init)
+app.command("trust")(trust)
+app.add_typer(prices_app, name="prices")
+app.add_typer(queue_app, name="queue")
+app.add_typer(spot_app, name="spot")
+app.add_typer(run_app, name="run")
+app.add_typer(catalog_app, name="catalog")
+app.add_typer(policy_app, name="policy")
+app.add_typer(config_app, name="config")

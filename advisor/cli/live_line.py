@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from advisor.core.units import format_duration
-from advisor.report.plain import print_progress, shown
+from advisor.report.plain import print_progress, shown, status_text
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -59,9 +59,7 @@ class Narration:
 
     def __rich__(self) -> Text:
         """Rich asks anew for each frame."""
-        from rich.text import Text
-
-        return Text(self.line())
+        return status_text(self.line())
 
 
 @contextmanager

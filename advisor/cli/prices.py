@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import price_commands
 from advisor.cli.common import (
     FormatOption,
     GpuOption,
@@ -18,17 +17,18 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.price_commands import capacity, check, history, refresh, sources
 from advisor.report.printing import Format, print_document
 from advisor.service.price_list import PriceOrder
 
 app = typer.Typer(
     cls=WholeLines, help="What is for rent, cheapest first; live prices, their history and their age."
 )
-app.command("refresh")(price_commands.refresh)
-app.command("history")(price_commands.history)
-app.command("sources")(price_commands.sources)
-app.command("check")(price_commands.check)
-app.command("capacity")(price_commands.capacity)
+app.command("refresh")(refresh)
+app.command("history")(history)
+app.command("sources")(sources)
+app.command("check")(check)
+app.command("capacity")(capacity)
 
 
 @app.callback(invoke_without_command=True)

@@ -19,7 +19,6 @@ from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
 from advisor.operators.family import Family, Roofs
 from advisor.operators.rates import compute_rate
 from advisor.operators.registry import family_of
-from advisor.predict import wave
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import asked_rates
 from advisor.predict.interval import (
@@ -32,6 +31,7 @@ from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import OpTimes
 from advisor.predict.learned.times import SHARED, learned_times
 from advisor.predict.roofline import roofs_of, time_under
+from advisor.predict.wave import op_times_s as wave_times_s
 
 BLEND = 0.25
 
@@ -79,7 +79,7 @@ def op_times(
             return compute_rate(op, family_of(op), spec, constants, trace.precision).peak_flops_per_s
 
         origin = resolve_gpu(trace.origin_gpu)
-        scaled_s = wave.op_times_s(trace.ops, origin, gpu, peak)
+        scaled_s = wave_times_s(trace.ops, origin, gpu, peak)
         learned = _blended(learned, trace, origin, knowledge)
     is_measured = trace.origin_gpu == gpu.name
     roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))

@@ -9,7 +9,6 @@ from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
 from advisor.operators.family import base_name
 from advisor.operators.rates import rate_for
 from advisor.operators.registry import is_known
-from advisor.predict import wave
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
 from advisor.predict.exchange.collectives import sharded_over
@@ -17,6 +16,7 @@ from advisor.predict.exchange.data_parallel import DDP_BUCKET_BYTES, OVERLAP_FRA
 from advisor.predict.memory import CONTEXT_BYTES, FRAGMENTATION, WORKSPACE_BYTES
 from advisor.predict.methods import OpTime
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
+from advisor.predict.wave import rests_on_unknown_resources
 
 
 def method_notes(
@@ -30,7 +30,7 @@ def method_notes(
     notes += _caveats(times)
     custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
     scaled = [t.op for t in times if t.method is Method.WAVE]
-    if scaled and wave.rests_on_unknown_resources(scaled):
+    if scaled and rests_on_unknown_resources(scaled):
         notes.append(finding(Code.WAVE_RESOURCES_UNKNOWN))
     if custom:
         notes.append(finding(Code.CUSTOM_OPERATORS, names=custom))

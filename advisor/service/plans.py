@@ -33,6 +33,7 @@ def plans_of(
     gpus: Sequence[str],
     vendors: Collection[str],
     policy: Policy | None,
+    spot: SpotTerms,
     data: DataSet | None = None,
 ) -> tuple[list[Plan], tuple[Finding, ...]]:
     """What could be used or rented, and warnings about it.
@@ -43,6 +44,7 @@ def plans_of(
         gpus: such as ``A100:8``; none for any.
         vendors: whose GPUs count.
         policy: keeps a denied place from hiding an allowed dearer one.
+        spot: what is known of preemptible machines.
         data: the job's data set; None without one.
 
     Raises:
@@ -56,7 +58,7 @@ def plans_of(
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
-    spot, rates = spot_terms(config), rates_of(config.settings)
+    rates = rates_of(config.settings)
     terms = _cloud_terms(config.settings.cloud, data, spot.history)
     own = _own(config, wanted, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from advisor.service.plans import spot_terms
-
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Job, Plan, Recommendation, Trace
+    from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
 
 SEED = 0
@@ -21,6 +20,7 @@ def recommendation_of(
     job: Job,
     config: Config,
     *,
+    spot: SpotTerms,
     what_if: bool | None,
     policy: Policy | None,
     spent: Spent | None,
@@ -42,7 +42,7 @@ def recommendation_of(
     from recommender.outcome.spot import RATE
     from recommender.ranking.what_if import with_what_ifs
 
-    gpus, spot = load_gpus(), spot_terms(config)
+    gpus = load_gpus()
     interruptions = load_interruptions() if RATE in spot.assumed else None
     answer = rank(
         trace,

@@ -82,7 +82,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     """
     check(request, listener)
     from advisor.service.data_sets import data_set_of
-    from advisor.service.plans import plans_of
+    from advisor.service.plans import plans_of, spot_terms
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
     from recommender.ranking.best_change import best_what_if
@@ -90,8 +90,9 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     rules = policy_of(config, request.policies)
     data, doubts = data_set_of(config, listener)
     spent = spent_of(config, rules, request.project, listener)
+    spot = spot_terms(config)
     plans, warnings = plans_of(
-        config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, data=data
+        config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, spot=spot, data=data
     )
     trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
     scaling = config.settings.profile.scaling
@@ -100,7 +101,9 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
     )
-    ranked = recommendation_of(trace, plans, job, config, what_if=request.what_if, policy=rules, spent=spent)
+    ranked = recommendation_of(
+        trace, plans, job, config, spot=spot, what_if=request.what_if, policy=rules, spent=spent
+    )
     shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings))
     return RecommendAnswer(
         recommendation=shown if request.what_if else replace(shown, what_ifs=()),
