@@ -19,6 +19,7 @@ except ImportError:  # Windows has none, and children count as nothing there.
 
 # Nanoseconds on a core, nanoseconds in the run queue, number of time slices; Linux only.
 _SCHEDULED = Path("/proc/thread-self/schedstat")
+_TRIES = 5
 
 
 class Stopwatch:
@@ -29,9 +30,8 @@ class Stopwatch:
     """
 
     def __init__(self) -> None:
-        self._queued_s = _queued_s()
         self._begin_cpu_s = _cpu_s()
-        self._begin_s = time.perf_counter()
+        self._begin_s, self._queued_s = _instant()
 
     def cpu_s(self) -> float:
         """CPU seconds so far."""
@@ -39,10 +39,10 @@ class Stopwatch:
 
     def elapsed_s(self) -> float:
         """Seconds so far."""
-        wall_s, queued_s = time.perf_counter() - self._begin_s, _queued_s()
+        end_s, queued_s = _instant()
         if self._queued_s is None or queued_s is None:
             return self.cpu_s()
-        return max(0.0, wall_s - (queued_s - self._queued_s))
+        return max(0.0, end_s - self._begin_s - (queued_s - self._queued_s))
 
 
 def _cpu_s() -> float:
@@ -51,6 +51,19 @@ def _cpu_s() -> float:
         return own_s
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return own_s + float(children.ru_utime + children.ru_stime)
+
+
+def _instant() -> tuple[float, float | None]:
+    """Seconds of the wall's clock, and those in the run queue until that very moment.
+
+    A core that is lost between the two readings would count in one of them alone, so they are taken again; after
+    some tries the machine is so busy that what is lost matters little.
+    """
+    for _ in range(_TRIES):
+        before_s, wall_s, queued_s = _queued_s(), time.perf_counter(), _queued_s()
+        if before_s == queued_s:
+            break
+    return wall_s, queued_s
 
 
 def _queued_s() -> float | None:
