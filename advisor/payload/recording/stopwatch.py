@@ -56,8 +56,8 @@ def _cpu_s() -> float:
 def _instant() -> tuple[float, float | None]:
     """Seconds of the wall's clock, and those in the run queue until that very moment.
 
-    A core that is lost between the two readings would count in one of them alone, so they are taken again; after
-    some tries the machine is so busy that what is lost matters little.
+    A core that is lost between the two readings would count in one of them alone, so they are taken again.
+    Where that never helps, what is lost matters little.
     """
     for _ in range(_TRIES):
         before_s, wall_s, queued_s = _queued_s(), time.perf_counter(), _queued_s()
