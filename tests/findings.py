@@ -34,6 +34,14 @@ _MACHINE = Finding(
         "market": "spot",
     },
 )
+_AFTER: Mapping[str, Fact] = {"head_usd": 219.0, "head_p90_usd": 280.0, "head_s": 331200.0}
+_BEFORE_AND_AFTER: Mapping[str, Fact] = {
+    "measure": "cost",
+    "relative": 41 / 178,
+    "base_usd": 178.0,
+    "base_p90_usd": 230.0,
+    "base_s": 266400.0,
+}
 _INSTEAD: Mapping[str, Fact] = {"instead": _MACHINE, "time_s": 3600.0, "cost_usd": 10.0}
 
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
@@ -214,6 +222,23 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "is_cost_known": True,
     },
     Code.MACHINE: _MACHINE.facts,
+    Code.CHANGE_COSTS: {"machine": _MACHINE, **_BEFORE_AND_AFTER, **_AFTER},
+    Code.CHANGE_ENABLES: {"machine": _MACHINE, **_AFTER},
+    Code.CHANGE_ENDS_ALL: {"machine": _MACHINE},
+    Code.CHANGE_MOVES: {"machine": _MACHINE, **_AFTER},
+    Code.CHANGE_OF_MEMORY: {
+        "base_bytes": 71 * 2**30,
+        "head_bytes": 83 * 2**30,
+        "no_longer": ("A100-SXM-80GB",),
+        "newly": (),
+    },
+    Code.CHANGE_RULES_OUT: {
+        "machine": _MACHINE,
+        "why": quoted("too large"),
+        "instead": _MACHINE,
+        **_BEFORE_AND_AFTER,
+        **_AFTER,
+    },
     Code.SUMMARY_CHOICE: {"machine": _MACHINE, "is_rented": True, "must_change": True},
     Code.SUMMARY_COST_AND_TIME: {
         "cost_p50_usd": 8.0,

@@ -11,6 +11,7 @@ from advisor.cli.catalog import app as catalog_app
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.config import app as config_app
 from advisor.cli.config import init
+from advisor.cli.diff import diff
 from advisor.cli.doctor import doctor
 from advisor.cli.gpus import gpus
 from advisor.cli.measure import measure
@@ -64,6 +65,7 @@ def _root(
 app.command("recommend", cls=ScriptCommand)(recommend)
 app.command("profile", cls=ScriptCommand)(profile)
 app.command("predict", cls=ScriptCommand)(predict)
+app.command("diff", cls=ScriptCommand)(diff)
 app.command("gpus")(gpus)
 app.command("measure")(measure)
 app.command("calibrate")(calibrate)

@@ -22,6 +22,7 @@ FLAGS: Mapping[str, str] = {
     "gpus": "--gpu",
     "local.gpu": "--local-gpu",
     "max_usd_per_h": "--max-price",
+    "most_more": "--fail-above",
     "num_gpus": "--gpus",
     "pretended_gpu": "--as",
     "run_id": "--id",

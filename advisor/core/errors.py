@@ -127,6 +127,12 @@ class NothingFeasibleError(AdvisorError):
     exit_code = 4
 
 
+class ThresholdExceededError(AdvisorError):
+    """Something grows more than the user allows."""
+
+    exit_code = 5
+
+
 def did_you_mean(name: str, choices: Iterable[str], *, most: int = 3) -> str:
     """Near matches as the end of a message: ``" Did you mean 'A100-SXM-40GB'?"``, or ``""``.
 

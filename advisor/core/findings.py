@@ -160,6 +160,14 @@ class Code(StrEnum):
     TIPPED_BY_VALUE = "tipped-by-value"
     TIPPED_BY_WAIT = "tipped-by-wait"
 
+    # What a change of the script does to its job.
+    CHANGE_COSTS = "change-costs"
+    CHANGE_ENABLES = "change-enables"
+    CHANGE_ENDS_ALL = "change-ends-all", Severity.WARNING
+    CHANGE_MOVES = "change-moves"
+    CHANGE_OF_MEMORY = "change-of-memory"
+    CHANGE_RULES_OUT = "change-rules-out", Severity.WARNING
+
     # What a recommendation leaves out.
     CLOUD_WAIT_ASSUMED = "cloud-wait-assumed", Severity.WARNING
     CLUSTER_WAIT_UNKNOWN = "cluster-wait-unknown", Severity.WARNING

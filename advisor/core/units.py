@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 MB, GB, TB = 10**6, 10**9, 10**12
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -125,3 +126,21 @@ def format_usd(usd: float) -> str:
     if 0 < abs(usd) < 0.01:
         return f"${usd:.4f}"
     return f"${usd:,.0f}" if abs(usd) >= 1000 else f"${usd:,.2f}"
+
+
+def format_signed(amount: float, words: Callable[[float], str]) -> str:
+    """With a sign before the unit.
+
+    >>> format_signed(-41, format_usd)
+    '-$41.00'
+    """
+    return f"{'-' if amount < 0 else '+'}{words(abs(amount))}"
+
+
+def format_change(relative: float) -> str:
+    """A change in percent, with a digit more where it would look like none.
+
+    >>> format_change(0.2345), format_change(-0.017)
+    ('+23 %', '-1.7 %')
+    """
+    return f"{relative * 100:+.{0 if abs(relative) >= 0.0995 else 1}f} %"

@@ -183,11 +183,13 @@ class Document:
         facts: what JSON holds, by contract (docs/json.md); made from the values, not from the blocks.
         blocks: what a person reads, in order.
         sheet: the rows for a spreadsheet, or what makes them, where they are not those of the first table.
+        is_letter: is read as a whole, so that Markdown has its words and not its tables alone.
     """
 
     facts: Mapping[str, object]
     blocks: tuple[Block, ...]
     sheet: Table | Callable[[], Table] | None = None
+    is_letter: bool = False
 
     def tables(self) -> Iterator[Table]:
         """The tables among the blocks."""

@@ -12,7 +12,7 @@ from advisor.report.quotes import price_json
 from advisor.report.words import finding_json, sentence, sentences, warnings_json
 from recommender.outcome.steps import Steps, steps_of
 
-_STATUS_OF_REMOVAL = {
+STATUS_OF_REMOVAL = {
     Code.MEMORY: "does not fit",
     Code.SHARDING: "another world",
     Code.SPOT: "hopeless on spot",
@@ -52,7 +52,7 @@ def status(option: Option, recommendation: Recommendation) -> str:
     if option.what_if:
         return f"what if {option.what_if}"
     if option.removed_by:
-        return _STATUS_OF_REMOVAL[option.removed_by[0]]
+        return STATUS_OF_REMOVAL[option.removed_by[0]]
     return "" if option.tie_with is None else "near tie"
 
 

@@ -23,8 +23,14 @@ def trace_document(trace: Trace, path: Path) -> Document:
 
 def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = "") -> Table:
     """Name and text of each figure."""
-    figures = ((name, _text(name, value)) for name, value in summary(trace).items())
-    return Table(columns=COLUMNS, rows=tuple(map(Row, (*first, *figures))), caption=caption)
+    return Table(
+        columns=COLUMNS, rows=tuple(map(Row, (*first, *trace_texts(trace).items()))), caption=caption
+    )
+
+
+def trace_texts(trace: Trace) -> dict[str, str]:
+    """Each figure of the summary in words."""
+    return {name: _text(name, value) for name, value in summary(trace).items()}
 
 
 def summary(trace: Trace) -> dict[str, object]:

@@ -12,7 +12,11 @@ from advisor.service.traces import TraceRequest, check_exists, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.core.findings import Finding
+    from advisor.core.values import Plan
     from advisor.service.listening import Listener
+    from recommender.outcome.spot import SpotTerms
+    from recommender.policy import Policy, Spent
     from recommender.ranking.best_change import WhatIf
 
 
@@ -36,6 +40,18 @@ class RecommendRequest:
     policies: tuple[Path, ...] = ()
     project: str = ""
     what_if: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """What could be used or rented, the rules for it, and the job as these rules have it."""
+
+    plans: tuple[Plan, ...]
+    job: Job
+    spot: SpotTerms
+    policy: Policy | None
+    spent: Spent | None
+    warnings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +97,30 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         AdvisorError: the script, prices or the database cannot be read.
     """
     check(request, listener)
+    from recommender.ranking.best_change import best_what_if
+
+    places = places_of(request, config, listener)
+    trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
+    ranked = ranked_on(places, trace, request, config)
+    return RecommendAnswer(
+        recommendation=ranked if request.what_if else replace(ranked, what_ifs=()),
+        trace=trace,
+        best_what_if=best_what_if(ranked),
+        entry_id=_entry_id(config, ranked),
+    )
+
+
+def places_of(request: RecommendRequest, config: Config, listener: Listener) -> Places:
+    """What could be used or rented for the job, whatever the script does.
+
+    Raises:
+        InputError: a name or a number cannot be meant.
+        NoOfferError: there is nothing to choose from.
+        AdvisorError: rules, prices or the database cannot be read.
+    """
     from advisor.service.data_sets import data_set_of
     from advisor.service.plans import plans_of, spot_terms
-    from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
-    from recommender.ranking.best_change import best_what_if
 
     rules = policy_of(config, request.policies)
     data, doubts = data_set_of(config, listener)
@@ -94,23 +129,38 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     plans, warnings = plans_of(
         config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, spot=spot, data=data
     )
-    trace = with_input(trace_of(request.trace, config, listener), config.settings.input, listener)
     scaling = config.settings.profile.scaling
     job = replace(
         with_objective(request.job, rules, config),
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
     )
+    return Places(
+        plans=tuple(plans), job=job, spot=spot, policy=rules, spent=spent, warnings=(*doubts, *warnings)
+    )
+
+
+def ranked_on(places: Places, trace: Trace, request: RecommendRequest, config: Config) -> Recommendation:
+    """The places ranked for one script.
+
+    Raises:
+        InputError: the length of the job is unknown.
+        NoOfferError: there is no place.
+        PolicyViolationError: the policy removes every place.
+    """
+    from advisor.service.ranked import recommendation_of
+
     ranked = recommendation_of(
-        trace, plans, job, config, spot=spot, what_if=request.what_if, policy=rules, spent=spent
+        trace,
+        places.plans,
+        places.job,
+        config,
+        spot=places.spot,
+        what_if=request.what_if,
+        policy=places.policy,
+        spent=places.spent,
     )
-    shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings))
-    return RecommendAnswer(
-        recommendation=shown if request.what_if else replace(shown, what_ifs=()),
-        trace=trace,
-        best_what_if=best_what_if(ranked),
-        entry_id=_entry_id(config, ranked),
-    )
+    return replace(ranked, warnings=(*ranked.warnings, *places.warnings))
 
 
 def _entry_id(config: Config, recommendation: Recommendation) -> str | None:

@@ -19,6 +19,7 @@ from advisor.report.words.picks import PICKS
 from advisor.report.words.price_notes import PRICES
 from advisor.report.words.removals import REMOVALS
 from advisor.report.words.risks import RISKS
+from advisor.report.words.script_changes import SCRIPT_CHANGES
 from advisor.report.words.table import Words
 
 _TABLES = (
@@ -32,6 +33,7 @@ _TABLES = (
     PRICES,
     REMOVALS,
     RISKS,
+    SCRIPT_CHANGES,
     IN_SHORT,
     {Code.TEXT: "{text}"},
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from advisor.report.document import Document, Table
+from advisor.report.document import Block, Document, Section, Table
 from advisor.report.plain import Shown
 from advisor.report.writers.words import row_texts, words_alone
 
@@ -15,13 +15,27 @@ _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 
 def to_markdown(document: Document) -> Shown:
-    """Each table as a GitHub table."""
+    """Each table as a GitHub table; a letter with its words and titles."""
+    if document.is_letter:
+        return Shown("\n\n".join(_letter(document.blocks)))
     tables = list(document.tables())
     if not tables and (sheet := document.spreadsheet()) is not None:
         tables = [sheet]
     if not tables:
         return Shown(_inline(words_alone(document)))
     return Shown("\n\n".join(map(_table, tables)))
+
+
+def _letter(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Table):
+            if block.caption:
+                yield f"#### {_inline(block.caption)}"
+            yield _table(block)
+        elif isinstance(block, Section):
+            yield _inline(block.title)
+            if block.entries:
+                yield "\n".join(f"- {_inline(str(entry))}" for entry in block.entries)
 
 
 def _table(table: Table) -> str:

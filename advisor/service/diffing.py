@@ -1,0 +1,198 @@
+"""The price tag of a change: one job with two versions of its script, on the same machines and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import InputError, NothingFeasibleError, ThresholdExceededError
+from advisor.core.findings import Finding
+from advisor.core.values import Option, Phase, Trace
+from advisor.service.feeding import with_input
+from advisor.service.recommending import RecommendRequest, check, places_of, ranked_on
+from advisor.service.revisions import laid_out
+from advisor.service.traces import trace_of
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.listening import Listener
+    from recommender.script_change import ScriptChange
+
+HOST, COMMUNICATION, INPUT = "waiting for the host", "exposed communication", "waiting for data"
+"""What takes time in an iteration and is no operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """What to compare.
+
+    Attributes:
+        base: script, trace or ``REVISION:PATH`` before the change.
+        head: the same after it.
+        job: how to rank machines for either; the source of its trace does not count.
+    """
+
+    base: str
+    head: str
+    job: RecommendRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartChange:
+    """What one operator, or a wait, takes of the whole job on one machine before and after.
+
+    Attributes:
+        phase: None for a wait.
+        base_s: seconds of all iterations on each GPU.
+        head_s: the same after the change.
+        base_calls: in one iteration; 0 where the version does not call it.
+        head_calls: the same after the change.
+    """
+
+    name: str
+    phase: Phase | None
+    base_s: float
+    head_s: float
+    base_calls: int = 0
+    head_calls: int = 0
+
+    @property
+    def more_s(self) -> float:
+        """Below 0 where it got faster."""
+        return self.head_s - self.base_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffAnswer:
+    """What a change of a script costs.
+
+    Attributes:
+        parts: what takes more or less of the job on the machine compared, the largest change first; empty
+            where there is no such machine.
+        warnings: of either version's ranking.
+    """
+
+    base: Trace
+    head: Trace
+    change: ScriptChange
+    parts: tuple[PartChange, ...]
+    warnings: tuple[Finding, ...]
+
+
+def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer:
+    """Rank the same places for both versions of a script, and say what the change does.
+
+    Raises:
+        InputError: the job, a name, a revision or a number cannot be meant.
+        NoOfferError: there is nothing to choose from.
+        PolicyViolationError: the policy removes every plan.
+        AdvisorError: a script, prices or the database cannot be read.
+    """
+    from recommender.script_change import script_change
+
+    with laid_out(request.base) as base_path, laid_out(request.head) as head_path:
+        sources = [replace(request.job.trace, source=path) for path in (base_path, head_path)]
+        for source in sources:
+            check(replace(request.job, trace=source), listener)
+        places = places_of(request.job, config, listener)
+        base, head = (
+            with_input(trace_of(source, config, listener), config.settings.input, listener)
+            for source in sources
+        )
+    before, after = (ranked_on(places, trace, request.job, config) for trace in (base, head))
+    change = script_change(before, after)
+    return DiffAnswer(
+        base=base,
+        head=head,
+        change=change,
+        parts=part_changes(base, head, change),
+        warnings=tuple(dict.fromkeys((*before.warnings, *after.warnings))),
+    )
+
+
+def check_threshold(answer: DiffAnswer, most_more: float | None) -> None:
+    """Refuse a change that ends the job, or makes it dearer than allowed.
+
+    Args:
+        answer: what the change does.
+        most_more: share by which a run may get dearer, such as 0.1; None for any.
+
+    Raises:
+        ThresholdExceededError: says by how much.
+        NothingFeasibleError: no machine does the job after the change.
+    """
+    change = answer.change
+    if change.head is None:
+        raise NothingFeasibleError("after the change no machine does the job: see what removed each of them.")
+    if most_more is not None and change.relative is not None and change.relative > most_more:
+        grown, most = f"{change.relative:.1%}", f"{most_more:.1%}"
+        raise ThresholdExceededError(
+            f"the {change.measure} of a run grows by {grown}: at most {most} is allowed."
+        )
+
+
+def part_changes(base: Trace, head: Trace, change: ScriptChange) -> tuple[PartChange, ...]:
+    """What each operator and wait takes of the job, on the machine on which both versions are compared."""
+    if change.base is None or change.now is None or change.now.plan.gpu != change.base.plan.gpu:
+        return ()
+    before, after = _parts(base, change.base), _parts(head, change.now)
+    parts = [
+        PartChange(
+            name=name,
+            phase=phase,
+            base_s=before.get((name, phase), (0.0, 0))[0],
+            head_s=after.get((name, phase), (0.0, 0))[0],
+            base_calls=before.get((name, phase), (0.0, 0))[1],
+            head_calls=after.get((name, phase), (0.0, 0))[1],
+        )
+        for name, phase in {**before, **after}
+    ]
+    return tuple(sorted(parts, key=lambda part: -abs(part.more_s)))
+
+
+def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
+    """Seconds of all iterations and calls in one, by operator and phase; a wait has no phase and no calls."""
+    from advisor.core.gpus import load_gpus
+    from advisor.predict.operator_times import operator_times
+
+    times = operator_times(trace, load_gpus()[option.plan.gpu])
+    waits = dict(_waits_s(option))
+    # Where GPUs share the batch, each takes its part of what was timed for all of it.
+    share = max(option.estimate.iteration_s.p50 - sum(waits.values()), 0.0) / sum(
+        c.time_s for c in times.values()
+    )
+    parts: dict[tuple[str, Phase | None], tuple[float, int]] = {
+        (called.name, called.phase): (calls.time_s * share * option.iterations, calls.count)
+        for called, calls in times.items()
+    }
+    return parts | {(name, None): (wait_s * option.iterations, 0) for name, wait_s in waits.items() if wait_s}
+
+
+def _waits_s(option: Option) -> Iterator[tuple[str, float]]:
+    """In one iteration."""
+    estimate = option.estimate
+    device_s = estimate.device_s.p50
+    yield HOST, estimate.by_operator.get(HOST, 0.0)
+    yield COMMUNICATION, estimate.communication_s
+    yield INPUT, max(estimate.iteration_s.p50 - device_s, 0.0)
+
+
+def parse_share(argument: str, text: str) -> float:
+    """``"10%"`` -> 0.1.
+
+    Args:
+        argument: what the caller calls it.
+        text: a number and a percent sign.
+
+    Raises:
+        InputError: no percentage of 0 or more.
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / 100
+    except ValueError:
+        share = -1.0
+    if not percent or rest or not 0 <= share < float("inf"):
+        raise InputError(f"{argument} {text!r} is no percentage: write one of 0 or more, such as 10%.")
+    return share

@@ -1,0 +1,201 @@
+"""Recommendations for two versions of a script -> what the change does to the job's cost, time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.values import Option, Recommendation
+from recommender.ranking.tipping import machine
+
+
+class Measure(StrEnum):
+    """By what two versions are compared."""
+
+    COST = "cost"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineChange:
+    """One number of one GPU before and after.
+
+    Attributes:
+        base: the cheapest of these machines that does the job before the change, else any; None without one.
+        head: the same after it.
+    """
+
+    gpu: str
+    num_gpus: int
+    base: Option | None
+    head: Option | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptChange:
+    """What the change does.
+
+    Attributes:
+        base: what is recommended before; None where nothing could do the job.
+        same: that very plan after the change, whether it still does the job or not.
+        head: what is recommended after it; None where nothing can do the job.
+        machines: those worth a look, the recommended first, then by cost.
+    """
+
+    base: Option | None
+    same: Option | None
+    head: Option | None
+    machines: tuple[MachineChange, ...]
+
+    @property
+    def now(self) -> Option | None:
+        """What stands beside the base: the same plan as long as it does the job, else the new one to take."""
+        return self.same if self.same is not None and self.same.feasible else self.head
+
+    @property
+    def measure(self) -> Measure:
+        """Cost, or time where a machine has no known price."""
+        priced = (
+            self.base is not None and self.now is not None and _is_priced(self.base) and _is_priced(self.now)
+        )
+        return Measure.COST if priced else Measure.TIME
+
+    @property
+    def relative(self) -> float | None:
+        """Median after over median before, less 1: 0.23 is 23 % more; None without both."""
+        if self.base is None or self.now is None:
+            return None
+        return _amount(self.now, self.measure) / _amount(self.base, self.measure) - 1
+
+
+def script_change(base: Recommendation, head: Recommendation, *, most_machines: int = 8) -> ScriptChange:
+    """Compare the answers for two versions of a script; both rank the same plans.
+
+    Args:
+        base: for the version before.
+        head: for the version after.
+        most_machines: how many of them are worth a look.
+    """
+    before, after = _chosen(base), _chosen(head)
+    same = None
+    if before is not None:
+        same = next((option for option in head.options if option.plan.id == before.plan.id), None)
+    return ScriptChange(
+        base=before,
+        same=same,
+        head=after,
+        machines=tuple(_machines(base, head, (before, after))[:most_machines]),
+    )
+
+
+def change_findings(change: ScriptChange) -> tuple[Finding, ...]:
+    """The change in short: its price, what no longer fits, and whether another machine is better now."""
+    return tuple(_findings(change))
+
+
+def _findings(change: ScriptChange) -> Iterator[Finding]:
+    base, same, head = change.base, change.same, change.head
+    if head is None:
+        yield finding(Code.CHANGE_ENDS_ALL, machine=None if base is None else machine(base))
+    elif base is None:
+        yield finding(Code.CHANGE_ENABLES, machine=machine(head), **_figures("head", head))
+    else:
+        yield from _between(change, base, head)
+    yield from _fits(change)
+    if same is not None and same.feasible and head is not None and head.plan.id != same.plan.id:
+        yield finding(Code.CHANGE_MOVES, machine=machine(head), **_figures("head", head))
+
+
+def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Finding]:
+    same = change.same
+    facts = {"measure": change.measure, "relative": change.relative, **_figures("base", base)}
+    if same is not None and same.feasible:
+        yield finding(Code.CHANGE_COSTS, machine=machine(base), **facts, **_figures("head", same))
+        return
+    removal = None if same is None else next((r for r in same.reasons if r.code in same.removed_by), None)
+    yield finding(
+        Code.CHANGE_RULES_OUT,
+        machine=machine(base),
+        why=removal,
+        instead=machine(head),
+        **facts,
+        **_figures("head", head),
+    )
+
+
+def _fits(change: ScriptChange) -> Iterator[Finding]:
+    """Memory of one GPU on the machine of the base, and which GPUs it rules in or out."""
+    pairs = [(one.base.estimate, one.head.estimate) for one in change.machines if one.base and one.head]
+    grown = [(a.memory_bytes, b.memory_bytes) for a, b in pairs if a.memory_bytes and b.memory_bytes]
+    out = [b.gpu for a, b in pairs if a.fits_memory is True and b.fits_memory is False]
+    newly = [b.gpu for a, b in pairs if a.fits_memory is False and b.fits_memory is True]
+    if grown and grown[0][0] != grown[0][1]:
+        base_bytes, head_bytes = grown[0]
+        yield finding(
+            Code.CHANGE_OF_MEMORY,
+            base_bytes=base_bytes,
+            head_bytes=head_bytes,
+            no_longer=tuple(dict.fromkeys(out)),
+            newly=tuple(dict.fromkeys(newly)),
+        )
+
+
+def _figures(name: str, option: Option) -> dict[str, Fact]:
+    is_priced = _is_priced(option)
+    return {
+        f"{name}_usd": option.cost_usd.p50 if is_priced else None,
+        f"{name}_p90_usd": option.cost_usd.p90 if is_priced else None,
+        f"{name}_s": option.time_s.p50,
+    }
+
+
+def _machines(
+    base: Recommendation, head: Recommendation, chosen: Iterable[Option | None]
+) -> list[MachineChange]:
+    """Those chosen, then one number of each GPU: first those ruled in or out, each group by cost."""
+    befores, afters = _cheapest(base.options), _cheapest(head.options)
+    first = {_key(option) for option in chosen if option is not None}
+    changes = [
+        MachineChange(gpu=gpu, num_gpus=num_gpus, base=befores.get(key), head=afters.get(key))
+        for key in {**befores, **afters}
+        for gpu, num_gpus in [key]
+        if any(option is not None and option.feasible for option in (befores.get(key), afters.get(key)))
+    ]
+
+    def order(change: MachineChange) -> tuple[bool, bool, float]:
+        pair = [option for option in (change.base, change.head) if option is not None]
+        turns = len({option.feasible for option in pair}) > 1
+        cost_usd = min(option.counted_usd for option in pair if option.feasible)
+        return (change.gpu, change.num_gpus) not in first, not turns, cost_usd
+
+    ordered = sorted(changes, key=order)
+    by_gpu = {change.gpu: change for change in reversed(ordered)}
+    return [c for c in ordered if (c.gpu, c.num_gpus) in first or by_gpu[c.gpu] is c]
+
+
+def _cheapest(options: Iterable[Option]) -> Mapping[tuple[str, int], Option]:
+    """By GPU and number, the cheapest that does the job; one that does not, where none does."""
+    cheapest: dict[tuple[str, int], Option] = {}
+    for option in sorted(
+        options, key=lambda option: (not option.feasible, option.counted_usd, option.plan.id)
+    ):
+        cheapest.setdefault(_key(option), option)
+    return cheapest
+
+
+def _key(option: Option) -> tuple[str, int]:
+    return option.plan.gpu, option.plan.num_gpus
+
+
+def _chosen(recommendation: Recommendation) -> Option | None:
+    return next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
+
+
+def _is_priced(option: Option) -> bool:
+    return option.plan.usd_per_h is not None and option.cost_usd.p50 > 0
+
+
+def _amount(option: Option, measure: Measure) -> float:
+    return option.cost_usd.p50 if measure is Measure.COST else option.time_s.p50

@@ -1,0 +1,185 @@
+"""``advisor diff`` as a person types it."""
+
+import json
+import subprocess
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from advisor.core.values import Op
+from advisor.formats.trace_files import write_trace
+from tests.builders import make_op, make_trace
+from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.test_docs import ROOT
+
+JOB = ("--epochs", "90", "--offline")
+
+
+def heavier(op: Op, times: int) -> Op:
+    return replace(op, flops=op.flops * times, bytes=op.bytes * times, count=op.count * times)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diff")
+    base = make_trace()
+    more = tuple(heavier(op, 3) for op in base.ops)
+    write_trace(base, folder / "base.json.gz")
+    write_trace(replace(base, ops=more), folder / "slow.json.gz")
+    large = replace(base.memory, activation_bytes=2**41, peak_bytes=2**41)
+    write_trace(replace(base, memory=large), folder / "large.json.gz")
+    write_trace(replace(base, ops=(*base.ops, make_op("aten::cumsum", count=500))), folder / "cumsum.json.gz")
+    return folder
+
+
+@pytest.fixture
+def shell(folder):
+    return Shell(folder=folder)
+
+
+def test_a_heavier_script_costs_more(shell):
+    answer = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB)
+    assert answer.code == 0
+    assert answer.out.startswith("+$")
+    assert "per run on" in answer.out.splitlines()[0]
+
+
+def test_no_change_is_no_cost_and_no_table_of_operators(shell):
+    answer = shell.run("diff", "base.json.gz", "base.json.gz", *JOB, "--fail-above", "0%")
+    assert (answer.code, answer.out[:5]) == (0, "+$0.0")
+    assert "(+0.0 %)" in answer.out
+    assert "What differs" not in answer.out
+
+
+def test_the_operator_that_did_it_is_named(shell):
+    facts = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--json").document
+    worst = max(facts["operators"], key=lambda part: abs(part["head_s"] - part["base_s"]))
+    assert facts["operators"][0] == worst
+    assert "cumsum" in [part["name"] for part in facts["operators"][:2]]
+    cumsum = next(part for part in facts["operators"] if part["name"] == "cumsum")
+    assert (cumsum["base_calls"], cumsum["head_calls"], cumsum["base_s"]) == (0, 500, 0.0)
+
+
+def test_figures_agree_with_recommend(shell):
+    facts = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB, "--json").document
+    for name, file in (("base", "base.json.gz"), ("head", "slow.json.gz")):
+        alone = shell.run("recommend", file, *JOB, "--json").document
+        chosen = next(o for o in alone["options"] if o["id"] == alone["recommended"])
+        assert facts["change"][name]["id"] == chosen["id"]
+        assert facts["change"][name]["cost_usd"] == chosen["cost_usd"]
+    same, base = facts["change"]["same"]["cost_usd"]["p50"], facts["change"]["base"]["cost_usd"]["p50"]
+    assert facts["change"]["relative"] == pytest.approx(same / base - 1)
+
+
+def test_above_the_threshold_the_answer_is_shown_and_the_code_is_5(shell):
+    answer = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB, "--fail-above", "10%")
+    assert answer.code == 5
+    assert answer.out.startswith("+$")
+    assert_plain_error(answer, 5, "at most 10.0% is allowed")
+
+
+def test_where_nothing_fits_any_more_the_code_is_4(shell):
+    answer = shell.run("diff", "base.json.gz", "large.json.gz", *JOB)
+    assert answer.code == 4
+    assert "After the change no machine does the job" in answer.out
+
+
+def test_markdown_is_a_whole_comment(shell):
+    out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "markdown").out
+    assert out.startswith("+$")
+    assert "#### Machines\n\n| GPUs, and where |" in out
+    assert "#### Which operators did it\n\n| Operator |" in out
+
+
+def test_csv_has_every_operator(shell):
+    out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "csv").out
+    assert out.startswith("name,phase,base_calls,head_calls,base_s,head_s\n")
+    assert "\ncumsum,forward,0,500,0.0," in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("base.json.gz",), 2, "HEAD"),
+        (("no.json.gz", "base.json.gz", *JOB), 2, "there is no file 'no.json.gz'"),
+        (("nope:train.py", "base.json.gz", *JOB), 2, "'nope' is no revision"),
+        (("base.json.gz", "slow.json.gz", "--offline"), 2, "--epochs"),
+        (
+            ("base.json.gz", "slow.json.gz", *JOB, "--fail-above", "10"),
+            2,
+            "write one of 0 or more, such as 10%",
+        ),
+        (
+            ("base.json.gz", "slow.json.gz", *JOB, "--fail-above", "-3%"),
+            2,
+            "--fail-above '-3%' is no percentage",
+        ),
+        (("base.json.gz", "slow.json.gz", *JOB, "--gpu", "A1000"), 2, "A1000"),
+    ],
+)
+def test_wrong_uses(shell, arguments, code, message):
+    assert_plain_error(shell.run("diff", *arguments), code, message)
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("warm_children")
+def test_a_revision_against_the_working_tree(tmp_path):
+    """A deeper network, before and after, from git."""
+    script = (
+        "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(DEPTH)]).cuda()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+        "data = DataLoader(TensorDataset(torch.randn(4096, 512)), batch_size=512)\n"
+        "for epoch in range(9):\n    for (x,) in data:\n        optimizer.zero_grad()\n"
+        "        model(x.cuda()).square().mean().backward()\n        optimizer.step()\n"
+    )
+    (tmp_path / "train.py").write_text(script.replace("DEPTH", "2"))
+    names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "shallow")):
+        subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "train.py").write_text(script.replace("DEPTH", "8"))
+    shell = Shell(folder=tmp_path)
+    answer = shell.run("diff", "main:train.py", "train.py", *JOB, "--backend", "fake", "--json")
+    assert answer.code == 0, answer.err
+    calls = {
+        (part["name"], part["phase"]): (part["base_calls"], part["head_calls"])
+        for part in json.loads(answer.out)["operators"]
+    }
+    assert calls["addmm", "forward"] == (2, 8)
+
+
+def steps(name):
+    workflow = yaml.safe_load((ROOT / "examples" / "github" / name).read_text())
+    return workflow, [step for job in workflow["jobs"].values() for step in job["steps"]]
+
+
+def test_the_workflow_that_runs_foreign_code_has_no_secrets_and_cannot_write():
+    workflow, _ = steps("price-profile.yml")
+    text = (ROOT / "examples" / "github" / "price-profile.yml").read_text()
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow[True] == "pull_request"  # YAML takes `on` for a truth
+    assert "secrets." not in text
+    assert "github.token" not in text
+    assert text.count("persist-credentials: false") == text.count("actions/checkout")
+    assert "--sandbox" in text
+
+
+def test_the_workflow_with_rights_runs_no_foreign_code():
+    workflow, parts = steps("price-comment.yml")
+    assert "workflow_run" in workflow[True]
+    assert not [step for step in parts if "checkout" in step.get("uses", "")]
+    scripts = "\n".join(step.get("run", "") for step in parts)
+    assert "train.py" not in scripts
+    # Nothing that a pull request can choose is pasted into a shell.
+    assert all("${{" not in line or "steps.price.outputs.code" in line for line in scripts.splitlines())
+
+
+def test_the_commands_of_the_workflows_are_ours(shell):
+    for name in ("price-profile.yml", "price-comment.yml"):
+        _, parts = steps(name)
+        for line in "\n".join(step.get("run", "") for step in parts).replace("\\\n", " ").splitlines():
+            if "advisor diff" in line:
+                words = line.split("advisor diff")[1].split(">")[0].split()
+                known = shell.run("diff", "--help").out
+                assert all(word in known for word in words if word.startswith("--"))
