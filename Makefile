@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 FRAMEWORKS := $(VENV)/.frameworks
 INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard advisor/native/src/*)
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 .DELETE_ON_ERROR:
 
 $(STAMP): $(INPUTS)
@@ -45,6 +45,10 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs: $(STAMP)
+	$(BIN)/mkdocs serve
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
