@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from advisor.core.findings import Code
 from advisor.core.units import HOUR_S
-from advisor.core.values import Job, Option
+from advisor.core.values import Job, Means, Option, Quantiles
 from recommender.ranking.tip import Tip, tip_of
-from recommender.ranking.value import Worth, total_usd
+from recommender.ranking.value import Worth, least_total, total_usd
 
 # A deadline is named where this part of those between the median time and the p90 leads to one other option.
 LEAST_OF_DEADLINES = 0.5
@@ -62,20 +63,32 @@ def by_data_place(options: Sequence[Option], chosen: Option, job: Job, worth: Wo
 
     What the data's cloud asks for letting it go elsewhere is left out: it would speak for the same region.
     """
-    rented = [
-        (_beside_data_usd(option, worth), option) for option in options if option.plan.offer is not None
-    ]
-    if job.data is None or job.data.place is not None or not rented:
+    if job.data is None or job.data.place is not None:
         return
-    usd, best = min(rented, key=lambda item: (item[0], item[1].plan.id))
+    beside = [_beside_data(option) for option in options if option.plan.offer is not None]
+    if not beside:
+        return
+    best = least_total(beside, worth)
     offer = best.plan.offer
-    if offer is not None and usd < total_usd(chosen, worth):
+    if offer is not None and total_usd(best, worth) < total_usd(chosen, worth):
         place = {"data_provider": offer.provider, "data_region": offer.region}
         # Nobody said anything of it, so that no part of its range is likelier than another.
         yield Tip(spared=0.0, fact=tip_of(Code.TIPPED_BY_DATA_PLACE, best, **place))
 
 
-def _beside_data_usd(option: Option, worth: Worth) -> float:
-    """The total without rent and time of copying the data."""
-    usd_per_h = (option.plan.usd_per_h or 0.0) + worth.hour_usd
-    return total_usd(option, worth) - usd_per_h * option.plan.download_s / HOUR_S
+def _beside_data(option: Option) -> Option:
+    """The option without the time and the rent of copying the data."""
+    copying_s, expected = option.plan.download_s, option.expected
+    usd = (option.plan.usd_per_h or 0.0) * copying_s / HOUR_S
+    time_s, cost_usd = option.time_s, option.cost_usd
+    return replace(
+        option,
+        time_s=Quantiles(p50=time_s.p50 - copying_s, p90=time_s.p90 - copying_s),
+        cost_usd=Quantiles(p50=cost_usd.p50 - usd, p90=cost_usd.p90 - usd),
+        expected=Means(
+            wait_s=expected.wait_s,
+            time_s=expected.time_s - copying_s,
+            cost_usd=expected.cost_usd - usd,
+            counted_usd=expected.counted_usd - usd,
+        ),
+    )

@@ -152,6 +152,8 @@ def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
     assert (found.code, named(found)) == (Code.TIPPED_BY_DATA_PLACE, "THERE")
     assert (found.facts["data_provider"], found.facts["data_region"]) == ("aws", "eu-west-1")
     assert sentence(found).startswith("where the data lies (--data): in eu-west-1 of aws, 1 x THERE")
+    # What it takes there, without the copying.
+    assert sentence(found).endswith("would be recommended, 5 h for $15.00")
 
 
 @pytest.mark.parametrize(("copying_h", "tips"), [(1.9, False), (2.1, True)])
