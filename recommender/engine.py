@@ -169,6 +169,8 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
     for field, limit in most.items():
         if (value := getattr(job, field)) is not None:
             check_number(name_of(field), value, above=0, most=limit)
+    if job.change_usd is not None:
+        check_number(name_of("change_usd"), job.change_usd, least=0, most=MAX_USD)
     check_number(name_of("confidence"), job.confidence, above=0)
     if not 0 < job.confidence < 1:
         raise InputError(f"{name_of('confidence')} must lie between 0 and 1, got {job.confidence:g}.")

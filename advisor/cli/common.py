@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
-from advisor.cli.listening import warn
+from advisor.cli.listening import TERMINAL, warn
 from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
 from advisor.core.values import Market
 from advisor.report.printing import Format
@@ -159,7 +159,7 @@ def load_settings(flags: Mapping[str, Any] | None = None) -> Config:
     """All layers with flags on top by dotted name; nothing is said."""
     from advisor.config.layers import load_config
 
-    return load_config(flags, trust_project=TRUSTS_PROJECT.get())
+    return load_config(flags, trust_project=TRUSTS_PROJECT.get(), name_of=TERMINAL.name_of)
 
 
 def settings_with(**flags: Any) -> Config:

@@ -73,7 +73,7 @@ def show(
         Path, typer.Argument(metavar="FILE_OR_LOG", help="What queue fit wrote, or a job log.")
     ],
     gpus: Annotated[
-        float | None, typer.Option(metavar="N", help="GPUs the job asks for.", min=0, max=MAX_MACHINES)
+        int | None, typer.Option(metavar="N", help="GPUs the job asks for.", min=1, max=MAX_MACHINES)
     ] = None,
     walltime: Annotated[
         str | None, typer.Option(metavar="DURATION", help="Run time it asks for: 12h, 1-12:00:00.")

@@ -1,4 +1,4 @@
-"""What a command line got wrong, as plain text: file names in it may be anybody's."""
+"""What a command line got wrong, in one line as any other error: file names in it may be anybody's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from advisor.cli.help_lines import WholeLines
+from advisor.core.errors import InputError
 from advisor.report.plain import shown
 
 
 class PlainGroup(WholeLines):
-    """Commands whose usage errors show control characters as escapes; typer does so for some."""
+    """Commands whose usage errors are those of our tree."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Parse what stands before the command."""
@@ -31,6 +32,18 @@ def _plain_errors() -> Iterator[None]:
     except Exception as raised:
         # Which package a usage error comes from depends on typer's version.
         error: Any = raised
-        if hasattr(error, "format_message") and isinstance(error.message, str):
-            error.message = str(shown(error.message))
-        raise
+        is_of_usage = hasattr(error, "format_message") and error.exit_code == InputError.exit_code
+        if not is_of_usage or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        raise InputError(_in_one_line(error)) from None
+
+
+def _in_one_line(error: Any) -> str:
+    """Without what pydantic says of itself, and with the help of the command."""
+    message = str(shown(error.format_message()))
+    message, _, _ = message.partition(", unable to parse")
+    for words, plain in (("Value error, ", ""), ("Input should", "it must")):
+        message = message.replace(words, plain)
+    end = "" if message.endswith((".", "?", "!")) else "."
+    command = "advisor" if error.ctx is None else error.ctx.command_path
+    return f"{message}{end} See {command} --help."

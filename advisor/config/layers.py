@@ -11,7 +11,7 @@ each setting declares (`ProjectMay`), and its lists add to those below.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,6 +81,7 @@ class Config:
 class _Layer:
     origin: str
     values: Mapping[str, object]  # by dotted name
+    name_of: Callable[[str], str] | None = None  # where its author knows settings by other names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,7 @@ def load_config(
     cwd: Path | None = None,
     trust_project: bool = False,
     origin: str = FLAG,
+    name_of: Callable[[str], str] | None = None,
 ) -> Config:
     """Read all layers.
 
@@ -128,6 +130,8 @@ def load_config(
         cwd: where to look for the project file, the working directory if None.
         trust_project: let all of the project file count, as ``ADVISOR_TRUST_PROJECT=1`` does.
         origin: how the caller gives them, ``FLAG`` or ``ARGUMENT``.
+        name_of: what the caller calls a setting that it gives, such as ``--dataset-gb``; None for the setting
+            and its origin.
 
     Raises:
         ConfigError: a file cannot be read, a key is unknown or a value is wrong; all faults at once.
@@ -136,7 +140,7 @@ def load_config(
     env_layers, warnings = _environment(environ)
     given = {name: value for name, value in (flags or {}).items() if value is not None}
     below = [_file_layer(path) for path in [user_file()] if path.is_file()]
-    above = [*env_layers, _Layer(origin=origin, values=given)]
+    above = [*env_layers, _Layer(origin=origin, values=given, name_of=name_of)]
     project_layer = _project_layer(cwd or Path.cwd(), trust=trust_project or _trusts_project(environ))
     if project_layer is None:
         return _config([*below, *above], warnings)
@@ -154,10 +158,14 @@ def _config(layers: Iterable[_Layer], warnings: Iterable[str]) -> Config:
     """What layers make together, the lowest first."""
     origins: dict[str, str] = {}
     merged: dict[str, object] = {}
+    places: dict[str, str] = {}
     for layer in layers:
         for name, value in layer.values.items():
             merged[name], origins[name] = value, layer.origin
-    return Config(settings=_validate(merged, origins), origins=origins, warnings=tuple(warnings))
+            places.pop(name, None)
+            if layer.name_of is not None:
+                places[name] = layer.name_of(name)
+    return Config(settings=_validate(merged, origins, places), origins=origins, warnings=tuple(warnings))
 
 
 # --- The project's file -----------------------------------------------------------------------------
@@ -272,7 +280,9 @@ def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
     return layers, warnings
 
 
-def _validate(merged: Mapping[str, object], origins: Mapping[str, str]) -> Settings:
+def _validate(
+    merged: Mapping[str, object], origins: Mapping[str, str], places: Mapping[str, str]
+) -> Settings:
     nested: dict[str, object] = {}
     for name, value in merged.items():
         section, _, key = name.partition(".")
@@ -284,13 +294,13 @@ def _validate(merged: Mapping[str, object], origins: Mapping[str, str]) -> Setti
         return Settings.model_validate(nested)
     except ValidationError as error:
         items = error.errors()
-        faults = [_fault(item, origins) for item in items[:_MOST_FAULTS]]
+        faults = [_fault(item, origins, places) for item in items[:_MOST_FAULTS]]
         if len(items) > _MOST_FAULTS:
             faults.append(f"There are {len(items) - _MOST_FAULTS} more of these.")
         raise ConfigError("\n".join(faults)) from error
 
 
-def _fault(item: ErrorDetails, origins: Mapping[str, str]) -> str:
+def _fault(item: ErrorDetails, origins: Mapping[str, str], places: Mapping[str, str]) -> str:
     location = [str(part) for part in item["loc"]]
     name = ".".join(location)
     origin = origins.get(".".join(location[:2])) or origins.get(location[0])
@@ -303,4 +313,5 @@ def _fault(item: ErrorDetails, origins: Mapping[str, str]) -> str:
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
         return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
-    return f"setting {name!r}{where}: {fault_in_words(item)}"
+    place = places.get(".".join(location[:2])) or f"setting {name!r}{where}"
+    return f"{place}: {fault_in_words(item)}"

@@ -36,9 +36,10 @@ from advisor.config.setting_kinds import (
     check_wait,
     lower,
 )
-from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.limits import (
     MAX_SAMPLES,
+    MAX_USD,
     MAX_USD_PER_H,
     MAX_USD_PER_KWH,
 )
@@ -144,6 +145,12 @@ class ChoiceSettings(Section):
     value_of_time_usd_per_h: Annotated[
         Annotated[float, Field(gt=0, le=MAX_USD_PER_H, allow_inf_nan=False)], ProjectMay.LOWER
     ] = Field(VALUE_OF_TIME_USD_PER_H, description="what an hour until the job is done is worth")
+    change_usd: Annotated[
+        Annotated[float, Field(ge=0, le=MAX_USD, allow_inf_nan=False)], ProjectMay.NOTHING
+    ] = Field(
+        CHANGE_USD,
+        description="what it costs to change a script by more than a line: half an hour of an engineer",
+    )
 
 
 class StoreSettings(Section):

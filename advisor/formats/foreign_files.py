@@ -26,6 +26,15 @@ _BUFFER_BYTES = 2**18
 _GZIP = b"\x1f\x8b"
 
 
+def why_unreadable(error: Exception) -> str:
+    """What reading a file raised, without the number of the error and the codec's own words."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no text in UTF-8 (byte {error.start + 1:,})"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return str(error)
+
+
 def open_regular(path: Path) -> io.BufferedReader:
     """Open a file for reading, without waiting for anybody.
 

@@ -7,9 +7,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code
-from advisor.core.units import format_duration, format_usd
+from advisor.core.units import format_duration, format_duration_short, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
-from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
+from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, with_p90
 from advisor.report.document import (
     BLANK,
     NARROW,
@@ -66,6 +66,8 @@ COLUMNS = (
 _MACHINE = Column("GPUs, and where")
 MIDDLE_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _RENT, _BINDS, _WAIT, _TIME, _COST)
 NARROW_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _TIME, _COST)
+# All of an option below each other, where words would have to be broken.
+STACKED_COLUMNS = (_NUMBER, Column("GPUs, where, time (p90), cost"))
 # Below this many characters all columns side by side would break the names of machines.
 WIDE = 150
 SHEET_COLUMNS = columns(
@@ -140,8 +142,8 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
     rows = enumerate(selection(recommendation, top), start=1)
     chosen = [(number, option, status(option, recommendation)) for number, option in rows]
     tones = [_TONES.get(state, Tone.FAINT) for *_, state in chosen]
-    forms = [[form(*one) for one in chosen] for form in (_wide, _middle, _narrow)]
-    wide, middle, narrow = (tuple(map(Row, cells, tones)) for cells in forms)
+    forms = [[form(*one) for one in chosen] for form in (_wide, _middle, _narrow, _stacked)]
+    wide, middle, narrow, stacked = (tuple(map(Row, cells, tones)) for cells in forms)
     return Table(
         columns=COLUMNS,
         rows=wide,
@@ -150,7 +152,13 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
             Table(
                 columns=MIDDLE_COLUMNS,
                 rows=middle,
-                narrow=(Table(columns=NARROW_COLUMNS, rows=narrow),),
+                narrow=(
+                    Table(
+                        columns=NARROW_COLUMNS,
+                        rows=narrow,
+                        narrow=(Table(columns=STACKED_COLUMNS, rows=stacked),),
+                    ),
+                ),
                 narrow_below=NARROW,
             ),
         ),
@@ -169,9 +177,15 @@ def _middle(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     return state, number, machine, rent_text(option.plan), option.estimate.binds, _wait_s(option), time_s, usd
 
 
-def _narrow(number: int, option: Option, state: str) -> tuple[str, int, Cell, Cell, Cell]:
+def _narrow(number: int, option: Option, state: str) -> tuple[str, int, tuple[str, str], Cell, Cell]:
     machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
     return state, number, machine, option.time_s, option.cost_usd.p50
+
+
+def _stacked(number: int, option: Option, state: str) -> tuple[Cell, ...]:
+    _, _, machine, _, _ = _narrow(number, option, state)
+    figures = with_p90(option.time_s, format_duration_short), format_usd(option.cost_usd.p50)
+    return number, (*machine, ", ".join(filter(None, (*figures, state))))
 
 
 def _wait_s(option: Option) -> float | None:

@@ -19,15 +19,23 @@ if TYPE_CHECKING:
 WATTS_PER_KW = 1000.0
 
 
-def own_machines(settings: Settings, listener: Listener) -> list[Machine]:
+def own_machines(settings: Settings, listener: Listener, origin: str | None = None) -> list[Machine]:
     """This machine's GPUs and the clusters of the settings.
 
+    Args:
+        settings: with both.
+        listener: hears what is left out.
+        origin: who set the clusters, such as a file.
+
     Raises:
-        UnknownGpuError: a configured GPU is not in the catalog, or is a family.
-        ConfigError: a log that tells the waits of a cluster cannot be used.
+        UnknownGpuError: this machine's GPU is not in the catalog, or is a family.
+        ConfigError: a cluster's GPU is not, or a log that tells its waits cannot be used.
     """
-    clusters = (cluster_machine(cluster, listener) for cluster in settings.clusters)
-    return [*_local(settings.local, listener), *clusters]
+    machines = _local(settings.local, listener)
+    try:
+        return [*machines, *(cluster_machine(cluster, listener) for cluster in settings.clusters)]
+    except ConfigError as error:
+        raise ConfigError(str(error) if origin is None else f"{origin}: {error}") from error
 
 
 # --- This machine -----------------------------------------------------------------------------------
@@ -94,23 +102,30 @@ def cluster_machine(cluster: ClusterSettings, listener: Listener) -> Machine:
     """A node type of the settings, with the waits of its log.
 
     Raises:
-        UnknownGpuError: its GPU is not in the catalog, or is a family.
-        ConfigError: its log cannot be used.
+        ConfigError: its GPU is not in the catalog or is a family, or its log cannot be used.
     """
-    from advisor.core.gpus import resolve_gpu
     from recommender.plans.candidates import Machine
 
     p50, p90 = cluster.wait_p50, cluster.wait_p90
     return Machine(
         tier=Tier.CLUSTER,
         name=cluster.name,
-        gpu=resolve_gpu(cluster.gpu).name,
+        gpu=_gpu_of(cluster),
         num_gpus=cluster.num_gpus,
         usd_per_gpu_h=cluster.usd_per_gpu_h,
         wait_s=None if p50 is None or p90 is None else Quantiles(p50=p50, p90=p90),
         waits=_logged_waits(cluster, listener),
         num_vcpus=cluster.vcpus,
     )
+
+
+def _gpu_of(cluster: ClusterSettings) -> str:
+    from advisor.core.gpus import resolve_gpu
+
+    try:
+        return resolve_gpu(cluster.gpu).name
+    except UnknownGpuError as error:
+        raise ConfigError(f"cluster {cluster.name!r}: {error}") from error
 
 
 def _logged_waits(cluster: ClusterSettings, listener: Listener) -> Mapping[int, LoggedWait]:

@@ -116,7 +116,7 @@ def _own(
 
     return [
         plan
-        for machine in own_machines(config.settings, listener)
+        for machine in own_machines(config.settings, listener, config.origins.get("clusters"))
         for plan in plans_of_machine(machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=rates)
         if is_wanted(wanted, plan.gpu, plan.num_gpus)
     ]
@@ -217,9 +217,10 @@ def spot_terms(config: Config) -> SpotTerms:
 def _history(path: Path | None) -> Mapping[str, Watched]:
     if path is None:
         return {}
+    from advisor.service.live import now
     from recommender.availability.history_files import load_history
 
     try:
-        return load_history(path).machines
+        return load_history(path, now()).machines
     except InputError as error:
         raise ConfigError(f"spot.history: {error}") from error

@@ -37,11 +37,12 @@ def fit_spot(log: Path, out: Path | None, listener: Listener) -> tuple[FittedMac
     Raises:
         InputError: the log cannot be read or watched nothing, or the file cannot be written.
     """
+    from advisor.service.live import now
     from recommender.availability.history_files import write_history
     from recommender.availability.spot_log import read_spot_log
 
     with listener.step(f"reading {log.name}"):
-        history = read_spot_log(log)
+        history = read_spot_log(log, now())
     if out is not None:
         write_history(out, history)
         listener.note(f"wrote {str(out)!r}")

@@ -37,13 +37,16 @@ def with_objective(job: Job, policy: Policy | None, config: Config) -> Job:
 
     Of a policy's objectives the value of an hour goes before the pick.
     """
+    choice = config.settings.choice
+    if job.change_usd is None:
+        job = replace(job, change_usd=choice.change_usd)
     if job.value_of_time_usd_per_h is not None:
         return job
     of_policy = None if policy is None else policy.value_of_time_usd_per_h
     if of_policy is not None:
         return replace(job, value_of_time_usd_per_h=of_policy)
-    value = config.settings.choice.value_of_time_usd_per_h
-    return replace(job, value_of_time_usd_per_h=value, pick=None if policy is None else policy.pick)
+    pick = None if policy is None else policy.pick
+    return replace(job, value_of_time_usd_per_h=choice.value_of_time_usd_per_h, pick=pick)
 
 
 def spent_of(config: Config, policy: Policy | None, project: str, listener: Listener) -> Spent | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.core.arguments import check_number
+from advisor.core.arguments import check_count
 from advisor.core.limits import MAX_MACHINES
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class WaitRequest:
     """
 
     source: Path
-    num_gpus: float
+    num_gpus: int
     walltime_s: float | None = None
     queue: str | None = None
     timezone: str | None = None
@@ -101,7 +101,7 @@ def expected_wait(request: WaitRequest, listener: Listener) -> Wait:
     """
     from recommender.queue.fitted import warnings_of
 
-    check_number(listener.name_of("num_gpus"), request.num_gpus, least=0, most=MAX_MACHINES)
+    check_count(listener.name_of("num_gpus"), request.num_gpus, most=MAX_MACHINES)
     fitted = fitted_waits(request.source, listener, request.timezone)
     alike = fitted.of(size=request.num_gpus, walltime_s=request.walltime_s, queue=request.queue)
     warnings = warnings_of(fitted, alike, request.num_gpus)

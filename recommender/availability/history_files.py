@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -30,14 +31,14 @@ def write_history(path: Path, history: SpotHistory) -> None:
     write_fit_file(path, KIND, asdict(history))
 
 
-def load_history(path: Path) -> SpotHistory:
-    """What `write_history` wrote, or the same of a log.
+def load_history(path: Path, now: datetime | None = None) -> SpotHistory:
+    """What `write_history` wrote, or the same of a log, whose dates lie before ``now``.
 
     Raises:
         InputError: unreadable, neither of both, or of a newer version.
     """
     if not is_fit_file(path):
-        return read_spot_log(path)
+        return read_spot_log(path, now)
     body = read_fit_file(path, KIND)
     try:
         history = TypeAdapter(SpotHistory).validate_python(body)

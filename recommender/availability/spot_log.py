@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from advisor.core.errors import InputError
-from advisor.core.units import HOUR_S
+from advisor.core.units import DAY_S, HOUR_S
+from advisor.formats.foreign_files import why_unreadable
 from recommender.availability.series import Watched, joined, watched
 from recommender.queue.job_log_lines import table_rows
 
@@ -48,8 +49,13 @@ class SpotHistory:
     machines: Mapping[str, Watched]
 
 
-def read_spot_log(path: Path) -> SpotHistory:
+def read_spot_log(path: Path, now: datetime | None = None) -> SpotHistory:
     """Read a log, gzipped or not.
+
+    Args:
+        path: the log.
+        now: dates that are later by more than a day, which is more than any time zone, make no sense; None to
+            take any.
 
     Raises:
         InputError: unreadable, lines that make no sense (five are named), or nothing was watched.
@@ -57,9 +63,9 @@ def read_spot_log(path: Path) -> SpotHistory:
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
-        series = _series(path)
+        series = _series(path, now)
     except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}.") from error
+        raise InputError(f"cannot read {str(path)!r}: {why_unreadable(error)}.") from error
     machines: dict[str, Watched] = {}
     for (machine, _), states in series.items():
         for stretches in joined(sorted(states, key=lambda state: state[0])):
@@ -71,14 +77,15 @@ def read_spot_log(path: Path) -> SpotHistory:
     return SpotHistory(machines=dict(sorted(machines.items())))
 
 
-def _series(path: Path) -> Series:
+def _series(path: Path, now: datetime | None) -> Series:
+    latest_h = math.inf if now is None else (now.timestamp() + DAY_S) / HOUR_S
     series: Series = {}
     faults: list[str] = []
     for number, row in table_rows(path, _check_header):
         try:
             if isinstance(row, ValueError):
                 raise row
-            moment = _hour(row["time"].strip()), _state(row["event"].strip().lower())
+            moment = _hour(row["time"].strip(), latest_h), _state(row["event"].strip().lower())
             place = row.get("machine", ANY_MACHINE).strip(), row.get("zone", "").strip()
             series.setdefault(place, []).append(moment)
         except ValueError as error:
@@ -104,7 +111,7 @@ def _check_header(header: list[str], path: Path) -> None:
         )
 
 
-def _hour(text: str) -> float:
+def _hour(text: str, latest_h: float) -> float:
     """Hours of an ISO time or of a bare number of seconds; only differences count, so any zone will do."""
     try:
         seconds = float(text)
@@ -118,7 +125,10 @@ def _hour(text: str) -> float:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"time {text!r} is no time such as 2026-03-01T12:00:00, nor seconds") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / HOUR_S
+    hour = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / HOUR_S
+    if hour > latest_h:
+        raise ValueError(f"time {text!r} lies in the future")
+    return hour
 
 
 def _state(text: str) -> bool | None:

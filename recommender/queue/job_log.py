@@ -16,6 +16,7 @@ from pathlib import Path
 
 from advisor.core.errors import InputError
 from advisor.core.units import DAY_S
+from advisor.formats.foreign_files import why_unreadable
 from recommender.queue.job_log_fields import SIZE_UNITS, Record, has_run, parse_record
 from recommender.queue.job_log_lines import rows_of
 
@@ -89,10 +90,7 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     records = _read(path, zone)
     unit = next((unit for unit in SIZE_UNITS if any(record.sizes.get(unit) for record in records)), None)
     if records and unit is None:
-        raise InputError(
-            f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"
-            " (of sacct: ReqTRES, NNodes or NCPUS)."
-        )
+        raise InputError(_without_sizes(path, records))
     reasons = [_why_left_out(record, unit) for record in records]
     counted = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
     jobs = sorted(_job(record, unit or "") for record in counted)
@@ -109,13 +107,26 @@ def read_job_log(path: Path, zone: tzinfo | None = None) -> JobLog:
     )
 
 
+def _without_sizes(path: Path, records: Iterable[Record]) -> str:
+    empty = sorted({unit for record in records for unit in record.sizes})
+    if empty:
+        return (
+            f"{str(path)!r} does not tell how large its jobs are: none asks for any {' or '.join(empty)}."
+            " Export jobs that do, or one more of the columns gpus, nodes or cores."
+        )
+    return (
+        f"{str(path)!r} does not tell how large its jobs are: it needs a column gpus, nodes or cores"
+        " (of sacct: ReqTRES, NNodes or NCPUS)."
+    )
+
+
 def _read(path: Path, zone: tzinfo | None) -> list[Record]:
     if path.exists() and not path.is_file():
         raise InputError(f"cannot read {str(path)!r}: it is no file. Write the log to one.")
     try:
         return _records(path, zone)
     except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {str(path)!r}: {error}.") from error
+        raise InputError(f"cannot read {str(path)!r}: {why_unreadable(error)}.") from error
 
 
 def _records(path: Path, zone: tzinfo | None) -> list[Record]:

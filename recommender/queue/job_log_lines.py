@@ -43,8 +43,6 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row | ValueError]]:
     _check_length(path)
     with _opened(path) as text:
         first = next((line for line in _lines(text) if line.strip()), "")
-    if not first:
-        raise InputError(f"{str(path)!r} is empty.")
     with _opened(path) as text:
         if _is_swf(first):
             yield from _swf_rows(_lines(text))
@@ -120,6 +118,8 @@ def _table_rows(
         reader = csv.reader(lines, strict=True)
     try:
         header = [name.strip().lower() for name in next(filter(_holds_something, reader), [])]
+        if not header:
+            raise InputError(f"{str(path)!r} is empty.")
         check_header(header, path)
         for fields in reader:
             if not _holds_something(fields):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from advisor.core.values import Option, Recommendation
 from recommender.ranking.picks import best_of
-from recommender.ranking.value import preference, value_of_time
+from recommender.ranking.value import preference, worth_for
 from recommender.ranking.what_if import changed_id
 
 
@@ -35,10 +35,10 @@ def best_what_if(answer: Recommendation) -> WhatIf | None:
 
     Where nothing is recommended, the one that makes something feasible.
     """
-    value = value_of_time(answer.job)
+    worth = worth_for(answer.job)
     changes = dict.fromkeys(option.what_if for option in answer.what_ifs if option.what_if is not None)
     helping = [
-        ((what_if.same is None, preference(what_if.option, value)), what_if)
+        ((what_if.same is None, preference(what_if.option, worth)), what_if)
         for what_if in (_what_if(change, answer) for change in changes)
         if what_if.option is not None
     ]

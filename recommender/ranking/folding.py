@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Option
 from recommender.outcome.draws import Array
-from recommender.ranking.value import preference
+from recommender.ranking.value import Worth, preference
 
 # Less is hidden by the interval of any prediction, and nobody moves for it.
 LEAST_SHARE = 0.05
 LEAST_SAVED_S = 60.0
 
 
-def with_folded(options: Sequence[Option], best_id: str, value_usd_per_h: float) -> list[Option]:
+def with_folded(options: Sequence[Option], best_id: str, worth: Worth) -> list[Option]:
     """The options in the same order, each folded into the most preferred one like it that gains little less.
 
     A row speaks for options of its own kind alone: on demand or spot, or one owner's machines.
@@ -29,10 +29,10 @@ def with_folded(options: Sequence[Option], best_id: str, value_usd_per_h: float)
     Args:
         options: feasible ones.
         best_id: of the one that is recommended, which keeps its row.
-        value_usd_per_h: what an hour is worth.
+        worth: what counts besides the bill.
     """
     kinds: dict[object, list[Option]] = {}
-    for option in sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, value_usd_per_h))):
+    for option in sorted(options, key=lambda o: (o.plan.id != best_id, preference(o, worth))):
         kinds.setdefault(_kind(option), []).append(option)
     groups = {rows[0].plan.id: rows for kind in kinds.values() for rows in _groups(kind)}
     speaker = {option.plan.id: plan_id for plan_id, rows in groups.items() for option in rows[1:]}

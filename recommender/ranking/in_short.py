@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option
-from recommender.ranking.tipping import machine, what_tips
-from recommender.ranking.value import change_s
+from recommender.ranking.tip import machine
+from recommender.ranking.tipping import what_tips
+from recommender.ranking.value import must_change
 
 
 def summary_of(options: Sequence[Option], chosen: Option, job: Job) -> tuple[Finding, ...]:
@@ -18,7 +19,7 @@ def summary_of(options: Sequence[Option], chosen: Option, job: Job) -> tuple[Fin
             Code.SUMMARY_CHOICE,
             machine=machine(chosen),
             is_rented=chosen.plan.offer is not None,
-            must_change=change_s(chosen) > 0,
+            must_change=must_change(chosen),
         ),
         finding(
             Code.SUMMARY_COST_AND_TIME,

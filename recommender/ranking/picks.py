@@ -8,7 +8,7 @@ from typing import assert_never
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Job, Option, Pick, PickName
 from recommender.ranking.safety import risk_key, safest, why_safest
-from recommender.ranking.value import least_total, value_of_time, why_least
+from recommender.ranking.value import least_total, why_least, worth_for
 
 
 def picks_of(options: Sequence[Option], job: Job) -> tuple[Pick, ...]:
@@ -41,7 +41,7 @@ def picked_by(name: PickName, options: Sequence[Option], job: Job) -> Option:
         case PickName.FASTEST:
             return fastest(options)
         case PickName.BEST_VALUE:
-            return least_total(options, value_of_time(job))
+            return least_total(options, worth_for(job))
         case PickName.SAFEST:
             return safest(options)
         case _:
@@ -55,7 +55,7 @@ def _why(name: PickName, option: Option, job: Job) -> Finding:
         case PickName.FASTEST:
             return finding(Code.FASTEST)
         case PickName.BEST_VALUE:
-            return why_least(option, value_of_time(job))
+            return why_least(option, worth_for(job))
         case PickName.SAFEST:
             return why_safest(option)
         case _:

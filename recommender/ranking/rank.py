@@ -14,7 +14,7 @@ from recommender.ranking.near import point_of, with_ties
 from recommender.ranking.pareto import frontier, frontier_of_three
 from recommender.ranking.picks import picks_of, recommended_of
 from recommender.ranking.safety import risk_ranks
-from recommender.ranking.value import value_of_time, wait_or_rent
+from recommender.ranking.value import Worth, wait_or_rent, worth_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
     kept, strict = _frontiers(options, risk_counts=job.risk_counts)
     picks = picks_of(options, job)
     best_id, rule = recommended_of(picks, job)
-    value = value_of_time(job)
-    compared = with_folded(_with_waits(with_ties(judged, strict), value), best_id, value)
+    worth = worth_for(job)
+    compared = with_folded(_with_waits(with_ties(judged, strict), worth), best_id, worth)
     best = next(option for option in compared if option.plan.id == best_id)
     return Ranking(
         options=tuple(compared),
@@ -65,8 +65,8 @@ def _frontiers(options: Sequence[Option], *, risk_counts: bool) -> tuple[list[in
     return kept, sorted(set(strict) & set(kept), key=strict.index)  # without the riskier of equal points
 
 
-def _with_waits(options: Sequence[Option], value_usd_per_h: float) -> list[Option]:
-    advice = wait_or_rent(options, value_usd_per_h)
+def _with_waits(options: Sequence[Option], worth: Worth) -> list[Option]:
+    advice = wait_or_rent(options, worth)
     return [
         replace(option, reasons=(*advice[option.plan.id], *option.reasons))
         if option.plan.id in advice

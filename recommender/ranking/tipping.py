@@ -1,32 +1,35 @@
 """Which one fact would change the advice, worked out from the chosen option and those it goes before.
 
 Each fact that is unsure (a price, a wait, the time of a step) is moved from its expectation to its p90, all
-else as expected. It tips the choice if another row goes before the chosen one on the way there. Of several
-the one that must move the least part of its way is named; where none tips it, the worth of an hour that does.
+else as expected. It tips the choice if another row goes before the chosen one on the way there. Facts that
+only the user knows (``unsaid``) have a range as well. Of several the one that tips the choice on most of its
+range is named; where none does, the worth of an hour that does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from advisor.core.findings import Code, Fact, Finding, finding
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, PickName
 from recommender.outcome.rent import price_rise
-from recommender.ranking.value import change_s, is_guess, least_total, total_usd, value_of_time
+from recommender.ranking.tip import Tip, tip_of
+from recommender.ranking.unsaid import by_data_place, by_deadline
+from recommender.ranking.value import (
+    Worth,
+    change_s,
+    is_guess,
+    least_total,
+    must_change,
+    preference,
+    total_usd,
+    worth_for,
+)
 
 # Parts of a bill that do not follow the price of the machine.
 _NOT_RENT = ("storage", "data transfer", "moving the data")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tip:
-    """Which part of the way to its p90 the fact must move, which tips nothing beyond 1, and what to say."""
-
-    way: float
-    fact: Finding
 
 
 def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
@@ -37,21 +40,26 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
         chosen: what is recommended.
         job: with what an hour is worth.
     """
-    value = value_of_time(job)
-    rivals = [
-        option
-        for option in options
-        if option is not chosen and not _is_spoken_for(option, chosen) and _ends(option)
-    ]
+    worth = worth_for(job)
+    ending = sorted(
+        (option for option in options if option is not chosen and _ends(option)),
+        key=lambda option: preference(option, worth),
+    )
+    rivals = [option for option in ending if not _is_spoken_for(option, chosen)]
     if not rivals or not _ends(chosen):
         return finding(Code.NOTHING_TIPS)
     if job.pick not in (None, PickName.BEST_VALUE):
-        best = least_total([chosen, *rivals], value)
-        return finding(Code.NOTHING_TIPS) if best is chosen else _tip(Code.TIPPED_BY_OBJECTIVE, best)
-    tips = [tip for tip in _tips(rivals, chosen, value) if tip.way <= 1]
+        best = least_total([chosen, *rivals], worth)
+        return finding(Code.NOTHING_TIPS) if best is chosen else tip_of(Code.TIPPED_BY_OBJECTIVE, best)
+    tips = [
+        *_tips(rivals, chosen, worth),
+        *by_deadline(ending, rivals, chosen, job),
+        *by_data_place(ending, chosen, job, worth),
+    ]
+    tips = [tip for tip in tips if tip.spared <= 1]
     if tips:
-        return min(tips, key=lambda tip: tip.way).fact
-    return _by_value(rivals, chosen, value)
+        return min(tips, key=lambda tip: tip.spared).fact
+    return _by_value(rivals, chosen, worth)
 
 
 def _is_spoken_for(option: Option, chosen: Option) -> bool:
@@ -65,54 +73,33 @@ def _ends(option: Option) -> bool:
     return math.isfinite(option.expected.time_s) and math.isfinite(option.expected.cost_usd)
 
 
-def machine(option: Option) -> Finding:
-    """What an option is, for a sentence about it."""
-    plan, offer = option.plan, option.plan.offer
-    return finding(
-        Code.MACHINE,
-        plan_id=plan.id,
-        gpu=plan.gpu,
-        num_gpus=plan.num_gpus,
-        tier=plan.tier,
-        provider=plan.provider,
-        instance_type=None if offer is None else offer.instance_type,
-        place=None if offer is None else offer.zone or offer.region,
-        market=None if offer is None else offer.market,
-    )
+def _tips(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
+    next_best = least_total(rivals, worth)
+    yield from _by_price(next_best, chosen, worth)
+    yield from _by_quote(rivals, chosen, worth)
+    yield from _by_wait(next_best, chosen, worth)
+    yield from _by_step(rivals, chosen, worth)
 
 
-def _tip(code: Code, instead: Option, **facts: Fact) -> Finding:
-    usd = None if instead.plan.usd_per_h is None else instead.cost_usd.p50
-    return finding(code, instead=machine(instead), time_s=instead.time_s.p50, cost_usd=usd, **facts)
+def _gap_usd(rival: Option, chosen: Option, worth: Worth) -> float:
+    return total_usd(rival, worth) - total_usd(chosen, worth)
 
 
-def _tips(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
-    next_best = least_total(rivals, value)
-    yield from _by_price(next_best, chosen, value)
-    yield from _by_quote(rivals, chosen, value)
-    yield from _by_wait(next_best, chosen, value)
-    yield from _by_step(rivals, chosen, value)
-
-
-def _gap_usd(rival: Option, chosen: Option, value: float) -> float:
-    return total_usd(rival, value) - total_usd(chosen, value)
-
-
-def _by_price(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
+def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
     rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan)
     if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return
-    gap_usd = _gap_usd(rival, chosen, value)
+    gap_usd = _gap_usd(rival, chosen, worth)
     usd_per_h = (chosen.plan.usd_per_h or 0.0) * (1 + gap_usd / rent_usd)
     way = gap_usd / (rent_usd * (rise - 1))
-    yield _Tip(way=way, fact=_tip(Code.TIPPED_BY_PRICE, rival, usd_per_h=usd_per_h))
+    yield Tip(spared=way, fact=tip_of(Code.TIPPED_BY_PRICE, rival, usd_per_h=usd_per_h))
 
 
-def _by_quote(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
+def _by_quote(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
     """A rival that counts at its p90 may be quoted lower."""
     ways = [
-        (_gap_usd(rival, chosen, value) / less_usd, rival)
+        (_gap_usd(rival, chosen, worth) / less_usd, rival)
         for rival in filter(is_guess, rivals)
         if (less_usd := _counted_more_usd(rival)) > 0 and _rent_usd(rival) > 0
     ]
@@ -121,7 +108,7 @@ def _by_quote(rivals: Sequence[Option], chosen: Option, value: float) -> Iterato
     way, rival = min(ways, key=lambda item: (item[0], item[1].plan.id))
     more = (1 - way) * _counted_more_usd(rival) / _rent_usd(rival)
     usd_per_h = (rival.plan.usd_per_h or 0.0) * (1 + more)
-    yield _Tip(way=way, fact=_tip(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
+    yield Tip(spared=way, fact=tip_of(Code.TIPPED_BY_QUOTE, rival, usd_per_h=usd_per_h))
 
 
 def _counted_more_usd(option: Option) -> float:
@@ -129,18 +116,18 @@ def _counted_more_usd(option: Option) -> float:
     return option.expected.counted_usd - option.expected.cost_usd
 
 
-def _by_wait(rival: Option, chosen: Option, value: float) -> Iterator[_Tip]:
+def _by_wait(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """An unknown wait counts as nothing: it may well be as long as the job."""
     wait_s, expected = chosen.wait_s, chosen.expected
     longer_s = expected.time_s if wait_s is None else wait_s.p90 - expected.wait_s
     if longer_s <= 0:
         return
-    more_s = _gap_usd(rival, chosen, value) / value * HOUR_S
-    fact = _tip(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
-    yield _Tip(way=more_s / longer_s, fact=fact)
+    more_s = _gap_usd(rival, chosen, worth) / worth.hour_usd * HOUR_S
+    fact = tip_of(Code.TIPPED_BY_WAIT, rival, wait_s=expected.wait_s + more_s, is_known=wait_s is not None)
+    yield Tip(spared=more_s / longer_s, fact=fact)
 
 
-def _by_step(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator[_Tip]:
+def _by_step(rivals: Sequence[Option], chosen: Option, worth: Worth) -> Iterator[Tip]:
     """What is wrong in a prediction is wrong wherever that GPU is."""
     others = [rival for rival in rivals if rival.plan.gpu != chosen.plan.gpu]
     step_s, expected = chosen.estimate.iteration_s, chosen.expected
@@ -149,10 +136,13 @@ def _by_step(rivals: Sequence[Option], chosen: Option, value: float) -> Iterator
     run_s = train_s + chosen.plan.startup_s
     if not others or rise <= 0 or run_s <= 0:
         return
-    longer_usd = value * train_s / HOUR_S + _rent_usd(chosen) * train_s / run_s
-    rival = least_total(others, value)
-    share = _gap_usd(rival, chosen, value) / longer_usd
-    yield _Tip(way=share / rise, fact=_tip(Code.TIPPED_BY_STEP, rival, step_s=step_s.p50 * (1 + share)))
+    longer_usd = worth.hour_usd * train_s / HOUR_S + _rent_usd(chosen) * train_s / run_s
+    rival = least_total(others, worth)
+    share = _gap_usd(rival, chosen, worth) / longer_usd
+    yield Tip(
+        spared=share / rise,
+        fact=tip_of(Code.TIPPED_BY_STEP, rival, step_s=step_s.p50 * (1 + share), expected_s=step_s.p50),
+    )
 
 
 def _rent_usd(option: Option) -> float:
@@ -160,21 +150,23 @@ def _rent_usd(option: Option) -> float:
     return option.cost_usd.p50 - others
 
 
-def _by_value(rivals: Iterable[Option], chosen: Option, value: float) -> Finding:
+def _by_value(rivals: Iterable[Option], chosen: Option, worth: Worth) -> Finding:
     """The worth of an hour at which another goes before, the nearest to today's in ratio."""
     tips = [
-        (abs(math.log(worth / value)), worth, rival)
+        (abs(math.log(usd_per_h / worth.hour_usd)), usd_per_h, rival)
         for rival in rivals
-        if (worth := _even_usd_per_h(rival, chosen)) > 0
+        if (usd_per_h := _even_usd_per_h(rival, chosen, worth)) > 0
     ]
     if not tips:
         return finding(Code.NOTHING_TIPS)
-    _, worth, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
-    return _tip(Code.TIPPED_BY_VALUE, rival, value_usd_per_h=worth, is_above=worth > value)
+    _, usd_per_h, rival = min(tips, key=lambda tip: (tip[0], tip[2].plan.id))
+    is_above = usd_per_h > worth.hour_usd
+    return tip_of(Code.TIPPED_BY_VALUE, rival, value_usd_per_h=usd_per_h, is_above=is_above)
 
 
-def _even_usd_per_h(rival: Option, chosen: Option) -> float:
+def _even_usd_per_h(rival: Option, chosen: Option, worth: Worth) -> float:
     """Where both totals are equal; 0 or less where no worth of an hour makes them so."""
-    saved_usd = chosen.expected.counted_usd - rival.expected.counted_usd
+    more_changes = must_change(chosen) - must_change(rival)
+    saved_usd = chosen.expected.counted_usd - rival.expected.counted_usd + more_changes * worth.change_usd
     longer_s = rival.expected.time_s + change_s(rival) - chosen.expected.time_s - change_s(chosen)
     return saved_usd / longer_s * HOUR_S if longer_s else 0.0

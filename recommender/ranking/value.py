@@ -9,27 +9,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, Tier
 
-# Half an hour of somebody who wraps a model in DDP, or makes it resume from a checkpoint, before the job can
-# start. It is more than any job of some minutes could gain from a second GPU.
+# So long the job waits for whoever wraps its model in DDP. No job of some minutes gains as much from a second
+# GPU, whatever an hour is worth.
 CHANGE_S = 1800.0
-# Lines of a script or of its requirements, which take no time to speak of.
-_OF_A_LINE = frozenset(
-    {Code.ADD_GRAD_SCALER, Code.ALLOW_TF32, Code.INSTALL_FOR_CUDA_12, Code.USE_AUTOCAST, Code.USE_WORKERS}
+# Lines of a script or of its requirements, which take no time to speak of; and checkpoints, of which the
+# setting spot.checkpoint_interval says that the script saves them.
+_NO_WORK = frozenset(
+    {
+        Code.ADD_GRAD_SCALER,
+        Code.ALLOW_TF32,
+        Code.INSTALL_FOR_CUDA_12,
+        Code.SAVE_CHECKPOINTS,
+        Code.USE_AUTOCAST,
+        Code.USE_WORKERS,
+    }
 )
 
 Preference = tuple[float, float, float, str]
 
 
-def value_of_time(job: Job) -> float:
-    """Dollars that an hour until the job is done is worth."""
-    given = job.value_of_time_usd_per_h
-    return VALUE_OF_TIME_USD_PER_H if given is None else given
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What counts besides the bill.
+
+    Attributes:
+        hour_usd: for an hour until the job is done.
+        change_usd: for changes to a script of more than a line, once.
+    """
+
+    hour_usd: float = VALUE_OF_TIME_USD_PER_H
+    change_usd: float = CHANGE_USD
+
+
+def worth_for(job: Job) -> Worth:
+    """What somebody said, else the defaults."""
+    hour_usd, change_usd = job.value_of_time_usd_per_h, job.change_usd
+    return Worth(
+        hour_usd=VALUE_OF_TIME_USD_PER_H if hour_usd is None else hour_usd,
+        change_usd=CHANGE_USD if change_usd is None else change_usd,
+    )
 
 
 def is_guess(option: Option) -> bool:
@@ -37,50 +62,61 @@ def is_guess(option: Option) -> bool:
     return option.plan.price is not None and option.plan.price.is_guess
 
 
+def must_change(option: Option) -> bool:
+    """Whether the script needs more than a line before the plan can run it."""
+    return any(change.code not in _NO_WORK for change in option.script_changes)
+
+
 def change_s(option: Option) -> float:
-    """Seconds until the script is ready for the plan; 0 where it is as it is, or but for a line."""
-    return CHANGE_S if any(c.code not in _OF_A_LINE for c in option.script_changes) else 0.0
+    """Seconds until the script is ready for the plan."""
+    return CHANGE_S if must_change(option) else 0.0
 
 
-def total_usd(option: Option, value_usd_per_h: float) -> float:
-    """Expected cost, and the worth of the expected time until the job is done."""
-    waited_s = option.expected.time_s + change_s(option)
-    return option.expected.counted_usd + value_usd_per_h * waited_s / HOUR_S
+def total_usd(option: Option, worth: Worth) -> float:
+    """Expected cost, what changing the script adds, and the worth of the expected time till the end."""
+    waited_usd = worth.hour_usd * option.expected.time_s / HOUR_S
+    return option.expected.counted_usd + waited_usd + change_total_usd(option, worth)
 
 
-def preference(option: Option, value_usd_per_h: float) -> Preference:
+def change_total_usd(option: Option, worth: Worth) -> float:
+    """What changing the script adds to the total: work, and the wait for it."""
+    return worth.change_usd + worth.hour_usd * CHANGE_S / HOUR_S if must_change(option) else 0.0
+
+
+def preference(option: Option, worth: Worth) -> Preference:
     """Less is preferred: the total, then the faster; where draws never end, by the medians; then by id."""
-    medians = option.cost_usd.p50 + value_usd_per_h * option.time_s.p50 / HOUR_S
-    return total_usd(option, value_usd_per_h), option.expected.time_s, medians, option.plan.id
+    medians = option.cost_usd.p50 + worth.hour_usd * option.time_s.p50 / HOUR_S
+    return total_usd(option, worth), option.expected.time_s, medians, option.plan.id
 
 
-def least_total(options: Sequence[Option], value_usd_per_h: float) -> Option:
+def least_total(options: Sequence[Option], worth: Worth) -> Option:
     """The option that is preferred to all others."""
-    return min(options, key=lambda option: preference(option, value_usd_per_h))
+    return min(options, key=lambda option: preference(option, worth))
 
 
-def why_least(option: Option, value_usd_per_h: float) -> Finding:
+def why_least(option: Option, worth: Worth) -> Finding:
     """The figures that decided."""
     return finding(
         Code.BEST_OF_TOTAL,
-        value_usd_per_h=value_usd_per_h,
+        value_usd_per_h=worth.hour_usd,
         cost_usd=option.expected.counted_usd,
         time_s=option.expected.time_s,
         change_s=change_s(option),
+        change_usd=worth.change_usd if must_change(option) else 0.0,
         is_price_derived=is_guess(option),
     )
 
 
-def break_even_wait_s(own: Option, rented: Option, value_usd_per_h: float) -> float:
+def break_even_wait_s(own: Option, rented: Option, worth: Worth) -> float:
     """The wait from which on renting pays: where both totals are equal; below 0 it always does.
 
     ``total_rented = total_own + v (wait - expected wait)``
     """
-    saved_usd = total_usd(rented, value_usd_per_h) - total_usd(own, value_usd_per_h)
-    return own.expected.wait_s + saved_usd / value_usd_per_h * HOUR_S
+    saved_usd = total_usd(rented, worth) - total_usd(own, worth)
+    return own.expected.wait_s + saved_usd / worth.hour_usd * HOUR_S
 
 
-def wait_or_rent(options: Sequence[Option], value_usd_per_h: float) -> dict[str, list[Finding]]:
+def wait_or_rent(options: Sequence[Option], worth: Worth) -> dict[str, list[Finding]]:
     """Advice by plan id: for each plan of a cluster, and for the rented one it is compared with.
 
     A cluster's plans are each compared with the best rented plan; that one is told of each cluster's best.
@@ -90,23 +126,21 @@ def wait_or_rent(options: Sequence[Option], value_usd_per_h: float) -> dict[str,
     own = [option for option in ending if option.plan.tier is Tier.CLUSTER]
     if not rented or not own:
         return {}
-    best = least_total(rented, value_usd_per_h)
-    advice = {option.plan.id: [_advice(option, best, value_usd_per_h)] for option in own}
+    best = least_total(rented, worth)
+    advice = {option.plan.id: [_advice(option, best, worth)] for option in own}
     of_each: dict[str, list[Option]] = {}
     for option in own:
         of_each.setdefault(option.plan.provider, []).append(option)
-    advice[best.plan.id] = [
-        advice[least_total(of_each[name], value_usd_per_h).plan.id][0] for name in sorted(of_each)
-    ]
+    advice[best.plan.id] = [advice[least_total(of_each[name], worth).plan.id][0] for name in sorted(of_each)]
     return advice
 
 
-def _advice(own: Option, rented: Option, value_usd_per_h: float) -> Finding:
+def _advice(own: Option, rented: Option, worth: Worth) -> Finding:
     return finding(
         Code.RENT_OR_WAIT,
         own_id=own.plan.id,
         rented_id=rented.plan.id,
-        value_usd_per_h=value_usd_per_h,
-        break_even_wait_s=break_even_wait_s(own, rented, value_usd_per_h),
+        value_usd_per_h=worth.hour_usd,
+        break_even_wait_s=break_even_wait_s(own, rented, worth),
         mean_wait_s=None if own.wait_s is None else own.expected.wait_s,
     )

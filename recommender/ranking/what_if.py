@@ -25,7 +25,7 @@ from recommender.outcome.estimates import estimates_for
 from recommender.outcome.evaluate import EstimateKey, evaluate_all
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
 from recommender.plans.software import capability
-from recommender.ranking.value import change_s, value_of_time
+from recommender.ranking.value import Worth, change_total_usd, worth_for
 
 # A changed script was never profiled. Against profiles of scripts with autocast written in, predicted times
 # are off by 8 % at most (docs/methods/recommendation.md).
@@ -116,11 +116,11 @@ def _nearest(
     """The recommended one, and those whose total would be least if training alone took less."""
     if answer.job.pick is not None:
         return list(options)
-    value = value_of_time(answer.job)
+    worth = worth_for(answer.job)
 
     def total(option: Option) -> float:
         iteration_s = estimates[option.plan.gpu, option.plan.num_gpus].iteration_s.p50
-        return _scaled_total_usd(option, iteration_s / option.estimate.iteration_s.p50, value)
+        return _scaled_total_usd(option, iteration_s / option.estimate.iteration_s.p50, worth)
 
     def order(option: Option) -> tuple[bool, float, str]:
         return option.plan.id != answer.recommended, total(option), option.plan.id
@@ -128,7 +128,7 @@ def _nearest(
     return sorted(options, key=order)[:MOST_NEAREST]
 
 
-def _scaled_total_usd(option: Option, share: float, value_usd_per_h: float) -> float:
+def _scaled_total_usd(option: Option, share: float, worth: Worth) -> float:
     """The total if training took this share of its time."""
     expected = option.expected
     if not math.isfinite(expected.time_s):
@@ -137,7 +137,7 @@ def _scaled_total_usd(option: Option, share: float, value_usd_per_h: float) -> f
     saved_s = (1 - share) * train_s
     run_s = option.plan.startup_s + train_s
     usd = expected.counted_usd * (1 - saved_s / run_s if run_s else 1.0)
-    return usd + value_usd_per_h * (expected.time_s - saved_s + change_s(option)) / HOUR_S
+    return usd + worth.hour_usd * (expected.time_s - saved_s) / HOUR_S + change_total_usd(option, worth)
 
 
 def changes(trace: Trace) -> Iterator[Change]:

@@ -19,7 +19,7 @@ from advisor.core.values import (
 )
 from advisor.pricing.answer.answering import DERIVED
 from recommender.engine import recommend
-from recommender.ranking.value import preference
+from recommender.ranking.value import preference, worth_for
 from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 
 Case = tuple[Plan, IterationEstimate]
@@ -70,15 +70,20 @@ def without(found: list[Case], plan_id: str) -> list[Case]:
 
 
 LIMITS = st.sampled_from([{}, {"budget_usd": 50.0}, {"deadline_s": 9000.0}, {"risk_counts": True}])
+CHANGES = st.none() | st.sampled_from([0.0, 1.0, 500.0])
 VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 
 
 @settings(max_examples=60, deadline=None)
-@given(cases(), LIMITS, VALUES, st.sampled_from([None, *PickName]))
+@given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
 def test_what_is_not_chosen_can_go_and_the_choice_stays(
-    found: list[Case], limits: dict[str, float], value: float | None, pick: PickName | None
+    found: list[Case],
+    limits: dict[str, float],
+    value: float | None,
+    change_usd: float | None,
+    pick: PickName | None,
 ) -> None:
-    job = {**limits, "value_of_time_usd_per_h": value, "pick": pick}
+    job = {**limits, "value_of_time_usd_per_h": value, "change_usd": change_usd, "pick": pick}
     answer = decide(found, **job)
     for plan, _ in found:
         if plan.id != answer.recommended:
@@ -96,11 +101,14 @@ def test_each_pick_stays_without_what_is_not_picked(found: list[Case], limits: d
 
 
 @settings(max_examples=60, deadline=None)
-@given(cases(), st.sampled_from([0.01, 2.0, 300.0]))
-def test_which_of_two_is_preferred_never_depends_on_a_third(found: list[Case], value: float) -> None:
+@given(cases(), st.sampled_from([0.01, 2.0, 300.0]), CHANGES)
+def test_which_of_two_is_preferred_never_depends_on_a_third(
+    found: list[Case], value: float, change_usd: float | None
+) -> None:
     def order(some: list[Case]) -> list[str]:
-        options = [o for o in decide(some, value_of_time_usd_per_h=value).options if o.feasible]
-        return [o.plan.id for o in sorted(options, key=lambda o: preference(o, value))]
+        answer = decide(some, value_of_time_usd_per_h=value, change_usd=change_usd)
+        options = [o for o in answer.options if o.feasible]
+        return [o.plan.id for o in sorted(options, key=lambda o: preference(o, worth_for(answer.job)))]
 
     everything = order(found)
     for plan, _ in found:

@@ -44,7 +44,7 @@ from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.ranking.best_change import best_what_if
 from recommender.ranking.nearest import nearest
-from recommender.ranking.value import preference
+from recommender.ranking.value import Worth, preference
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
 from tests.recommendations import make_option
@@ -549,7 +549,9 @@ class TestCase16IrrelevantAlternatives:
     def test_the_order_of_the_rest_stays(self, value: float) -> None:
         def order(names: str) -> str:
             options = self.decide(names, value).options
-            return "".join(o.plan.id for o in sorted(options, key=lambda o: preference(o, value)))
+            return "".join(
+                o.plan.id for o in sorted(options, key=lambda o: preference(o, Worth(hour_usd=value)))
+            )
 
         for names in ("ABC", "AB", "BC", "AC", "ABX", "BCX"):
             assert order(names) == "".join(name for name in order("ABCX") if name in names)

@@ -159,6 +159,7 @@ class Job:
         iterations_per_epoch: overrides the trace's, for data without a length.
         confidence: least probability with which budget and deadline must hold.
         value_of_time_usd_per_h: what an hour until the job is done is worth; None if nobody said.
+        change_usd: what it costs to change the script by more than a line; None if nobody said.
         risk_counts: what is safer than all that is faster and cheaper stays on the frontier, too.
         scaling: what the script holds when GPUs are added; None for what was seen of it, else weak.
         data: the data set, which the plans are priced for; None without one.
@@ -172,6 +173,7 @@ class Job:
     confidence: float = 0.9
     iterations_per_epoch: int | None = None
     value_of_time_usd_per_h: float | None = None
+    change_usd: float | None = None
     risk_counts: bool = False
     scaling: Scaling | None = None
     data: DataSet | None = None

@@ -78,9 +78,36 @@ def by_wait(*, instead: str, time_s: float, cost_usd: float | None, wait_s: floa
     return f"{fact}: above {format_duration(wait_s)} on average, {_would_be(instead, time_s, cost_usd)}"
 
 
-def by_step(*, instead: str, time_s: float, cost_usd: float | None, step_s: float) -> str:
+def by_step(*, instead: str, time_s: float, cost_usd: float | None, step_s: float, expected_s: float) -> str:
     """The time of a step from which on another is better."""
-    return f"a measured step: above {format_duration(step_s)}, {_would_be(instead, time_s, cost_usd)}"
+    than = _told_apart(step_s, expected_s)
+    return f"a measured step: above {than}, {_would_be(instead, time_s, cost_usd)}"
+
+
+def _told_apart(longer_s: float, expected_s: float) -> str:
+    """The longer time with so many digits, of which three are printed elsewhere, that it reads as longer."""
+    unit, size = ("ms", 1e3) if longer_s < 1 else ("s", 1.0)
+    for digits in range(3, 10):
+        longer, expected = (f"{seconds * size:.{digits}g} {unit}" for seconds in (longer_s, expected_s))
+        if longer != expected:
+            return longer
+    return format_duration(longer_s)
+
+
+def by_deadline(*, instead: str, time_s: float, cost_usd: float | None, below_s: float) -> str:
+    """The time by which it must be done for another to be better."""
+    than = format_duration(below_s)
+    return f"a deadline (--deadline): below {than}, {_would_be(instead, time_s, cost_usd)}"
+
+
+def by_data_place(
+    *, instead: str, time_s: float, cost_usd: float | None, data_provider: str, data_region: str
+) -> str:
+    """The region that the data would have to lie in for a machine of it to be better."""
+    return (
+        f"where the data lies (--data): in {data_region} of {data_provider},"
+        f" {_would_be(instead, time_s, cost_usd)}"
+    )
 
 
 def by_value(
@@ -107,6 +134,8 @@ IN_SHORT: Words = {
     Code.SUMMARY_CHOICE: choice,
     Code.SUMMARY_COST_AND_TIME: cost_and_time,
     Code.SUMMARY_DOUBT: doubt,
+    Code.TIPPED_BY_DATA_PLACE: by_data_place,
+    Code.TIPPED_BY_DEADLINE: by_deadline,
     Code.TIPPED_BY_OBJECTIVE: by_objective,
     Code.TIPPED_BY_PRICE: by_price,
     Code.TIPPED_BY_QUOTE: by_quote,

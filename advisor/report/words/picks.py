@@ -10,13 +10,19 @@ from advisor.report.words.table import Words
 
 
 def best_of_total(
-    *, value_usd_per_h: float, cost_usd: float, time_s: float, change_s: float, is_price_derived: bool
+    *,
+    value_usd_per_h: float,
+    cost_usd: float,
+    time_s: float,
+    change_s: float,
+    change_usd: float,
+    is_price_derived: bool,
 ) -> str:
     """Expected cost and the worth of the expected time, and what else was counted."""
     cost, time = format_usd(cost_usd), format_duration(time_s)
     whole = f"the least expected cost and time at ${value_usd_per_h:g}/h: {cost} and {time} on average"
     if change_s:
-        whole += f", and {format_duration(change_s)} to change the script"
+        whole += f", and {format_usd(change_usd)} and {format_duration(change_s)} to change the script"
     return whole + (", at the p90 of a price that nobody quoted" if is_price_derived else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,7 +32,8 @@ def test_warnings_and_notes_leave_stdout_clean(capsys):
 def test_flags_are_dotted_names_and_warnings_are_told(monkeypatch, capsys):
     seen = []
 
-    def load_config(flags: Any, *, trust_project: bool) -> Config:
+    def load_config(flags: Any, *, trust_project: bool, name_of: Callable[[str], str]) -> Config:
+        assert name_of("cloud.providers") == "--provider"
         seen.append(flags)
         return Config(settings=Settings(), origins={}, warnings=("a stray",))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from advisor.cli import app
-from advisor.core.errors import AdvisorError
+from advisor.core.errors import AdvisorError, InputError
 from advisor.formats.trace_files import write_trace
 from advisor.report.words import error_text
 from tests.builders import make_trace
@@ -101,7 +101,11 @@ NUMBERS = [
     (("gpus", "--min-memory-gib", "-5"), "of at least 0"),
     (("prices", "history", "--since", "9" * 400 + "d"), "more than 300 digits"),
     (("prices", "capacity", "p5.48xlarge", "--region", "us-east-1", "--nodes", "9" * 20), "100000"),
-    (("queue", "show", "log.csv", "--gpus", "nan"), "100000"),
+    (("queue", "show", "log.csv", "--gpus", "nan"), "'--gpus': it must be a valid integer"),
+    (("queue", "show", "log.csv", "--gpus", "9" * 20), "100000"),
+    (("queue", "show", "log.csv", "--gpus", "0"), "'--gpus': it must be greater than or equal to 1"),
+    ((*JOB, "--dataset-gb", "-1"), "--dataset-gb: it must be greater than or equal to 0; got -1.0."),
+    ((*JOB, "--timeout", "5"), "--timeout: '5' is not a duration"),
 ]
 SETTINGS = [
     ("ADVISOR_CLOUD__REGIONS", "[us-*, mars]", "'mars' in cloud.regions (set by ADVISOR_CLOUD__REGIONS)"),
@@ -128,6 +132,44 @@ def test_a_wrong_use_is_one_line_that_says_what_is_allowed(
     assert code == 2, message
     assert words in message
     assert "\n" not in message
+
+
+USAGE = [
+    (("recommend",), "Missing argument 'SCRIPT_OR_TRACE'. See "),
+    (("recommend", "t.json", "--epochs"), "Option '--epochs' requires an argument. See advisor --help."),
+    (("recommend", "t.json", "--epochs", "many"), "'--epochs': it must be a valid number"),
+    (("recommend", "t.json", "--format", "xml"), "'--format' / '-f': 'xml' is not one of 'table',"),
+    (("recommend", "t.json", "--lr", "1"), "follow `--`, such as: train.py -- --lr ... See "),
+    (("recomend",), "No such command 'recomend'"),
+    (("--nonsense",), "No such option: --nonsense. See "),
+    (("queue", "show"), "queue show --help."),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), USAGE)
+def test_what_cannot_be_parsed_is_told_in_one_line_of_our_own(arguments: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InputError) as error:
+        app(arguments, standalone_mode=False)
+    message = error_text(error.value)
+    assert words in message
+    assert message.endswith("--help.")
+    assert not [part for part in ("\n", "Value error", "Input should") if part in message]
+
+
+def test_a_setting_that_a_flag_hides_keeps_its_own_name(run: Run) -> None:
+    """The flag has the word: what the variable says is never looked at."""
+    code, message = run((*JOB, "--dataset-gb", "-2"), ADVISOR_CLOUD__DATASET_GB="-1")
+    assert (code, message) == (2, "--dataset-gb: it must be greater than or equal to 0; got -2.0.")
+    code, message = run(JOB, ADVISOR_CLOUD__DATASET_GB="-1")
+    assert message.startswith("setting 'cloud.dataset_gb' (set by ADVISOR_CLOUD__DATASET_GB): it must")
+
+
+def test_a_cluster_of_an_unknown_gpu_is_told_with_its_file(run: Run) -> None:
+    file = Path(".advisor.yaml").resolve()
+    file.write_text("clusters: [{name: lab, gpu: A1000, num_gpus: 4}]\n")
+    code, message = run(JOB)
+    assert code == 2
+    assert message.startswith(f"{file}: cluster 'lab': no GPU is called 'A1000'. Did you mean 'A100'")
 
 
 @pytest.mark.parametrize(("variable", "value", "words"), SETTINGS)

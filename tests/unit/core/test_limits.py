@@ -33,6 +33,7 @@ JOB_LIMITS = [
     ("budget_usd", limits.MAX_USD, {}),
     ("deadline_s", limits.MAX_PLANNED_S, {}),
     ("value_of_time_usd_per_h", limits.MAX_USD_PER_H, {}),
+    ("change_usd", limits.MAX_USD, {}),
 ]
 SETTING_LIMITS = [
     ("local", "usd_per_gpu_h", limits.MAX_USD_PER_H),
@@ -42,6 +43,7 @@ SETTING_LIMITS = [
     ("cloud", "boot_disk_gb", limits.MAX_GB),
     ("cloud", "download_gbit_per_s", limits.MAX_GBIT_PER_S),
     ("profile", "samples", limits.MAX_SAMPLES),
+    ("choice", "change_usd", limits.MAX_USD),
 ]
 TIME_LIMITS = [
     ("cloud", "startup", limits.MAX_PLANNED_S),
@@ -76,7 +78,7 @@ def test_any_number_in_a_job_is_within_the_limits_or_refused(limit: Any, value: 
         check_job(Job(**({"epochs": 1.0} | changes | {name: number})))
     except InputError:
         return
-    assert 0 < number <= most
+    assert 0 < number <= most or (name, number) == ("change_usd", 0)
 
 
 def test_epochs_and_their_length_are_bounded_together() -> None:

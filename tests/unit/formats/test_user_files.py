@@ -95,9 +95,9 @@ class Row(BaseModel):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"price": "3.5"}, "Input should be a valid number (a number is written without quotes); got '3.5'."),
-        ({"price": None}, "Input should be a valid number; got None."),
-        ({"names": 5}, "Input should be a list, such as [a, b]; got 5."),
+        ({"price": "3.5"}, "it must be a valid number (a number is written without quotes); got '3.5'."),
+        ({"price": None}, "it must be a valid number; got None."),
+        ({"names": 5}, "it must be a list, such as [a, b]; got 5."),
     ],
 )
 def test_faults_name_what_was_given(values: dict[str, Any], words: str) -> None:

@@ -64,6 +64,21 @@ def test_eighty_columns_show_gpus_above_their_place() -> None:
     ]
 
 
+def test_forty_columns_show_an_option_below_each_other() -> None:
+    assert table(many_options(40), width=40, top=3)[:10] == [
+        "",
+        " #  GPUs, where, time (p90), cost",
+        " " + "─" * 38,
+        " 1  8 x V100-PCIE-32GB on-demand",
+        "    aws Standard_ND96isr_H100_v5",
+        "    europe-central2",
+        "    3.4 h (6.8 h), $13,121, recommended",
+        " 2  8 x L40S spot",
+        "    aws g6e.48xlarge us-east-1",
+        "    1.0 h (2.0 h), $90,000, frontier",
+    ]
+
+
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
 def test_every_row_has_its_whole_price_and_time_in_its_first_line(width) -> None:
     lines = table(MANY, width=width, top=None)
@@ -79,7 +94,7 @@ def test_every_row_has_its_whole_price_and_time_in_its_first_line(width) -> None
         assert "…" not in row
 
 
-@pytest.mark.parametrize("width", [80, NARROW])
+@pytest.mark.parametrize("width", [36, 40, 60, 80, NARROW])
 def test_names_are_broken_between_words_alone(width) -> None:
     text = " ".join("\n".join(table(MANY, width=width, top=60)).split())
     for option in selection(MANY, 60):

@@ -237,6 +237,13 @@ def test_logs_that_cannot_be_used_are_refused(cards, log, changes, words):
         waits_of(**{"wait_log": log, **changes})
 
 
+@pytest.mark.parametrize(("origin", "place"), [(None, ""), ("/etc/us.yaml", "/etc/us.yaml: ")])
+@pytest.mark.parametrize(("gpu", "words"), [("A1000", "no GPU is called 'A1000'"), ("A100", "several GPUs")])
+def test_a_cluster_of_no_gpu_is_refused_with_its_name_and_file(cards, origin, place, gpu, words):
+    with pytest.raises(ConfigError, match=f"^{place}cluster 'lab': .*{words}"):
+        own_machines(Settings(clusters=(cluster(gpu=gpu),)), Silence(), origin)
+
+
 @pytest.mark.parametrize("key", ["num_nodes", "interconnect"])
 def test_what_is_not_used_yet_is_refused(key):
     with pytest.raises(ValueError, match=key):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from advisor.config.layers import Config
 from advisor.config.settings import Settings
-from advisor.core.defaults import VALUE_OF_TIME_USD_PER_H
+from advisor.core.defaults import CHANGE_USD, VALUE_OF_TIME_USD_PER_H
 from advisor.core.values import PickName
 from advisor.service.under_policy import with_objective
 from recommender.policy import Policy, read_policies
@@ -46,4 +47,14 @@ def test_a_policys_value_goes_before_its_pick(tmp_path: Path, objective: str) ->
 def test_what_was_typed_goes_before_everything(tmp_path: Path) -> None:
     typed = make_job(value_of_time_usd_per_h=3.0)
     for objective in ("{pick: safest}", "{value_of_time_usd_per_h: 5}"):
-        assert with_objective(typed, policy(tmp_path, objective), SETTINGS) == typed
+        job = with_objective(typed, policy(tmp_path, objective), SETTINGS)
+        assert job == replace(typed, change_usd=CHANGE_USD)
+
+
+@pytest.mark.parametrize("objective", ["{pick: safest}", "{value_of_time_usd_per_h: 5}"])
+def test_the_settings_say_what_a_change_costs_whoever_says_the_rest(tmp_path: Path, objective: str) -> None:
+    cheap = Config(settings=Settings(choice={"change_usd": 0}), origins={}, warnings=())
+    for job in (make_job(), make_job(value_of_time_usd_per_h=3.0)):
+        assert with_objective(job, policy(tmp_path, objective), cheap).change_usd == 0.0
+    given = make_job(change_usd=90.0)
+    assert with_objective(given, None, cheap).change_usd == 90.0

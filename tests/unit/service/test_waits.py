@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log: Path) -> None:
     assert 55 <= wait.alike.p50_s <= wait.alike.p90_s <= 75
 
 
-@pytest.mark.parametrize("count", [-1, float("nan"), float("inf"), 1e30])
+@pytest.mark.parametrize("count", [-1, 0, 1.5, float("nan"), float("inf"), 1e30])
 def test_a_number_of_gpus_that_cannot_be_is_refused_before_anything_is_read(count: float) -> None:
-    with pytest.raises(InputError, match="num_gpus must be a finite number"):
-        expected_wait(WaitRequest(source=Path("gone.csv"), num_gpus=count), Silence())
+    with pytest.raises(InputError, match="num_gpus must be a whole number of at least 1"):
+        expected_wait(WaitRequest(source=Path("gone.csv"), num_gpus=cast("int", count)), Silence())

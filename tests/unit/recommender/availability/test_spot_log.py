@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -85,7 +86,8 @@ def test_of_many_faults_five_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "has no column time and event"),
+        ("", "is empty"),
+        ("\n\n", "is empty"),
         ("when,what\n0,up\n", "has no column time and event"),
         ("time,state\n0,up\n", "has no column event"),
         ("time,event\n", "watched no machine"),
@@ -100,8 +102,34 @@ def test_what_tells_nothing_is_refused(tmp_path: Path, text: str, fault: str) ->
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it is no file"):
         read_spot_log(tmp_path)
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match=r"cannot read '.*nowhere.csv': no such file or directory\.$"):
         read_spot_log(tmp_path / "nowhere.csv")
+
+
+def test_what_is_no_text_is_told_without_the_words_of_a_codec(tmp_path: Path) -> None:
+    path = tmp_path / "spot.csv"
+    path.write_bytes(b"time,event\n\xff,up\n")
+    with pytest.raises(InputError, match=r": it is no text in UTF-8 \(byte 12\)\.$"):
+        read_spot_log(path)
+
+
+def test_a_machine_was_not_seen_in_the_future(tmp_path: Path) -> None:
+    path = tmp_path / "spot.csv"
+    path.write_text("time,event\n2026-03-01T00:00:00,up\n2026-03-02T11:00:00,down\n2026-03-04,up\n")
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    with pytest.raises(InputError) as error:
+        read_spot_log(path, now)
+    # Less than a day ahead may be a time zone.
+    assert str(error.value).splitlines()[1:] == ["  line 4: time '2026-03-04' lies in the future"]
+    assert read_spot_log(path, now + timedelta(days=2)) == read_spot_log(path)
+    with pytest.raises(InputError, match="in the future"):
+        load_history(path, now)
+
+
+def test_bare_seconds_are_of_no_calendar(tmp_path: Path) -> None:
+    path = tmp_path / "spot.csv"
+    path.write_text("time,event\n99999990000,up\n99999997200,down\n")
+    assert read_spot_log(path, datetime(2026, 3, 1, tzinfo=UTC)).machines[ANY_MACHINE].up_h == 2.0
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from advisor.core.findings import Code
 from advisor.core.values import Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.folding import with_folded
+from recommender.ranking.value import Worth
 from tests.builders import make_plan
 from tests.recommendations import make_option
 
@@ -19,12 +20,12 @@ def minutes(name: str, time_min: float, usd: float, **changes: object) -> Option
 
 
 def folded(*options: Option, best: str, value: float = 2.0) -> dict[str, str | None]:
-    return {o.plan.id: o.folded_into for o in with_folded(options, best, value)}
+    return {o.plan.id: o.folded_into for o in with_folded(options, best, Worth(hour_usd=value))}
 
 
 def row(*options: Option, best: str) -> str:
     """What the row of the best says of others."""
-    told = next(option for option in with_folded(options, best, 2.0) if option.plan.id == best)
+    told = next(option for option in with_folded(options, best, Worth()) if option.plan.id == best)
     return ", ".join(sentence(reason) for reason in told.reasons if reason.code is Code.ALIKE)
 
 

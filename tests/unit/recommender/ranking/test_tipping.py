@@ -10,9 +10,11 @@ from advisor.core.findings import Code, Finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Interval, Means, Option, PickName, Plan, Quantiles, Tier
 from advisor.report.words import sentence
-from recommender.ranking.tipping import machine, what_tips
-from recommender.ranking.value import least_total, total_usd
+from recommender.ranking.tip import machine, tip_of
+from recommender.ranking.tipping import what_tips
+from recommender.ranking.value import Worth, least_total, total_usd
 from tests.builders import make_estimate, make_job, make_plan, make_price
+from tests.findings import sample
 from tests.recommendations import guessed, make_option
 
 JOB = make_job(value_of_time_usd_per_h=2.0)
@@ -94,7 +96,7 @@ def test_there_the_choice_is_another_indeed(factor: float) -> None:
         worth = found.facts["value_usd_per_h"]
         assert isinstance(worth, float)
         beyond = (factor > 1) == found.facts["is_above"]
-        best = least_total([CHOSEN, *others], worth * factor).plan.id
+        best = least_total([CHOSEN, *others], Worth(hour_usd=worth * factor)).plan.id
         assert best == (instead(found) if beyond else "A")
 
 
@@ -158,6 +160,29 @@ def test_a_step_tips_that_takes_longer(factor: float, code: Code) -> None:
         assert found.facts["step_s"] == pytest.approx(0.11)
 
 
+@pytest.mark.parametrize(
+    ("step_s", "words"),
+    [
+        (0.0342, "above 34.2 ms,"),
+        (0.029216, "above 29.22 ms,"),
+        (0.02918101, "above 29.181 ms,"),
+        (3.4567, "above 3.46 s,"),
+    ],
+)
+def test_a_step_that_tips_reads_as_longer_than_the_one_predicted(step_s: float, words: str) -> None:
+    """29.18 ms and 3.4 s are predicted, printed as 29.2 ms and 3.4 s."""
+    expected_s = 0.02918 if step_s < 1 else 3.4
+    found = tip_of(Code.TIPPED_BY_STEP, RIVAL, step_s=step_s, expected_s=expected_s)
+    assert words in sentence(found)
+
+
+def test_the_cost_of_changes_counts_where_an_hour_s_worth_tips() -> None:
+    """10 USD and 25 for the change against 60 and 4 hours less: even at 25 / 3.5 USD an hour."""
+    changed = replace(CHOSEN, script_changes=(sample(Code.WRAP_IN_DDP),))
+    found = tipped(changed, certain("C", 1.5, 60.0))
+    assert found.facts["value_usd_per_h"] == pytest.approx((60 - 10 - 25) / (5 + 0.5 - 1.5))
+
+
 def test_what_is_wrong_in_a_prediction_is_wrong_in_every_place_of_a_gpu() -> None:
     step_s = Interval(p10=0.1, p50=0.1, p90=0.2)
     wide = replace(CHOSEN, estimate=make_estimate("A", step_s))
@@ -177,7 +202,7 @@ def test_a_tip_is_where_both_totals_are_equal() -> None:
     usd_per_h = found.facts["usd_per_h"]
     assert isinstance(usd_per_h, float)
     dearer = certain("A", 5.0, 5.0 * usd_per_h)
-    assert total_usd(dearer, 2.0) == pytest.approx(total_usd(RIVAL, 2.0))
+    assert total_usd(dearer, Worth()) == pytest.approx(total_usd(RIVAL, Worth()))
 
 
 # --- Others ------------------------------------------------------------------------------------------

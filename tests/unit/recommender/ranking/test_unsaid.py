@@ -1,0 +1,184 @@
+"""Facts that nobody gave: the deadline and the data's place, by figures small enough to see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from advisor.core.findings import Code, Finding
+from advisor.core.units import HOUR_S
+from advisor.core.values import (
+    DataPlace,
+    DataSet,
+    Job,
+    Market,
+    Means,
+    Option,
+    Quantiles,
+    Recommendation,
+    Tier,
+)
+from advisor.report.words import sentence
+from recommender.engine import recommend
+from recommender.ranking.tipping import what_tips
+from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.recommendations import make_option
+
+JOB = make_job(value_of_time_usd_per_h=2.0)
+
+
+def done(name: str, p50_h: float, p90_h: float, usd: float, **changes: object) -> Option:
+    """An option on a GPU of its own, done after these hours; 2 USD an hour on top of the cost."""
+    facts: dict[str, object] = {
+        "time_s": Quantiles(p50=p50_h * HOUR_S, p90=p90_h * HOUR_S),
+        "cost_usd": Quantiles(p50=usd, p90=usd),
+        "plan": make_plan(name, usd / p50_h),
+        "wait_s": Quantiles(p50=0.0, p90=0.0),
+    }
+    return make_option(name, p50_h, usd, **(facts | changes))
+
+
+CHEAP = done("SPOT", 3.0, 20.0, 25.0)
+SURE = done("SURE", 2.0, 4.0, 100.0)
+
+
+def tipped(*options: Option, job: Job = JOB) -> Finding:
+    return what_tips(options, options[0], job)
+
+
+def named(found: Finding) -> object:
+    other = found.facts["instead"]
+    assert isinstance(other, Finding)
+    return other.facts["plan_id"]
+
+
+# --- A deadline --------------------------------------------------------------------------------------
+
+
+def test_a_deadline_that_looks_met_and_is_not_changes_the_advice() -> None:
+    found = tipped(CHEAP, SURE)
+    assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, "SURE")
+    assert found.facts["below_s"] == 20.0 * HOUR_S
+    assert sentence(found).startswith("a deadline (--deadline): below 20 h, 1 x SURE")
+
+
+def test_what_is_done_a_little_earlier_keeps_its_place_before_what_is_surer() -> None:
+    """From 20 to 18 h another of the same kind, then the surer one: named is what holds for most."""
+    found = tipped(CHEAP, done("LIKE", 3.0, 18.0, 30.0), SURE)
+    assert (named(found), found.facts["below_s"]) == ("SURE", 18.0 * HOUR_S)
+
+
+def test_what_costs_more_and_is_no_surer_is_never_named() -> None:
+    assert named(tipped(CHEAP, done("DEAR", 2.0, 5.0, 300.0), SURE)) == "SURE"
+
+
+@pytest.mark.parametrize(("p90_h", "is_named"), [(11.4, True), (11.6, False)])
+def test_half_of_the_deadlines_at_least(p90_h: float, is_named: bool) -> None:
+    """Between 3 and 20 h, the middle is 11.5."""
+    found = tipped(CHEAP, done("SURE", 2.0, p90_h, 100.0))
+    assert (found.code is Code.TIPPED_BY_DEADLINE) is is_named
+
+
+def test_a_deadline_that_was_given_is_no_unknown() -> None:
+    assert tipped(CHEAP, SURE, job=replace(JOB, deadline_s=30 * HOUR_S)).code is Code.TIPPED_BY_VALUE
+    # The p90 says nothing of other odds.
+    assert tipped(CHEAP, SURE, job=replace(JOB, confidence=0.5)).code is Code.TIPPED_BY_VALUE
+
+
+def test_a_surer_place_of_the_same_gpus_stands_before_a_rival_and_is_not_named() -> None:
+    elsewhere = replace(
+        done("HERE", 3.0, 4.0, 26.0), folded_into="SPOT", plan=replace(CHEAP.plan, id="SPOT-elsewhere")
+    )
+    assert tipped(CHEAP, elsewhere, SURE).code is Code.TIPPED_BY_VALUE
+
+
+def test_an_unsure_fact_that_changes_more_goes_before_a_deadline() -> None:
+    """The wait tips from a twentieth of its way on, the deadline on 16 of 17 hours."""
+    waiting = replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=1600 * HOUR_S))
+    assert tipped(waiting, SURE).code is Code.TIPPED_BY_WAIT
+    assert tipped(replace(CHEAP, wait_s=Quantiles(p50=0.0, p90=50 * HOUR_S)), SURE).code is (
+        Code.TIPPED_BY_DEADLINE
+    )
+
+
+def test_within_that_deadline_it_is_recommended_indeed() -> None:
+    plans = [
+        make_plan("SPOT", 2.0, market=Market.SPOT, wait_s=Quantiles(p50=3 * HOUR_S, p90=15 * HOUR_S)),
+        make_plan("SURE", 40.0, wait_s=Quantiles(p50=300.0, p90=600.0)),
+    ]
+    job = make_job(iterations=1000, value_of_time_usd_per_h=2.0)
+
+    def decide(job: Job) -> Recommendation:
+        return recommend(
+            make_trace(),
+            {(name, 1): make_estimate(name, 10.0) for name in ("SPOT", "SURE")},
+            {name: make_gpu(name) for name in ("SPOT", "SURE")},
+            plans,
+            job,
+            rng=np.random.default_rng(0),
+        )
+
+    free = decide(job)
+    found = free.summary[2].facts["tipped_by"]
+    assert isinstance(found, Finding)
+    assert free.recommended == plans[0].id
+    assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, plans[1].id)
+    below_s = found.facts["below_s"]
+    assert isinstance(below_s, float)
+    for share, best in ((0.98, plans[1].id), (1.02, plans[0].id)):
+        within = decide(replace(job, deadline_s=share * below_s))
+        assert within.recommended == best
+
+
+# --- The data's place --------------------------------------------------------------------------------
+
+DATA = replace(JOB, data=DataSet(gib=3000.0))
+
+
+def rented(name: str, region: str, usd: float, *, copying_h: float = 5.0) -> Option:
+    """10 h of which some pass until the data is there."""
+    plan = make_plan(name, usd / 10, offer=make_offer(name, usd / 10, region=region))
+    return done(name, 10.0, 10.0, usd, plan=replace(plan, download_s=copying_h * HOUR_S))
+
+
+HERE, THERE = rented("HERE", "us-east-1", 20.0), rented("THERE", "eu-west-1", 30.0)
+
+
+def test_data_beside_a_dearer_machine_may_make_it_the_better_one() -> None:
+    """Copying takes 5 h of 3 and 2 USD: 25 of 50 USD, where the chosen one counts 40."""
+    found = tipped(HERE, THERE, job=DATA)
+    assert (found.code, named(found)) == (Code.TIPPED_BY_DATA_PLACE, "THERE")
+    assert (found.facts["data_provider"], found.facts["data_region"]) == ("aws", "eu-west-1")
+    assert sentence(found).startswith("where the data lies (--data): in eu-west-1 of aws, 1 x THERE")
+    # What it takes there, without the copying.
+    assert sentence(found).endswith("would be recommended, 5 h for $15.00")
+
+
+@pytest.mark.parametrize(("copying_h", "tips"), [(1.9, False), (2.1, True)])
+def test_it_must_save_more_than_it_costs(copying_h: float, tips: bool) -> None:
+    """10 USD more, at 5 USD for each hour of copying."""
+    found = tipped(HERE, rented("THERE", "eu-west-1", 30.0, copying_h=copying_h), job=DATA)
+    assert (found.code is Code.TIPPED_BY_DATA_PLACE) is tips
+
+
+def test_where_the_place_is_known_or_nothing_moves_it_tips_nothing() -> None:
+    place = DataPlace(name="local")
+    known = replace(DATA, data=DataSet(gib=3000.0, place=place))
+    for job in (JOB, known):
+        assert tipped(HERE, THERE, job=job).code is not Code.TIPPED_BY_DATA_PLACE
+    still = [rented(o.plan.id, "eu-west-1", o.cost_usd.p50, copying_h=0.0) for o in (HERE, THERE)]
+    assert tipped(*still, job=DATA).code is not Code.TIPPED_BY_DATA_PLACE
+
+
+def test_a_machine_of_ones_own_lies_in_no_region() -> None:
+    own = done("OWN", 10.0, 10.0, 1.0, plan=make_plan("OWN", 0.1, tier=Tier.CLUSTER))
+    assert tipped(own, THERE, job=DATA).code is not Code.TIPPED_BY_DATA_PLACE
+    assert tipped(HERE, replace(own, expected=_counting(50.0)), job=DATA).code is not (
+        Code.TIPPED_BY_DATA_PLACE
+    )
+
+
+def _counting(usd: float) -> Means:
+    return Means(wait_s=0.0, time_s=10 * HOUR_S, cost_usd=usd, counted_usd=usd)
