@@ -27,7 +27,7 @@ from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import check_gpus
 from recommender.outcome.evaluate import EstimateKey, Judged, evaluate_all
 from recommender.outcome.more_vcpus import with_more_vcpus
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.ranking.nearest import Nearest, nearest
 from recommender.ranking.rank import rank
 
@@ -84,7 +84,7 @@ def recommend(
     terms = spot or ASSUMED_TERMS
     judged = list(
         evaluate_all(
-            plans, estimates, gpus, trace, job, make_draws(rng), lambda p: terms_at(p, terms, interruptions)
+            plans, estimates, gpus, trace, job, make_draws(rng), terms_of_plans(terms, interruptions)
         )
     )
     if policy is not None:

@@ -16,6 +16,9 @@ __all__ = [
     "cold_children", "no_calibration", "postgres_server", "postgres_url", "warm_children", "warm_folder",
 ]  # fmt: skip
 
+# Each core has a process of tests of its own: threads of torch's would wait for each other, at full load.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # A noisy machine must not fail a law, and CI must not fail by luck; at a desk, new examples each time.
 settings.register_profile("advisor", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("advisor")

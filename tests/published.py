@@ -16,6 +16,7 @@ from typing import Any
 from advisor.core.values import Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from benchmarks.published import CASES, Case
+from benchmarks.speedups import Network
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("published_traces")
@@ -29,6 +30,23 @@ SOURCES = (
 def recorded_cases() -> tuple[Case, ...]:
     """The published rows, each with its recorded trace."""
     return tuple(replace(case, build=partial(recorded_trace, case)) for case in CASES)
+
+
+def recorded_network(network: Network) -> Network:
+    """A network of the published speed-ups, with the recorded traces of its rows."""
+    cases = [case for case in CASES if case.name.startswith(network.name.replace(",", ""))]
+
+    def build(amp: bool, batch_size: int) -> Trace:
+        def suits(case: Case) -> bool:
+            where = dict(case.where)
+            batch = where.get("batch_per_gpu") or network.batch_sizes.get(
+                "AMP" if amp else "TF32", batch_size
+            )
+            return where["precision"].startswith("AMP") == amp and int(batch) == batch_size
+
+        return recorded_trace(next(filter(suits, cases)))
+
+    return replace(network, build=build)
 
 
 def recorded_trace(case: Case) -> Trace:

@@ -237,8 +237,9 @@ def removals(findings: Iterable[Finding]) -> tuple[Code, ...]:
     >>> [code.value for code in removals([finding(Code.BUDGET), finding(Code.MEMORY), finding(Code.TIE)])]
     ['memory', 'budget']
     """
-    codes = {one.code for one in findings}
-    return tuple(code for code in REMOVALS if code in codes)
+    codes = _REMOVING.intersection([one.code for one in findings])
+    return tuple(code for code in REMOVALS if code in codes) if codes else ()
 
 
 REMOVALS = tuple(code for code in Code if code.severity is Severity.REMOVAL)
+_REMOVING = frozenset(REMOVALS)

@@ -31,7 +31,7 @@ def check_trace(trace: Trace) -> None:
     """
     if not trace.ops:
         raise ValueError("no operators")
-    for op in trace.ops:
+    for op in {id(op): op for op in trace.ops}.values():
         check_op(op)
     for collective in trace.collectives:
         _check_collective(collective)

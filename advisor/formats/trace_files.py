@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import marshal
 import reprlib
 import zlib
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,8 @@ T = TypeVar("T")
 
 SCHEMA_VERSION = 1
 FORMAT = "advisor-trace"
+# The version of marshal in which equal values are equal bytes.
+_WITHOUT_REFERENCES = 2
 # Of JSON of another form.
 _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
@@ -115,10 +118,14 @@ def _read(file: io.BufferedReader, path: Path) -> Trace:
 
 
 def _ops(entries: Iterator[object], members: Mapping[str, object], path: Path) -> tuple[Op, ...]:
-    ops = []
+    ops, same = [], dict[bytes, Op]()
     for entry in entries:
+        # Thousands of calls are alike: one object for all spares every later step what it knows already.
+        key = marshal.dumps(entry, _WITHOUT_REFERENCES)  # type: ignore[arg-type]
         try:
-            ops.append(op_from_json(cast("OpJson", entry)))
+            if key not in same:
+                same[key] = op_from_json(cast("OpJson", entry))
+            ops.append(same[key])
         except _MISSHAPEN as error:
             _check_kind(members, path)
             raise _damaged(path, error) from error

@@ -10,12 +10,13 @@ A larger batch takes as much longer as it is larger. The optimizer's time stays,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from advisor.core.values import MemoryUse, Op, Phase, Trace
 from advisor.predict.interval import Z90
-from advisor.predict.methods import OpTime
+from advisor.predict.methods import OpTimes
 
 EXPONENT = 0.73
 SIGMA_PER_LOG = (1 - EXPONENT) / Z90
@@ -70,12 +71,10 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
     )
 
 
-def times_at(times: Sequence[OpTime], share: BatchShare) -> tuple[OpTime, ...]:
+def times_at(times: OpTimes, share: BatchShare) -> OpTimes:
     """The times of the operators at a share."""
-    return tuple(
-        time if time.op.phase is Phase.OPTIMIZER else time._replace(time_s=time.time_s * share.time)
-        for time in times
-    )
+    time_s = np.where(times.columns.is_optimizer, times.time_s, times.time_s * share.time)
+    return replace(times, time_s=time_s)
 
 
 def _op_at(op: Op, passes: float) -> Op:

@@ -6,7 +6,7 @@ FLOPs a GPU does while it moves a byte (Williams, Waterman, Patterson, "Roofline
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -16,11 +16,11 @@ from advisor.core.values import Bound, FittedConstants, GpuSpec, Precision, Trac
 from advisor.operators.family import Family
 from advisor.operators.rates import rate_for
 from advisor.predict.distinct import Same, asked_rates
-from advisor.predict.methods import OpTime
+from advisor.predict.methods import OpTimes
 
 
 def bounds_of(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
+    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: OpTimes
 ) -> Mapping[Bound, float]:
     """Seconds of the trace's operators on ``gpu`` by the roof that each leans on.
 
@@ -32,9 +32,8 @@ def bounds_of(
     """
     rates, index, intensity = _intensities(Same(trace.ops), trace.precision)
     ridges = np.array([_ridge(name, family, gpu, constants) for name, family in rates])
-    time_s = np.array([time.time_s for time in times])
-    compute_s = float(np.sum(time_s[intensity > ridges[index]]))
-    return {Bound.COMPUTE: compute_s, Bound.MEMORY: float(np.sum(time_s)) - compute_s}
+    compute_s = float(np.sum(times.time_s[intensity > ridges[index]]))
+    return {Bound.COMPUTE: compute_s, Bound.MEMORY: float(np.sum(times.time_s)) - compute_s}
 
 
 def _ridge(rate: str, family: Family, gpu: GpuSpec, constants: FittedConstants) -> float:

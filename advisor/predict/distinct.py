@@ -70,7 +70,9 @@ def shared(ops: tuple[Op, ...]) -> tuple[Op, ...]:
 @lru_cache(maxsize=2)
 def _shared(same: Same) -> tuple[Op, ...]:
     first: dict[tuple[object, ...], Op] = {}
-    return tuple(first.setdefault((op.count, *_key(op)), op) for op in same.ops)
+    objects = {id(op): op for op in same.ops}
+    equal = {each: first.setdefault((op.count, *_key(op)), op) for each, op in objects.items()}
+    return tuple([equal[id(op)] for op in same.ops])
 
 
 def _key(op: Op) -> tuple[object, ...]:

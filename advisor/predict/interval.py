@@ -8,8 +8,7 @@ wider where a constant was not fitted on the GPU itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Sequence
 
 from advisor.core.values import Interval
 
@@ -25,25 +24,18 @@ SIGMA_COMMUNICATION = 0.4
 SIGMA_LOADING = 0.5
 
 
-class Part(Protocol):
-    """Seconds, and how sure they are."""
+def sigma_of(times_s: Sequence[float], shared_sigmas: Sequence[float]) -> float:
+    """Log-normal sigma of a sum: errors of one method agree in sign, so they add up linearly.
 
-    @property
-    def time_s(self) -> float:
-        """Seconds."""
-
-    @property
-    def shared_sigma(self) -> float:
-        """Log-normal sigma, as far as it does not cancel between parts."""
-
-
-def sigma_of(parts: Iterable[Part]) -> float:
-    """Log-normal sigma of the sum: errors of one method agree in sign, so they add up linearly."""
-    members = list(parts)
-    total_s = sum(part.time_s for part in members)
+    Args:
+        times_s: seconds of each part.
+        shared_sigmas: log-normal sigma of each, as far as it does not cancel between parts.
+    """
+    total_s = sum(times_s)
     if not total_s:
         return SIGMA_ROOFLINE_ASSUMED
-    return sum(part.time_s * part.shared_sigma for part in members) / total_s
+    parts = zip(times_s, shared_sigmas, strict=True)
+    return sum(time_s * sigma for time_s, sigma in parts) / total_s
 
 
 def spread(p50_s: float, sigma: float) -> Interval:

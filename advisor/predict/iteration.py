@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from advisor.core.arguments import check_counts, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, GpuSpec, IterationEstimate, Method, Phase, Trace
-from advisor.operators.family import base_name
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Method, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
@@ -27,7 +27,7 @@ from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, 
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
 from advisor.predict.memory import needed_bytes, what_would_fit
-from advisor.predict.methods import OpTime, op_times
+from advisor.predict.methods import METHODS, OpTimes, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.roofline import HOST_DISPATCH_S
 from advisor.predict.tf32 import allow_tf32
@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 HOST = "waiting for the host"
+K = TypeVar("K")
 
 
 def predict(
@@ -106,7 +107,7 @@ def _at_share(
     trace: Trace,
     gpu: GpuSpec,
     num_gpus: int,
-    times: Sequence[OpTime],
+    times: OpTimes,
     parts: _Parts,
     by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
@@ -216,23 +217,27 @@ class _Parts:
     by_method: dict[Method, float]
 
 
-def _parts(times: Sequence[OpTime]) -> _Parts:
-    parts = _Parts(
-        gpu_s=sum(time.time_s for time in times),
-        backward_s=sum(time.time_s for time in times if time.op.phase is Phase.BACKWARD),
-        sigma=sigma_of(times),
-        by_family={},
-        by_operator={},
-        by_method=dict.fromkeys(Method, 0.0),
+def _parts(times: OpTimes) -> _Parts:
+    columns, times_s, methods = times.columns, times.time_s.tolist(), times.methods.tolist()
+    calls = (times.methods + columns.name_index * len(METHODS)).tolist()
+    named = ((*divmod(call, len(METHODS)), time_s) for call, time_s in _summed(calls, times_s).items())
+    by_method = {METHODS[method]: time_s for method, time_s in _summed(methods, times_s).items()}
+    return _Parts(
+        gpu_s=sum(times_s),
+        backward_s=sum(times.time_s[columns.is_backward].tolist()),
+        sigma=sigma_of(times_s, times.shared_sigma.tolist()),
+        by_family=_summed((family.word for family in columns.families), times_s),
+        by_operator={f"{columns.names[name]} ({METHODS[method]})": time_s for name, method, time_s in named},
+        by_method=dict.fromkeys(Method, 0.0) | by_method,
     )
-    by_operator: dict[tuple[str, Method], float] = {}
-    for time in times:
-        operator = base_name(time.op.name), time.method
-        by_operator[operator] = by_operator.get(operator, 0.0) + time.time_s
-        parts.by_family[time.family.word] = parts.by_family.get(time.family.word, 0.0) + time.time_s
-        parts.by_method[time.method] += time.time_s
-    parts.by_operator.update((f"{name} ({method})", time_s) for (name, method), time_s in by_operator.items())
-    return parts
+
+
+def _summed(keys: Iterable[K], times_s: Iterable[float]) -> dict[K, float]:
+    """The seconds of each key, in the order in which they come."""
+    sums: dict[K, float] = {}
+    for key, time_s in zip(keys, times_s, strict=True):
+        sums[key] = sums.get(key, 0.0) + time_s
+    return sums
 
 
 def _sorted(seconds: Mapping[str, float]) -> Mapping[str, float]:

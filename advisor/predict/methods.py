@@ -8,17 +8,20 @@ origin's noise).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Trace
-from advisor.operators.family import Family, Roofs
+from advisor.operators.family import Family, RooflineTime
 from advisor.operators.rates import compute_rate
 from advisor.operators.registry import family_of
+from advisor.predict.columns import OpColumns, columns_of
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import asked_rates
 from advisor.predict.interval import (
@@ -28,16 +31,20 @@ from advisor.predict.interval import (
     SIGMA_WAVE,
 )
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import OpTimes
+from advisor.predict.learned.model import CallTimes
 from advisor.predict.learned.times import SHARED, learned_times
 from advisor.predict.roofline import roofs_of, time_under
 from advisor.predict.wave import op_times_s as wave_times_s
 
 BLEND = 0.25
+METHODS = tuple(Method)
+_LEARNED, _ROOFLINE = METHODS.index(Method.LEARNED), METHODS.index(Method.ROOFLINE)
+
+Floats = NDArray[np.float64]
 
 
 class OpTime(NamedTuple):
-    """All calls of one operator on one GPU; a tuple, since an answer makes a hundred thousand of them.
+    """All calls of one operator on one GPU.
 
     Attributes:
         time_s: seconds of all calls.
@@ -56,9 +63,53 @@ class OpTime(NamedTuple):
     constant: str
 
 
-def op_times(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge
-) -> tuple[OpTime, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OpTimes:
+    """Those of a trace, as columns, since an answer makes a hundred thousand of them.
+
+    Attributes:
+        methods: which of ``METHODS`` each was found by, [N].
+        constants: by the index of what rests on the roofline.
+    """
+
+    columns: OpColumns
+    time_s: Floats
+    sigma: Floats
+    methods: NDArray[np.int64]
+    constants: Mapping[int, str]
+
+    @property
+    def shared_sigma(self) -> Floats:
+        """The part of sigma that calls have in common, [N]."""
+        return np.where(self.methods == _LEARNED, SHARED * self.sigma, self.sigma)
+
+    def by(self, method: Method) -> list[int]:
+        """The indices of those that were found so."""
+        found: list[int] = np.flatnonzero(self.methods == METHODS.index(method)).tolist()
+        return found
+
+    def __iter__(self) -> Iterator[OpTime]:
+        columns = self.columns
+        figures = (
+            self.time_s.tolist(),
+            self.sigma.tolist(),
+            self.shared_sigma.tolist(),
+            self.methods.tolist(),
+        )
+        rows = zip(columns.ops, columns.families, *figures, strict=True)
+        for i, (op, family, time_s, sigma, shared_sigma, method) in enumerate(rows):
+            yield OpTime(
+                op=op,
+                family=family,
+                time_s=time_s,
+                sigma=sigma,
+                shared_sigma=shared_sigma,
+                method=METHODS[method],
+                constant=self.constants.get(i, ""),
+            )
+
+
+def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: Knowledge) -> OpTimes:
     """Seconds of every operator of the trace on ``gpu``, each by the best method that can tell.
 
     Args:
@@ -71,6 +122,7 @@ def op_times(
         UnknownGpuError: the trace's origin is not in the catalog.
         CatalogError: this machine's calibration is broken.
     """
+    columns = columns_of(trace.ops)
     scaled_s = np.full(len(trace.ops), math.nan)
     learned = learned_times(trace.ops, gpu, constants, trace.precision, knowledge)
     if trace.origin_gpu is not None and trace.origin_gpu != gpu.name:
@@ -81,54 +133,44 @@ def op_times(
         origin = resolve_gpu(trace.origin_gpu)
         scaled_s = wave_times_s(trace.ops, origin, gpu, peak)
         learned = _blended(learned, trace, origin, knowledge)
-    is_measured = trace.origin_gpu == gpu.name
-    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
-    found = (scaled_s.tolist(), learned.time_s.tolist(), learned.sigma.tolist())
-    asked = asked_rates(trace.ops, trace.precision)
-    return tuple(
-        _op_time(op, family, partial(roofs, rate, family), constants, times, is_measured=is_measured)
-        for op, (rate, family), *times in zip(trace.ops, asked, *found, strict=True)
+    measured_s = columns.measured_s if trace.origin_gpu == gpu.name else np.full(len(trace.ops), math.nan)
+    # The best comes last, and replaces what is there.
+    call_s, sigma = scaled_s, np.full(len(trace.ops), SIGMA_WAVE)
+    methods = np.full(len(trace.ops), METHODS.index(Method.WAVE))
+    for method, better_s, its_sigma in (
+        (Method.LEARNED, learned.time_s, learned.sigma),
+        (Method.MEASURED, measured_s, SIGMA_MEASURED),
+    ):
+        known = ~np.isnan(better_s)
+        call_s, sigma = np.where(known, better_s, call_s), np.where(known, its_sigma, sigma)
+        methods[known] = METHODS.index(method)
+    used: dict[int, str] = {}
+    for i, time in _rooflines(trace, np.flatnonzero(np.isnan(call_s)).tolist(), gpu, constants):
+        used[i], call_s[i] = time.constant, time.time_s
+        sigma[i], methods[i] = _roofline_sigma(columns.families[i], time.constant, constants), _ROOFLINE
+    return OpTimes(
+        columns=columns, time_s=columns.counts * call_s, sigma=sigma, methods=methods, constants=used
     )
 
 
-def _blended(direct: OpTimes, trace: Trace, origin: GpuSpec, knowledge: Knowledge) -> OpTimes:
+def _rooflines(
+    trace: Trace, members: Sequence[int], gpu: GpuSpec, constants: FittedConstants
+) -> Iterator[tuple[int, RooflineTime]]:
+    """Of one call of each of these operators."""
+    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
+    asked = asked_rates(trace.ops, trace.precision)
+    for i in members:
+        rate, family = asked[i]
+        yield i, time_under(roofs(rate, family), trace.ops[i], family)
+
+
+def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowledge) -> CallTimes:
     """``direct^(1-w) * (measured * direct / direct at the origin)^w``, where there is a measurement."""
     constants = constants_for(origin, knowledge)
     at_origin = learned_times(trace.ops, origin, constants, trace.precision, knowledge)
     measured_s = np.array([op.measured_s or math.nan for op in trace.ops])
     off = np.nan_to_num(np.log(measured_s / at_origin.time_s))
-    return OpTimes(time_s=direct.time_s * np.exp(BLEND * off), sigma=direct.sigma)
-
-
-def _op_time(
-    op: Op,
-    family: Family,
-    roofs: Callable[[], Roofs],
-    constants: FittedConstants,
-    times: Sequence[float],
-    *,
-    is_measured: bool,
-) -> OpTime:
-    (scaled_s, learned_s, sigma), constant = times, ""
-    if is_measured and op.measured_s is not None:
-        method, call_s, sigma = Method.MEASURED, op.measured_s, SIGMA_MEASURED
-    elif not math.isnan(learned_s):
-        method, call_s = Method.LEARNED, learned_s
-    elif not math.isnan(scaled_s):
-        method, call_s, sigma = Method.WAVE, scaled_s, SIGMA_WAVE
-    else:
-        time = time_under(roofs(), op, family)
-        method, call_s, constant = Method.ROOFLINE, time.time_s, time.constant
-        sigma = _roofline_sigma(family, constant, constants)
-    return OpTime(
-        op=op,
-        family=family,
-        time_s=op.count * call_s,
-        sigma=sigma,
-        shared_sigma=SHARED * sigma if method is Method.LEARNED else sigma,
-        method=method,
-        constant=constant,
-    )
+    return CallTimes(time_s=direct.time_s * np.exp(BLEND * off), sigma=direct.sigma)
 
 
 def _roofline_sigma(family: Family, constant: str, constants: FittedConstants) -> float:

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import FittedConstants, GpuSpec, Method, Trace
-from advisor.operators.family import base_name
 from advisor.operators.rates import rate_for
-from advisor.operators.registry import is_known
 from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
 from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.exchange.data_parallel import DDP_BUCKET_BYTES, OVERLAP_FRACTION
 from advisor.predict.memory import CONTEXT_BYTES, FRAGMENTATION, WORKSPACE_BYTES
-from advisor.predict.methods import OpTime
+from advisor.predict.methods import OpTimes
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 from advisor.predict.wave import rests_on_unknown_resources
 
 
-def method_notes(
-    trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: Sequence[OpTime]
-) -> list[Finding]:
+def method_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants, times: OpTimes) -> list[Finding]:
     """Which methods and constants the times come from."""
-    used = {time.constant for time in times} - {""}
+    used = set(times.constants.values()) - {""}
     notes = _learned_notes(constants, times)
     notes += described(constants.origin, used)
     notes += _rate_notes(trace, gpu, constants)
     notes += _caveats(times)
-    custom = sorted({base_name(t.op.name) for t in times if not is_known(t.op)})
-    scaled = [t.op for t in times if t.method is Method.WAVE]
+    scaled = [trace.ops[i] for i in times.by(Method.WAVE)]
     if scaled and rests_on_unknown_resources(scaled):
         notes.append(finding(Code.WAVE_RESOURCES_UNKNOWN))
-    if custom:
-        notes.append(finding(Code.CUSTOM_OPERATORS, names=custom))
+    if times.columns.custom:
+        notes.append(finding(Code.CUSTOM_OPERATORS, names=list(times.columns.custom)))
     return notes
 
 
@@ -43,13 +36,14 @@ def _rate_notes(trace: Trace, gpu: GpuSpec, constants: FittedConstants) -> list[
     return list(dict.fromkeys(note for note in notes if note is not None))
 
 
-def _caveats(times: Sequence[OpTime]) -> list[Finding]:
-    notes = (t.family.caveat(t.op) for t in times if t.method is Method.ROOFLINE)
+def _caveats(times: OpTimes) -> list[Finding]:
+    families, ops = times.columns.families, times.columns.ops
+    notes = (families[i].caveat(ops[i]) for i in times.by(Method.ROOFLINE))
     return sorted({note for note in notes if note is not None}, key=lambda note: note.code)
 
 
-def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[Finding]:
-    if not any(time.method is Method.LEARNED for time in times):
+def _learned_notes(constants: FittedConstants, times: OpTimes) -> list[Finding]:
+    if not times.by(Method.LEARNED):
         return []
     notes = [finding(Code.LEARNED_RATES)]
     if constants.learned_share:
@@ -65,8 +59,8 @@ def _learned_notes(constants: FittedConstants, times: Sequence[OpTime]) -> list[
     return notes
 
 
-def _families(times: Sequence[OpTime], method: Method) -> set[str]:
-    return {time.family.word for time in times if time.method is method}
+def _families(times: OpTimes, method: Method) -> set[str]:
+    return {times.columns.families[i].word for i in times.by(method)}
 
 
 def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool) -> list[Finding]:

@@ -23,11 +23,16 @@ def allow_tf32(trace: Trace) -> Trace | None:
         is_switched = compute.tensor_cores and compute.tf32 is Tf32Flag.MATMUL
         return is_switched and wanted_rate(op, family, trace.precision) == "fp32"
 
+    def unmeasured(op: Op) -> Op:
+        return replace(op, measured_s=None, kernels=()) if is_full(op) else op
+
     if not any(is_full(op) for op in trace.ops):
         return None
+    measured = any(op.measured_s is not None or op.kernels for op in trace.ops)
     return replace(
         trace,
-        ops=tuple(replace(op, measured_s=None, kernels=()) if is_full(op) else op for op in trace.ops),
+        # Where there is nothing to drop they stay the same operators, of which much is known already.
+        ops=tuple(map(unmeasured, trace.ops)) if measured else trace.ops,
         precision=replace(trace.precision, tf32_matmul=True),
         iteration_s=None,
     )

@@ -56,10 +56,12 @@ def spent_of(config: Config, policy: Policy | None, project: str, listener: List
         InputError: a project's month is limited, and nobody says which project this is.
         StoreError: the database cannot be read, so that nobody knows whether a monthly limit holds.
     """
+    if policy is None:
+        return None
     from advisor.core.errors import InputError
     from recommender.policy.plan_rules import LimitRule
 
-    monthly = [] if policy is None else [r for r in policy.rules if isinstance(r, LimitRule) and r.is_monthly]
+    monthly = [rule for rule in policy.rules if isinstance(rule, LimitRule) and rule.is_monthly]
     if not monthly:
         return None
     if not project and any(rule.is_of_project for rule in monthly):

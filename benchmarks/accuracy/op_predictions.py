@@ -31,9 +31,7 @@ def kernel_times(
     times = op_times(bare_trace(tuple(distinct.values())), gpu, constants_for(gpu, knowledge), knowledge)
     place = {key: i for i, key in enumerate(distinct)}
     where = np.array([place[id(op)] for op in ops], dtype=np.intp)
-    p50_s = np.array([time.time_s for time in times])
-    sigma = np.array([time.sigma for time in times])
-    return p50_s[where], sigma[where]
+    return times.time_s[where], times.sigma[where]
 
 
 def errors_of_seeds(samples: Samples, members: Iterable[Knowledge], floors_s: Floors) -> list[KernelErrors]:

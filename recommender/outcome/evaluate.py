@@ -15,7 +15,7 @@ from advisor.predict.batch_share import batch_share, trace_at
 from advisor.predict.loading import fed
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
-from recommender.outcome.outcomes import Outcome, outcome_of, work_of
+from recommender.outcome.outcomes import Outcome, SpotRuns, outcome_of, work_of
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms
@@ -116,11 +116,12 @@ def evaluate_all(
     def work_s(gpu: str, num_gpus: int, vcpus: float) -> Array:
         return work_of(fed_there(gpu, num_gpus, vcpus), work(num_gpus).iterations, draws)
 
+    runs = SpotRuns(draws)
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
         terms = [terms_of(plan) for plan in chunk]
         machines = [(plan.gpu, plan.num_gpus, vcpus_per_gpu(plan)) for plan in chunk]
-        outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws)
+        outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws, runs)
         for i, figures in enumerate(_figures(chunk, outcome, job)):
             plan = chunk[i]
             estimate, there = fed_there(*machines[i]), work(plan.num_gpus)

@@ -43,8 +43,44 @@ def work_of(estimate: IterationEstimate, iterations: int, draws: Draws) -> Array
     return iterations * (device_s + load_s if estimate.loads_in_turn else np.maximum(device_s, load_s))
 
 
+class SpotRuns:
+    """Draws of runs on spot machines, made once for plans with the same work and the same terms."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        # The objects themselves are kept, too: no other one gets their ids.
+        self._kept: dict[tuple[int, int], tuple[Array, SpotTerms, Array, Array]] = {}
+
+    def seconds(self, works_s: Sequence[Array], terms: Sequence[SpotTerms]) -> tuple[Array, Array]:
+        """Seconds until done and seconds billed, [plans, n] each; arguments as of ``outcome_of``."""
+        asked = list(zip(works_s, terms, strict=True))
+        keys = [(id(work), id(each)) for work, each in asked]
+        new = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._kept}
+        if new:
+            drawn = self._drawn([work for work, _ in new.values()], [each for _, each in new.values()])
+            for (key, pair), makespan_s, billed_s in zip(new.items(), *drawn, strict=True):
+                self._kept[key] = *pair, makespan_s, billed_s
+        rows = [self._kept[key] for key in keys]
+        return np.array([row[2] for row in rows]), np.array([row[3] for row in rows])
+
+    def _drawn(self, works_s: Sequence[Array], terms: Sequence[SpotTerms]) -> tuple[Array, Array]:
+        rate_per_h = _rates_per_h(terms, self._draws)
+        makespan_h, billed_h = drawn_hours(
+            np.array(works_s) / HOUR_S,
+            terms[0],
+            rate_per_h=rate_per_h,
+            reacquire_h=_reacquire_h(terms, rate_per_h, self._draws),
+            z=self._draws.preemption,
+        )
+        return makespan_h * HOUR_S, billed_h * HOUR_S
+
+
 def outcome_of(
-    plans: Sequence[Plan], works_s: Sequence[Array], terms: Sequence[SpotTerms], draws: Draws
+    plans: Sequence[Plan],
+    works_s: Sequence[Array],
+    terms: Sequence[SpotTerms],
+    draws: Draws,
+    runs: SpotRuns | None = None,
 ) -> Outcome:
     """What each plan leads to.
 
@@ -53,21 +89,14 @@ def outcome_of(
         works_s: ``work_of`` each.
         terms: of each; they differ in how often a machine goes away and how long alone.
         draws: as those of ``works_s``.
+        runs: keeps what was drawn for other plans; by default nothing was.
     """
     train_s = np.array(works_s)
     running_s = train_s.copy()
     spot = [i for i, plan in enumerate(plans) if is_spot(plan)]
     if spot:
-        of_spot = [terms[i] for i in spot]
-        rate_per_h = _rates_per_h(of_spot, draws)
-        makespan_h, billed_h = drawn_hours(
-            train_s[spot] / HOUR_S,
-            of_spot[0],
-            rate_per_h=rate_per_h,
-            reacquire_h=_reacquire_h(of_spot, rate_per_h, draws),
-            z=draws.preemption,
-        )
-        train_s[spot], running_s[spot] = makespan_h * HOUR_S, billed_h * HOUR_S
+        asked = [works_s[i] for i in spot], [terms[i] for i in spot]
+        train_s[spot], running_s[spot] = (runs or SpotRuns(draws)).seconds(*asked)
     startup_s = np.array([[plan.startup_s] for plan in plans])
     wait_s = np.array([draws.waits_of(plan.wait_s) for plan in plans])
     kept_s = startup_s + train_s

@@ -13,7 +13,7 @@ Source: Daly, "A higher order estimate of the optimum checkpoint interval for re
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -116,9 +116,24 @@ def terms_at(
         terms: of any spot machine.
         buckets: by instance type and region; None where the rate is configured, which then holds as it is.
     """
-    if not is_spot(plan):
-        return terms
-    return _floored(plan, _of_class(plan, terms) if terms.assumed else terms, buckets)
+    return terms_of_plans(terms, buckets)(plan)
+
+
+def terms_of_plans(
+    terms: SpotTerms, buckets: Mapping[tuple[str, str], Interruptions] | None
+) -> Callable[[Plan], SpotTerms]:
+    """``terms_at`` for many plans: those of one class get the same object."""
+    of_class: dict[tuple[str, int, int], SpotTerms] = {}
+
+    def of(plan: Plan) -> SpotTerms:
+        if not is_spot(plan):
+            return terms
+        key = plan.gpu, plan.num_gpus, id(seen_of(plan, terms.history))
+        if key not in of_class:
+            of_class[key] = _of_class(plan, terms) if terms.assumed else terms
+        return _floored(plan, of_class[key], buckets)
+
+    return of
 
 
 def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:

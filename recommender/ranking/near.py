@@ -47,22 +47,24 @@ def _unsure(
 ) -> dict[int, Finding]:
     """By index: options that are not surely slower or faster than the frontier's rival."""
     found: dict[int, Finding] = {}
+    times_s = np.array([judged[j].time_s for j in kept])
     for i, item in enumerate(judged):
         rivals = [] if i in tied else _rivals(i, points, kept)
         if not rivals:
             continue
-        chances = chance_below([judged[j].time_s for j in rivals], item.time_s)
+        chances = chance_below(times_s[rivals], item.time_s)
         surest = int(np.argmax(chances))
         p = float(chances[surest])
         if UNSURE[0] < p < UNSURE[1]:
-            rival = judged[rivals[surest]].option.plan.id
+            rival = judged[kept[rivals[surest]]].option.plan.id
             found[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
     return found
 
 
-def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> Sequence[int]:
-    """What dominates a point; of the frontier's own, the next slower one, which is cheaper."""
+def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:
+    """What dominates a point, as places in ``kept``; of the frontier's own, the next slower, cheaper one."""
     if i in kept:
-        place = kept.index(i)
-        return kept[place + 1 : place + 2]
-    return [j for j in kept if points[j][0] <= points[i][0] and points[j][1] <= points[i][1]]
+        following = kept.index(i) + 1
+        return [following] if following < len(kept) else []
+    time_s, usd = points[i]
+    return [place for place, j in enumerate(kept) if points[j][0] <= time_s and points[j][1] <= usd]

@@ -23,7 +23,7 @@ from advisor.pricing.catalog.interruptions import Interruptions
 from recommender.outcome.draws import make_draws
 from recommender.outcome.estimates import estimates_for
 from recommender.outcome.evaluate import EstimateKey, evaluate_all
-from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
+from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_of_plans
 from recommender.plans.software import capability
 from recommender.ranking.value import Worth, change_total_usd, worth_for
 
@@ -81,7 +81,7 @@ def with_what_ifs(
         interruptions: as for the answer.
         best_only: leave out what ``best_what_if`` cannot name, which is most and takes time.
     """
-    draws, terms = make_draws(rng), spot or ASSUMED_TERMS
+    draws, terms_of = make_draws(rng), terms_of_plans(spot or ASSUMED_TERMS, interruptions)
 
     def changed(change: Change) -> Iterator[Option]:
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
@@ -92,9 +92,7 @@ def with_what_ifs(
         if best_only:
             old = _nearest(old, unsure, answer)
         plans = [replace(o.plan, id=changed_id(o, change.name)) for o in old]
-        judged = evaluate_all(
-            plans, unsure, gpus, change.trace, answer.job, draws, lambda p: terms_at(p, terms, interruptions)
-        )
+        judged = evaluate_all(plans, unsure, gpus, change.trace, answer.job, draws, terms_of)
         for before, after in zip(old, judged, strict=True):
             steps = (*change.steps, *after.option.script_changes)
             found = replace(after.option, what_if=change.name, script_changes=steps)

@@ -13,8 +13,10 @@ from advisor.core.values import Precision, Trace
 from advisor.formats.trace_files import read_trace, write_trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.iteration import predict
+from benchmarks.published import CASES
 from tests.builders import make_trace
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
+from tests.published import recorded_trace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WITHOUT_SCALER = ("GradScaler(device, enabled=args.amp)", "GradScaler(device, enabled=False)")
@@ -139,8 +141,8 @@ def edited(name: str, *edits: tuple[str, str]) -> str:
 
 
 def resnet50(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
-    edits = () if dtype == "float16" else (WITHOUT_SCALER, TO_BF16)
-    script = edited("train_resnet50.py", *edits)
+    assert dtype == "bfloat16"
+    script = edited("train_resnet50.py", WITHOUT_SCALER, TO_BF16)
     return profiled(shell, script, "resnet"), profiled(shell, script, "resnet_amp", "--amp")
 
 
@@ -151,21 +153,31 @@ def gpt(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
     return profiled(shell, full, "gpt"), profiled(shell, lower, "gpt_amp")
 
 
-def bert(shell: Shell, dtype: str) -> tuple[Trace, Trace]:
-    edits = () if dtype == "float16" else (WITHOUT_SCALER, TO_BF16)
-    script = edited("train_bert.py", *edits)
-    return profiled(shell, script, "bert"), profiled(shell, script, "bert_amp", "--amp")
+def recorded(name: str, gpu: str) -> tuple[Trace, Trace]:
+    """Of a published row, recorded with autocast and without, at one batch size."""
+    cases = {case.name: case for case in CASES if case.gpu == gpu}
+    full, real = (recorded_trace(cases[f"{name} {precision}"]) for precision in ("TF32", "AMP-FP16"))
+    return full, real
 
 
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
 @pytest.mark.parametrize(
     ("example", "dtype"),
-    [(resnet50, "bfloat16"), (resnet50, "float16"), (gpt, "bfloat16"), (bert, "float16")],
+    [(resnet50, "bfloat16"), (gpt, "bfloat16")],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: Any, dtype: str) -> None:
-    full, real = example(shell, dtype)
+    check_supposed(*example(shell, dtype), dtype)
+
+
+@pytest.mark.parametrize("name", ["ResNet-50", "BERT-large fine-tuning"])
+def test_autocast_supposed_is_near_the_recorded_one(name: str) -> None:
+    full, real = recorded(name, "A100-SXM-80GB")
+    check_supposed(full, real, "float16")
+
+
+def check_supposed(full: Trace, real: Trace, dtype: str) -> None:
     supposed = under_autocast(full, dtype)
     assert supposed is not None
     assert supposed.precision.amp_dtype == real.precision.amp_dtype == dtype

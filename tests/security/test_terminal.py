@@ -63,7 +63,7 @@ def test_a_process_that_keeps_the_terminal_does_not_keep_advisor(tmp_path) -> No
     code = """
 import os, subprocess, sys
 clean = {"PATH": os.environ["PATH"]}
-loop = "for i in $(seq 60); do echo still here; sleep 1; done"
+loop = "for i in $(seq 600); do echo still here; sleep 1; done"
 keeper = subprocess.Popen(["sh", "-c", loop], env=clean, start_new_session=True)
 print("kept by", keeper.pid)
 """

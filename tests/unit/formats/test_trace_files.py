@@ -265,6 +265,17 @@ def test_the_operators_may_stand_anywhere(tmp_path: Path) -> None:
     assert read_trace(path) == whole
 
 
+def test_alike_operators_become_one_object_and_others_stay_apart(tmp_path: Path) -> None:
+    one, other = make_op("aten::mm", flops=1), make_op("aten::mm", flops=True)
+    write_trace(make_trace(ops=(one, other, one, replace(one, count=2))), tmp_path / "t.json")
+    with pytest.raises(TraceError, match="flops of aten::mm is True"):  # though 1 == True
+        read_trace(tmp_path / "t.json")
+    write_trace(make_trace(ops=(one, one, replace(one, count=2))), tmp_path / "t.json")
+    first, second, twice = read_trace(tmp_path / "t.json").ops
+    assert first is second is not twice
+    assert (first, twice) == (one, replace(one, count=2))
+
+
 def test_more_after_the_end_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     write_trace(make_trace(), path)

@@ -53,8 +53,8 @@ def test_without_an_origin_nothing_was_measured() -> None:
 @pytest.mark.parametrize("gpu", [V100, T4])
 @pytest.mark.parametrize("op", [measured(), make_op()])
 def test_equal_calls_add_up(gpu: GpuSpec, op: Op) -> None:
-    once = op_times(trace_of(op), gpu, constants_for(gpu), shipped())[0]
-    thrice = op_times(trace_of(replace(op, count=3)), gpu, constants_for(gpu), shipped())[0]
+    (once,) = op_times(trace_of(op), gpu, constants_for(gpu), shipped())
+    (thrice,) = op_times(trace_of(replace(op, count=3)), gpu, constants_for(gpu), shipped())
     assert thrice.time_s == pytest.approx(3 * once.time_s)
     assert thrice.method is once.method
 

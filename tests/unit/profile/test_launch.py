@@ -23,7 +23,7 @@ def run(code, tmp_path, timeout_s=20.0, progress=None, command=None):
 
 def ends(pid_file, within_s=30.0):
     """Whether the process is gone, or dead and waiting for init to collect it."""
-    status = Path("/proc") / pid_file.read_text() / "stat"
+    status = Path("/proc") / pid_file.read_text().strip() / "stat"
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         try:
@@ -45,13 +45,9 @@ def test_no_input_to_wait_for(tmp_path):
 
 
 def test_timeout_ends_the_whole_group(tmp_path):
-    code = f"""
-import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
-time.sleep(60)
-"""
-    assert run(code, tmp_path, timeout_s=1.0).returncode is None
+    # A shell is there at once, where an interpreter may take longer to start than the time it has.
+    script = f"sleep 600 & echo $! > {tmp_path / 'pid'}; wait"
+    assert run("", tmp_path, command=["sh", "-c", script], timeout_s=2.0).returncode is None
     assert ends(tmp_path / "pid")
 
 
@@ -66,14 +62,21 @@ open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
 
 
 def test_progress_is_passed_on(tmp_path):
+    """While the script runs: it writes the second line only when the first has arrived."""
     lines = []
     code = f"""
-import time
+import os, time
 for line in ("one", "two"):
     open({str(tmp_path / "progress.txt")!r}, "a").write(line + "\\n")
-    time.sleep(0.3)
+    while line == "one" and not os.path.exists({str(tmp_path / "one")!r}):
+        time.sleep(0.01)
 """
-    run(code, tmp_path, progress=lines.append)
+
+    def arrive(line):
+        lines.append(line)
+        (tmp_path / line).touch()
+
+    run(code, tmp_path, progress=arrive)
     assert lines == ["one", "two"]
 
 

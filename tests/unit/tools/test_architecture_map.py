@@ -45,7 +45,7 @@ def test_each_step_shows_what_it_gives_and_does() -> None:
     rows = way_table()
     assert len(rows) == 2 + len(WAY)
     (predicting,) = (row for row in rows if "`op_times`" in row)
-    assert "`tuple[OpTime, ...]` | Seconds of every operator" in predicting
+    assert "`OpTimes` | Seconds of every operator" in predicting
 
 
 def test_a_function_that_moved_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

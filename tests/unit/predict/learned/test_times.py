@@ -19,7 +19,7 @@ from advisor.predict.calibration.calibrating import learned_offsets
 from advisor.predict.calibration.calibration_files import calibration_path, write_calibration
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge
-from advisor.predict.learned.model import OpTimes
+from advisor.predict.learned.model import CallTimes
 from advisor.predict.learned.times import learned_times
 from advisor.predict.methods import BLEND, op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
@@ -55,7 +55,7 @@ def times(
     gpu: GpuSpec = T4,
     precision: Precision = EXACT,
     knowledge: Knowledge = KNOWLEDGE,
-) -> OpTimes:
+) -> CallTimes:
     return learned_times(ops, gpu, constants_for(gpu, knowledge), precision, knowledge)
 
 
@@ -168,7 +168,7 @@ def test_a_gpu_that_was_calibrated_is_surer_than_unseen_and_less_sure_than_measu
 # --- Corrections ---------------------------------------------------------------------------------------
 
 
-def work_s(found: OpTimes) -> np.ndarray:
+def work_s(found: CallTimes) -> np.ndarray:
     return found.time_s - KERNEL_FLOOR_S
 
 

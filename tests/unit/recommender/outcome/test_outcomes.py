@@ -23,7 +23,7 @@ from recommender.outcome.draws import (
     waits,
 )
 from recommender.outcome.evaluate import CHUNK, evaluate_all
-from recommender.outcome.outcomes import outcome_of, work_of
+from recommender.outcome.outcomes import SpotRuns, outcome_of, work_of
 from recommender.outcome.reasons import risk_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
 from tests.builders import (
@@ -107,6 +107,19 @@ def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
         expected = slowly(plan, estimates[i], 50_000, terms[i], DRAWS)
         assert np.allclose([found.train_s[i], found.time_s[i], found.cost_usd[i]], expected, rtol=1e-12)
         assert np.array_equal(found.counted_usd[i], found.cost_usd[i]) or plans[i].price.is_guess
+
+
+def test_runs_that_are_kept_are_those_of_the_plan_itself() -> None:
+    runs = SpotRuns(DRAWS)
+    works = [np.full_like(DRAWS.wait, hours * HOUR_S) for hours in (3.0, 40.0)]
+    rates = [SpotTerms(preemptions_per_h=rate) for rate in (0.05, 0.8)]
+    asked = [(work, terms) for work in works for terms in rates]
+    for work, terms in (*asked, *reversed(asked)):
+        kept, alone = runs.seconds([work], [terms]), SpotRuns(DRAWS).seconds([work], [terms])
+        assert np.array_equal(kept, alone)
+    together = runs.seconds(*zip(*asked, strict=True))
+    assert np.array_equal(together[1], [runs.seconds([work], [terms])[1][0] for work, terms in asked])
+    assert len(np.unique(together[0][:, 0])) == len(asked)
 
 
 def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
