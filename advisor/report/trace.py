@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from advisor.core.units import format_bytes, format_duration
-from advisor.core.values import Phase, Trace
+from advisor.core.values import Collective, Phase, Trace
 from advisor.report.document import Document, Row, Table, columns
 
 COLUMNS = columns("Trace", "")
@@ -23,8 +21,9 @@ def trace_document(trace: Trace, path: Path) -> Document:
 
 def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = "") -> Table:
     """Name and text of each figure."""
-    figures = ((name, _text(name, value)) for name, value in summary(trace).items())
-    return Table(columns=COLUMNS, rows=tuple(map(Row, (*first, *figures))), caption=caption)
+    figures = {name: _text(name, value) for name, value in summary(trace).items()}
+    figures["collectives"] = ", ".join(map(_collective_text, trace.collectives)) or "none"
+    return Table(columns=COLUMNS, rows=tuple(map(Row, (*first, *figures.items()))), caption=caption)
 
 
 def summary(trace: Trace) -> dict[str, object]:
@@ -66,15 +65,13 @@ def _text(name: str, value: object) -> str:
         return f"{format_duration(value)}{_OF[name]}" if name in _OF else f"{value:g}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {version}" for name, version in value.items())
-    if name == "collectives" and isinstance(value, list):
-        return ", ".join(map(_collective_text, value)) or "none"
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
 
 
-def _collective_text(collective: Mapping[str, Any]) -> str:
-    size, ranks = collective["num_bytes"], collective["world_size"]
+def _collective_text(collective: Collective) -> str:
+    size, ranks = collective.num_bytes, collective.world_size
     of_size = "of unknown size" if size is None else f"of {format_bytes(size)}"
     among = "" if ranks is None else f" among {ranks}"
-    return f"{collective['count']} {collective['kind']} {of_size}{among}"
+    return f"{collective.count} {collective.kind} {of_size}{among}"

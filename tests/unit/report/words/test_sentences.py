@@ -88,7 +88,7 @@ def test_braces_in_a_name_are_no_part_of_the_words() -> None:
 
 def test_warnings_stand_beside_their_findings() -> None:
     found = [*texts("one"), sample(Code.CLUSTER_WAIT_UNKNOWN)]
-    document = warnings_json(found)
+    document = json.loads(json.dumps(warnings_json(found)))
     assert document["warnings"] == ["one", sentence(sample(Code.CLUSTER_WAIT_UNKNOWN))]
     assert [one["code"] for one in document["warning_findings"]] == ["text", "cluster-wait-unknown"]
 
