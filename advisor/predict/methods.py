@@ -83,11 +83,11 @@ def op_times(
         learned = _blended(learned, trace, origin, knowledge)
     is_measured = trace.origin_gpu == gpu.name
     roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
-    found = (scaled_s.tolist(), learned.time_s.tolist(), learned.sigma.tolist())
+    times_s = (scaled_s.tolist(), learned.time_s.tolist(), learned.sigma.tolist())
     asked = asked_rates(trace.ops, trace.precision)
     return tuple(
         _op_time(op, family, partial(roofs, rate, family), constants, times, is_measured=is_measured)
-        for op, (rate, family), *times in zip(trace.ops, asked, *found, strict=True)
+        for op, (rate, family), *times in zip(trace.ops, asked, *times_s, strict=True)
     )
 
 
