@@ -13,9 +13,10 @@ to it, so the room can be called like the function.
 """
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.core.notebook import show_with
 
@@ -26,26 +27,27 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "predict", "prices", "profile", "recommend"]
 
 
-def _of_api(name: str) -> Any:
-    return getattr(import_module("advisor.api"), name)
+def _of_api(name: str) -> Callable[..., object]:
+    function: Callable[..., object] = getattr(import_module("advisor.api"), name)
+    return function
 
 
 class _Room(ModuleType):
     """A package that is called like the function of its name."""
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, *arguments: object, **named: object) -> object:
         return _of_api(self.__name__.rpartition(".")[2])(*arguments, **named)
 
 
 class _Face(ModuleType):
     """This package: functions are imported when they are asked for, rooms of the same name can be called."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in __all__:
             return _of_api(name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name in __all__ and isinstance(value, ModuleType):
             value.__class__ = _Room
         super().__setattr__(name, value)

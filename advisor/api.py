@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.core.arguments import check_each, check_kind
 from advisor.core.findings import Finding
@@ -96,7 +96,7 @@ def recommend(
     what_if: bool | None = False,
     origin_gpu: str | None = None,
     world_size: int | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     listener: Listener | None = None,
 ) -> Recommendation:
     """Rank where to run a training script, as ``advisor recommend`` does.
@@ -176,7 +176,7 @@ def predict(
     gpus: Sequence[str] = (),
     origin_gpu: str | None = None,
     world_size: int | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     listener: Listener | None = None,
 ) -> tuple[IterationEstimate, ...]:
     """Predict time per iteration and memory of a script, the fastest GPU first, as ``advisor predict`` does.
@@ -218,7 +218,7 @@ def prices(
     max_age: str | None = None,
     order: str = "price",
     every_zone: bool = False,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     listener: Listener | None = None,
 ) -> Offers:
     """List what is for rent, at your contracts' prices, as ``advisor prices`` does.
@@ -263,7 +263,7 @@ def profile(
     *,
     pretended_gpu: str | None = None,
     world_size: int | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     listener: Listener | None = None,
 ) -> Trace:
     """Run a script until one steady iteration is known, as ``advisor profile`` does.
@@ -287,10 +287,23 @@ def profile(
     return profile_script(request, _config({}, settings, hears), hears)
 
 
-def _request(source: Source, arguments: Sequence[str], **asked: Any) -> TraceRequest:
+def _request(
+    source: Source,
+    arguments: Sequence[str],
+    *,
+    origin_gpu: str | None = None,
+    pretended_gpu: str | None = None,
+    world_size: int | None = None,
+) -> TraceRequest:
     check_kind("source", source, str | PathLike | Trace, "the path of a script or of a saved trace")
     path = source if isinstance(source, Trace) else Path(source)
-    return TraceRequest(source=path, arguments=_texts("arguments", arguments), **asked)
+    return TraceRequest(
+        source=path,
+        arguments=_texts("arguments", arguments),
+        origin_gpu=origin_gpu,
+        pretended_gpu=pretended_gpu,
+        world_size=world_size,
+    )
 
 
 def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -298,11 +311,11 @@ def _texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _cloud(given: Mapping[str, Sequence[str] | None]) -> dict[str, Any]:
+def _cloud(given: Mapping[str, Sequence[str] | None]) -> dict[str, object]:
     return {f"cloud.{name}": values for name, values in given.items()}
 
 
-def _config(given: Mapping[str, Any], settings: Mapping[str, Any] | None, hears: Listener) -> Config:
+def _config(given: Mapping[str, object], settings: Mapping[str, object] | None, hears: Listener) -> Config:
     """All layers, with what was given on top."""
     from advisor.config.layers import ARGUMENT, load_config
     from advisor.report.project import refused_in_words

@@ -59,8 +59,8 @@ def answer(job: Listed, shared: Path | None = None) -> Row | None:
             env=kept | {"HOME": home, "XDG_CONFIG_HOME": home},
             check=True,
         )
-    found: Row = json.loads(done.stdout)
-    return found
+    document: Row = json.loads(done.stdout)
+    return document
 
 
 def _write_settings(home: Path, job: Listed) -> None:
@@ -72,9 +72,9 @@ def _write_settings(home: Path, job: Listed) -> None:
     settings.chmod(0o600)
 
 
-def row_of(job: Listed, found: Row) -> Row:
+def row_of(job: Listed, document: Row) -> Row:
     """What the page tells of an answer."""
-    feasible = [option for option in found["options"] if option["feasible"]]
+    feasible = [option for option in document["options"] if option["feasible"]]
     chosen = next(option for option in feasible if option["recommended"])
     price = chosen["price"] or {}
     return {
@@ -88,8 +88,8 @@ def row_of(job: Listed, found: Row) -> Row:
         "price_kind": price.get("kind"),
         "time_s": {q: round(chosen["time_s"][q]) for q in ("p50", "p90")},
         "cost_usd": {q: round(chosen["cost_usd"][q], 2) for q in ("p50", "p90")},
-        "why": found["rule"],
-        "change": found["summary"][2].partition(_CHANGE)[2],
+        "why": document["rule"],
+        "change": document["summary"][2].partition(_CHANGE)[2],
         "beaten_by": [option["id"] for option in feasible if _beats(option, chosen)],
     }
 
@@ -156,9 +156,9 @@ def main() -> None:
     arguments = parser.parse_args()
     record: Path = arguments.out.with_suffix(".json")
     former = {row["name"]: row for row in json.loads(record.read_text())} if record.exists() else {}
-    found = [(job, answer(job, arguments.shared)) for job in JOBS]
-    rows = [former[job.name] if of_job is None else row_of(job, of_job) for job, of_job in found]
-    kept = [job.name for job, of_job in found if of_job is None]
+    answers = [(job, answer(job, arguments.shared)) for job in JOBS]
+    rows = [former[job.name] if of_job is None else row_of(job, of_job) for job, of_job in answers]
+    kept = [job.name for job, of_job in answers if of_job is None]
     stale = [row["name"] for row, job in zip(rows, JOBS, strict=True) if choice_of(row) != job.choice]
     if stale:
         sys.exit(f"another machine is recommended; read the sentences of these again: {', '.join(stale)}")

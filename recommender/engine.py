@@ -91,8 +91,8 @@ def recommend(
         judged = _under(policy, judged, spent, terms)
     judged = with_more_vcpus(judged)
     ranking = rank([item for item in judged if item.option.feasible], job)
-    told = {option.plan.id: option for option in ranking.options}
-    options = tuple(told.get(item.option.plan.id, item.option) for item in judged)
+    by_id = {option.plan.id: option for option in ranking.options}
+    options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(
         job=job,
         options=options,

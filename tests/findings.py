@@ -302,9 +302,9 @@ def sample(code: Code) -> Finding:
     return Finding(code, FACTS.get(code, {}))
 
 
-def texts(*found: str) -> tuple[Finding, ...]:
+def texts(*findings: str) -> tuple[Finding, ...]:
     """Sentences that no engine makes."""
-    return tuple(map(quoted, found))
+    return tuple(map(quoted, findings))
 
 
 def said(findings: Iterable[Finding]) -> str:

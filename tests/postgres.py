@@ -72,8 +72,8 @@ def postgres_url(postgres_server: sa.URL) -> Iterator[str]:
 
 def _binaries() -> Path | None:
     places = [os.environ.get("PATH", ""), *map(str, sorted(Path("/").glob(BINARIES[1:]), reverse=True))]
-    found = shutil.which("initdb", path=os.pathsep.join(places))
-    return None if found is None else Path(found).resolve().parent
+    program = shutil.which("initdb", path=os.pathsep.join(places))
+    return None if program is None else Path(program).resolve().parent
 
 
 def _owner(folder: Path) -> dict[str, Any]:

@@ -117,8 +117,8 @@ def test_the_readme_shows_parts_of_the_demo_in_their_order() -> None:
     whole = _demo_block(ROOT / "docs" / "getting-started.md")
     assert len(shown) > 2
     for part in shown:
-        _, found, whole = whole.partition(part)
-        assert found, part
+        _, separator, whole = whole.partition(part)
+        assert separator, part
 
 
 # Prices age, and what they are expected to be ages with them.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperCommand
 
 from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
+from advisor.cli.help_lines import Click
 from advisor.cli.listening import TERMINAL, warn
 from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
 from advisor.core.values import Market
@@ -127,14 +128,13 @@ LoaderOption = Annotated[
 class ScriptCommand(TyperCommand):
     """A command that takes a script: an unknown option is most likely the script's."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse, and say where options of the script belong."""
         try:
             return super().parse_args(ctx, args)
         except Exception as raised:
-            # Which package the class comes from depends on typer's version.
             if type(raised).__name__ == "NoSuchOption":
-                error: Any = raised
+                error: Click = raised
                 error.message = f"{error.format_message()}. {_script_hint(error.option_name)}"
                 error.possibilities = None
             raise
@@ -155,14 +155,14 @@ TRUSTS_PROJECT: ContextVar[bool] = ContextVar("TRUSTS_PROJECT", default=False)
 """Whether ``--trust-project`` was given: an option of the root command, which no command hands on."""
 
 
-def load_settings(flags: Mapping[str, Any] | None = None) -> Config:
+def load_settings(flags: Mapping[str, object] | None = None) -> Config:
     """All layers with flags on top by dotted name; nothing is said."""
     from advisor.config.layers import load_config
 
     return load_config(flags, trust_project=TRUSTS_PROJECT.get(), name_of=TERMINAL.name_of)
 
 
-def settings_with(**flags: Any) -> Config:
+def settings_with(**flags: object) -> Config:
     """All layers with this command's flags on top (``cloud__max_gpus=4``); warns of strays and refusals."""
     config = load_settings({name.replace("__", "."): value for name, value in flags.items()})
     warn(config.warnings)
@@ -180,7 +180,7 @@ def script_settings(
     fake_data: str | None,
     samples: int | None,
     sandbox: bool | None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """How a script is profiled, for `settings_with`."""
     return {
         "profile__python": python,

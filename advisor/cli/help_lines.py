@@ -6,11 +6,13 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+Click = Any  # a value of click, or of typer's own copy of it: which of both depends on typer's version
+
 
 class WholeLines(TyperGroup):
     """A group that shows the first sentence of each command in full, wrapped at the terminal's width."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: Click, formatter: Click) -> None:  # noqa: ARG002
         """Name and sentence of each command."""
         rows = [
             (name, command.short_help or first_sentence(command.help or ""))

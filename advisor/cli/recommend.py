@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -212,7 +212,16 @@ def recommend(
     )
 
 
-def _show(answer: RecommendAnswer, config: Config, project: str, *, output: Format, **shown: Any) -> None:
+def _show(
+    answer: RecommendAnswer,
+    config: Config,
+    project: str,
+    *,
+    output: Format,
+    explained: str | None,
+    top: int | None,
+    plot: bool,
+) -> None:
     """Show it, then record it: a database that is down takes nothing away from the answer."""
     from advisor.cli.answer import show
     from advisor.cli.listening import note
@@ -223,8 +232,10 @@ def _show(answer: RecommendAnswer, config: Config, project: str, *, output: Form
         answer.trace,
         output=output,
         what_if=answer.best_what_if,
+        explained=explained,
+        top=top,
+        plot=plot,
         recorded_as=answer.entry_id,
-        **shown,
     )
     if answer.entry_id is not None:
         keep_recommendation(answer, config, project)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
 
-from advisor.config.project_layer import Refused, Why, value_of, why_refused, with_added
+from advisor.config.project_layer import Refused, Why, entries_of, why_refused, with_added
 from advisor.config.section import ProjectMay
 from advisor.config.setting_paths import beside
 from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
@@ -193,7 +193,7 @@ def _as_allowed(
         if why is not None:
             refused.append(_refused(project_layer, name, why))
         elif project_may(name) is ProjectMay.ADD:
-            added = with_added(value_of(before, name), value_of(after, name), cast("list[object]", value))
+            added = with_added(entries_of(before, name), entries_of(after, name), cast("list[object]", value))
             layers.append(_added(name, added, project_layer.layer.origin, below))
         else:
             layers.append(_Layer(origin=project_layer.layer.origin, values={name: value}))
@@ -217,10 +217,8 @@ def _refused(project_layer: _ProjectLayer, name: str, why: Why) -> Refused:
 
 def _written(document: Document, name: str) -> tuple[object, int]:
     """What a file says of a setting, before its paths count from anywhere, and in which line."""
-    section, _, key = name.partition(".")
-    if key and name not in document.value:
-        return document.value[section][key], document.line((section, key))
-    return document.value[name], document.line((name,))
+    place = (name,) if (name,) in document.lines else tuple(name.split(".", 1))
+    return document.at(place), document.line(place)
 
 
 def _trusts_project(environ: Mapping[str, str]) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -49,34 +48,54 @@ def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> W
     if new == old:
         return None
     may = project_may(name)
-    if not _ALLOWS[may](old, new):
+    if not _allows(may, old, new):
         return Why.NOT_ALLOWED
     if may is not ProjectMay.ADD:
         return None
-    known = set(old)
-    added = [entry for entry in new if entry not in known]
-    if _cluster_names(old) & _cluster_names(added):
+    known = entries_of(before, name)
+    added = [entry for entry in entries_of(after, name) if entry not in known]
+    if _cluster_names(known) & _cluster_names(added):
         return Why.CHANGES_AN_ENTRY
     is_inside = all(_is_file_in(folder, path) for path in _paths(added))
     return None if is_inside else Why.NAMES_A_FILE_ELSEWHERE
 
 
-def with_added(old: Sequence[object], new: Sequence[object], written: Iterable[object]) -> list[object]:
+def with_added(old: Collection[object], new: Iterable[object], written: Iterable[object]) -> list[object]:
     """What is ``written`` for the entries of ``new`` that ``old`` does not have."""
-    known = set(old)
-    return [raw for entry, raw in zip(new, written, strict=True) if entry not in known]
+    return [raw for entry, raw in zip(new, written, strict=True) if entry not in old]
 
 
-def value_of(settings: Settings, name: str) -> Any:
+def value_of(settings: Settings, name: str) -> object:
     """The value of a setting by its dotted name: of the type that it declares."""
     section, _, key = name.partition(".")
-    value = getattr(settings, section)
+    value: object = getattr(settings, section)
     return getattr(value, key) if key else value
 
 
-def _is_lower(old: float | None, new: float | None) -> bool:
-    """None is no limit."""
-    return new is not None and (old is None or new < old)
+def entries_of(settings: Settings, name: str) -> tuple[object, ...]:
+    """The same of a setting that is a list."""
+    value = value_of(settings, name)
+    if not isinstance(value, tuple):
+        raise TypeError(f"{name} is no list")
+    return value
+
+
+def _allows(may: ProjectMay, old: object, new: object) -> bool:
+    """Whether it may make ``new`` of ``old``; what no rule allows is not allowed."""
+    match may, old, new:
+        case ProjectMay.ANYTHING, _, _:
+            return True
+        case ProjectMay.LOWER, (int() | float() | None) as most, (int() | float()) as number:
+            # None is no limit.
+            return most is None or number < most
+        case ProjectMay.SWITCH_ON, _, _:
+            return new is True
+        case ProjectMay.ADD, tuple(known), tuple(entries):
+            # An empty list asks for the removal of what is there; any other list is put behind it.
+            return bool(entries) or not known
+        case ProjectMay.NARROW, tuple(wide), tuple(narrow):
+            return _is_narrower(wide, narrow)
+    return False
 
 
 def _is_narrower(old: Iterable[str], new: Iterable[str]) -> bool:
@@ -88,21 +107,6 @@ def _covers(wide: str, glob: str) -> bool:
     # Taken literally, a * or ? of the narrow glob is matched by a * of the wide one and by nothing else.
     is_plain = not set("?[") & set(wide) and "[" not in glob
     return wide in ("*", glob) or (is_plain and fnmatchcase(glob, wide))
-
-
-def _keeps_entries(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
-    """An empty list asks for the removal of what is there; any other list is put behind it."""
-    return bool(new) or not old
-
-
-_ALLOWS: Mapping[ProjectMay, Callable[[Any, Any], bool]] = {
-    ProjectMay.ANYTHING: lambda _old, _new: True,
-    ProjectMay.LOWER: _is_lower,
-    ProjectMay.SWITCH_ON: lambda _old, new: new is True,
-    ProjectMay.ADD: _keeps_entries,
-    ProjectMay.NARROW: _is_narrower,
-    ProjectMay.NOTHING: lambda _old, _new: False,
-}
 
 
 def _cluster_names(entries: Iterable[object]) -> set[str]:

@@ -237,6 +237,13 @@ def setting_names() -> list[str]:
     return names
 
 
+def json_values(settings: Settings) -> dict[str, object]:
+    """The value of each setting by its dotted name, as JSON has it; with secrets."""
+    values = settings.model_dump(mode="json")
+    parts = {name: name.partition(".") for name in setting_names()}
+    return {name: values[part][key] if key else values[part] for name, (part, _, key) in parts.items()}
+
+
 def setting_field(name: str) -> FieldInfo:
     """The declaration of a setting by its dotted name: default, meaning, what a project may do.
 

@@ -37,6 +37,7 @@ _WORD = re.compile(r"[a-z]+|[0-9]+")
 _BRAND_WORDS = frozenset({"nvidia", "tesla", "geforce", "amd", "instinct"})
 _COUNT_OR_RANGE = re.compile(r"\s*(\d+)\s*(?:\.\.\s*(\d+)\s*)?")
 _MAX_COUNT = 4096
+_Table = Mapping[str, Any]  # of TOML, whose keys are checked before they become a GpuSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +277,7 @@ def read_catalog(path: Path) -> _Catalog:
     )
 
 
-def _spec(name: str, table: Mapping[str, Any], occupancy: OccupancyLimits | None) -> GpuSpec:
+def _spec(name: str, table: _Table, occupancy: OccupancyLimits | None) -> GpuSpec:
     expected = {spec_field.name for spec_field in fields(GpuSpec)} - {"name", "occupancy"}
     if wrong := expected.symmetric_difference(table):
         raise ValueError(f"[gpu.{name}] lacks or should not have {', '.join(sorted(wrong))}")

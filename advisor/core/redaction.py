@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 HIDDEN = "***"
 
@@ -117,10 +116,15 @@ def _hide_in_url(match: re.Match[str]) -> str:
     return match["scheme"] + user + match["place"] + query
 
 
-def without_secrets(value: Any) -> Any:
+def named_without_secrets(name: str, value: object) -> object:
+    """The value of this name: hidden where the name is a secret's, else as `without_secrets`."""
+    return HIDDEN if _SECRET_NAME.search(name) else without_secrets(value)
+
+
+def without_secrets(value: object) -> object:
     """A value without the passwords of its addresses and whatever is named like a secret."""
     if isinstance(value, dict):
-        return {k: HIDDEN if _SECRET_NAME.search(str(k)) else without_secrets(v) for k, v in value.items()}
+        return {key: named_without_secrets(str(key), item) for key, item in value.items()}
     if isinstance(value, list):
         return [without_secrets(item) for item in value]
     return without_passwords(value) if isinstance(value, str) else value

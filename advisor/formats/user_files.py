@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import yaml
 
@@ -34,8 +34,15 @@ Place = tuple[str | int, ...]
 class Document:
     """What a YAML file holds, and in which line (from 1) each key and list entry stands."""
 
-    value: Any  # whatever YAML can say
+    value: object  # whatever YAML can say
     lines: Mapping[Place, int]
+
+    def at(self, keys: Iterable[str | int]) -> object:
+        """What stands behind these keys, which must be in the document."""
+        value = self.value
+        for key in keys:
+            value = value[key] if isinstance(value, dict) else None
+        return value
 
     def line(self, place: Place) -> int:
         """The line of a place, or of the nearest one around it."""

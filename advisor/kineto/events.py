@@ -13,14 +13,37 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict, get_args
 
 from advisor.core.errors import TraceError
 from advisor.formats.foreign_files import open_unpacked
 from advisor.formats.json_stream import read_members
 
-JsonObject = Mapping[str, Any]
+JsonObject = Mapping[str, object]
 """Of a file that somebody else wrote: each value is made what it should be where it is read."""
+
+_Whole = Literal["correlation", "external id", "fwd thread id", "sequence number", "bytes",
+                 "registers per thread", "shared memory"]  # fmt: skip
+_List = Literal["input dims", "input type"]
+_Size = Literal["grid", "block"]
+Arguments = TypedDict(
+    "Arguments",
+    {
+        "correlation": int,
+        "external id": int,
+        "fwd thread id": int,
+        "sequence number": int,
+        "bytes": int,
+        "registers per thread": int,
+        "shared memory": int,
+        "input dims": list[object],
+        "input type": list[object],
+        "grid": tuple[int, ...],
+        "block": tuple[int, ...],
+    },
+    total=False,
+)
+"""What is counted with of an event: numbers, lists of anything, and the numbers of a launch."""
 
 NEWEST_SCHEMA = 1
 _US = 1e-6
@@ -36,11 +59,9 @@ _MARKS = {"operator", "cpu_op", "user_annotation"}
 _LAUNCHES = {"runtime", "cuda_runtime", "cuda_driver", "driver"}
 _DEVICE = {"kernel": "kernel", "memcpy": "memcpy", "gpu_memcpy": "memcpy", "memset": "memset",
            "gpu_memset": "memset"}  # fmt: skip
-# Arguments that are counted with, lists of anything, and the three numbers of a launch.
-_WHOLE = {"correlation", "external id", "fwd thread id", "sequence number", "bytes", "registers per thread",
-          "shared memory"}  # fmt: skip
-_LISTS = {"input dims", "input type"}
-_SIZES = {"grid", "block"}
+_WHOLE: tuple[_Whole, ...] = get_args(_Whole)
+_LISTS: tuple[_List, ...] = get_args(_List)
+_SIZES: tuple[_Size, ...] = get_args(_Size)
 _MOST = 2**64
 
 
@@ -52,7 +73,7 @@ class HostEvent:
     thread: str
     begin_s: float
     end_s: float
-    args: JsonObject
+    args: Arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +95,7 @@ class DeviceEvent:
     duration_s: float
     correlation: int | None
     external_id: int | None
-    args: JsonObject
+    args: Arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,12 +248,11 @@ def _host(event: JsonObject) -> HostEvent:
 def _launch(event: JsonObject) -> dict[int, Launch]:
     """By its correlation; none without one."""
     args = _args(event)
-    if args.get("correlation") is None:
+    correlation = args.get("correlation")
+    if correlation is None:
         return {}
     begin_s = _seconds(event["ts"])
-    return {
-        args["correlation"]: Launch(thread=_thread(event), begin_s=begin_s, external_id=_external_id(args))
-    }
+    return {correlation: Launch(thread=_thread(event), begin_s=begin_s, external_id=_external_id(args))}
 
 
 def _device(event: JsonObject, kind: str) -> DeviceEvent:
@@ -248,8 +268,8 @@ def _device(event: JsonObject, kind: str) -> DeviceEvent:
     )
 
 
-def _seconds(microseconds: str | float) -> float:
-    seconds = float(microseconds) * _US
+def _seconds(microseconds: object) -> float:
+    seconds = float(_number(microseconds)) * _US
     if not math.isfinite(seconds):
         raise ValueError(f"a time of {seconds} s")
     return seconds
@@ -259,26 +279,38 @@ def _thread(event: JsonObject) -> str:
     return f"{event.get('pid')}/{event.get('tid')}"
 
 
-def _args(event: JsonObject) -> JsonObject:
-    """Arguments by name in lower case; those that are counted with are of the kind that they should be."""
-    args = {str(name).lower(): value for name, value in (event.get("args") or {}).items()}
-    for name in args.keys() & _WHOLE:
-        args[name] = None if args[name] is None else _whole(args[name])
-    for name in args.keys() & _LISTS:
-        args[name] = args[name] if isinstance(args[name], list) else []
-    for name in args.keys() & _SIZES:
-        args[name] = tuple(map(_whole, args[name][:3])) if isinstance(args[name], list) else ()
+def _args(event: JsonObject) -> Arguments:
+    given = event.get("args") or {}
+    if not isinstance(given, dict):
+        raise TypeError(f"arguments that are a {type(given).__name__}")
+    values = {str(name).lower(): value for name, value in given.items()}
+    args = Arguments()
+    for whole in _WHOLE:
+        if values.get(whole) is not None:
+            args[whole] = _whole(values[whole])
+    for name in _LISTS:
+        if isinstance(items := values.get(name), list):
+            args[name] = items
+    for size in _SIZES:
+        if isinstance(items := values.get(size), list):
+            args[size] = tuple(map(_whole, items[:3]))
     return args
 
 
-def _whole(value: str | float) -> int:
-    number = int(value)
+def _number(value: object) -> str | float:
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"a {type(value).__name__} in place of a number")
+    return value
+
+
+def _whole(value: object) -> int:
+    number = int(_number(value))
     if abs(number) >= _MOST:
         raise ValueError(f"a number of {number.bit_length()} bits")
     return number
 
 
-def _external_id(args: JsonObject) -> int | None:
+def _external_id(args: Arguments) -> int | None:
     # 0 stands for "none" where a kernel was launched outside of any operator.
     return args.get("external id") or None
 

@@ -24,13 +24,12 @@ def kernels_of(events: Sequence[DeviceEvent]) -> tuple[Kernel, ...]:
 def kernel_of(event: DeviceEvent) -> Kernel:
     """The launch and duration of a kernel event."""
     args = event.args
-    registers, shared = args.get("registers per thread"), args.get("shared memory")
     return Kernel(
         name=event.name,
         grid=_three(args["grid"]),
         block=_three(args["block"]),
-        registers_per_thread=None if registers is None else int(registers),
-        shared_bytes=None if shared is None else int(shared),
+        registers_per_thread=args.get("registers per thread"),
+        shared_bytes=args.get("shared memory"),
         duration_s=event.duration_s,
     )
 

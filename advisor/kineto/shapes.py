@@ -10,6 +10,7 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from advisor.core.values import TensorSpec
 from advisor.kineto.events import HostEvent
@@ -69,8 +70,8 @@ class Autograd:
 
 def tensors_of(operator: HostEvent) -> Tensors:
     """Tensor inputs; scalars and lists of numbers are left out. Without dtypes, float32."""
-    dims: Sequence[list[int]] = operator.args.get("input dims") or ()
-    types: Sequence[object] = operator.args.get("input type") or ()
+    dims = operator.args.get("input dims", [])
+    types = operator.args.get("input type", [])
     tensors = []
     for i, shape in enumerate(dims):
         type_name = str(types[i]).lower() if i < len(types) else ""
@@ -80,7 +81,7 @@ def tensors_of(operator: HostEvent) -> Tensors:
     return tuple(tensors)
 
 
-def _is_shape(value: object) -> bool:
+def _is_shape(value: object) -> TypeGuard[list[int]]:
     """Of a tensor that PyTorch could have; products of absurd sizes would take for ever."""
     return (
         isinstance(value, list)
@@ -146,5 +147,5 @@ def _multiply_adds(result: TensorSpec | None, inputs: Tensors) -> int:
 
 
 def _sequence(operator: HostEvent) -> int | None:
-    value: int | None = operator.args.get("sequence number")
+    value = operator.args.get("sequence number")
     return value if value is not None and value >= 0 else None

@@ -11,12 +11,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import prod
-from typing import Any
 
 from advisor.core.values import Phase
 from advisor.operators.work import item_bytes
 
-Argument = Any  # what json.dumps takes
+Argument = object  # what json.dumps takes
 HALF = ("float16", "bfloat16")
 FLOATS = ("float32", *HALF)
 # The rates of matrix products: dtype, and whether TF32 may replace it.
@@ -138,7 +137,7 @@ def transposed(rows: int, columns: int) -> tuple[int, int]:
     return 1, rows
 
 
-def argument_bytes(arguments: Any) -> int:
+def argument_bytes(arguments: Argument) -> int:
     """Bytes of all tensors among arguments, nested ones included; a name that comes twice counts twice."""
     if isinstance(arguments, dict):
         spec = arguments.get("tensor")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from advisor.core.values import Phase
 from advisor.operators.case import Argument, Call, Caps, Case, call, tensor
@@ -59,12 +58,11 @@ def _list(shapes: list[tuple[int, ...]]) -> list[Argument]:
 
 def _fused(shapes: list[tuple[int, ...]]) -> Iterator[Call]:
     steps = [tensor((), _DTYPE) for _ in shapes]
-    adam: dict[str, Any] = {
-        "lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "weight_decay": 0.01, "eps": 1e-8, "amsgrad": False,
-        "maximize": False,
-    }  # fmt: skip
     for name in ("_fused_adam_", "_fused_adamw_"):
-        yield call(name, *(_list(shapes) for _ in range(_MOST_LISTS)), [], steps, **adam)
+        yield call(
+            name, *(_list(shapes) for _ in range(_MOST_LISTS)), [], steps,
+            lr=1e-3, beta1=0.9, beta2=0.999, weight_decay=0.01, eps=1e-8, amsgrad=False, maximize=False,
+        )  # fmt: skip
     yield call(
         "_fused_sgd_", *(_list(shapes) for _ in range(3)), weight_decay=1e-4, momentum=0.9, lr=0.1,
         dampening=0.0, nesterov=False, maximize=False, is_first_step=False,

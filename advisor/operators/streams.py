@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from advisor.core.values import Phase
 from advisor.operators.case import FLOATS, Argument, Call, Caps, Case, argument_bytes, call, tensor
@@ -17,7 +18,7 @@ def mapped(operator: str, num_tensors: int, *others: Argument, **keywords: Argum
 
     def make(shape: Shape, dtype: str) -> Call:
         tensors = [tensor(shape, dtype) for _ in range(num_tensors)]
-        return call(operator, *tensors, *others, **keywords)
+        return replace(call(operator, *tensors, *others), keywords=keywords)
 
     return make
 

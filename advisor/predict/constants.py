@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import load_gpus
 from advisor.core.values import FittedConstants, GpuSpec
 from advisor.predict.calibration.calibration_files import (
     CORRECTIONS,
+    Constants,
+    corrections_of,
     is_of_other_networks,
     read_calibration,
 )
-from advisor.predict.knowledge import Knowledge, shipped
-
-Table = Mapping[str, Any]
+from advisor.predict.knowledge import Knowledge, Tables, shipped
 
 
 def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedConstants:
@@ -31,12 +30,12 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         CatalogError: ``fitted.toml`` is missing or broken, or this machine's calibration is.
     """
     knowledge = knowledge or shipped()
-    calibration = dict((read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {})
+    calibration = (read_calibration(gpu.name) if knowledge.is_calibrated_here else None) or {}
     is_outdated = is_of_other_networks(calibration, knowledge.fingerprint)
-    calibrated_share = calibration.pop(CORRECTIONS, {})
+    calibrated = {name: value for name, value in calibration.items() if name != CORRECTIONS}
     values: dict[str, float] = {}
     origin: dict[str, Finding] = {}
-    for source, table in _layers(gpu, knowledge.tables, calibration):
+    for source, table in _layers(gpu, knowledge.tables, calibrated):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
@@ -45,7 +44,7 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         fractions=values,
         measured=measured,
         origin=origin,
-        learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else calibrated_share),
+        learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else corrections_of(calibration)),
         is_share_outdated=is_outdated,
         is_measured=gpu.name in knowledge.tables["gpu"],
     )
@@ -56,8 +55,8 @@ _OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})
 _SLOT_W = 75.0
 
 
-def _layers(gpu: GpuSpec, tables: Table, calibration: Table) -> list[tuple[Finding, Table]]:
-    fitted: Mapping[str, Table] = tables["gpu"]
+def _layers(gpu: GpuSpec, tables: Tables, calibration: Constants) -> list[tuple[Finding, Constants]]:
+    fitted = tables["gpu"]
     others = [load_gpus()[name] for name in fitted if name != gpu.name]
     alike = [other for other in others if _power_class(other) == _power_class(gpu)]
     relatives = [other.name for other in alike if other.architecture == gpu.architecture]
@@ -88,14 +87,14 @@ def _power_class(gpu: GpuSpec) -> tuple[str, bool]:
     return gpu.vendor, gpu.tdp_w <= _SLOT_W
 
 
-def _median(tables: Iterable[Table]) -> Table:
+def _median(tables: Iterable[Constants]) -> Constants:
     """Of each constant that any of them has."""
     flat = [_flat(table) for table in tables]
     names = sorted({name for table in flat for name in table})
     return {name: statistics.median(table[name] for table in flat if name in table) for name in names}
 
 
-def _flat(table: Table) -> dict[str, float]:
+def _flat(table: Constants) -> dict[str, float]:
     """``{"gemm_fraction": {"fp32": 0.8}}`` -> ``{"gemm_fraction.fp32": 0.8}``; texts are left out."""
     flat: dict[str, float] = {}
     for name, value in table.items():

@@ -8,14 +8,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
+from advisor.predict.calibration.calibration_files import Constants
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import read_networks
 
 CONSTANTS, NETWORKS, CARD = "fitted.toml", "learned.npz", "learned.json"
+
+
+class Tables(TypedDict):
+    """``fitted.toml``: constants by GPU that was measured, and what is assumed by architecture."""
+
+    gpu: Mapping[str, Constants]
+    assumed: Mapping[str, Constants]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +31,7 @@ class Knowledge:
     """Constants and networks that were fitted to the same measurements.
 
     Attributes:
-        tables: ``fitted.toml``: constants by GPU, and what is assumed for others.
+        tables: constants by GPU, and what is assumed for others.
         networks: by family; empty where none were trained, which leaves the roofline.
         fingerprint: of the networks' file: the first 16 hexadecimal digits of its SHA-256; None without one.
         corrections: by GPU and family, the part of the predicted rate that the GPU reached when it was
@@ -31,7 +39,7 @@ class Knowledge:
         is_calibrated_here: whether this machine's calibrations count as well.
     """
 
-    tables: Mapping[str, Any]
+    tables: Tables
     networks: Mapping[str, Network]
     fingerprint: str | None = None
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -46,15 +54,16 @@ def read_knowledge(folder: Path) -> Knowledge:
     """
     constants, networks = folder / CONSTANTS, folder / NETWORKS
     try:
-        tables = tomllib.loads(constants.read_text(encoding="utf-8"))
+        document = tomllib.loads(constants.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CatalogError(
             f"no {CONSTANTS} in {str(folder)!r}: name a folder that the training wrote."
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogError(f"cannot read {str(constants)!r}: {error}. Reinstall gpu-advisor.") from error
-    if not isinstance(tables.get("gpu"), dict) or "any" not in tables.get("assumed", {}):
+    if not isinstance(document.get("gpu"), dict) or "any" not in document.get("assumed", {}):
         raise CatalogError(f"{str(constants)!r} lacks [gpu] or [assumed.any]. Reinstall gpu-advisor.")
+    tables = Tables(gpu=document["gpu"], assumed=document["assumed"])
     if not networks.exists():
         return Knowledge(tables=tables, networks={})
     return Knowledge(

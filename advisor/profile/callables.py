@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from advisor.core.arguments import check_count, check_kind, check_number
 from advisor.core.errors import InputError, ProfileError
@@ -57,7 +57,7 @@ def profile_callable(
 def profile_callable(
     step: Callable[..., object],
     *,
-    setup: Callable[[], Any] | None = None,
+    setup: Callable[[], object] | None = None,
     batch_size: int | None = None,
     gpu: PretendedGpu | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import ProfileError
 from advisor.core.gpus import resolve_gpu
@@ -100,13 +100,13 @@ def _damaged(why: str) -> str:
 
 def _shown(result: Result) -> Recording:
     """The result with what a person reads cut and without secrets."""
-    shown: dict[str, Any] = {**result}
+    shown: dict[str, object] = {**result}
     for key, most in _MOST_CHARACTERS.items():
-        if shown.get(key):
-            shown[key] = _cut(shown[key], most)
+        if isinstance(text := shown.get(key), str):
+            shown[key] = _cut(text, most)
     for key, most in _MOST_CHARACTERS_EACH.items():
-        if shown.get(key):
-            kept = cut_each(shown[key], _COARSE * most, most_texts=_MOST_TEXTS)
+        if isinstance(texts := shown.get(key), list):
+            kept = cut_each(texts, _COARSE * most, most_texts=_MOST_TEXTS)
             shown[key] = [cut(redact(text, os.environ), most) for text in kept]
     return cast("Recording", shown)
 

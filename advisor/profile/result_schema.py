@@ -21,7 +21,8 @@ _CONFIG = ConfigDict(strict=True, extra="allow")
 _COUNT = Annotated[int, Field(ge=0)]
 _SECONDS = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 # Of a mapping each value would be a fault of its own; ``trace_checks`` stops at the first.
-_UNCHECKED = dict[str, Any]
+_UNCHECKED = dict[str, object]
+_Hint = Any  # a type as a value, which the type system has no name for
 
 
 @cache
@@ -30,13 +31,14 @@ def result_adapter() -> TypeAdapter[Result]:
     return TypeAdapter(_strict(Result))
 
 
-def _strict(hint: Any) -> Any:
+def _strict(hint: _Hint) -> _Hint:
     """The type that pydantic checks for a type of the protocol."""
     if is_typeddict(hint):
         return _strict_fields(hint)
     if hint in (int, float):
         return _COUNT if hint is int else _SECONDS
-    origin, arguments = get_origin(hint), get_args(hint)
+    origin: object = get_origin(hint)
+    arguments = get_args(hint)
     if origin is dict:
         return _UNCHECKED
     if origin is list:
@@ -51,13 +53,13 @@ def _strict(hint: Any) -> Any:
 
 
 @cache
-def _strict_fields(cls: Any) -> Any:
+def _strict_fields(cls: _Hint) -> _Hint:
     """A TypedDict like this one; pydantic takes those of typing_extensions alone before Python 3.12."""
     fields = {
         name: (Required if name in cls.__required_keys__ else NotRequired)[_strict(hint)]
         for name, hint in get_type_hints(cls, include_extras=True).items()
     }
-    make: Any = TypedDict
+    make: _Hint = TypedDict
     made = make(cls.__name__, fields)
     made.__pydantic_config__ = _CONFIG
     return made

@@ -9,7 +9,6 @@ import select
 import subprocess
 import time
 from types import TracebackType
-from typing import Any
 
 _TAIL_BYTES = 64 * 1024
 _CHUNK_BYTES = 64 * 1024
@@ -17,6 +16,7 @@ _CHUNK_BYTES = 64 * 1024
 _MOST_LEFT_BYTES = 2**20
 ROWS, COLUMNS = 24, 80
 _CTRL_D = b"\x04"
+_Attributes = list[int | list[bytes | int]]  # of a terminal, as termios has them
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
@@ -28,7 +28,7 @@ class Terminal:
     """
 
     def __init__(self) -> None:
-        self._settings: list[Any] | None = None
+        self._settings: _Attributes | None = None
         self._tail = bytearray()
         try:
             self._ours, self._theirs = os.openpty()
@@ -100,7 +100,7 @@ class Terminal:
             os.write(self._ours, _CTRL_D)
 
 
-def _set_up(terminal: int) -> list[Any]:
+def _set_up(terminal: int) -> _Attributes:
     """Reading gives end-of-file at once, and output stays as it is written; its settings."""
     import termios
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 from advisor.config.layers import Config
 from advisor.config.project_layer import Refused, Why
@@ -50,7 +49,7 @@ def asked_in_words(refused: Refused) -> str:
     return f"{_value_in_words(refused)} ({refused.file.name}:{refused.line})"
 
 
-def project_json(config: Config) -> dict[str, Any]:
+def project_json(config: Config) -> dict[str, object]:
     """The project's file, whether it is trusted, and each line of it that does not count."""
     project = config.project
     return {
@@ -69,9 +68,10 @@ def project_json(config: Config) -> dict[str, Any]:
     }
 
 
-def _without_secrets_of(refused: Refused) -> Any:
+def _without_secrets_of(refused: Refused) -> object:
     """As JSON takes it: what YAML knows besides, such as dates, as text."""
-    return json.loads(json.dumps(without_secrets(refused.value), default=str))
+    plain: object = json.loads(json.dumps(without_secrets(refused.value), default=str))
+    return plain
 
 
 def _value_in_words(refused: Refused) -> str:

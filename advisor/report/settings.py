@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from advisor.config.layers import Config
-from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
-from advisor.core.redaction import without_secrets
+from advisor.config.settings import LIST_SECTIONS, Settings, json_values
+from advisor.core.redaction import named_without_secrets
 from advisor.report.document import Document, Row, Table, columns
 from advisor.report.project import asked_in_words, project_json
 
@@ -20,12 +19,14 @@ DEFAULT = "default"
 
 def settings_document(config: Config) -> Document:
     """Every setting with its value and origin, and what a project was refused; without secrets."""
-    values = without_secrets(config.settings.model_dump(mode="json"))
-    settings = [(name, _lookup(values, name), _origin(config, name)) for name in setting_names()]
-    body = {name: {"value": value, "origin": origin} for name, value, origin in settings}
+    values = {
+        name: named_without_secrets(name, value) for name, value in json_values(config.settings).items()
+    }
+    body = {name: {"value": value, "origin": _origin(config, name)} for name, value in values.items()}
     refused = {line.setting: asked_in_words(line) for line in config.refused}
+    texts = {name: _text(value) for name, value in values.items()} | _lists_in_words(config.settings)
     rows = tuple(
-        Row((name, _in_words(name, value), origin, refused.get(name, ""))) for name, value, origin in settings
+        Row((name, text, _origin(config, name), refused.get(name, ""))) for name, text in texts.items()
     )
     return Document(
         facts={"settings": body, **project_json(config), "warnings": config.warnings},
@@ -33,31 +34,22 @@ def settings_document(config: Config) -> Document:
     )
 
 
-def _lookup(values: dict[str, Any], name: str) -> Any:
-    section, _, key = name.partition(".")
-    return values[section][key] if key else values[section]
-
-
 def _origin(config: Config, name: str) -> str:
     return config.origins.get(name, DEFAULT)
 
 
-def _in_words(name: str, value: Any) -> str:
-    if name == "clusters":
-        return ", ".join(f"{c['name']} ({c['num_gpus']} x {c['gpu']})" for c in value) or "none"
-    if name == "quotas":
-        return (
-            ", ".join(f"{q['provider']} {' '.join(q['instance_types'])}: {q['vcpus']}" for q in value)
-            or "none"
-        )
-    if name == "rates":
-        return ", ".join(f"{r['provider']} {r['region']} {r['kind']}: {r['usd']:g}" for r in value) or "none"
-    if name == "contracts":
-        return ", ".join(f"{c['provider']} {' '.join(c['instance_types'])}" for c in value) or "none"
-    return _text(value)
+def _lists_in_words(settings: Settings) -> dict[str, str]:
+    """Each list of entries in one line."""
+    entries = {
+        "clusters": [f"{one.name} ({one.num_gpus} x {one.gpu})" for one in settings.clusters],
+        "quotas": [f"{one.provider} {' '.join(one.instance_types)}: {one.vcpus}" for one in settings.quotas],
+        "rates": [f"{one.provider} {one.region} {one.kind}: {one.usd:g}" for one in settings.rates],
+        "contracts": [f"{one.provider} {' '.join(one.instance_types)}" for one in settings.contracts],
+    }
+    return {name: ", ".join(texts) or "none" for name, texts in entries.items()}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, list):
@@ -88,7 +80,7 @@ def _commented(name: str, field: FieldInfo) -> str:
     return f"#   {name}: {_yaml(field.default)}  # {field.description}"
 
 
-def _yaml(value: Any) -> str:
+def _yaml(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, tuple):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from advisor.core.units import format_bytes, format_duration
-from advisor.core.values import Phase, Trace
+from advisor.core.values import Collective, Phase, Trace
 from advisor.report.document import Document, Row, Table, columns
 
 COLUMNS = columns("Trace", "")
@@ -30,7 +28,8 @@ def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), captio
 
 def trace_texts(trace: Trace) -> dict[str, str]:
     """Each figure of the summary in words."""
-    return {name: _text(name, value) for name, value in summary(trace).items()}
+    texts = {name: _text(name, value) for name, value in summary(trace).items()}
+    return texts | {"collectives": ", ".join(map(_collective_text, trace.collectives)) or "none"}
 
 
 def summary(trace: Trace) -> dict[str, object]:
@@ -72,15 +71,13 @@ def _text(name: str, value: object) -> str:
         return f"{format_duration(value)}{_OF[name]}" if name in _OF else f"{value:g}"
     if isinstance(value, dict):
         return ", ".join(f"{name} {version}" for name, version in value.items())
-    if name == "collectives" and isinstance(value, list):
-        return ", ".join(map(_collective_text, value)) or "none"
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
 
 
-def _collective_text(collective: Mapping[str, Any]) -> str:
-    size, ranks = collective["num_bytes"], collective["world_size"]
+def _collective_text(collective: Collective) -> str:
+    size, ranks = collective.num_bytes, collective.world_size
     of_size = "of unknown size" if size is None else f"of {format_bytes(size)}"
     among = "" if ranks is None else f" among {ranks}"
-    return f"{collective['count']} {collective['kind']} {of_size}{among}"
+    return f"{collective.count} {collective.kind} {of_size}{among}"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, CatalogError
 from advisor.service.checks import Check, State
@@ -73,20 +73,17 @@ def _settings(config: Config, in_words: Callable[[Refused], str]) -> Check:
 
 def exposed_passwords(config: Config) -> list[str]:
     """A note for each file with a password that others on this machine may read."""
-    from advisor.config.settings import setting_names
+    from advisor.config.settings import json_values
+    from advisor.core.redaction import named_without_secrets
 
-    values = config.settings.model_dump(mode="json")
-    secret = {Path(config.origins.get(name, "")) for name in setting_names() if _is_secret(name, values)}
+    values = json_values(config.settings).items()
+    secret = {
+        Path(config.origins.get(name, ""))
+        for name, value in values
+        if named_without_secrets(name, value) != value
+    }
     exposed = sorted(path for path in secret if path.is_file() and path.stat().st_mode & 0o044)
     return [f"{path} holds a password that others may read: chmod 600 {path}" for path in exposed]
-
-
-def _is_secret(name: str, values: dict[str, Any]) -> bool:
-    from advisor.core.redaction import without_secrets
-
-    section, _, key = name.partition(".")
-    setting = {name: values[section][key] if key else values[section]}
-    return bool(without_secrets(setting) != setting)
 
 
 def _native() -> Check:

@@ -104,20 +104,20 @@ def _way_to(config: Config, provider: str, known: Collection[str]) -> str:
 
 
 def check_regions(
-    config: Config, known: Callable[[], Iterable[str]], listener: Listener, found: Collection[str] = ()
+    config: Config, known: Callable[[], Iterable[str]], listener: Listener, at_hand: Collection[str] = ()
 ) -> None:
     """Refuse a region, or a pattern of regions, that no offer is in, whatever else is asked for.
 
     Args:
         config: says which regions are wanted.
-        known: all regions there are; asked only for patterns that ``found`` does not match.
+        known: all regions there are; asked only for patterns that ``at_hand`` does not match.
         listener: what it calls arguments.
-        found: regions of offers at hand.
+        at_hand: regions of offers at hand.
 
     Raises:
         InputError: with near matches.
     """
-    strange = [p for p in config.settings.cloud.regions if not any(is_any([p], name) for name in found)]
+    strange = [p for p in config.settings.cloud.regions if not any(is_any([p], name) for name in at_hand)]
     regions = sorted({*known()}) if strange else []
     for pattern in strange:
         if pattern == ANY or any(is_any([pattern], name) for name in regions):
@@ -149,13 +149,13 @@ def known_vendors(names: Iterable[str]) -> set[str]:
     return {vendors[name.lower()] for name in names}
 
 
-def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], found: Iterable[Offer] = ()) -> None:
+def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], offers: Iterable[Offer] = ()) -> None:
     """Refuse numbers of GPUs that no machine has, wherever it is; of several numbers one will do.
 
     Args:
         asked: which numbers, and machines of one's own.
-        known: all offers there are; asked only for numbers that ``found`` does not have.
-        found: offers at hand.
+        known: all offers there are; asked only for numbers that ``offers`` lacks.
+        offers: offers at hand.
 
     Raises:
         InputError: names those there are.
@@ -167,7 +167,7 @@ def check_counts(asked: Asked, known: Callable[[], Iterable[Offer]], found: Iter
         return {count for gpu, count in machines if gpu in names}
 
     requests = [request for request in map(parse_gpu_request, asked.gpus) if request.counts]
-    at_hand = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in found)}
+    at_hand = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in offers)}
     strange = [request for request in requests if not sizes_of(request, at_hand) & {*request.counts}]
     machines = {*asked.own, *((offer.gpu, offer.num_gpus) for offer in known())} if strange else set()
     for request in strange:

@@ -7,9 +7,8 @@ import math
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Table, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, func, select
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Market, Quantiles
@@ -110,7 +109,7 @@ def recommendations(store: Store, *, since: datetime, project: str | None = None
         wanted = wanted.where(_RECOMMENDATIONS.project == project)
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RECOMMENDATIONS.at, _RECOMMENDATIONS.id))
-        return tuple(map(_entry, rows))
+        return tuple(map(_entry, rows.mappings()))
 
 
 def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
@@ -121,7 +120,7 @@ def find_recommendation(store: Store, entry_id: str) -> LedgerEntry | None:
     """
     wanted = select(schema.recommendations).where(_RECOMMENDATIONS.id == entry_id)
     with reading(store) as connection:
-        return next(map(_entry, connection.execute(wanted)), None)
+        return next(map(_entry, connection.execute(wanted).mappings()), None)
 
 
 def recommendation_ids(store: Store) -> tuple[str, ...]:
@@ -164,7 +163,7 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
     Raises:
         StoreError: the database cannot be read.
     """
-    wanted = _of_runs(select(schema.runs), since, project)
+    wanted = select(schema.runs).where(_of_runs(since, project))
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
         return tuple(Run(**row) for row in rows.mappings())
@@ -176,14 +175,14 @@ def spent_usd(store: Store, *, since: datetime, project: str | None = None) -> f
     Raises:
         StoreError: the database cannot be read.
     """
-    total = _of_runs(select(func.coalesce(func.sum(_RUNS.cost_usd), 0.0)), since, project)
+    total = select(func.coalesce(func.sum(_RUNS.cost_usd), 0.0)).where(_of_runs(since, project))
     with reading(store) as connection:
         return float(connection.execute(total).scalar_one())
 
 
-def _of_runs(wanted: Select[Any], since: datetime, project: str | None) -> Select[Any]:
-    wanted = wanted.where(_RUNS.started_at >= since)
-    return wanted if project is None else wanted.where(_RUNS.project == project)
+def _of_runs(since: datetime, project: str | None) -> ColumnElement[bool]:
+    begun = _RUNS.started_at >= since
+    return begun if project is None else begun & (_RUNS.project == project)
 
 
 def _insert(connection: Connection, table: Table, values: dict[str, object]) -> None:
@@ -200,8 +199,8 @@ def _check(what: str, numbers: dict[str, float]) -> None:
             raise StoreError(f"{what} has a {name} of {number!r}: it must be 0 or more. Nothing was kept.")
 
 
-def _entry(row: Row[Any]) -> LedgerEntry:
-    values = dict(row._mapping)
+def _entry(row: RowMapping) -> LedgerEntry:
+    values = dict(row)
     time_s = Quantiles(p50=values.pop("time_p50_s"), p90=values.pop("time_p90_s"))
     cost_usd = Quantiles(p50=values.pop("cost_p50_usd"), p90=values.pop("cost_p90_usd"))
     return LedgerEntry(**values, time_s=time_s, cost_usd=cost_usd)

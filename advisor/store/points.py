@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, Executable, ScalarSelect, bindparam, delete, func, insert, select, update
 
@@ -76,7 +75,7 @@ def price_points(
         wanted = wanted.where(_POINTS.observed_at >= func.coalesce(_in_force_since(since), since))
     ordered = wanted.order_by(_POINTS.observed_at, *columns)
     with reading(store) as connection:
-        return tuple(map(_point, connection.execute(ordered).all()))
+        return tuple(_point(*row) for row in connection.execute(ordered).all())
 
 
 def _in_force_since(moment: datetime) -> ScalarSelect[datetime]:
@@ -209,8 +208,16 @@ def _key(point: PricePoint) -> Key:
     return point.provider, point.instance_type, point.region, point.zone or "", point.market
 
 
-def _point(row: Sequence[Any]) -> PricePoint:
-    provider, instance_type, region, zone, market, usd_per_h, observed_at, source = row
+def _point(
+    provider: str,
+    instance_type: str,
+    region: str,
+    zone: str,
+    market: Market,
+    usd_per_h: float,
+    observed_at: datetime,
+    source: str,
+) -> PricePoint:
     return PricePoint(
         provider=provider,
         instance_type=instance_type,

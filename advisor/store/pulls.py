@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
@@ -127,7 +126,11 @@ def current_offers(
         wanted = wanted.where(_OFFERS.gpu.in_(gpus))
     ordered = wanted.order_by(_OFFERS.pull_scope, _OFFERS.position)
     with reading(store) as connection:
-        return tuple(map(_offer, connection.execute(ordered).all()))
+        rows = connection.execute(ordered).all()
+    return tuple(
+        Offer(**dict(zip(_PLAIN, row, strict=False)), spot_usd_per_h=_quantiles(*row[-len(_SPOT) :]))
+        for row in rows
+    )
 
 
 def covered_places(store: Store, source: str) -> frozenset[tuple[str, str, Market]]:
@@ -194,7 +197,5 @@ def _columns(offer: Offer) -> dict[str, object]:
     return {name: getattr(offer, name) for name in _PLAIN} | dict(zip(_SPOT, quantiles, strict=True))
 
 
-def _offer(row: Sequence[Any]) -> Offer:
-    p10, p50, p90 = row[-3:]
-    spot = None if p50 is None else Interval(p10=p10, p50=p50, p90=p90)
-    return Offer(**dict(zip(_PLAIN, row[:-3], strict=True)), spot_usd_per_h=spot)
+def _quantiles(p10: float | None, p50: float | None, p90: float | None) -> Interval | None:
+    return None if p10 is None or p50 is None or p90 is None else Interval(p10=p10, p50=p50, p90=p90)

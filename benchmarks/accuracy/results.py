@@ -75,8 +75,8 @@ class Results:
         document["shipped_rows"] = [_errors(row) for row in self.shipped.get("rows", ())]
         document["left_out"] = {
             gpu: {
-                state: found | {"rows": [_errors(row) for row in found["rows"]]}
-                for state, found in states.items()
+                state: scores | {"rows": [_errors(row) for row in scores["rows"]]}
+                for state, scores in states.items()
             }
             for gpu, states in self.left_out.items()
         }

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,23 +139,24 @@ def _of_class(plan: Plan, terms: SpotTerms) -> SpotTerms:
     odds, seen = spot_odds(plan.gpu, plan.num_gpus), seen_of(plan, terms.history)
     if seen is not None:
         odds = with_history(odds, seen)
-    found: dict[str, Any] = {}
     if RATE in terms.assumed:
-        found |= {
-            "preemptions_per_h": odds.preemptions_per_h,
-            "sigma_rate": odds.sigma_rate,
-            "most_per_h": odds.most_per_h,
-            "rate_source": _source(odds, seen),
-        }
+        terms = replace(
+            terms,
+            preemptions_per_h=odds.preemptions_per_h,
+            sigma_rate=odds.sigma_rate,
+            most_per_h=odds.most_per_h,
+            rate_source=_source(odds, seen),
+        )
     if REACQUIRE in terms.assumed:
-        found |= {
-            "reacquire_h": odds.outage_h,
-            "sigma_reacquire": odds.sigma_outage,
-            "most_away_h": odds.most_away_h,
-        }
+        terms = replace(
+            terms,
+            reacquire_h=odds.outage_h,
+            sigma_reacquire=odds.sigma_outage,
+            most_away_h=odds.most_away_h,
+        )
     if DISPERSION in terms.assumed:
-        found |= {"dispersion_up": odds.dispersion_up, "dispersion_down": odds.dispersion_down}
-    return replace(terms, **found)
+        terms = replace(terms, dispersion_up=odds.dispersion_up, dispersion_down=odds.dispersion_down)
+    return terms
 
 
 def _source(odds: SpotOdds, seen: Watched | None) -> Finding:

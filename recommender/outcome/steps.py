@@ -78,8 +78,8 @@ def seen_scaling(trace: Trace) -> Scaling | None:
         Scaling.WEAK: abs(ratio),
         Scaling.STRONG: abs(ratio - math.log(other.world_size / (trace.world_size or 1))),
     }
-    found = min(off, key=lambda scaling: off[scaling])
-    return found if off[found] <= _TOLERANCE else None
+    nearest = min(off, key=lambda scaling: off[scaling])
+    return nearest if off[nearest] <= _TOLERANCE else None
 
 
 def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
@@ -106,8 +106,8 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
     per_epoch_there = math.ceil(per_epoch / (num_gpus if is_weak else steps.num_ranks))
-    found = math.ceil(round(per_epoch_there * job.epochs, 6))
-    if found > MAX_ITERATIONS:
+    iterations = math.ceil(round(per_epoch_there * job.epochs, 6))
+    if iterations > MAX_ITERATIONS:
         raise InputError(
             f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"
             " set fewer epochs, or iterations_per_epoch where the epoch has no real end.",
@@ -118,4 +118,4 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
                 most_iterations=MAX_ITERATIONS,
             ),
         )
-    return found
+    return iterations

@@ -277,9 +277,9 @@ def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
 
     kept: list[tuple[float, ...]] = []
     for plan in sorted(group, key=order):
-        found = rates(plan)
-        if not any(all(map(le, other, found)) for other in kept):
-            kept.append(found)
+        costs = rates(plan)
+        if not any(all(map(le, other, costs)) for other in kept):
+            kept.append(costs)
             yield plan
 
 

@@ -134,15 +134,15 @@ def _moving(
 
 def _extras(needs: Sequence[_Need], terms: CloudTerms, moved_gib: float, catalog: Sequence[Rate]) -> Extras:
     paid = [(need, _charge(need, catalog)) for need in needs if need.gib]
-    usd = {need.name: found.usd for need, found in paid}
-    unknown = [_unknown(need, found.stand_in) for need, found in paid if found.stand_in is not None]
+    usd = {need.name: charged.usd for need, charged in paid}
+    unknown = [_unknown(need, charged.stand_in) for need, charged in paid if charged.stand_in is not None]
     return Extras(
         storage_usd_per_h=usd.get(STORAGE, 0.0) / HOURS_PER_MONTH,
         egress_usd=usd.get(RESULT, 0.0),
         transfer_usd=usd.get(MOVING, 0.0),
         transfer_gib=moved_gib,
         download_s=terms.download_s(moved_gib),
-        rates={need.name: _in_words(need.gib, found.rate) for need, found in paid},
+        rates={need.name: _in_words(need.gib, charged.rate) for need, charged in paid},
         notes=(*unknown, *_moved(terms, moved_gib, usd.get(MOVING, 0.0))),
     )
 

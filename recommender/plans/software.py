@@ -22,8 +22,8 @@ def capability(gpu: GpuSpec) -> tuple[int, int] | None:
 
 def is_unsupported(gpu: GpuSpec) -> bool:
     """True where no PyTorch 2 build with CUDA 12 or later has code for the GPU (Kepler: K80)."""
-    found = capability(gpu)
-    return found is not None and found < CUDA_12_LEAST
+    version = capability(gpu)
+    return version is not None and version < CUDA_12_LEAST
 
 
 def why_unsupported(gpu: GpuSpec) -> Finding | None:
@@ -36,10 +36,10 @@ def why_unsupported(gpu: GpuSpec) -> Finding | None:
 def changes(plan: Plan, gpu: GpuSpec) -> list[Finding]:
     """What the user's environment needs to run there."""
     needed = []
-    found = capability(gpu)
-    if found is not None and CUDA_12_LEAST <= found < CUDA_13_LEAST:
+    version = capability(gpu)
+    if version is not None and CUDA_12_LEAST <= version < CUDA_13_LEAST:
         needed.append(finding(Code.INSTALL_FOR_CUDA_12, architecture=gpu.architecture))
-    if found is None:
+    if version is None:
         needed.append(finding(Code.INSTALL_FOR_VENDOR, vendor=gpu.vendor))
     if plan.offer is not None and plan.offer.architecture == ARM:
         needed.append(finding(Code.INSTALL_AARCH64))

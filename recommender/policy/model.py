@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from advisor.config.setting_kinds import Planned
 from advisor.core.errors import did_you_mean
@@ -70,6 +71,10 @@ def _printable(value: str) -> str:
     if not value.isprintable() or not value.strip():
         raise ValueError("write a text of one line without control characters")
     return value
+
+
+def _add_keys(schema: dict[str, JsonValue]) -> None:
+    schema["enum"] = [*lockable_keys()]
 
 
 def _lockable(value: str) -> str:
@@ -187,7 +192,7 @@ class PolicyFile(Section):
     prefer: Prefer | None = Field(None, description="a tier to take before the others")
     approval: tuple[Approval, ...] = Field((), description="who must agree to dear jobs")
     objective: Objective = Field(Objective(), description="what the recommended option is chosen by")
-    lock: tuple[Annotated[str, AfterValidator(_lockable)], ...] = Field(
+    lock: tuple[Annotated[str, AfterValidator(_lockable), Field(json_schema_extra=_add_keys)], ...] = Field(
         (), description="keys that no lower layer may set, such as limits.usd_per_job or deny"
     )
 
@@ -203,21 +208,24 @@ def lockable_keys() -> list[str]:
     return [*section_models(), "prefer", "approval", *inner]
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """The JSON Schema (draft 2020-12) of a policy file; editors check and complete with it."""
-    schema = _plain(PolicyFile.model_json_schema())
-    schema["properties"]["lock"]["items"] = {"type": "string", "enum": lockable_keys()}
+    schema = _plain_object(PolicyFile.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _plain(node: Any) -> Any:
+def _plain(node: object) -> object:
     """Without the titles that pydantic makes up, and without null: an empty key is a fault."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _plain(value) for key, value in node.items() if key != "title"}
+    return _plain_object(node) if isinstance(node, dict) else node
+
+
+def _plain_object(node: Mapping[str, object]) -> dict[str, object]:
+    kept = {key: _plain(value) for key, value in node.items() if key not in ("title", "anyOf")}
     if kept.get("default", ...) is None:
         del kept["default"]
-    choices = [choice for choice in kept.pop("anyOf", []) if choice != {"type": "null"}]
+    parts = node.get("anyOf")
+    of_any = parts if isinstance(parts, list) else []
+    choices = [_plain_object(choice) for choice in of_any if choice != {"type": "null"}]
     return kept | (choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})

@@ -46,7 +46,7 @@ def _unsure(
     judged: Sequence[Judged], points: Sequence[Point], kept: Sequence[int], tied: Mapping[int, int]
 ) -> dict[int, Finding]:
     """By index: options that are not surely slower or faster than the frontier's rival."""
-    found: dict[int, Finding] = {}
+    near_ties: dict[int, Finding] = {}
     times_s = np.array([judged[j].time_s for j in kept])
     for i, item in enumerate(judged):
         rivals = [] if i in tied else _rivals(i, points, kept)
@@ -57,8 +57,8 @@ def _unsure(
         p = float(chances[surest])
         if UNSURE[0] < p < UNSURE[1]:
             rival = judged[kept[rivals[surest]]].option.plan.id
-            found[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
-    return found
+            near_ties[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
+    return near_ties
 
 
 def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:

@@ -62,7 +62,7 @@ def ties(points: Sequence[Point], kept: Sequence[int], epsilon: float = EPSILON)
     >>> ties([(10.0, 50.0), (10.2, 49.5), (10.3, 51.0), (20.0, 40.0)], [0, 1, 3])
     {0: 1, 1: 0, 2: 1}
     """
-    found: dict[int, tuple[float, int]] = {}
+    nearest: dict[int, tuple[float, int]] = {}
     axes = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     for j in kept:
         high, low = np.maximum(axes, axes[j]), np.minimum(axes, axes[j])
@@ -70,6 +70,6 @@ def ties(points: Sequence[Point], kept: Sequence[int], epsilon: float = EPSILON)
         for i in np.flatnonzero(near).tolist():
             # Equal zeros are no distance apart.
             apart = sum(math.log(h / w) if h > w else 0.0 for h, w in zip(high[i], low[i], strict=True))
-            if i != j and (i not in found or (apart, j) < found[i]):
-                found[i] = (apart, j)
-    return {i: found[i][1] for i in sorted(found)}
+            if i != j and (i not in nearest or (apart, j) < nearest[i]):
+                nearest[i] = (apart, j)
+    return {i: nearest[i][1] for i in sorted(nearest)}

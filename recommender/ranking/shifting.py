@@ -99,11 +99,13 @@ def with_shifts(
     recommendation: Recommendation, history: Mapping[str, Sequence[PricePoint]], now: datetime
 ) -> Recommendation:
     """Options told when to start instead of at once, where that pays; ``history`` is by plan id."""
-    told = tuple(_told(option, history.get(option.plan.id, ()), now) for option in recommendation.options)
-    return replace(recommendation, options=told)
+    shifted = tuple(
+        _shifted(option, history.get(option.plan.id, ()), now) for option in recommendation.options
+    )
+    return replace(recommendation, options=shifted)
 
 
-def _told(option: Option, points: Sequence[PricePoint], now: datetime) -> Option:
+def _shifted(option: Option, points: Sequence[PricePoint], now: datetime) -> Option:
     run_s = option.plan.startup_s + option.train_s.p50
     if not points or not math.isfinite(run_s):
         return option

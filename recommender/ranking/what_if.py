@@ -95,12 +95,12 @@ def with_what_ifs(
         judged = evaluate_all(plans, unsure, gpus, change.trace, answer.job, draws, terms_of)
         for before, after in zip(old, judged, strict=True):
             steps = (*change.steps, *after.option.script_changes)
-            found = replace(after.option, what_if=change.name, script_changes=steps)
-            if found.feasible and _saves_time(found, before):
-                yield found
+            variant = replace(after.option, what_if=change.name, script_changes=steps)
+            if variant.feasible and _saves_time(variant, before):
+                yield variant
 
-    found = tuple(option for change in changes(trace) for option in changed(change))
-    return replace(answer, what_ifs=found)
+    variants = tuple(option for change in changes(trace) for option in changed(change))
+    return replace(answer, what_ifs=variants)
 
 
 def changed_id(option: Option, change: str) -> str:

@@ -39,13 +39,13 @@ def page(rows: Sequence[Any], token: str, size: int) -> tuple[Sequence[Any], str
 
 def filters(arguments: Arguments) -> dict[str, set[str]]:
     """Wanted values by filter name."""
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for key, name in arguments.items():
         if key.startswith("Filter.") and key.endswith(".Name"):
             number = key.split(".")[1]
             prefix = f"Filter.{number}.Value."
-            found[name] = {value for other, value in arguments.items() if other.startswith(prefix)}
-    return found
+            values[name] = {value for other, value in arguments.items() if other.startswith(prefix)}
+    return values
 
 
 # --- EC2 ---------------------------------------------------------------------------------------------

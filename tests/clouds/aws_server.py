@@ -183,9 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault := self.aws.noted(operation, region):
             self._fail(fault, json.dumps({"__type": fault.code, "Message": SECRET}).encode())
         elif operation == "GetProducts":
-            found = products(self.aws.world, request, honours_filters=self.aws.honours_filters)
+            products_named = products(self.aws.world, request, honours_filters=self.aws.honours_filters)
             size = min(int(request.get("MaxResults", 100)), 100, self.aws.page_size)
-            rows, token = page(found, request.get("NextToken", ""), size)
+            rows, token = page(products_named, request.get("NextToken", ""), size)
             reply = {"FormatVersion": "aws_v1", "PriceList": rows} | ({"NextToken": token} if token else {})
             self._send(200, json.dumps(reply).encode())
         else:

@@ -19,9 +19,9 @@ def problems(row: Row, outcome: Trace | AdvisorError) -> list[str]:
     if isinstance(outcome, AdvisorError):
         return [str(outcome)]
     return [
-        f"{what}: {found!r} instead of {expected!r}"
-        for what, found, expected in _compared(row, outcome)
-        if found != expected
+        f"{what}: {problem!r} instead of {expected!r}"
+        for what, problem, expected in _compared(row, outcome)
+        if problem != expected
     ]
 
 
@@ -40,8 +40,8 @@ def _compared(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
     if row.parameters:
         yield "parameter bytes", trace.memory.parameter_bytes, _parameter_bytes(row)
     if row.product_flops is not None:
-        found = sum(op.flops * op.count for op in trace.ops if op.name in _PRODUCTS)
-        yield "FLOPs of products", found, row.product_flops
+        total = sum(op.flops * op.count for op in trace.ops if op.name in _PRODUCTS)
+        yield "FLOPs of products", total, row.product_flops
     if row.loading_s is not None:
         yield f"loads for {row.loading_s} s", (trace.data_loading_s or 0.0) >= row.loading_s, True
     yield from _communication(row, trace)
@@ -60,8 +60,8 @@ def _communication(row: Row, trace: Trace) -> Iterator[tuple[str, object, object
 
 def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
     if row.warning is not None:
-        found = any(row.warning in warning for warning in trace.warnings)
-        yield f"warns of {row.warning!r}", found, True
+        is_warned = any(row.warning in warning for warning in trace.warnings)
+        yield f"warns of {row.warning!r}", is_warned, True
     unknown = [warning for warning in trace.warnings if "no shape rule" in warning]
     yield "operators without a shape rule", unknown, []
     assumed = [warning for warning in trace.warnings if "are assumed" in warning]

@@ -57,11 +57,11 @@ def outcomes(folder, warm_children):
 def test_row(row, outcomes):
     if not installed(row):
         pytest.skip(f"needs {row.library}: pip install 'gpu-advisor[frameworks]'")
-    found = problems(row, outcomes[row.name])
+    expected_text = problems(row, outcomes[row.name])
     if row.fails is None:
-        assert found == []
+        assert expected_text == []
     else:
-        assert found != [], f"{row.name} holds now: take its `fails` away and write the table anew"
+        assert expected_text != [], f"{row.name} holds now: take its `fails` away and write the table anew"
 
 
 @needs_torch
@@ -104,7 +104,7 @@ def quickstart(outcomes):
 @needs_torch
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "expected_text"),
     [
         ({"batch": 63}, "batch: 64 instead of 63"),
         ({"samples": None}, "samples: 1000 instead of None"),
@@ -118,10 +118,10 @@ def quickstart(outcomes):
         ({"warning": "torch.compile"}, "warns of 'torch.compile': False instead of True"),
     ],
 )
-def test_a_trace_that_differs_is_told(quickstart, wrong, said):
+def test_a_trace_that_differs_is_told(quickstart, wrong, expected_text):
     row, trace = quickstart
     fields = {"batch": 64, "samples": 1000, "iterations": 16}
-    assert problems(Row(script=row.script, **(fields | wrong)), trace) == [said]
+    assert problems(Row(script=row.script, **(fields | wrong)), trace) == [expected_text]
 
 
 @needs_torch

@@ -37,8 +37,8 @@ def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.published import mean_error, scores, table
 
     monkeypatch.setattr(published, "CASES", recorded_cases())
-    found = list(scores(THIRD_PARTY))
-    scored = [score for score in found if not score.case.fitted]
+    scores_published = list(scores(THIRD_PARTY))
+    scored = [score for score in scores_published if not score.case.fitted]
     doubtful = [s for s in scored if any(part in s.case.name for part in ("fine-tuning", "-XL", "GNMT"))]
     others = [score for score in scored if score not in doubtful]
     assert (len(others), len(doubtful)) == (16, 13)
@@ -47,9 +47,11 @@ def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
         assert score.covered, score
     assert all(abs(score.error) < 0.8 for score in doubtful), doubtful
     assert mean_error(others) < 0.10
-    assert mean_error(found) < 0.19
-    assert table(found) in (METHODS / "roofline.md").read_text()
-    assert f"{mean_error(found) * 100:.1f} %" in (ROOT / "README.md").read_text().replace("\n  ", " ")
+    assert mean_error(scores_published) < 0.19
+    assert table(scores_published) in (METHODS / "roofline.md").read_text()
+    assert f"{mean_error(scores_published) * 100:.1f} %" in (ROOT / "README.md").read_text().replace(
+        "\n  ", " "
+    )
 
 
 def test_the_recorded_traces_are_of_todays_models() -> None:
@@ -120,7 +122,7 @@ def test_nothing_that_others_measured_is_recorded(recorded: dict[str, Any]) -> N
 
 def check_unseen_dimensions(errors: list[dict[str, Any]]) -> None:
     """Median errors on shapes that were held out, in the training split's state of the board."""
-    medians = {(found["gpu"], found["kind"]): found["median"] for found in errors}
+    medians = {(one["gpu"], one["kind"]): one["median"] for one in errors}
     boards = ("A100-PCIE-40GB", "P100-PCIE-16GB", "P4", "T4", "V100-PCIE-32GB")
     for board in boards:
         for kind in ("linear", "bmm"):
@@ -141,9 +143,9 @@ def rows_of(left_out: dict[str, Any], state: str) -> list[dict[str, Any]]:
 def convolutions_of(left_out: dict[str, Any]) -> list[float]:
     """Median error of convolutions on each GPU that was left out and has them."""
     kernels = [errors for states in left_out.values() for errors in states["unseen"]["kernels"]]
-    found = [errors["median"] for errors in kernels if errors["kind"] == "conv"]
-    assert len(found) == 5
-    return found
+    medians = [errors["median"] for errors in kernels if errors["kind"] == "conv"]
+    assert len(medians) == 5
+    return medians
 
 
 def mean_error_of(rows: list[dict[str, Any]]) -> float:

@@ -72,11 +72,11 @@ def test_every_on_demand_price_comes_out_to_the_last_digit(
     """Fractions of a GPU are left out; nothing of local zones and government regions comes in."""
     parts, _ = refreshed
     wanted = {key: float(usd) for key, usd in ordinary_prices(PRICES).items() if not is_fraction(key[0])}
-    found = {(o.instance_type, o.region): o.usd_per_h for o in offers_of(parts, Market.ON_DEMAND)}
-    assert len(found) == 794
-    assert found == pytest.approx(wanted, abs=1e-9)
-    assert found.keys() == wanted.keys()
-    assert len(offers_of(parts, Market.ON_DEMAND)) == len(found)
+    by_place = {(o.instance_type, o.region): o.usd_per_h for o in offers_of(parts, Market.ON_DEMAND)}
+    assert len(by_place) == 794
+    assert by_place == pytest.approx(wanted, abs=1e-9)
+    assert by_place.keys() == wanted.keys()
+    assert len(offers_of(parts, Market.ON_DEMAND)) == len(by_place)
 
 
 def test_fractions_and_gpus_that_the_catalog_lacks_are_told(
@@ -103,12 +103,12 @@ def test_every_spot_quote_comes_out_by_zone_id(refreshed: tuple[dict[str, Part],
             at_floor.add(key)
         elif usd > 0:
             quoted[key] = usd
-    found = {(o.instance_type, o.region, o.zone): o.usd_per_h for o in offers_of(parts, Market.SPOT)}
+    by_place = {(o.instance_type, o.region, o.zone): o.usd_per_h for o in offers_of(parts, Market.SPOT)}
     assert len(at_floor) >= 6
-    assert len(found) > 330
-    assert found == quoted
-    told = "\n".join(gap for part in parts.values() for gap in part.gaps)
-    assert all(f"{instance_type} in {zone}" in told for instance_type, _, zone in at_floor)
+    assert len(by_place) > 330
+    assert by_place == quoted
+    text = "\n".join(gap for part in parts.values() for gap in part.gaps)
+    assert all(f"{instance_type} in {zone}" in text for instance_type, _, zone in at_floor)
 
 
 def test_spot_offers_have_quantiles_and_history(refreshed: tuple[dict[str, Part], Counter[str]]) -> None:

@@ -83,12 +83,12 @@ def at_hand(gpu: str) -> Plan:
     return make_plan(gpu, ELECTRICITY_USD_PER_H, tier=Tier.LOCAL)
 
 
-def option(found: Recommendation, gpu: str) -> Option:
-    return next(o for o in found.options if o.plan.gpu == gpu)
+def option(recommendation: Recommendation, gpu: str) -> Option:
+    return next(o for o in recommendation.options if o.plan.gpu == gpu)
 
 
-def picked(found: Recommendation, name: PickName) -> str:
-    return next(pick.plan_id for pick in found.picks if pick.name is name)
+def picked(recommendation: Recommendation, name: PickName) -> str:
+    return next(pick.plan_id for pick in recommendation.picks if pick.name is name)
 
 
 class TestShouldIRentACloudGpu:
@@ -98,23 +98,25 @@ class TestShouldIRentACloudGpu:
         return answer(gnmt, (at_hand("Quadro-P4000"), *RENTED), Job(iterations=500_000, **limits))
 
     def test_who_can_wait_stays_at_home(self, gnmt: Trace) -> None:
-        found = self.answer(gnmt)
-        assert picked(found, PickName.CHEAPEST) == "Quadro-P4000"
-        assert option(found, "Quadro-P4000").time_s.p50 == max(o.time_s.p50 for o in found.options)
-        assert "Quadro-P4000" in found.frontier
+        recommendation = self.answer(gnmt)
+        assert picked(recommendation, PickName.CHEAPEST) == "Quadro-P4000"
+        assert option(recommendation, "Quadro-P4000").time_s.p50 == max(
+            o.time_s.p50 for o in recommendation.options
+        )
+        assert "Quadro-P4000" in recommendation.frontier
 
     def test_who_cannot_rents_the_v100(self, gnmt: Trace) -> None:
-        found = self.answer(gnmt)
-        assert picked(found, PickName.FASTEST) == "V100-SXM-16GB"
-        hurried = self.answer(gnmt, deadline_s=1.01 * option(found, "V100-SXM-16GB").time_s.p90)
+        recommendation = self.answer(gnmt)
+        assert picked(recommendation, PickName.FASTEST) == "V100-SXM-16GB"
+        hurried = self.answer(gnmt, deadline_s=1.01 * option(recommendation, "V100-SXM-16GB").time_s.p90)
         assert hurried.recommended == "V100-SXM-16GB"
         assert option(hurried, "Quadro-P4000").removed_by == (Code.DEADLINE,)
 
     def test_the_t4_is_the_cheapest_to_rent_and_the_p100_is_worth_it_to_nobody(self, gnmt: Trace) -> None:
-        found = self.answer(gnmt)
-        rented = [o for o in found.options if o.plan.tier is Tier.CLOUD]
+        ranked = self.answer(gnmt)
+        rented = [o for o in ranked.options if o.plan.tier is Tier.CLOUD]
         assert min(rented, key=lambda o: o.cost_usd.p50).plan.gpu == "T4"
-        assert "P100-PCIE-16GB" not in found.frontier
+        assert "P100-PCIE-16GB" not in ranked.frontier
 
 
 class TestIsTheV100AlwaysBetter:
@@ -124,13 +126,13 @@ class TestIsTheV100AlwaysBetter:
         return answer(dcgan, (at_hand("RTX-2080-Ti"), *RENTED), Job(epochs=25, **changes))
 
     def test_the_2080_ti_is_recommended(self, dcgan: Trace) -> None:
-        found = self.answer(dcgan)
-        assert found.recommended == picked(found, PickName.CHEAPEST) == "RTX-2080-Ti"
-        assert set(found.frontier) == {"RTX-2080-Ti", "V100-SXM-16GB"}
+        recommendation = self.answer(dcgan)
+        assert recommendation.recommended == picked(recommendation, PickName.CHEAPEST) == "RTX-2080-Ti"
+        assert set(recommendation.frontier) == {"RTX-2080-Ti", "V100-SXM-16GB"}
 
     def test_the_v100_saves_less_than_half_of_the_time_for_many_times_the_money(self, dcgan: Trace) -> None:
-        found = self.answer(dcgan)
-        here, there = option(found, "RTX-2080-Ti"), option(found, "V100-SXM-16GB")
+        recommendation = self.answer(dcgan)
+        here, there = option(recommendation, "RTX-2080-Ti"), option(recommendation, "V100-SXM-16GB")
         assert there.time_s.p50 > 0.5 * here.time_s.p50
         assert there.cost_usd.p50 > 10 * here.cost_usd.p50
 

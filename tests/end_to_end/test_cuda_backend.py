@@ -16,10 +16,10 @@ def gpu():
 def test_same_operators_and_nearly_the_same_memory(name):
     from benchmarks.fake_vs_cuda import compare
 
-    found = compare(name)
-    assert not found.missing
-    assert not found.surplus
-    assert found.memory_ratio == pytest.approx(1.0, abs=0.08)
+    difference = compare(name)
+    assert not difference.missing
+    assert not difference.surplus
+    assert difference.memory_ratio == pytest.approx(1.0, abs=0.08)
 
 
 def test_the_iteration_takes_at_least_as_long_as_its_kernels():

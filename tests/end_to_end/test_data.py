@@ -42,7 +42,7 @@ def outcomes():
         return dict(zip(RUNS, pool.map(run, RUNS), strict=True))
 
 
-def told(trace, text):
+def is_warned(trace, text):
     return any(text in warning for warning in trace.warnings)
 
 
@@ -58,27 +58,27 @@ def test_a_slow_input_pipeline_makes_every_gpu_take_as_long(outcomes):
 def test_an_evaluation_before_training_is_cut_short_and_told(outcomes):
     trace = outcomes["evaluates_first"]
     assert (trace.batch_size, trace.iterations_per_epoch) == (64, 313)
-    assert told(trace, "ended after 10 of its 500 batches")
+    assert is_warned(trace, "ended after 10 of its 500 batches")
 
 
 def test_batches_of_tokens(outcomes):
     trace = outcomes["token_batches"]
     assert (trace.samples_per_epoch, trace.accumulation) == (5000, 1)
     assert 50 < trace.iterations_per_epoch < 120
-    assert told(trace, "batches differ in size")
+    assert is_warned(trace, "batches differ in size")
 
 
 def test_an_endless_stream_has_no_epoch_and_names_the_flag(outcomes):
     trace = outcomes["endless_stream"]
     assert trace.batch_size == 32
     assert trace.iterations_per_epoch is trace.samples_per_epoch is None
-    assert told(trace, "--iterations-per-epoch")
+    assert is_warned(trace, "--iterations-per-epoch")
 
 
 def test_of_two_loaders_the_one_that_ends_makes_the_epoch(outcomes):
     trace = outcomes["two_loaders"]
     assert (trace.batch_size, trace.iterations_per_epoch, trace.accumulation) == (56, 160, 1)
-    assert told(trace, "beside it 50 batches")
+    assert is_warned(trace, "beside it 50 batches")
 
 
 RESTARTED = """
@@ -108,7 +108,7 @@ def test_of_two_loaders_the_outer_loops_makes_the_epoch(tmp_path):
     (tmp_path / "train.py").write_text(RESTARTED)
     trace = profile(tmp_path / "train.py")
     assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 2560, 10)
-    assert told(trace, "beside it 5 batches. --iterations-per-epoch says otherwise")
+    assert is_warned(trace, "beside it 5 batches. --iterations-per-epoch says otherwise")
 
 
 def test_fake_samples_stand_in_for_a_missing_file(outcomes):
@@ -116,8 +116,8 @@ def test_fake_samples_stand_in_for_a_missing_file(outcomes):
     # Nine tenths of the samples train.
     assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 18_000, 71)
     assert trace.data_loading_s is None
-    assert told(trace, "HousePrices could not be made (FileNotFoundError")
-    assert told(trace, "2 DataLoader(s) were fed fake data")
+    assert is_warned(trace, "HousePrices could not be made (FileNotFoundError")
+    assert is_warned(trace, "2 DataLoader(s) were fed fake data")
     assert any(op.inputs[0].shape == (256, 13) for op in trace.ops)
 
 
@@ -125,7 +125,7 @@ def test_a_length_that_nobody_knows_stays_unknown(outcomes):
     trace = outcomes["csv_dataset_missing of unknown length"]
     assert trace.batch_size == 256
     assert trace.samples_per_epoch is trace.iterations_per_epoch is None
-    assert told(trace, "--samples N")
+    assert is_warned(trace, "--samples N")
 
 
 def test_a_missing_file_is_named_and_fake_data_proposed(outcomes):
@@ -163,7 +163,7 @@ def test_torchvisions_data_sets_can_be_faked(tmp_path):
     names = "CIFAR10,CIFAR100,SVHN,STL10,EMNIST,QMNIST,KMNIST,FashionMNIST,MNIST"
     trace = profile(tmp_path / "train.py", [names], fake_data=parse_fake_data("1x28x28:float32,10:class"))
     assert (trace.samples_per_epoch, trace.iterations_per_epoch) == (60_000, 938)
-    assert sum(told(trace, f"data set {name} could not be made") for name in names.split(",")) == 9
+    assert sum(is_warned(trace, f"data set {name} could not be made") for name in names.split(",")) == 9
 
 
 WORKERS = """

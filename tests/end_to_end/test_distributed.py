@@ -77,8 +77,8 @@ def test_fsdp2_gathers_every_layer_twice_and_scatters_its_gradients_once(traces)
         ("reduce_scatter", 4 * layer): 6,
         ("reduce_scatter", 4 * rest): 1,
     }
-    found = {(c.kind, c.num_bytes): c.count for c in trace.collectives if c.kind != "all_reduce"}
-    assert found == expected
+    counts = {(c.kind, c.num_bytes): c.count for c in trace.collectives if c.kind != "all_reduce"}
+    assert counts == expected
     shard = 4 * (6 * layer + rest) // 8
     # Each of some 80 parameters is rounded up to 512 bytes.
     assert shard <= trace.memory.parameter_bytes <= shard + 80 * 512

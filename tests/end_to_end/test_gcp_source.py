@@ -68,15 +68,15 @@ def known_prices() -> dict[Key, float]:
 
 def combined_prices() -> dict[Key, float]:
     """N1 hosts + attached GPUs where both are priced."""
-    found = {}
+    prices = {}
     for machine in ATTACHED:
         host, _, gpus = machine.instance.instance_type.partition("+")
         count, gpu = gpus.split("x")
         for (name, region, market), usd in host_prices().items():
             usd_per_gpu = attached_prices().get((gpu, region, market))
             if name == host and usd_per_gpu is not None:
-                found[machine.instance.instance_type, region, market] = usd + int(count) * usd_per_gpu
-    return found
+                prices[machine.instance.instance_type, region, market] = usd + int(count) * usd_per_gpu
+    return prices
 
 
 # --- Prices ---------------------------------------------------------------------------------------
@@ -266,10 +266,10 @@ def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path: Path) -> None:
         environ = {ENDPOINT_VARIABLE: server.url}
         assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
         live = shell.run(*shown, **environ).document["offers"]
-        (told,) = [
+        (source,) = [
             s for s in shell.run("prices", "sources", "--json").document["sources"] if s["name"] == "gcp"
         ]
-        assert 0 < len(told["gaps"]) < 100, "1,834 gaps, a line for each reason"
+        assert 0 < len(source["gaps"]) < 100, "1,834 gaps, a line for each reason"
         lines = shell.run("prices", "sources").out.splitlines()
         assert max(map(len, lines)) < 450
         prices = {o["market"]: o["usd_per_h"] for o in live}
@@ -293,8 +293,8 @@ def test_what_could_not_be_priced_keeps_the_snapshots_price_and_says_so(tmp_path
         assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
         after = shell.run(*shown, "--market", "on-demand", **environ)
     assert after.document["offers"] == before
-    (told,) = [warning for warning in after.document["warnings"] if "stale" in warning]
-    assert "the last pull could not price gcp a2-highgpu-1g on-demand in us-central1" in told
+    (stale,) = [warning for warning in after.document["warnings"] if "stale" in warning]
+    assert "the last pull could not price gcp a2-highgpu-1g on-demand in us-central1" in stale
 
 
 def test_without_credentials_a_refresh_says_how_to_get_some(tmp_path: Path) -> None:

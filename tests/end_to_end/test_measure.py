@@ -50,15 +50,15 @@ def test_the_whole_quick_grid_on_the_cpu(shell):
     families = document["families"]
     assert {"gemm", "convolution", "norm and softmax", "element-wise", "embedding"} <= set(families)
     assert all(0 < facts["shortest_s"] <= facts["longest_s"] for facts in families.values())
-    found = read_recording(shell.folder / "kernels.jsonl")
-    assert sum(facts["kernels"] for facts in families.values()) == len(found.measurements) >= 120
+    recording = read_recording(shell.folder / "kernels.jsonl")
+    assert sum(facts["kernels"] for facts in families.values()) == len(recording.measurements) >= 120
     # A CPU has none of CUDA's own kernels.
-    reasons = {entry.reason for entry in found.skipped}
+    reasons = {entry.reason for entry in recording.skipped}
     assert all("does not run on cpu" in reason or "a CPU has no" in reason for reason in reasons), reasons
     assert "note: 10 left out: a CPU has no TF32" in answer.err
-    names = {kernel.op.name for kernel in found.measurements}
+    names = {kernel.op.name for kernel in recording.measurements}
     assert {"aten::addmm", "aten::convolution_backward", "aten::_fused_adamw_"} <= names
-    assert all(kernel.op.bytes > 0 for kernel in found.measurements)
+    assert all(kernel.op.bytes > 0 for kernel in recording.measurements)
 
 
 @pytest.mark.torch
@@ -215,16 +215,16 @@ def test_constants_of_a_recording_change_the_predictions(shell, recording):
     before_ms = l4_ms(shell)
     answer = shell.run("calibrate", "--from", "l4.jsonl", "--json")
     assert answer.code == 0, answer.err
-    found = answer.document["calibration"]
-    assert found["gpu"] == "L4"
-    assert [(fit["name"], fit["num_kernels"]) for fit in found["constants"]] == [
+    calibration = answer.document["calibration"]
+    assert calibration["gpu"] == "L4"
+    assert [(fit["name"], fit["num_kernels"]) for fit in calibration["constants"]] == [
         ("gemm_fraction.fp16", 1),
         ("streaming_fraction", 1),
         ("learned.pointwise", 1),
     ]
-    for fit, factor in zip(found["constants"], (2.0, 1.25), strict=False):
+    for fit, factor in zip(calibration["constants"], (2.0, 1.25), strict=False):
         assert fit["after"] == pytest.approx(fit["before"] / factor)
-    assert Path(found["path"]).is_file()
+    assert Path(calibration["path"]).is_file()
     assert l4_ms(shell) > 1.5 * before_ms
     explained = shell.run("predict", "trace.json", "--gpu", "L4", "--json").out
     assert "calibrated from a recording, 2026-11-21, driver 580.1, torch 2.13.0" in explained
@@ -235,10 +235,10 @@ def test_corrections_of_networks_end_with_them(shell, recording):
     from advisor.formats.trace_files import write_trace
 
     write_trace(make_trace(ops=(make_measurement(name="aten::add").op,)), shell.folder / "trace.json")
-    found = shell.run("calibrate", "--from", "l4.jsonl", "--json").document["calibration"]
+    calibration = shell.run("calibrate", "--from", "l4.jsonl", "--json").document["calibration"]
     asked = ("predict", "trace.json", "--gpu", "L4", "--json")
     assert "calibrated: of the learned rate this GPU reaches pointwise" in shell.run(*asked).out
-    path = Path(found["path"])
+    path = Path(calibration["path"])
     path.write_text(path.read_text().replace('networks = "', 'networks = "older'))
     explained = shell.run(*asked).out
     assert "with networks of another version, so not corrected: run advisor calibrate again" in explained
@@ -284,14 +284,14 @@ def test_an_unknown_gpu_is_told_before_anything_is_measured(shell):
 def test_the_doctor_knows_of_calibrations(shell, recording):
     path = with_nvidia_smi(shell, "NVIDIA L4, 23034, 1, 0")
 
-    def found() -> dict[str, str]:
+    def notes() -> dict[str, str]:
         checks = json.loads(shell.run("doctor", "--json", PATH=path).out)["checks"]
         return next(check for check in checks if check["name"] == "calibration")
 
-    assert (found()["state"], "advisor calibrate" in found()["detail"]) == ("note", True)
+    assert (notes()["state"], "advisor calibrate" in notes()["detail"]) == ("note", True)
     assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
-    assert found()["state"] == "ok"
-    assert "L4 calibrated from a recording, 2026-11-21" in found()["detail"]
+    assert notes()["state"] == "ok"
+    assert "L4 calibrated from a recording, 2026-11-21" in notes()["detail"]
 
 
 def test_the_doctor_lists_calibrations_of_gpus_that_are_not_here(shell, recording):

@@ -63,18 +63,18 @@ def test_risk_widens_the_frontier(shell: Shell) -> None:
 
 
 def test_the_value_of_an_hour_decides(shell: Shell) -> None:
-    found = [recommend(shell, "--json", "--value-of-time", value).document for value in ("0.01", "1000")]
-    times = [next(o["time_s"]["p50"] for o in d["options"] if o["recommended"]) for d in found]
+    documents = [recommend(shell, "--json", "--value-of-time", value).document for value in ("0.01", "1000")]
+    times = [next(o["time_s"]["p50"] for o in d["options"] if o["recommended"]) for d in documents]
     assert times[0] > times[1]
-    assert "$0.01/h" in found[0]["rule"]
+    assert "$0.01/h" in documents[0]["rule"]
 
 
 def test_wait_or_rent_is_told_on_both_rows(shell: Shell) -> None:
     document = recommend(shell, "--json", "--value-of-time", "0.02").document
-    told = [o["id"] for o in document["options"] if any("once the wait exceeds" in r for r in o["reasons"])]
-    own = [plan_id for plan_id in told if plan_id.startswith("cluster/lab/")]
+    ids = [o["id"] for o in document["options"] if any("once the wait exceeds" in r for r in o["reasons"])]
+    own = [plan_id for plan_id in ids if plan_id.startswith("cluster/lab/")]
     assert own
-    assert len(told) == len(own) + 1
+    assert len(ids) == len(own) + 1
 
 
 def test_spot_without_checkpoints_is_refused_with_the_number(shell: Shell) -> None:
@@ -125,14 +125,14 @@ def test_the_history_of_a_less_trusted_source_does_not_spoil_that_of_the_first(
     flags = ("--gpu", "T4:1", "--provider", "aws", "--market", "spot", "--json")
     spot = [o for o in recommend(shell, *flags).document["options"] if o["on_frontier"] and o["market"]]
     url = f"sqlite:///{tmp_path / 'prices.db'}"
-    told = []
+    texts = []
     for source, lag_h in (("aws", 0), ("gcp", 12), ("no source of the settings", 6)):
         remember(url, spot[0], source=source, lag_h=lag_h)
         document = recommend(shell, *flags, "--offline", ADVISOR_STORE__URL=url).document
         (option,) = (o for o in document["options"] if o["id"] == spot[0]["id"])
-        told.append([reason.split(" (")[0] for reason in option["reasons"] if "h later" in reason])
-    assert told[0]
-    assert told == [told[0]] * 3
+        texts.append([reason.split(" (")[0] for reason in option["reasons"] if "h later" in reason])
+    assert texts[0]
+    assert texts == [texts[0]] * 3
 
 
 def remember(url: str, option: dict[str, object], source: str = "aws", lag_h: int = 0) -> None:

@@ -67,10 +67,10 @@ def ask(site: Path, options: Mapping[str, Any], **query: Any) -> Any:
 
 
 def test_an_installed_plugin_is_registered_beside_ours(site: Path, prices: tuple[Path, str]) -> None:
-    found = ask(site, {"url": prices[1]})
-    assert set(found["registered"]) == {*found["ours"], "acme"}
-    assert found["distribution"] == "acme-prices"
-    assert (found["is_live"], found["credentials"], found["freshness"]) == (True, "not needed", [])
+    reply = ask(site, {"url": prices[1]})
+    assert set(reply["registered"]) == {*reply["ours"], "acme"}
+    assert reply["distribution"] == "acme-prices"
+    assert (reply["is_live"], reply["credentials"], reply["freshness"]) == (True, "not needed", [])
 
 
 def test_without_the_package_there_is_no_such_source() -> None:

@@ -103,8 +103,8 @@ def test_live_prices_take_the_place_of_the_snapshot_where_they_were_pulled(cloud
     here = [o for o in older if (o["provider"], o["region"], o["market"]) in pulled]
     assert all(offer in stale for offer in here)
     assert all(offer in answer.document["offers"] for offer in live)
-    (told,) = [warning for warning in answer.document["warnings"] if "could not price" in warning]
-    assert f"{len(stale)} stale prices" in told
+    (no_price,) = [warning for warning in answer.document["warnings"] if "could not price" in warning]
+    assert f"{len(stale)} stale prices" in no_price
     assert len(offers(answer)) < len(before) + len(live)
 
 
@@ -128,12 +128,12 @@ def counted(offer: Mapping[str, Any]) -> float:
 @pytest.mark.parametrize("sort", ["price", "gpu-price", "age", "place"])
 def test_sorting(clouds: Clouds, sort: str) -> None:
     clouds.run("prices", "refresh")
-    found = clouds.run("prices", "--all", "--json", "--sort", sort).document["offers"]
+    rows = clouds.run("prices", "--all", "--json", "--sort", sort).document["offers"]
     keys = {
-        "price": list(map(counted, found)),
-        "gpu-price": [counted(o) / o["num_gpus"] for o in found],
-        "age": [-datetime.fromisoformat(o["retrieved_at"]).timestamp() for o in found],
-        "place": [(o["provider"], o["region"], o["zone"] or "") for o in found],
+        "price": list(map(counted, rows)),
+        "gpu-price": [counted(o) / o["num_gpus"] for o in rows],
+        "age": [-datetime.fromisoformat(o["retrieved_at"]).timestamp() for o in rows],
+        "place": [(o["provider"], o["region"], o["zone"] or "") for o in rows],
     }
     assert keys[sort] == sorted(keys[sort])
 
@@ -141,16 +141,16 @@ def test_sorting(clouds: Clouds, sort: str) -> None:
 def test_sources_tell_age_gaps_and_credentials_but_no_secret(clouds: Clouds) -> None:
     clouds.run("prices", "refresh")
     answer = clouds.run("prices", "sources", "--json")
-    found = sources(answer)
-    assert found["aws"]["is_live"]
-    assert found["aws"]["offers"] > 0
-    assert found["aws"]["credentials"] == "found"
-    assert not found["snapshot"]["is_live"]
-    assert found["snapshot"]["newest"].startswith("2026-08-03")
+    by_name = sources(answer)
+    assert by_name["aws"]["is_live"]
+    assert by_name["aws"]["offers"] > 0
+    assert by_name["aws"]["credentials"] == "found"
+    assert not by_name["snapshot"]["is_live"]
+    assert by_name["snapshot"]["newest"].startswith("2026-08-03")
     table = clouds.run("prices", "sources")
     for secret in ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI"):
-        for said in (answer, table):
-            assert secret not in said.out + said.err
+        for shown_text in (answer, table):
+            assert secret not in shown_text.out + shown_text.err
         assert secret.encode() not in clouds.database.read_bytes()
 
 
@@ -171,8 +171,8 @@ def test_history_grows_only_when_a_price_changes(clouds: Clouds) -> None:
         clouds.gcp.skus = small_skus(usd)
         assert clouds.run("prices", "refresh", "--source", "gcp").code == 0
     command = ("prices", "history", "--gpu", "A100-SXM-40GB", "--provider", "gcp", "--region", "us-central1")
-    found = clouds.run(*command, "--json").document["series"]
-    (series,) = [one for one in found if one["instance_type"] == "a2-highgpu-1g"]
+    lines = clouds.run(*command, "--json").document["series"]
+    (series,) = [one for one in lines if one["instance_type"] == "a2-highgpu-1g"]
     assert [round(point["usd_per_h"], 4) for point in series["points"]] == [3.6734, 4.2395]
     table = clouds.run(*command)
     assert "a2-highgpu-1g" in table.out
@@ -222,12 +222,12 @@ def test_recommend_pulls_what_is_due_once_a_day_and_never_offline(clouds: Clouds
     assert first.code == 0, first.err
     assert "pulling prices of aws, gcp" in first.err
     calls = len(clouds.gcp.calls)
-    found = {
+    days = {
         option["price_retrieved_at"][:10] for option in first.document["options"]
         if (option["instance_type"], option["region"], option["market"])
         == ("a2-highgpu-1g", "us-central1", "on-demand")
     }  # fmt: skip
-    assert found <= {f"{datetime.now(UTC):%Y-%m-%d}"}
+    assert days <= {f"{datetime.now(UTC):%Y-%m-%d}"}
     clouds.run(*command)
     assert len(clouds.gcp.calls) == calls
 
@@ -399,11 +399,11 @@ def test_scores_and_quotas_are_asked_of_aws(tmp_path: Path) -> None:
     with ExitStack() as stack:
         clouds = clouds_of(stack, tmp_path, world, [])
         command = ("prices", "capacity", "p5.48xlarge", "--region", "us-east-1")
-        found = clouds.run(*command, "--json").document
-        assert {tuple(quota["families"]): quota["num_vcpus"] for quota in found["quotas"]} == {
+        document = clouds.run(*command, "--json").document
+        assert {tuple(quota["families"]): quota["num_vcpus"] for quota in document["quotas"]} == {
             ("g", "vt"): 64, ("p",): 0,
         }  # fmt: skip
-        assert [score["score"] for score in found["scores"]] == [9, 3]
+        assert [score["score"] for score in document["scores"]] == [9, 3]
         assert "0 vCPU" in clouds.run(*command).out
         clouds.aws.fail("GetSpotPlacementScores", DENIED)
         partly = clouds.run(*command, "--json")
@@ -454,10 +454,10 @@ def test_a_whole_refresh_of_both_clouds_is_right_to_the_cent(tmp_path: Path) -> 
         done = clouds.run("prices", "refresh", "--source", "aws", "--source", "gcp", "--json")
         assert done.code == 0, done.err
         assert not [part for part in done.document["parts"] if part["failure"]]
-        found = offers(clouds.run("prices", "--all", "--json"))
-        assert found["a2-highgpu-1g", "us-central1", "on-demand"] == pytest.approx(3.673385, abs=1e-6)
-        assert found["a3-highgpu-8g", "us-central1", "on-demand"] == pytest.approx(88.49, abs=0.005)
-        assert found["p5.48xlarge", "us-east-1", "on-demand"] == 55.04
-        assert found["p4d.24xlarge", "us-east-1", "on-demand"] == pytest.approx(21.957642, abs=1e-6)
+        rows = offers(clouds.run("prices", "--all", "--json"))
+        assert rows["a2-highgpu-1g", "us-central1", "on-demand"] == pytest.approx(3.673385, abs=1e-6)
+        assert rows["a3-highgpu-8g", "us-central1", "on-demand"] == pytest.approx(88.49, abs=0.005)
+        assert rows["p5.48xlarge", "us-east-1", "on-demand"] == 55.04
+        assert rows["p4d.24xlarge", "us-east-1", "on-demand"] == pytest.approx(21.957642, abs=1e-6)
         gaps = sources(clouds.run("prices", "sources", "--json"))["gcp"]["gaps"]
         assert gaps

@@ -113,17 +113,17 @@ def flops(trace, *names):
 
 
 def test_resnet50(example):
-    found = example("resnet50")
-    assert (found.batch_size, found.samples_per_epoch) == (64, 1_281_167)
-    assert (found.iterations_per_epoch, found.accumulation, found.num_workers) == (20_019, 1, 8)
-    assert found.precision.amp_dtype is None
-    assert not found.precision.tf32_matmul
-    assert found.precision.tf32_cudnn
-    assert count(found, "aten::convolution") == count(found, "aten::convolution_backward") == 53
-    assert count(found, "aten::cudnn_batch_norm_backward", Phase.BACKWARD) == 53
-    assert count(found, "advisor::h2d_copy") == 2
-    assert found.warnings == ()
-    assert 0 < found.data_loading_s < 10
+    profiled = example("resnet50")
+    assert (profiled.batch_size, profiled.samples_per_epoch) == (64, 1_281_167)
+    assert (profiled.iterations_per_epoch, profiled.accumulation, profiled.num_workers) == (20_019, 1, 8)
+    assert profiled.precision.amp_dtype is None
+    assert not profiled.precision.tf32_matmul
+    assert profiled.precision.tf32_cudnn
+    assert count(profiled, "aten::convolution") == count(profiled, "aten::convolution_backward") == 53
+    assert count(profiled, "aten::cudnn_batch_norm_backward", Phase.BACKWARD) == 53
+    assert count(profiled, "advisor::h2d_copy") == 2
+    assert profiled.warnings == ()
+    assert 0 < profiled.data_loading_s < 10
 
 
 def test_resnet50_flops(example):
@@ -157,32 +157,32 @@ def test_mixed_precision_casts(example):
 
 
 def test_gpt(example):
-    found = example("gpt")
-    assert (found.batch_size, found.precision.amp_dtype) == (8, "bfloat16")
-    assert found.precision.tf32_matmul
+    profiled = example("gpt")
+    assert (profiled.batch_size, profiled.precision.amp_dtype) == (8, "bfloat16")
+    assert profiled.precision.tf32_matmul
     for name in ("", "_backward"):
-        assert count(found, "aten::_scaled_dot_product_flash_attention" + name) == 12
-    assert count(found, "aten::native_dropout") == 13
-    assert count(found, "aten::_foreach_norm") == count(found, "aten::_foreach_addcdiv_") == 1
+        assert count(profiled, "aten::_scaled_dot_product_flash_attention" + name) == 12
+    assert count(profiled, "aten::native_dropout") == 13
+    assert count(profiled, "aten::_foreach_norm") == count(profiled, "aten::_foreach_addcdiv_") == 1
     # Tied weights are one parameter: 124.4 million.
     parameters = 124_439_808
-    assert found.memory.parameter_bytes == pytest.approx(parameters * 4, rel=1e-3)
-    assert found.memory.optimizer_bytes == pytest.approx(parameters * 8, rel=1e-3)
+    assert profiled.memory.parameter_bytes == pytest.approx(parameters * 4, rel=1e-3)
+    assert profiled.memory.optimizer_bytes == pytest.approx(parameters * 8, rel=1e-3)
     # 6 N per token for the products with weights (the position table takes part in none).
     tokens = 8 * 1024
-    products = flops(found, "aten::addmm", "aten::mm")
+    products = flops(profiled, "aten::addmm", "aten::mm")
     assert products == pytest.approx(6 * (parameters - 1024 * 768) * tokens, rel=2e-3)
-    attention = flops(found, *(op.name for op in found.ops if "attention" in op.name))
+    attention = flops(profiled, *(op.name for op in profiled.ops if "attention" in op.name))
     assert attention == 12 * 7 * 2 * 8 * 1024 * 1024 * 768
 
 
 def test_dcgan_is_one_step_of_both_networks(example):
-    found = example("dcgan")
-    assert (found.batch_size, found.accumulation, found.iterations_per_epoch) == (128, 1, 1_583)
-    assert count(found, "aten::_foreach_addcdiv_", Phase.OPTIMIZER) == 2
+    profiled = example("dcgan")
+    assert (profiled.batch_size, profiled.accumulation, profiled.iterations_per_epoch) == (128, 1, 1_583)
+    assert count(profiled, "aten::_foreach_addcdiv_", Phase.OPTIMIZER) == 2
     # 5 layers: the generator once, the discriminator for real, fake, and the generator's loss.
-    assert count(found, "aten::convolution") == count(found, "aten::convolution_backward") == 20
-    assert found.memory.peak_bytes / GIB == pytest.approx(0.321, abs=0.001)
+    assert count(profiled, "aten::convolution") == count(profiled, "aten::convolution_backward") == 20
+    assert profiled.memory.peak_bytes / GIB == pytest.approx(0.321, abs=0.001)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -212,9 +212,9 @@ def test_nothing_is_saved(trace, world):
 
 
 def test_accumulation(trace):
-    found = trace("accumulates")
-    assert (found.accumulation, found.batch_size, found.iterations_per_epoch) == (4, 32, 32)
-    assert count(found, "aten::addmm") == 4
+    profiled = trace("accumulates")
+    assert (profiled.accumulation, profiled.batch_size, profiled.iterations_per_epoch) == (4, 32, 32)
+    assert count(profiled, "aten::addmm") == 4
 
 
 def test_a_short_run_is_marked(trace):
@@ -230,10 +230,10 @@ def test_tied_weights_and_an_early_optimizer(trace):
 
 
 def test_old_amp_and_compile(trace):
-    found = trace("compiled fp16")
-    assert found.precision.amp_dtype == "float16"
-    assert found.precision.tf32_matmul
-    assert any("torch.compile was ignored" in warning for warning in found.warnings)
+    profiled = trace("compiled fp16")
+    assert profiled.precision.amp_dtype == "float16"
+    assert profiled.precision.tf32_matmul
+    assert any("torch.compile was ignored" in warning for warning in profiled.warnings)
 
 
 # --- Scripts that do not ---------------------------------------------------------------------------
@@ -256,9 +256,9 @@ def test_old_amp_and_compile(trace):
 )
 def test_failures_say_what_to_do(name, kind, parts, error, warm_folder):
     assert type(error(name)) is kind
-    said = str(error(name)).replace(str(warm_folder / "bin" / "python"), sys.executable)
+    message = str(error(name)).replace(str(warm_folder / "bin" / "python"), sys.executable)
     for part in parts:
-        assert part in said
+        assert part in message
 
 
 def test_the_traceback_is_the_users(error):
@@ -314,11 +314,11 @@ def test_an_interpreter_without_torch(bare_environment, world):
 
 def test_an_active_environment_without_torch_falls_back_to_ours(bare_environment, world, monkeypatch):
     monkeypatch.setenv("VIRTUAL_ENV", str(bare_environment))
-    told = []
-    found = profile(world.script("plain"), progress=told.append)
-    assert found.ops == world.outcomes["plain"].ops
-    assert str(bare_environment) in told[0]
-    assert any(sys.executable in line for line in told[1:])
+    messages = []
+    profiled = profile(world.script("plain"), progress=messages.append)
+    assert profiled.ops == world.outcomes["plain"].ops
+    assert str(bare_environment) in messages[0]
+    assert any(sys.executable in line for line in messages[1:])
 
 
 def test_the_script_sees_the_pretended_gpu(tmp_path):

@@ -78,9 +78,9 @@ def public(tmp_path: Path) -> Iterator[Public]:
     root = tmp_path / "bucket"
     root.mkdir()
     with served(root) as url:
-        found = Public(shell=Shell(folder=tmp_path), root=root, url=url)
-        found.fill()
-        yield found
+        service = Public(shell=Shell(folder=tmp_path), root=root, url=url)
+        service.fill()
+        yield service
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def test_a_refresh_needs_no_account(public: Public) -> None:
     assert "not refreshed" not in answer.err
     parts = {(part["source"], part["scope"]): part["failure"] for part in answer.document["parts"]}
     assert parts == {("gpuhunt", "aws"): None, ("gpuhunt", "gcp"): None, ("aws-files", "regions"): None}
-    found = public.offers("--provider", "aws", "--region", "us-east-1", "--gpu", "L4:1")
-    price = found["aws", "g6.xlarge", "on-demand"]
+    rows = public.offers("--provider", "aws", "--region", "us-east-1", "--gpu", "L4:1")
+    price = rows["aws", "g6.xlarge", "on-demand"]
     assert price["usd_per_h"] == 0.8048
     assert str(price["source"]).startswith("gpuhunt ")
     assert str(price["source"]).endswith(f"catalog {TODAY:%Y%m%d}-3")
     assert str(price["retrieved_at"]).startswith(f"{TODAY:%Y-%m-%d}")
-    assert str(found["aws", "g6.xlarge", "spot"]["source"]).endswith("cheapest zone")
+    assert str(rows["aws", "g6.xlarge", "spot"]["source"]).endswith("cheapest zone")
 
 
 def test_what_is_not_in_a_public_list_keeps_its_older_price(public: Public) -> None:
@@ -117,15 +117,15 @@ def test_what_is_not_in_a_public_list_keeps_its_older_price(public: Public) -> N
 
 def test_sources_say_who_needs_no_credentials_and_how_old_each_is(public: Public) -> None:
     public.run("prices", "refresh", "--region", "us-east-1")
-    found = {one["name"]: one for one in public.run("prices", "sources", "--json").document["sources"]}
-    names = list(found)
+    by_name = {one["name"]: one for one in public.run("prices", "sources", "--json").document["sources"]}
+    names = list(by_name)
     assert names.index("aws") < names.index("aws-files") < names.index("gpuhunt") < names.index("snapshot")
-    assert {name: one["credentials"] for name, one in found.items()} == {
+    assert {name: one["credentials"] for name, one in by_name.items()} == {
         "custom": "not needed", "aws": "missing", "gcp": "missing", "aws-files": "not needed",
         "gpuhunt": "not needed", "snapshot": "not needed",
     }  # fmt: skip
-    assert found["gpuhunt"]["providers"] == ["aws", "gcp"]
-    assert found["gpuhunt"]["newest"][:10] == f"{TODAY:%Y-%m-%d}"
+    assert by_name["gpuhunt"]["providers"] == ["aws", "gcp"]
+    assert by_name["gpuhunt"]["newest"][:10] == f"{TODAY:%Y-%m-%d}"
     assert "not needed" in public.run("prices", "sources").out
 
 
@@ -135,10 +135,10 @@ def test_aws_own_files_go_before_gpuhunt_and_after_an_account(public: Public) ->
     assert ("aws-files", "us-east-1 on-demand", None) in {
         (part["source"], part["scope"], part["failure"]) for part in answer.document["parts"]
     }
-    found = public.offers("--region", "us-east-1", "--provider", "aws")
-    price = found["aws", "g6.xlarge", "on-demand"]
+    rows = public.offers("--region", "us-east-1", "--provider", "aws")
+    price = rows["aws", "g6.xlarge", "on-demand"]
     assert (price["usd_per_h"], price["source"]) == (0.81, "AWS offer file 2026-11-20")
-    assert str(found["aws", "g6.xlarge", "spot"]["source"]).startswith("gpuhunt")
+    assert str(rows["aws", "g6.xlarge", "spot"]["source"]).startswith("gpuhunt")
     trusted = public.offers("--region", "us-east-1", "--provider", "aws",
                             ADVISOR_PRICES__SOURCES="[gpuhunt, aws-files, snapshot]")  # fmt: skip
     assert trusted["aws", "g6.xlarge", "on-demand"]["usd_per_h"] == 0.8048
@@ -152,8 +152,8 @@ def test_one_setting_adds_a_provider(public: Public) -> None:
     answer = public.run("prices", "refresh", "--json")
     assert answer.code == 0, answer.err
     assert {part["scope"] for part in answer.document["parts"]} >= {"aws", "gcp", "lambda"}
-    found = public.offers("--gpu", "H100:8")
-    price = found["lambda", "gpu_8x_h100_sxm5", "on-demand"]
+    rows = public.offers("--gpu", "H100:8")
+    price = rows["lambda", "gpu_8x_h100_sxm5", "on-demand"]
     assert (price["gpu"], price["usd_per_h"], price["minimum_billed_s"]) == ("H100-SXM-80GB", 23.9, 60.0)
     sources = public.run("prices", "sources", "--json").document["sources"]
     (gaps,) = [one["gaps"] for one in sources if one["name"] == "gpuhunt"]
@@ -281,10 +281,10 @@ def test_absurd_prices_are_told_and_never_offered(public: Public) -> None:
     publish(public.root, "aws", f"{TODAY:%Y%m%d}", *rows)
     answer = public.run("prices", "refresh")
     assert "prices that no such machine can have left out" in answer.err
-    found = public.offers("--gpu", "L4", "--region", "us-east-1", "--market", "on-demand")
-    assert found["aws", "g6.4xlarge", "on-demand"]["usd_per_h"] == 1.32
-    assert 0.5 < float(str(found["aws", "g6.xlarge", "on-demand"]["usd_per_h"])) < 2
-    assert 0.5 < float(str(found["aws", "g6.2xlarge", "on-demand"]["usd_per_h"])) < 2
+    offered = public.offers("--gpu", "L4", "--region", "us-east-1", "--market", "on-demand")
+    assert offered["aws", "g6.4xlarge", "on-demand"]["usd_per_h"] == 1.32
+    assert 0.5 < float(str(offered["aws", "g6.xlarge", "on-demand"]["usd_per_h"])) < 2
+    assert 0.5 < float(str(offered["aws", "g6.2xlarge", "on-demand"]["usd_per_h"])) < 2
 
 
 def test_without_a_network_nothing_changes_and_each_source_says_why(public: Public) -> None:

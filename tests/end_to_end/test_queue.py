@@ -108,9 +108,9 @@ def test_jobs_that_wait_still_count_and_are_noted(shell: Shell) -> None:
 def test_what_is_left_out_is_said(shell: Shell) -> None:
     path = shell.folder / "jobs.csv"
     path.write_text(path.read_text() + "100,,1,60,gpu\n200,100,1,60,gpu\n")
-    said = shell.run("queue", "check", "jobs.csv").err
-    assert "1 jobs left out: never started" in said
-    assert "1 jobs left out: started before the submission" in said
+    errors = shell.run("queue", "check", "jobs.csv").err
+    assert "1 jobs left out: never started" in errors
+    assert "1 jobs left out: started before the submission" in errors
 
 
 @pytest.mark.parametrize(
@@ -162,16 +162,16 @@ def test_a_busy_gpu_is_left_out_unless_it_is_asked_for(shell: Shell) -> None:
 
     def local_options(*gpu: str) -> tuple[dict[int, Any], str]:
         answer = shell.run(*command, *gpu, PATH=path)
-        found = (option for option in answer.document["options"] if option["tier"] == "local")
-        return {option["num_gpus"]: option for option in found}, answer.err
+        options = (option for option in answer.document["options"] if option["tier"] == "local")
+        return {option["num_gpus"]: option for option in options}, answer.err
 
-    free, said = local_options()
+    free, warnings = local_options()
     assert list(free) == [1]
     assert "GPU 1 is in use: 92 % busy" in free[1]["reasons"]
     assert free[1]["wait_s"] == {"p50": 0, "p90": 0}
-    assert "are in use" not in said
-    both, said = local_options("--gpu", "L4:1..2")
+    assert "are in use" not in warnings
+    both, warnings = local_options("--gpu", "L4:1..2")
     assert sorted(both) == [1, 2]
     assert both[2]["wait_s"] is None
-    assert "warning: GPUs of this machine are in use: the wait until they are free counts as 0" in said
-    assert "no wait is configured" not in said
+    assert "warning: GPUs of this machine are in use: the wait until they are free counts as 0" in warnings
+    assert "no wait is configured" not in warnings

@@ -125,9 +125,9 @@ def test_two_regions_may_have_zones_of_one_name(shell: Shell) -> None:
 @pytest.mark.parametrize("pick", ["cheapest", "fastest", "safest", "best-value"])
 def test_the_objective_says_what_is_recommended(shell: Shell, pick: str) -> None:
     shell.write("team.yaml", f"version: 1\nname: vision\nlayer: team\nobjective: {{pick: {pick}}}\n")
-    found = recommend(shell, "--policy", "team.yaml", "--json").document
-    assert found["recommended"] == found["picks"][pick.replace("-", "_")]
-    assert found["rule"].startswith("the policy's objective")
+    document = recommend(shell, "--policy", "team.yaml", "--json").document
+    assert document["recommended"] == document["picks"][pick.replace("-", "_")]
+    assert document["rule"].startswith("the policy's objective")
 
 
 def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell: Shell) -> None:
@@ -143,9 +143,9 @@ def test_an_approval_is_a_reason_and_removes_nothing(shell: Shell) -> None:
     shell.write("team.yaml", text)
     answer = recommend(shell, "--policy", "team.yaml", "--json")
     assert len(kept(answer)) == len(answer.document["options"])
-    told = [any(r.startswith("needs approval by team lead") for r in o["reasons"]) for o in kept(answer)]
+    held = [any(r.startswith("needs approval by team lead") for r in o["reasons"]) for o in kept(answer)]
     dear = [option["cost_usd"]["p90"] > 0.001 for option in kept(answer)]
-    assert told == dear
+    assert held == dear
 
 
 def test_what_ifs_obey_the_policy(shell: Shell) -> None:

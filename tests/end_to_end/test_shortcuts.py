@@ -66,8 +66,8 @@ CASES = {
 
 def recording(job: Job, python: Path) -> dict[str, Any]:
     """What the child recorded, but for how long the batches took."""
-    found, _ = record(job, [python], Limits(timeout_s=120.0, sandbox=False), None)
-    contents: dict[str, Any] = json.loads(json.dumps(found))
+    recorded, _ = record(job, [python], Limits(timeout_s=120.0, sandbox=False), None)
+    contents: dict[str, Any] = json.loads(json.dumps(recorded))
     for name in ("seconds", "cpu_seconds"):
         (contents.get("loading") or {}).pop(name, None)
     return contents

@@ -36,8 +36,8 @@ def site(shell: Shell, name: str, settings: str) -> Shell:
 def options(shell: Shell, *more: str, **environ: str) -> list[dict[str, Any]]:
     answer = shell.run(*JOB, *more, **SURE, **environ)
     assert answer.code == 0, answer
-    found: list[dict[str, Any]] = answer.document["options"]
-    return found
+    rows: list[dict[str, Any]] = answer.document["options"]
+    return rows
 
 
 def run_h(option: dict[str, Any]) -> float:
@@ -45,9 +45,9 @@ def run_h(option: dict[str, Any]) -> float:
 
 
 def test_the_boot_disk_is_paid_by_the_hour(shell: Shell) -> None:
-    found = options(shell, *ON_DEMAND, "--region", "us-east-1")
-    assert found
-    for option in found:
+    rows = options(shell, *ON_DEMAND, "--region", "us-east-1")
+    assert rows
+    for option in rows:
         assert option["storage_usd_per_h"] == pytest.approx(100 * 0.08 / 730)
         assert option["cost_breakdown"]["storage"] == pytest.approx(100 * 0.08 / 730 * run_h(option))
         assert option["rates"]["storage"].startswith(
@@ -62,7 +62,7 @@ def test_no_boot_disk_is_no_line(shell: Shell) -> None:
     for option in options(shell, *ON_DEMAND, ADVISOR_CLOUD__BOOT_DISK_GB="0"):
         assert option["storage_usd_per_h"] == 0
         assert "storage" not in option["cost_breakdown"]
-        assert "rate-unknown" not in {found["code"] for found in option["reason_findings"]}
+        assert "rate-unknown" not in {one["code"] for one in option["reason_findings"]}
 
 
 def test_a_data_set_takes_time_and_a_disk(shell: Shell) -> None:
@@ -85,18 +85,18 @@ def test_a_faster_network_shortens_the_download(shell: Shell) -> None:
 
 
 def test_bringing_the_result_home_is_paid_once(shell: Shell) -> None:
-    found = options(shell, "--result-gb", "100", "--region", "us-east-1", "--region", "us-central1")
+    rows = options(shell, "--result-gb", "100", "--region", "us-east-1", "--region", "us-central1")
     usd = {"aws": 9.0, "gcp": 12.0}
-    assert {option["provider"] for option in found} == {"aws", "gcp"}
-    for option in found:
+    assert {option["provider"] for option in rows} == {"aws", "gcp"}
+    for option in rows:
         assert option["cost_breakdown"]["data transfer"] == pytest.approx(usd[option["provider"]])
         assert option["egress_usd"] == pytest.approx(usd[option["provider"]])
 
 
 def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell: Shell) -> None:
-    found = options(shell, "--region", "ap-southeast-3", "--result-gb", "5")
-    assert found
-    for option in found:
+    rows = options(shell, "--region", "ap-southeast-3", "--result-gb", "5")
+    assert rows
+    for option in rows:
         reasons = " ".join(option["reasons"])
         assert "no rate of storage is known for aws ap-southeast-3" in reasons
         assert "it counts at $0.152 per GiB-month, the dearest known (aws sa-east-1)" in reasons
@@ -113,9 +113,9 @@ def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
     place = {"name": "s3://photos", "provider": "aws", "region": "eu-central-1"}
     assert answer.document["job"]["data"] == {"gib": 3000, "place": place}
     usd = {"eu-central-1": 0.0, "us-east-1": 3000 * 0.02, "us-central1": 3000 * 0.09}
-    found = answer.document["options"]
-    assert {option["region"] for option in found} == set(usd)
-    for option in found:
+    rows = answer.document["options"]
+    assert {option["region"] for option in rows} == set(usd)
+    for option in rows:
         moved, codes = option["transfer"], {reason["code"] for reason in option["reason_findings"]}
         assert moved["usd"] == pytest.approx(usd[option["region"]])
         assert option["cost_breakdown"].get("moving the data", 0.0) == moved["usd"]
@@ -127,7 +127,7 @@ def test_data_is_moved_to_where_it_is_not(shell: Shell) -> None:
         else:
             assert (moved["gib"], moved["time_s"]) == (3000, pytest.approx(3000 * GIB * 8 / 1e9))
             assert "data-moved" in codes
-    chosen = next(option for option in found if option["recommended"])
+    chosen = next(option for option in rows if option["recommended"])
     assert chosen["region"] == "eu-central-1"
 
 
@@ -276,11 +276,11 @@ quotas:
 
 def test_a_rule_that_is_about_nothing_is_told_once_and_by_the_doctor(shell: Shell) -> None:
     here = site(shell, "idle", IDLE)
-    told = ("contracts, entry 2", "aws p55* in *, on-demand", "quotas, entry 1", "past its regions")
+    expected = ("contracts, entry 2", "aws p55* in *, on-demand", "quotas, entry 1", "past its regions")
     answer = here.run(*JOB)
     (note,) = [c for c in here.run("doctor", "--json").document["checks"] if c["name"] == "rules"]
     assert note["state"] == "note"
-    for words in told:
+    for words in expected:
         assert answer.err.count(words) == 1
         assert words in " ".join(answer.document["warnings"])
         assert words in note["detail"]

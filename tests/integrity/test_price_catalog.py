@@ -194,6 +194,6 @@ def test_known_prices(provider: str, instance_type: str, region: str, usd_per_h:
 
 
 def test_the_shipped_snapshot_tells_its_age() -> None:
-    found = load_offers(OfferQuery(), now=NOW)
-    assert len(found.offers) == len(OFFERS)
-    assert sentence(found.warnings[0]).startswith("prices are not live: aws ")
+    offers = load_offers(OfferQuery(), now=NOW)
+    assert len(offers.offers) == len(OFFERS)
+    assert sentence(offers.warnings[0]).startswith("prices are not live: aws ")

@@ -130,5 +130,5 @@ def test_the_build_reproduces_the_committed_files_byte_for_byte(tmp_path: Path) 
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     for name in ("instances.csv", MACHINE_FILE, *PRICE_FILES):
         assert (tmp_path / name).read_bytes() == (ROOT / "catalogs" / name).read_bytes(), name
-    for said in ("left out:", "government regions", "fraction of a GPU", "without any price"):
-        assert said in run.stdout
+    for words in ("left out:", "government regions", "fraction of a GPU", "without any price"):
+        assert words in run.stdout

@@ -29,10 +29,10 @@ PLAUSIBLE_USD = {
 
 
 def by_place() -> dict[tuple[str, str, RateKind, str], list[Rate]]:
-    found = defaultdict(list)
+    rates = defaultdict(list)
     for rate in RATES:
-        found[rate.provider, rate.region, rate.kind, rate.to_region].append(rate)
-    return found
+        rates[rate.provider, rate.region, rate.kind, rate.to_region].append(rate)
+    return rates
 
 
 def test_rates_are_in_range() -> None:
@@ -123,8 +123,8 @@ def test_known_rates(provider: str, region: str, kind: RateKind, gib: float, usd
     ],
 )
 def test_known_routes(provider: str, region: str, to_region: str, usd: float) -> None:
-    found = charge(RATES, RateKind.EGRESS_REGION, provider, region, gib=100, to_region=to_region)
-    assert found.usd == pytest.approx(usd)
+    charged = charge(RATES, RateKind.EGRESS_REGION, provider, region, gib=100, to_region=to_region)
+    assert charged.usd == pytest.approx(usd)
 
 
 def test_unknown_regions_stay_unknown() -> None:

@@ -33,16 +33,16 @@ def billed(run_s: float, minimum_s: float, step_s: float) -> float:
 def test_time_billed_is_between_what_ran_and_a_step_more(
     run_s: float, minimum_s: float, step_s: float
 ) -> None:
-    found = billed(run_s, minimum_s, step_s)
-    assert found >= minimum_s
-    assert found >= run_s - TOLERANCE * step_s
-    assert found in (minimum_s, run_s) or found < run_s + step_s * (1 + TOLERANCE)
+    billed_s = billed(run_s, minimum_s, step_s)
+    assert billed_s >= minimum_s
+    assert billed_s >= run_s - TOLERANCE * step_s
+    assert billed_s in (minimum_s, run_s) or billed_s < run_s + step_s * (1 + TOLERANCE)
 
 
 @given(SECONDS, MINIMA, st.sampled_from([1.0, 60.0, 3600.0]))
 def test_time_billed_is_the_minimum_or_whole_steps(run_s: float, minimum_s: float, step_s: float) -> None:
-    found = billed(run_s, minimum_s, step_s)
-    assert found == minimum_s or found % step_s == 0
+    billed_s = billed(run_s, minimum_s, step_s)
+    assert billed_s == minimum_s or billed_s % step_s == 0
 
 
 @given(SECONDS, SECONDS, MINIMA, STEPS)
@@ -76,10 +76,10 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans(), SECONDS, st.floats(0, 1e6))
 def test_cost_is_price_times_billed_time_and_extras(plan: Plan, run_s: float, away_s: float) -> None:
     kept_s = run_s + away_s
-    found = float(cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
+    value = float(cost_usd(plan, run_s=np.array([run_s]), kept_s=np.array([kept_s]))[0])
     rent = (plan.usd_per_h or 0) * billed(run_s, plan.minimum_billed_s, plan.billed_step_s) / 3600
     extras = plan.storage_usd_per_h * kept_s / 3600 + plan.egress_usd + plan.transfer_usd
-    assert found == pytest.approx(rent + extras, rel=1e-12)
+    assert value == pytest.approx(rent + extras, rel=1e-12)
 
 
 @given(plans(), SECONDS)
@@ -193,17 +193,17 @@ def total_usd(plan: Plan, hours: float) -> float:
 
 
 @given(places(), st.floats(0, 100))
-def test_the_places_kept_hold_the_cheapest_for_a_job_of_any_length(found: list[Plan], hours: float) -> None:
-    kept = cheapest_plans(found)
-    assert min(total_usd(plan, hours) for plan in kept) == min(total_usd(plan, hours) for plan in found)
+def test_the_places_kept_hold_the_cheapest_for_a_job_of_any_length(plans: list[Plan], hours: float) -> None:
+    kept = cheapest_plans(plans)
+    assert min(total_usd(plan, hours) for plan in kept) == min(total_usd(plan, hours) for plan in plans)
 
 
 @given(places(Market.SPOT), st.floats(0, 100), st.floats(0, 100))
 def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
-    found: list[Plan], run_h: float, away_h: float
+    plans: list[Plan], run_h: float, away_h: float
 ) -> None:
     draws = make_draws(np.random.default_rng(0))
-    found = [replace(plan, storage_usd_per_h=1.0) for plan in found]
+    plans = [replace(plan, storage_usd_per_h=1.0) for plan in plans]
 
     def least_usd(some: list[Plan]) -> Array:
         run_s = np.full_like(draws.price, run_h * 3600)
@@ -214,17 +214,17 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
         ]
         return np.asarray(np.min(costs, axis=0))
 
-    assert least_usd(cheapest_plans(found)) == pytest.approx(least_usd(found), rel=1e-12)
+    assert least_usd(cheapest_plans(plans)) == pytest.approx(least_usd(plans), rel=1e-12)
 
 
 @given(places())
-def test_no_place_that_is_kept_is_beaten_by_another(found: list[Plan]) -> None:
+def test_no_place_that_is_kept_is_beaten_by_another(plans: list[Plan]) -> None:
     def price(plan: Plan) -> tuple[float, float, float]:
         once_usd = plan.egress_usd + plan.transfer_usd
         return total_usd(plan, 1.0) - total_usd(plan, 0.0), once_usd, plan.startup_s
 
-    kept = cheapest_plans(found)
-    assert {plan.id for plan in kept} <= {plan.id for plan in found}
+    kept = cheapest_plans(plans)
+    assert {plan.id for plan in kept} <= {plan.id for plan in plans}
     for one in kept:
         for other in kept:
             assert one is other or not all(a <= b for a, b in zip(price(one), price(other), strict=True))

@@ -118,13 +118,13 @@ def test_p90_is_never_below_p50_and_spot_never_below_its_work(
 ) -> None:
     plan = make_plan(gpu, 1.0, num_gpus=num_gpus, market=Market.SPOT)
     terms = replace(ASSUMED_TERMS, history={} if seen is None else {"": seen})
-    found = outcome(plan, terms_at(plan, terms, None), work_h)
-    for drawn in (found.train_s, found.time_s, found.cost_usd):
+    hours = outcome(plan, terms_at(plan, terms, None), work_h)
+    for drawn in (hours.train_s, hours.time_s, hours.cost_usd):
         quantiles = quantiles_of(drawn[0])
         assert quantiles.p50 <= quantiles.p90
-    assert found.train_s.min() >= work_h * 3600 * (1 - 1e-9)
+    assert hours.train_s.min() >= work_h * 3600 * (1 - 1e-9)
     if seen is None:
-        assert np.isfinite(found.cost_usd.mean())
+        assert np.isfinite(hours.cost_usd.mean())
 
 
 @given(GPUS, st.floats(0.001, 1))

@@ -54,19 +54,19 @@ def _case(draw: st.DrawFn, name: str) -> Case:
     return plan, make_estimate(name, interval, num_gpus=num_gpus)
 
 
-def decide(found: list[Case], **job: object) -> Recommendation:
+def decide(cases: list[Case], **job: object) -> Recommendation:
     return recommend(
         make_trace(),
-        {(estimate.gpu, estimate.num_gpus): estimate for _, estimate in found},
-        {plan.gpu: make_gpu(plan.gpu) for plan, _ in found},
-        [plan for plan, _ in found],
+        {(estimate.gpu, estimate.num_gpus): estimate for _, estimate in cases},
+        {plan.gpu: make_gpu(plan.gpu) for plan, _ in cases},
+        [plan for plan, _ in cases],
         make_job(iterations=8000, **job),
         rng=np.random.default_rng(1),
     )
 
 
-def without(found: list[Case], plan_id: str) -> list[Case]:
-    return [case for case in found if case[0].id != plan_id]
+def without(cases: list[Case], plan_id: str) -> list[Case]:
+    return [case for case in cases if case[0].id != plan_id]
 
 
 LIMITS = st.sampled_from([{}, {"budget_usd": 50.0}, {"deadline_s": 9000.0}, {"risk_counts": True}])
@@ -77,25 +77,25 @@ VALUES = st.none() | st.sampled_from([0.01, 2.0, 300.0])
 @settings(max_examples=60, deadline=None)
 @given(cases(), LIMITS, VALUES, CHANGES, st.sampled_from([None, *PickName]))
 def test_what_is_not_chosen_can_go_and_the_choice_stays(
-    found: list[Case],
+    drawn: list[Case],
     limits: dict[str, float],
     value: float | None,
     change_usd: float | None,
     pick: PickName | None,
 ) -> None:
     job = {**limits, "value_of_time_usd_per_h": value, "change_usd": change_usd, "pick": pick}
-    answer = decide(found, **job)
-    for plan, _ in found:
+    answer = decide(drawn, **job)
+    for plan, _ in drawn:
         if plan.id != answer.recommended:
-            assert decide(without(found, plan.id), **job).recommended == answer.recommended
+            assert decide(without(drawn, plan.id), **job).recommended == answer.recommended
 
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), LIMITS)
-def test_each_pick_stays_without_what_is_not_picked(found: list[Case], limits: dict[str, float]) -> None:
-    picks = {pick.name: pick for pick in decide(found, **limits).picks}
-    for plan, _ in found:
-        fewer = {pick.name: pick for pick in decide(without(found, plan.id), **limits).picks}
+def test_each_pick_stays_without_what_is_not_picked(drawn: list[Case], limits: dict[str, float]) -> None:
+    picks = {pick.name: pick for pick in decide(drawn, **limits).picks}
+    for plan, _ in drawn:
+        fewer = {pick.name: pick for pick in decide(without(drawn, plan.id), **limits).picks}
         for name, pick in picks.items():
             assert pick.plan_id == plan.id or fewer[name] == pick
 
@@ -103,24 +103,24 @@ def test_each_pick_stays_without_what_is_not_picked(found: list[Case], limits: d
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.sampled_from([0.01, 2.0, 300.0]), CHANGES)
 def test_which_of_two_is_preferred_never_depends_on_a_third(
-    found: list[Case], value: float, change_usd: float | None
+    drawn: list[Case], value: float, change_usd: float | None
 ) -> None:
     def order(some: list[Case]) -> list[str]:
         answer = decide(some, value_of_time_usd_per_h=value, change_usd=change_usd)
         options = [o for o in answer.options if o.feasible]
         return [o.plan.id for o in sorted(options, key=lambda o: preference(o, worth_for(answer.job)))]
 
-    everything = order(found)
-    for plan, _ in found:
-        assert order(without(found, plan.id)) == [name for name in everything if name != plan.id]
+    everything = order(drawn)
+    for plan, _ in drawn:
+        assert order(without(drawn, plan.id)) == [name for name in everything if name != plan.id]
 
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), VALUES, st.sampled_from([None, *PickName]))
 def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
-    found: list[Case], value: float | None, pick: PickName | None
+    drawn: list[Case], value: float | None, pick: PickName | None
 ) -> None:
-    answer = decide(found, value_of_time_usd_per_h=value, pick=pick)
+    answer = decide(drawn, value_of_time_usd_per_h=value, pick=pick)
     into = {option.plan.id: option.folded_into for option in answer.options}
     assert answer.recommended is None or into[answer.recommended] is None
     assert all(into[plan_id] is None for plan_id in into.values() if plan_id is not None)
@@ -135,10 +135,10 @@ def test_folding_hides_neither_the_choice_nor_what_speaks_for_others(
 
 @settings(max_examples=60, deadline=None)
 @given(cases())
-def test_without_what_is_folded_the_choice_and_the_rows_stay(found: list[Case]) -> None:
-    answer = decide(found)
+def test_without_what_is_folded_the_choice_and_the_rows_stay(drawn: list[Case]) -> None:
+    answer = decide(drawn)
     hidden = {option.plan.id for option in answer.options if option.folded_into is not None}
-    left = decide([case for case in found if case[0].id not in hidden]) if hidden else answer
+    left = decide([case for case in drawn if case[0].id not in hidden]) if hidden else answer
     assert left.recommended == answer.recommended
     shown = {option.plan.id for option in left.options if option.folded_into is None}
     assert shown == {option.plan.id for option in answer.options} - hidden

@@ -44,9 +44,9 @@ def offers(draw: st.DrawFn) -> Offer:
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(), max_size=4))
 def test_effective_is_at_most_contracted_is_at_most_list(
-    found: list[Offer], contract: list[ContractSettings]
+    listed: list[Offer], contract: list[ContractSettings]
 ) -> None:
-    for before, after in zip(found, contracted(found, contract), strict=True):
+    for before, after in zip(listed, contracted(listed, contract), strict=True):
         assert after.list_usd_per_h == before.list_usd_per_h
         negotiated = (
             after.list_usd_per_h if after.contracted_usd_per_h is None else after.contracted_usd_per_h
@@ -58,23 +58,23 @@ def test_effective_is_at_most_contracted_is_at_most_list(
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(discount=0, commitment_discount=0), max_size=3))
 def test_rules_without_a_discount_change_nothing(
-    found: list[Offer], contract: list[ContractSettings]
+    listed: list[Offer], contract: list[ContractSettings]
 ) -> None:
-    assert contracted(found, contract) == tuple(found)
-    assert contracted(found, ()) == tuple(found)
+    assert contracted(listed, contract) == tuple(listed)
+    assert contracted(listed, ()) == tuple(listed)
 
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(markets=[Market.ON_DEMAND]), max_size=3))
-def test_spot_that_no_rule_names_stays(found: list[Offer], contract: list[ContractSettings]) -> None:
-    for before, after in zip(found, contracted(found, contract), strict=True):
+def test_spot_that_no_rule_names_stays(listed: list[Offer], contract: list[ContractSettings]) -> None:
+    for before, after in zip(listed, contracted(listed, contract), strict=True):
         if before.market is not Market.ON_DEMAND:
             assert after == before
 
 
 @given(st.lists(offers(), max_size=5), st.lists(rules(), max_size=3), st.lists(rules(), max_size=3))
 def test_what_the_first_rules_price_later_ones_never_change(
-    found: list[Offer], first: list[ContractSettings], later: list[ContractSettings]
+    listed: list[Offer], first: list[ContractSettings], later: list[ContractSettings]
 ) -> None:
-    alone, together = contracted(found, first), contracted(found, [*first, *later])
-    for before, one, both in zip(found, alone, together, strict=True):
+    alone, together = contracted(listed, first), contracted(listed, [*first, *later])
+    for before, one, both in zip(listed, alone, together, strict=True):
         assert both == one or one == before

@@ -86,8 +86,8 @@ def test_a_copy_reads_the_source_and_writes_the_target(shape, source_dtype, targ
 
 @given(shapes, dtypes, dtypes, st.sampled_from(["h2d", "d2h"]))
 def test_the_link_carries_the_larger_side_once(shape, one, other, way):
-    found = cost_of(f"advisor::{way}_copy", [spec(*shape, dtype=one)], [spec(*shape, dtype=other)], {})
-    assert found == Cost(flops=0, bytes=math.prod(shape) * max(item_bytes(one), item_bytes(other)))
+    costs = cost_of(f"advisor::{way}_copy", [spec(*shape, dtype=one)], [spec(*shape, dtype=other)], {})
+    assert costs == Cost(flops=0, bytes=math.prod(shape) * max(item_bytes(one), item_bytes(other)))
 
 
 @given(sizes, sizes, sizes, st.integers(65, 10**6))
@@ -112,17 +112,17 @@ def test_scattering_in_place_leaves_the_rest_of_the_target_alone(rows, width, ta
 def test_a_fused_step_does_not_write_gradients(shape, num_tensors):
     # Parameters, gradients and two moments: all are read, all but the gradients written.
     lists = [spec(*shape)] * (4 * num_tensors)
-    found = cost("_fused_adamw_", lists, lists, num_tensors=num_tensors)
-    assert found.bytes == (4 + 3) * num_tensors * 4 * math.prod(shape)
-    assert found.flops == 12 * num_tensors * math.prod(shape)
+    costs = cost("_fused_adamw_", lists, lists, num_tensors=num_tensors)
+    assert costs.bytes == (4 + 3) * num_tensors * 4 * math.prod(shape)
+    assert costs.flops == 12 * num_tensors * math.prod(shape)
 
 
 @given(sizes, sizes, sizes, sizes)
 def test_pooling_backward_does_not_read_the_forwards_input(batch, channels, side, pooled):
     gradient, source = spec(batch, channels, pooled, pooled), spec(batch, channels, side, side)
     indices = spec(batch, channels, pooled, pooled, dtype="int64")
-    found = cost("max_pool2d_with_indices_backward", [gradient, source, indices], [source])
-    assert found.bytes == batch * channels * ((4 + 8) * pooled**2 + 4 * side**2)
+    costs = cost("max_pool2d_with_indices_backward", [gradient, source, indices], [source])
+    assert costs.bytes == batch * channels * ((4 + 8) * pooled**2 + 4 * side**2)
 
 
 # --- FLOPs ------------------------------------------------------------------------------------------
@@ -238,8 +238,8 @@ def test_a_pool_looks_at_its_whole_window(side, height, width):
     result = spec(2, 3, side, side)
     for kernel in ((height, width), (height,)):
         taps = height * (width if len(kernel) == 2 else height)
-        found = cost("avg_pool2d", [spec(2, 3, side, side)], [result], kernel_size=kernel)
-        assert found.flops == 6 * side**2 * taps
+        costs = cost("avg_pool2d", [spec(2, 3, side, side)], [result], kernel_size=kernel)
+        assert costs.flops == 6 * side**2 * taps
 
 
 @given(st.lists(shapes, min_size=1, max_size=4))
@@ -256,7 +256,7 @@ def test_an_operator_of_lists_costs_the_sum_of_its_parts(parts):
 @given(st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=12), shapes, dtypes)
 def test_whatever_the_operator_costs_are_never_negative(name, shape, dtype):
     tensor = spec(*shape, dtype=dtype)
-    found = cost_of(f"mine::{name}", [tensor], [tensor], {})
-    assert (found.flops, found.bytes) == (0, 2 * tensor_bytes(tensor))
-    assert name in (found.warning or "")
+    costs = cost_of(f"mine::{name}", [tensor], [tensor], {})
+    assert (costs.flops, costs.bytes) == (0, 2 * tensor_bytes(tensor))
+    assert name in (costs.warning or "")
     assert flops_of(f"advisor::{name}", [tensor], [tensor], {}) == 0

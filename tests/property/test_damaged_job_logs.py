@@ -30,12 +30,12 @@ def read(payload: bytes) -> None:
         path.write_bytes(payload)
         try:
             log = read_job_log(path)
-            found = fit(log)
+            fitted = fit(log)
         except InputError:
             return
     assert log.jobs == tuple(sorted(log.jobs))
     assert all(job.wait_s >= 0 for job in log.jobs)
-    assert all(0 <= one.p50_s <= one.p90_s for one in found.bins)
+    assert all(0 <= one.p50_s <= one.p90_s for one in fitted.bins)
 
 
 @given(st.binary(max_size=200))

@@ -79,10 +79,10 @@ def test_ties_equal_brute_force(points: list[Point]) -> None:
         return all(max(x, y) <= min(x, y) * (1 + EPSILON) for x, y in zip(a, b, strict=True))
 
     kept = frontier(points)
-    found = ties(points, kept)
+    tied = ties(points, kept)
     finite = [i for i, point in enumerate(points) if all(map(math.isfinite, point))]
-    assert set(found) == {i for i in finite if any(i != j and nearly(points[i], points[j]) for j in kept)}
-    assert all(j in kept and nearly(points[i], points[j]) for i, j in found.items())
+    assert set(tied) == {i for i in finite if any(i != j and nearly(points[i], points[j]) for j in kept)}
+    assert all(j in kept and nearly(points[i], points[j]) for i, j in tied.items())
 
 
 @given(POINTS, st.permutations(range(25)))

@@ -59,11 +59,11 @@ def test_a_family_holds_exactly_the_gpus_that_say_so(named) -> None:
 def test_a_longer_name_never_matches_by_its_beginning(named, tail: str) -> None:
     gpu, name = named
     try:
-        found = resolve_gpus(name + tail)
+        gpus = resolve_gpus(name + tail)
     except UnknownGpuError:
         return
     assert normal_form(name + tail) != normal_form(name)
-    assert all(normal_form(name + tail) in _forms(other) for other in found), gpu.name
+    assert all(normal_form(name + tail) in _forms(other) for other in gpus), gpu.name
 
 
 def _forms(gpu) -> set[str]:

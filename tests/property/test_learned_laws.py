@@ -144,8 +144,8 @@ def test_time_is_linear_in_the_count(which: int | str, ops: list[Op], gpu: GpuSp
         counted = tuple(replace(op, count=count) for op in ops)
         knowledge = knowledge_of(which)
         trace = make_trace(ops=counted, precision=EXACT)
-        found = op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)
-        return np.array([time.time_s for time in found])
+        timings = op_times(trace, gpu, constants_for(gpu, knowledge), knowledge)
+        return np.array([time.time_s for time in timings])
 
     assert total_s(count) == pytest.approx(count * total_s(1), rel=1e-9)
 
@@ -194,20 +194,20 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
 @given(st.lists(ANY_OPS, min_size=1, max_size=4), GPUS)
 def test_times_are_those_of_slow_loops(which: int | str, ops: list[Op], gpu: GpuSpec) -> None:
     knowledge = knowledge_of(which)
-    found = learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
+    times = learned_times(tuple(ops), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
     expected = np.array([slowly(op, gpu, knowledge) for op in ops])
-    assert found.time_s == pytest.approx(expected[:, 0], rel=1e-5, nan_ok=True)
+    assert times.time_s == pytest.approx(expected[:, 0], rel=1e-5, nan_ok=True)
     # A spread of members that agree is a small difference of large logarithms.
-    assert found.sigma == pytest.approx(expected[:, 1], rel=1e-4, nan_ok=True)
+    assert times.sigma == pytest.approx(expected[:, 1], rel=1e-4, nan_ok=True)
 
 
 @of_any_weights
 @given(OPS, GPUS)
 def test_times_and_sigmas_are_positive_and_finite(which: int | str, op: Op, gpu: GpuSpec) -> None:
     knowledge = knowledge_of(which)
-    found = learned_times((op,), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
-    assert KERNEL_FLOOR_S < found.time_s[0] < math.inf
-    assert SIGMA_DAY <= found.sigma[0] < math.inf
+    times = learned_times((op,), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
+    assert KERNEL_FLOOR_S < times.time_s[0] < math.inf
+    assert SIGMA_DAY <= times.sigma[0] < math.inf
 
 
 @of_any_weights
@@ -240,7 +240,7 @@ def of_twice(build: Callable[..., Op], sizes: list[Sizes]) -> np.ndarray:
     """Time of twice the first size over the time of once, for each board."""
     ops = [build(*row) for row in sizes] + [build(2 * row[0], *row[1:]) for row in sizes]
     times_s = [seconds(ops, load_gpus()[name], SHIPPED) for name in BOARDS]
-    return np.array([found[len(sizes) :] / found[: len(sizes)] for found in times_s])
+    return np.array([time_s[len(sizes) :] / time_s[: len(sizes)] for time_s in times_s])
 
 
 SIZE = (1, 4096)
@@ -265,11 +265,11 @@ def test_twice_the_batch_of_a_product_is_never_faster(name: str) -> None:
 @pytest.mark.parametrize("name", BATCHED)
 def test_twice_the_batch_of_a_product_is_seldom_faster(name: str) -> None:
     """Not never: waves of tiles make steps, and cuDNN's choice of a kernel jumps; networks follow both."""
-    found = of_twice(*BATCHED[name])
-    assert (found < 0.95).mean() <= 0.1
-    assert found.min() >= 0.5
-    assert (found > 2.5).mean() <= 0.1
-    assert 1.1 <= np.median(found) <= 2.1
+    ratios = of_twice(*BATCHED[name])
+    assert (ratios < 0.95).mean() <= 0.1
+    assert ratios.min() >= 0.5
+    assert (ratios > 2.5).mean() <= 0.1
+    assert 1.1 <= np.median(ratios) <= 2.1
 
 
 @needs_shipped

@@ -28,7 +28,7 @@ def answers(draw: st.DrawFn) -> list[Answer]:
 
 
 def _answer(draw: st.DrawFn, source: str) -> Answer:
-    found = [
+    offers = [
         make_offer(
             provider=provider, region=region, market=market, source=source,
             instance_type=draw(st.sampled_from(["p4d", "p5"])), zone=draw(st.sampled_from([None, "az1"])),
@@ -40,7 +40,7 @@ def _answer(draw: st.DrawFn, source: str) -> Answer:
     return Answer(
         source=source,
         is_live=draw(st.booleans()),
-        offers=tuple(found),
+        offers=tuple(offers),
         covers=covers,
         unpriced=draw(st.frozensets(machines, max_size=3)),
     )
@@ -93,7 +93,7 @@ def test_every_machine_has_one_source_in_a_region_and_market(given_answers: list
     for answer in merged(given_answers):
         for offer in answer.offers:
             sources.setdefault((place(offer), offer.instance_type), set()).add(offer.source)
-    assert all(len(found) == 1 for found in sources.values())
+    assert all(len(names) == 1 for names in sources.values())
     known = {(place(o), o.instance_type): place(o) for a in given_answers for o in a.offers}
     covered = {p for a in given_answers for p in a.covers}
     assert {machine for machine, where in known.items() if where not in covered} <= set(sources)
@@ -101,11 +101,11 @@ def test_every_machine_has_one_source_in_a_region_and_market(given_answers: list
 
 @given(answers())
 def test_a_covered_place_never_shows_offers_of_a_later_source(given_answers: list[Answer]) -> None:
-    found = merged(given_answers)
-    for number, answer in enumerate(found):
-        for later in found[number + 1 :]:
+    joined = merged(given_answers)
+    for number, answer in enumerate(joined):
+        for later in joined[number + 1 :]:
             shown = [offer for offer in later.offers if place(offer) in answer.covers]
-            assert all(lacks_its_price(offer, found[: found.index(later)]) for offer in shown)
+            assert all(lacks_its_price(offer, joined[: joined.index(later)]) for offer in shown)
 
 
 @given(answers())

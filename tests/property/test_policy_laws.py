@@ -136,14 +136,14 @@ def test_what_gives_way_agrees_with_trying_every_set(removed: dict[int, list[str
         str(plan): [Removal(rule=rule, file="f:1", detail="") for rule in rules]
         for plan, rules in removed.items()
     }
-    found = would_give_way(removals)
-    assert found is not None
+    ways = would_give_way(removals)
+    assert ways is not None
     sets = chain.from_iterable(combinations("abcde", size) for size in range(1, 6))
     left = {lifted: sum(set(rules) <= set(lifted) for rules in removed.values()) for lifted in sets}
     fewest = min(len(lifted) for lifted, count in left.items() if count)
-    assert len(found.rules) == fewest
-    assert found.num_plans == max(count for lifted, count in left.items() if len(lifted) == fewest)
-    assert left[tuple(rule[0] for rule in found.rules)] == found.num_plans
+    assert len(ways.rules) == fewest
+    assert ways.num_plans == max(count for lifted, count in left.items() if len(lifted) == fewest)
+    assert left[tuple(rule[0] for rule in ways.rules)] == ways.num_plans
 
 
 @given(left=TEXTS, right=TEXTS)

@@ -31,35 +31,35 @@ def offers(source: str, days: st.SearchStrategy[int]) -> st.SearchStrategy[tuple
 def answers(*, knows_all: bool, days: st.SearchStrategy[int]) -> st.SearchStrategy[list[Answer]]:
     """Live ones in order of trust."""
     return st.tuples(*(offers(name, days) for name in NAMES)).map(
-        lambda found: [
+        lambda offers_by_source: [
             Answer(source=name, is_live=True, offers=own, knows_all=knows_all)
-            for name, own in zip(NAMES, found, strict=True)
+            for name, own in zip(NAMES, offers_by_source, strict=True)
         ]
     )
 
 
-def shown(found: tuple[Answer, ...]) -> list[Offer]:
-    return [offer for answer in found for offer in answer.offers]
+def shown(answers: tuple[Answer, ...]) -> list[Offer]:
+    return [offer for answer in answers for offer in answer.offers]
 
 
 @given(st.booleans().flatmap(lambda all_: answers(knows_all=all_, days=st.integers(0, 500))))
-def test_of_a_machine_one_source_has_the_word(found: list[Answer]) -> None:
-    machines = [machine_of(offer) for offer in shown(merged(found))]
+def test_of_a_machine_one_source_has_the_word(drawn: list[Answer]) -> None:
+    machines = [machine_of(offer) for offer in shown(merged(drawn))]
     assert len(machines) == len(set(machines))
 
 
 @given(answers(knows_all=False, days=st.integers(0, 500)))
-def test_lists_that_leave_machines_out_hide_none(found: list[Answer]) -> None:
-    named = {machine_of(offer) for answer in found for offer in answer.offers}
-    assert {machine_of(offer) for offer in shown(merged(found))} == named
+def test_lists_that_leave_machines_out_hide_none(drawn: list[Answer]) -> None:
+    named = {machine_of(offer) for answer in drawn for offer in answer.offers}
+    assert {machine_of(offer) for offer in shown(merged(drawn))} == named
 
 
 @given(answers(knows_all=False, days=st.integers(0, 500)))
-def test_what_is_shown_is_at_most_a_day_older_than_what_anybody_knows(found: list[Answer]) -> None:
+def test_what_is_shown_is_at_most_a_day_older_than_what_anybody_knows(drawn: list[Answer]) -> None:
     newest: dict[object, datetime] = {}
-    for offer in (offer for answer in found for offer in answer.offers):
+    for offer in (offer for answer in drawn for offer in answer.offers):
         newest[machine_of(offer)] = max(offer.retrieved_at, newest.get(machine_of(offer), offer.retrieved_at))
-    for offer in shown(merged(found)):
+    for offer in shown(merged(drawn)):
         assert newest[machine_of(offer)] - offer.retrieved_at <= timedelta(days=1)
 
 
@@ -67,8 +67,8 @@ def test_what_is_shown_is_at_most_a_day_older_than_what_anybody_knows(found: lis
     answers(knows_all=False, days=st.integers(100, 500)), offers("late", st.integers(0, 99)), st.booleans()
 )
 def test_an_older_source_at_the_end_changes_nothing_of_those_before(
-    found: list[Answer], older: tuple[Offer, ...], knows_all: bool
+    drawn: list[Answer], older: tuple[Offer, ...], knows_all: bool
 ) -> None:
     """A pull that brought nothing newer neither freshens nor hides."""
     late = Answer(source="late", is_live=True, offers=older, knows_all=knows_all)
-    assert merged([*found, late])[:-1] == merged(found)
+    assert merged([*drawn, late])[:-1] == merged(drawn)

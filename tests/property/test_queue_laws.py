@@ -41,8 +41,8 @@ LOGS = st.lists(JOB, min_size=10, max_size=120, unique_by=lambda job: job.user)
 VALUES = st.lists(st.floats(0, 20), min_size=1, max_size=60).map(sorted)
 
 
-def by_bin(found: WaitQuantiles) -> dict[object, np.ndarray]:
-    return {one.key: np.array(one.waits_s) for one in found.bins}
+def by_bin(fitted: WaitQuantiles) -> dict[object, np.ndarray]:
+    return {one.key: np.array(one.waits_s) for one in fitted.bins}
 
 
 def after(jobs: list[QueuedJob]) -> Waits:
@@ -55,8 +55,8 @@ def after(jobs: list[QueuedJob]) -> Waits:
 
 @given(LOGS)
 def test_quantiles_are_in_order(jobs: list[QueuedJob]) -> None:
-    found = fit(job_log(jobs))
-    assert all(0 <= one.p50_s <= one.p90_s for one in found.bins)
+    fitted = fit(job_log(jobs))
+    assert all(0 <= one.p50_s <= one.p90_s for one in fitted.bins)
     waits = Waits()
     for job, expected in replay(jobs, waits):
         if expected is not None:
@@ -83,9 +83,9 @@ def test_jobs_that_wait_still_never_shorten_a_forecast(
         for number, minute in enumerate(minutes)
         if BEGINNING_S + 60 * minute <= last_s
     ]
-    without, found = by_bin(fit(job_log(jobs))), by_bin(fit(job_log([*jobs, *queued])))
+    without, bins = by_bin(fit(job_log(jobs))), by_bin(fit(job_log([*jobs, *queued])))
     for key, waits_s in without.items():
-        assert (found[key] >= waits_s * (1 - 1e-9) - 1e-6).all()
+        assert (bins[key] >= waits_s * (1 - 1e-9) - 1e-6).all()
 
 
 @given(LOGS, st.data())
@@ -200,10 +200,10 @@ def test_what_is_drawn_has_the_quantiles_of_the_fit(jobs: list[QueuedJob]) -> No
 
     from advisor.core.values import EmpiricalWait
 
-    found = fit(job_log(jobs))
+    fitted = fit(job_log(jobs))
     at = np.array([NormalDist().inv_cdf(level) for level in LEVELS])
-    for one in found.bins:
-        wait = EmpiricalWait(p50=one.p50_s, p90=one.p90_s, levels=found.levels, waits_s=one.waits_s)
+    for one in fitted.bins:
+        wait = EmpiricalWait(p50=one.p50_s, p90=one.p90_s, levels=fitted.levels, waits_s=one.waits_s)
         assert drawn(wait, at) == pytest.approx(one.waits_s, rel=1e-9, abs=1e-6)
 
 
@@ -223,8 +223,8 @@ def test_bins_of_sizes_and_walltimes_keep_order(a: float, b: float) -> None:
 @given(st.none() | st.text(), st.none() | st.text(), st.none() | st.text())
 def test_bins_only_widen_and_end_with_all(size: str, walltime: str, queue: str) -> None:
     bins = widened((size, walltime, queue))
-    told = [sum(part is not None for part in one) for one in bins]
-    assert told == sorted(told, reverse=True)
+    totals = [sum(part is not None for part in one) for one in bins]
+    assert totals == sorted(totals, reverse=True)
     assert (bins[0], bins[-1]) == ((size, walltime, queue), ALL)
 
 
@@ -247,10 +247,10 @@ def test_coverage_is_right_where_nothing_changes(seed: int, sigma: float) -> Non
         make_job(10.0 * i, size=size, wait_s=medians_s[size] * float(rng.lognormal(0, sigma)))
         for i, size in enumerate(rng.choice([1, 8], 6000).tolist())
     ]
-    found = check(job_log(jobs))
-    assert found.num_checked == 1800
-    assert found.num_frozen >= 1800 * 600 / DAY_S
-    for score in (found.online, found.frozen):
+    forecast = check(job_log(jobs))
+    assert forecast.num_checked == 1800
+    assert forecast.num_frozen >= 1800 * 600 / DAY_S
+    for score in (forecast.online, forecast.frozen):
         assert score.coverage.p50 == pytest.approx(0.5, abs=0.04)
         assert score.coverage.p90 == pytest.approx(0.9, abs=0.04)
         assert score.tails.p10 == pytest.approx(0.1, abs=0.03)

@@ -209,9 +209,9 @@ def test_the_more_an_hour_is_worth_the_faster_the_choice(
 def test_waits_keep_their_quantiles(p50_s: float, factor: float) -> None:
     given_quantiles = Quantiles(p50=p50_s, p90=max(p50_s * factor, 1.0))
     draws = make_draws(np.random.default_rng(0))
-    found = quantiles_of(waits(given_quantiles, draws.wait))
-    assert found.p50 == pytest.approx(given_quantiles.p50, rel=1e-9)
-    assert found.p90 == pytest.approx(given_quantiles.p90, rel=1e-9)
+    quantiles = quantiles_of(waits(given_quantiles, draws.wait))
+    assert quantiles.p50 == pytest.approx(given_quantiles.p50, rel=1e-9)
+    assert quantiles.p90 == pytest.approx(given_quantiles.p90, rel=1e-9)
 
 
 @given(st.floats(0.01, 1000), st.floats(0, 2), st.floats(0.01, 3))

@@ -43,7 +43,7 @@ zones_of_time = st.sampled_from(
 times = st.datetimes(datetime(1000, 1, 3), datetime(9999, 12, 28), timezones=zones_of_time)  # noqa: DTZ001
 few_times = st.integers(0, 5).map(lambda hours: NOON + timedelta(hours=hours))
 intervals = st.lists(prices, min_size=3, max_size=3).map(sorted).map(
-    lambda found: Interval(p10=found[0], p50=found[1], p90=found[2])
+    lambda usd: Interval(p10=usd[0], p50=usd[1], p90=usd[2])
 )  # fmt: skip
 
 any_offers = st.builds(
@@ -165,9 +165,9 @@ def is_overtaken(save: Save, pull: Pull | None) -> bool:
 def test_any_offer_comes_back_as_it_was(offers: list[Offer], source: str, scope: str) -> None:
     with new_store() as store:
         save_part(store, source, scope, offers, (), (), NOON)
-        found = current_offers(store, source)
-    assert found == tuple(offers)
-    assert all(offer.retrieved_at.tzinfo is UTC for offer in found)
+        kept = current_offers(store, source)
+    assert kept == tuple(offers)
+    assert all(offer.retrieved_at.tzinfo is UTC for offer in kept)
 
 
 @laws
@@ -175,12 +175,12 @@ def test_any_offer_comes_back_as_it_was(offers: list[Offer], source: str, scope:
 def test_any_history_comes_back_once_and_in_order(points: list[PricePoint]) -> None:
     with new_store() as store:
         save_part(store, "a", "a", (), points, (), NOON)
-        found = price_points(store)
-    keys = [(*series_of(point), point.observed_at) for point in found]
+        kept = price_points(store)
+    keys = [(*series_of(point), point.observed_at) for point in kept]
     assert len(keys) == len(set(keys))
     assert set(keys) == {(*series_of(point), point.observed_at) for point in points}
-    assert set(found) <= {dataclasses.replace(point, source="a") for point in points}
-    assert [point.observed_at for point in found] == sorted(point.observed_at for point in found)
+    assert set(kept) <= {dataclasses.replace(point, source="a") for point in points}
+    assert [point.observed_at for point in kept] == sorted(point.observed_at for point in kept)
 
 
 @laws
@@ -190,9 +190,9 @@ def test_a_window_tells_every_price_in_it_that_the_whole_history_tells(
 ) -> None:
     with new_store() as store:
         save_part(store, "a", "a", (), points, (), NOON)
-        whole, found = price_points(store), price_points(store, since=since)
+        whole, kept = price_points(store), price_points(store, since=since)
     before = {series_of(point): point for point in whole if point.observed_at <= since}  # the last one wins
-    assert found == tuple(p for p in whole if p.observed_at > since or before[series_of(p)] is p)
+    assert kept == tuple(p for p in whole if p.observed_at > since or before[series_of(p)] is p)
 
 
 @laws
@@ -255,7 +255,7 @@ def test_the_history_tells_each_offers_price_at_its_time(done: list[Save]) -> No
                 continue
             save.do(store)
             curve = price_points(store, sources=(save.source,))
-            told = {(*series_of(point), point.observed_at) for point in save.history}
+            kept = {(*series_of(point), point.observed_at) for point in save.history}
             for offer in save.offers:
                 series = (offer.provider, offer.instance_type, offer.region, offer.zone, offer.market)
                 rivals = [
@@ -265,7 +265,7 @@ def test_the_history_tells_each_offers_price_at_its_time(done: list[Save]) -> No
                 ]
                 cheapest = min(rivals, key=lambda o: (o.usd_per_h, o.retrieved_at))
                 key = (*series, cheapest.retrieved_at)
-                if offer.market is Market.FLEX_START or key in known | told:
+                if offer.market is Market.FLEX_START or key in known | kept:
                     continue
                 past = [p for p in curve if series_of(p) == series and p.observed_at <= cheapest.retrieved_at]
                 assert past[-1].usd_per_h == cheapest.usd_per_h

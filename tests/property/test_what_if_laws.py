@@ -225,9 +225,9 @@ def both_ways(answer: Recommendation, gpus: dict[str, GpuSpec]) -> list[Recommen
 )
 def test_the_best_alone_is_the_best_of_all(names: list[str], limits: dict[str, Any]) -> None:
     gpus = {name: CATALOG[name] for name in names}
-    found = both_ways(answer_for(make_trace(), list(gpus.values()), **limits), gpus)
-    assert best_what_if(found[0]) == best_what_if(found[1])
-    assert all(option in found[0].what_ifs for option in found[1].what_ifs)
+    best = both_ways(answer_for(make_trace(), list(gpus.values()), **limits), gpus)
+    assert best_what_if(best[0]) == best_what_if(best[1])
+    assert all(option in best[0].what_ifs for option in best[1].what_ifs)
 
 
 def test_so_it_is_among_more_than_are_looked_at() -> None:
@@ -242,6 +242,6 @@ def test_so_it_is_among_more_than_are_looked_at() -> None:
     assert len(plans) > 3 * MOST_NEAREST
     trace, rng = make_trace(), np.random.default_rng(7)
     answer = recommend(trace, estimates_for(trace, plans, CATALOG), CATALOG, plans, make_job(), rng=rng)
-    found = both_ways(answer, CATALOG)
-    assert best_what_if(found[0]) == best_what_if(found[1])
-    assert len(found[1].what_ifs) <= 3 * MOST_NEAREST < len(found[0].what_ifs)
+    best = both_ways(answer, CATALOG)
+    assert best_what_if(best[0]) == best_what_if(best[1])
+    assert len(best[1].what_ifs) <= 3 * MOST_NEAREST < len(best[0].what_ifs)

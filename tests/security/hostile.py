@@ -24,8 +24,8 @@ texts = st.text(_letters, min_size=1, max_size=30)
 
 def assert_is_text(output: str) -> None:
     """Nothing but letters, marks, spaces and ends of lines, and something that can be written at all."""
-    found = {letter for letter in output if letter != "\n" and unicodedata.category(letter) in NOT_TEXT}
-    assert not found, sorted(map(ascii, found))
+    letters = {letter for letter in output if letter != "\n" and unicodedata.category(letter) in NOT_TEXT}
+    assert not letters, sorted(map(ascii, letters))
     output.encode("utf-8")
 
 
@@ -43,13 +43,13 @@ def trace_with(text: str, **changes: str | None) -> Trace:
 
 def option_with(text: str, **changes: object) -> Option:
     """An option whose machine, place, GPU and reasons are ``text``."""
-    said = Finding(Code.TEXT, {"text": text})
+    one = Finding(Code.TEXT, {"text": text})
     offer = make_offer(text, provider=text, instance_type=text, zone=text, region=text, source=text)
     plan = make_plan(text, offer=offer, provider=text, id=text, rates={text: text}, market=Market.ON_DEMAND)
     estimate = make_estimate(
-        text, by_family={text: 0.05, "gemm": 0.05}, by_operator={text: 0.1}, assumptions=(said,)
+        text, by_family={text: 0.05, "gemm": 0.05}, by_operator={text: 0.1}, assumptions=(one,)
     )
-    words = {"reasons": (said,), "script_changes": (said,), "risk": said}
+    words = {"reasons": (one,), "script_changes": (one,), "risk": one}
     return make_option(text, 1.0, 1.0, **({"plan": plan, "estimate": estimate} | words | changes))
 
 

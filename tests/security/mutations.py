@@ -42,9 +42,9 @@ def documents(draw: st.DrawFn, whole: Any, most: int = 3) -> Any:
     """The document with up to so many changes at any places."""
     document = copy.deepcopy(whole)
     for _ in range(draw(st.integers(1, most))):
-        found = list(places(document))
-        if found:
-            _change(draw, document, draw(st.sampled_from(found)))
+        spots = list(places(document))
+        if spots:
+            _change(draw, document, draw(st.sampled_from(spots)))
     return document
 
 
@@ -69,10 +69,10 @@ def json_bytes(draw: st.DrawFn, whole: Any) -> bytes:
     """The document changed and written as JSON, at times with a token in it that no document of ours has."""
     document = draw(documents(whole))
     raw = draw(st.none() | st.sampled_from(RAW))
-    found = list(places(document))
-    if raw is None or not found:
+    spots = list(places(document))
+    if raw is None or not spots:
         return json.dumps(document).encode()
-    place = draw(st.sampled_from(found))
+    place = draw(st.sampled_from(spots))
     inner = document
     for key in place[:-1]:
         inner = inner[key]

@@ -113,10 +113,10 @@ def test_recordings(payload: bytes, tmp_path: Path) -> None:
         payload = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
     def read(path: Path) -> None:
-        found = read_recording(path)
-        assert isinstance(found.cases, frozenset)
-        assert found.drift >= 0
-        json.dumps([dict(by_family(found)), reasons(found), asdict(found.header)])
+        recording = read_recording(path)
+        assert isinstance(recording.cases, frozenset)
+        assert recording.drift >= 0
+        json.dumps([dict(by_family(recording)), reasons(recording), asdict(recording.header)])
 
     only_our_errors(read, tmp_path / "k.jsonl", payload)
 

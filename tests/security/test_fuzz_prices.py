@@ -88,18 +88,18 @@ def parts(replies: dict[str, Any], rows: list[Any]) -> list[Part]:
     return region_parts(region, MARKETS)
 
 
-def assert_sound(found: list[Part]) -> None:
+def assert_sound(parts: list[Part]) -> None:
     """Each market has its part, and no offer has a price that is none."""
-    assert [part.scope for part in found] == [f"{REGION} {market}" for market in MARKETS]
-    for part in found:
+    assert [part.scope for part in parts] == [f"{REGION} {market}" for market in MARKETS]
+    for part in parts:
         assert all(offer.usd_per_h > 0 for offer in part.offers)
 
 
 def test_the_replies_themselves_are_read() -> None:
     """Changing what was refused anyway would test nothing."""
-    found = parts(REPLIES, [json.dumps(product) for product in PRODUCTS])
-    assert_sound(found)
-    assert all(part.failure is None and part.offers for part in found)
+    answered = parts(REPLIES, [json.dumps(product) for product in PRODUCTS])
+    assert_sound(answered)
+    assert all(part.failure is None and part.offers for part in answered)
 
 
 def with_block(**changes: Any) -> dict[str, Any]:
@@ -174,10 +174,10 @@ def gcp_parts(payload: bytes | str) -> list[Part]:
 def test_pages_of_gcp(payload: bytes) -> None:
     """Held before, too: kept so."""
     try:
-        found = gcp_parts(payload)
+        answered = gcp_parts(payload)
     except PullError:
         return
-    assert all(offer.usd_per_h > 0 for part in found for offer in part.offers)
+    assert all(offer.usd_per_h > 0 for part in answered for offer in part.offers)
 
 
 def test_the_page_itself_is_read() -> None:

@@ -170,10 +170,10 @@ def refresh(shell: Shell, url: str, **environ: str) -> tuple[int, str, float]:
 
 def offers(shell: Shell) -> list[dict[str, object]]:
     """Live ones of us-east-1."""
-    found = shell.run("prices", "--provider", "aws", "--region", "us-east-1", "--json", **STRANGER)
-    assert found.code == 0, found.err
+    answer = shell.run("prices", "--provider", "aws", "--region", "us-east-1", "--json", **STRANGER)
+    assert answer.code == 0, answer.err
     return [
-        o for o in found.document["offers"] if o["source"] in ("AWS price list", "AWS spot price history")
+        o for o in answer.document["offers"] if o["source"] in ("AWS price list", "AWS spot price history")
     ]
 
 
@@ -278,8 +278,8 @@ def test_an_absurd_price_that_was_kept_before_is_left_out(shell: Shell) -> None:
         save_part(store, "aws", "us-east-1 on-demand", (cheap,), (), (), cheap.retrieved_at)
     answer = shell.run("prices", "--gpu", "H100", "--json", ADVISOR_STORE__URL=url, **STRANGER)
     assert min(offer["usd_per_h"] for offer in answer.document["offers"]) > 0.1
-    (told,) = [warning for warning in answer.document["warnings"] if "no such machine can have" in warning]
-    assert told.startswith("1 price of aws that no such machine can have left out: p5.48xlarge us-east-1")
+    (absurd,) = [warning for warning in answer.document["warnings"] if "no such machine can have" in warning]
+    assert absurd.startswith("1 price of aws that no such machine can have left out: p5.48xlarge us-east-1")
 
 
 def test_an_owners_absurd_rate_is_taken_with_a_warning(shell: Shell) -> None:

@@ -125,9 +125,9 @@ def test_it_cannot_have_the_password_of_the_database(repository: Repository, lis
         assert f"{path}:1: store.url" in answer.err + " ".join(answer.out.split()), command
         assert "s3cret" not in answer.out + answer.err
         assert visitors(listener) == 0, command
-    told = repository.run("trust")
-    assert "store.url" in told.out
-    assert "s3cret" not in told.out
+    listing = repository.run("trust")
+    assert "store.url" in listing.out
+    assert "s3cret" not in listing.out
     repository.run("run", "list", PGPASSWORD="hunter2")
     assert visitors(listener) > 0
 
@@ -206,8 +206,8 @@ def local_price(repository: Repository) -> float | None:
 
 
 def trusted_files(repository: Repository) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = repository.run("trust", "--list", "--json").document["trusted"]
-    return found
+    trusted: list[dict[str, str]] = repository.run("trust", "--list", "--json").document["trusted"]
+    return trusted
 
 
 def test_trust_is_of_the_folder_that_is_named(repository: Repository) -> None:

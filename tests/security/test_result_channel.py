@@ -158,7 +158,7 @@ def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path) -> None:
 # --- Progress --------------------------------------------------------------------------------------
 
 
-def told(path: Path) -> list[str]:
+def lines_of(path: Path) -> list[str]:
     lines: list[str] = []
     Lines(path, lines.append).tell_all()
     return lines
@@ -168,13 +168,13 @@ def test_progress_is_read_from_a_regular_file_alone(tmp_path) -> None:
     """Was: opening a pipe waited for ever, and the timeout with it."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
-    assert told(tmp_path / "pipe") == told(tmp_path / "link") == told(tmp_path / "none") == []
+    assert lines_of(tmp_path / "pipe") == lines_of(tmp_path / "link") == lines_of(tmp_path / "none") == []
 
 
 def test_progress_without_a_line_end_is_dropped(tmp_path) -> None:
     """Was: read anew in full at every look."""
     (tmp_path / "p").write_bytes(b"one\n" + b"x" * 3 * 2**20 + b"\ntwo\n\xff\nhalf")
-    lines = told(tmp_path / "p")
+    lines = lines_of(tmp_path / "p")
     assert lines[0] == "one"
     assert lines[-2:] == ["two", "�"]
     assert max(map(len, lines)) < 2**20

@@ -134,9 +134,9 @@ def test_a_key_agent_cannot_be_asked(home, tmp_path, monkeypatch) -> None:
 
 def test_what_the_script_needs_stays_in_sight_and_is_told(home) -> None:
     script = put(home / ".aws/train.py")
-    found = hidden({}, [script.parent])
-    assert found.left == ((home / ".aws").resolve(),)
-    assert found.left[0] not in found.paths
+    paths = hidden({}, [script.parent])
+    assert paths.left == ((home / ".aws").resolve(),)
+    assert paths.left[0] not in paths.paths
 
 
 @pytest.mark.parametrize("name", [*IN_HOME, *NAMED_BY])

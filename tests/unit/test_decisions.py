@@ -340,10 +340,10 @@ class TestCase11AnUnknownWaitIsNotZero:
         scarce, common = (
             replace(plan, wait_s=wait_s) for plan, wait_s in zip(self.PLANS, waits_s, strict=True)
         )
-        found = {o.plan.id: o.p_within_deadline for o in self.decide((scarce, common)).options}
-        assert found["8xC"] < 0.92
+        by_id = {o.plan.id: o.p_within_deadline for o in self.decide((scarce, common)).options}
+        assert by_id["8xC"] < 0.92
         assert (
-            found["8xC"]
+            by_id["8xC"]
             < decide(
                 [self.PLANS[1], replace(scarce, wait_s=None)],
                 list(self.ESTIMATES),
@@ -483,8 +483,8 @@ class TestCase17AScriptThatHoldsTheGlobalBatch:
         counts = (1, 4, 8)
         plans = [make_plan("T", float(count), num_gpus=count) for count in counts]
         estimates = [make_estimate("T", 0.2, num_gpus=count) for count in counts]
-        found = decide(plans, estimates, make_job(epochs=1), trace)
-        return {option.plan.num_gpus: option for option in found.options}
+        recommendation = decide(plans, estimates, make_job(epochs=1), trace)
+        return {option.plan.num_gpus: option for option in recommendation.options}
 
     def test_it_takes_as_many_steps_on_any_number_of_gpus(self) -> None:
         assert {option.iterations for option in self.options(self.TRACE).values()} == {5005}
@@ -590,11 +590,11 @@ class TestCase19WhatIfOnTheSameMachine:
         )  # fmt: skip
 
     def test_the_machine_is_compared_with_itself_and_another_would_then_be_recommended(self) -> None:
-        found = best_what_if(self.answer())
-        assert found is not None
-        assert found.same is not None
-        assert found.instead is not None
-        assert (found.same.plan.id, found.instead.plan.id) == ("M+bf16", "K+bf16")
+        change = best_what_if(self.answer())
+        assert change is not None
+        assert change.same is not None
+        assert change.instead is not None
+        assert (change.same.plan.id, change.instead.plan.id) == ("M+bf16", "K+bf16")
 
     def test_it_says_so_in_two_sentences(self) -> None:
         answer = self.answer()

@@ -79,7 +79,7 @@ def test_without_dtypes_float32_is_assumed(types):
 
 def test_without_shapes_there_are_no_tensors():
     assert tensors_of(host("aten::x", types=["float"])) == ()
-    assert tensors_of(HostEvent(name="x", thread="", begin_s=0, end_s=0, args={"input dims": None})) == ()
+    assert tensors_of(HostEvent(name="x", thread="", begin_s=0, end_s=0, args={})) == ()
 
 
 # --- What ties backward to forward ------------------------------------------------------------------
@@ -93,16 +93,16 @@ def test_of_nested_forward_operators_the_innermost_counts():
 def test_the_first_input_of_a_node_has_the_shape_of_the_forwards_output():
     node = host("MmBackward0", [(4, 6), (9, 9)], sequence=5, forward_thread=1)
     again = host("MmBackward0", [(7, 7)], sequence=5, forward_thread=1)
-    found = Autograd.of([node, again])
-    assert found.output == {5: spec(4, 6)}
-    assert found.forward == {}
-    assert found.nodes == {"1/1": [node, again]}
+    autograd = Autograd.of([node, again])
+    assert autograd.output == {5: spec(4, 6)}
+    assert autograd.forward == {}
+    assert autograd.nodes == {"1/1": [node, again]}
 
 
 @pytest.mark.parametrize("sequence", [None, -1])
 def test_without_a_sequence_number_nothing_is_tied(sequence):
-    found = Autograd.of([host("aten::mm", [(2, 2)], sequence=sequence, forward_thread=1)])
-    assert (found.forward, found.nodes, found.output) == ({}, {}, {})
+    autograd = Autograd.of([host("aten::mm", [(2, 2)], sequence=sequence, forward_thread=1)])
+    assert (autograd.forward, autograd.nodes, autograd.output) == ({}, {}, {})
 
 
 def test_sequence_numbers_begin_at_zero():
@@ -115,14 +115,14 @@ def test_the_node_around_an_operator():
     outer = host("B", begin=20, end=50, sequence=2, forward_thread=1)
     inner = host("C", begin=30, end=40, sequence=3, forward_thread=1)
     other = host("D", begin=30, end=40, sequence=4, forward_thread=1, thread="1/9")
-    found = Autograd.of([early, outer, inner, other])
-    assert found.node_of(host("x", begin=30, end=40)) is inner
-    assert found.node_of(host("x", begin=35, end=45)) is outer
-    assert found.node_of(host("x", begin=20, end=25)) is outer
-    assert found.node_of(host("x", begin=60, end=61)) is None
-    assert found.node_of(host("x", begin=15, end=16)) is None
-    assert found.node_of(host("x", begin=30, end=31, thread="1/9")) is other
-    assert found.node_of(host("x", begin=30, end=31, thread="1/7")) is None
+    autograd = Autograd.of([early, outer, inner, other])
+    assert autograd.node_of(host("x", begin=30, end=40)) is inner
+    assert autograd.node_of(host("x", begin=35, end=45)) is outer
+    assert autograd.node_of(host("x", begin=20, end=25)) is outer
+    assert autograd.node_of(host("x", begin=60, end=61)) is None
+    assert autograd.node_of(host("x", begin=15, end=16)) is None
+    assert autograd.node_of(host("x", begin=30, end=31, thread="1/9")) is other
+    assert autograd.node_of(host("x", begin=30, end=31, thread="1/7")) is None
 
 
 # --- Outputs and costs ------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def test_a_convolutions_output_comes_from_its_node(name):
 @pytest.mark.parametrize("sequence", [None, 6])
 def test_without_a_node_a_convolution_has_bytes_alone(sequence):
     autograd = Autograd(forward={}, nodes={}, output={5: spec(*RESULT)})
-    found = cost(host("aten::convolution", [SOURCE, WEIGHT], sequence=sequence), autograd)
-    assert found == ((), 0, SOURCE_BYTES + WEIGHT_BYTES)
+    costs = cost(host("aten::convolution", [SOURCE, WEIGHT], sequence=sequence), autograd)
+    assert costs == ((), 0, SOURCE_BYTES + WEIGHT_BYTES)
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_a_draw_is_the_same_for_the_same_seed() -> None:
     ],
 )
 def test_tests_mirror_or_import_the_module(path: str, test: str) -> None:
-    found = files_for(Mutant(path=path, node=0, line=0, words=""), module.ROOT)
-    assert module.ROOT / test in found
+    files = files_for(Mutant(path=path, node=0, line=0, words=""), module.ROOT)
+    assert module.ROOT / test in files
 
 
 def ends(tmp_path: Path, test: str, fault: str) -> int:

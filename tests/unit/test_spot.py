@@ -57,9 +57,9 @@ def test_quantiles_agree_with_the_simulation(work_h: float, rate: float, interva
         z=draws.preemption,
     )
     for simulated, ours in zip(runs.T, drawn, strict=True):
-        found, expected = quantiles_of(ours), np.quantile(simulated, [0.5, 0.9])
-        assert found.p50 == pytest.approx(expected[0], rel=0.05)
-        assert found.p90 == pytest.approx(expected[1], rel=0.12)
+        computed, expected = quantiles_of(ours), np.quantile(simulated, [0.5, 0.9])
+        assert computed.p50 == pytest.approx(expected[0], rel=0.05)
+        assert computed.p90 == pytest.approx(expected[1], rel=0.12)
 
 
 def hyperexponential(
@@ -106,9 +106,9 @@ def test_dispersed_runs_agree_with_their_simulation(work_h: float, rate: float) 
         sure * work_h, terms, rate_per_h=sure * rate, reacquire_h=sure, z=draws.preemption
     )
     for simulated, ours, within in ((runs[:, 0], makespan, (0.15, 0.2)), (runs[:, 1], billed, (0.08, 0.15))):
-        found, expected = quantiles_of(ours), np.quantile(simulated, [0.5, 0.9])
-        assert found.p50 == pytest.approx(expected[0], rel=within[0])
-        assert found.p90 == pytest.approx(expected[1], rel=within[1])
+        computed, expected = quantiles_of(ours), np.quantile(simulated, [0.5, 0.9])
+        assert computed.p50 == pytest.approx(expected[0], rel=within[0])
+        assert computed.p90 == pytest.approx(expected[1], rel=within[1])
 
 
 def test_dispersion_leaves_the_mean_to_the_closed_form() -> None:

@@ -23,11 +23,11 @@ TERMS = SpotTerms(checkpoint_interval_h=1.0, checkpoint_h=0.0, restart_h=0.5)
 
 def stretches(*hours: float, is_up: bool = True) -> list[Stretch]:
     """In turn up and down."""
-    found: list[Stretch] = []
+    rows: list[Stretch] = []
     for one in hours:
-        found.append(Stretch(start_h=found[-1].end_h if found else 0.0, hours=one, is_up=is_up))
+        rows.append(Stretch(start_h=rows[-1].end_h if rows else 0.0, hours=one, is_up=is_up))
         is_up = not is_up
-    return found
+    return rows
 
 
 def test_a_run_that_is_never_disturbed() -> None:
@@ -72,9 +72,9 @@ def of_basis(basis: str) -> dict[str, float]:
 
 @needs_shared
 def test_the_traces_are_those_of_the_summary() -> None:
-    found = traces()
-    assert (len(found), sum(bool(trace.stretches) for trace in found)) == (47, 33)
-    (zone,) = (t for t in found if t.place == "us-east-1a v100 2023" and t.collection == "aws-2023-02-15")
+    by_name = traces()
+    assert (len(by_name), sum(bool(trace.stretches) for trace in by_name)) == (47, 33)
+    (zone,) = (t for t in by_name if t.place == "us-east-1a v100 2023" and t.collection == "aws-2023-02-15")
     assert zone.sums.num_losses == 253
     assert 1 - zone.sums.share_down == pytest.approx(0.1667, abs=1e-3)
     assert zone.sums.num_losses / zone.sums.up_h == pytest.approx(1.39, abs=0.01)
@@ -100,10 +100,10 @@ def test_the_same_traces_give_the_catalogs_that_ship(tmp_path: Path) -> None:
 @pytest.mark.parametrize("basis", ["defaults", "first half"])
 def test_p90_covers_what_it_says(basis: str) -> None:
     """With all lengths and starts: docs/methods/spot.md; thinned out a little wider."""
-    found = of_basis(basis)
-    assert 0.84 <= found["bill_covered"] <= 0.95
-    assert 0.84 <= found["time_covered"] <= 0.96
-    assert 0.92 <= found["bill_over_replayed_median"] <= 1.08
+    figures = of_basis(basis)
+    assert 0.84 <= figures["bill_covered"] <= 0.95
+    assert 0.84 <= figures["time_covered"] <= 0.96
+    assert 0.92 <= figures["bill_over_replayed_median"] <= 1.08
 
 
 @needs_shared
@@ -120,7 +120,7 @@ def test_the_assumption_before_covered_far_less() -> None:
 def test_the_published_figures_keep_the_promise() -> None:
     published = json.loads((ROOT / "docs" / "methods" / "spot_replay.json").read_text())
     for basis in ("defaults", "first half"):
-        found = published[basis]["all"]
-        assert 0.86 <= found["bill_covered"] <= 0.94
-        assert 0.86 <= found["time_covered"] <= 0.94
-        assert abs(found["bill_over_replayed_median"] - 1) <= 0.08
+        figures = published[basis]["all"]
+        assert 0.86 <= figures["bill_covered"] <= 0.94
+        assert 0.86 <= figures["time_covered"] <= 0.94
+        assert abs(figures["bill_over_replayed_median"] - 1) <= 0.08

@@ -40,14 +40,14 @@ def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KEPT", "yes")
     (tmp_path / "look.py").write_text(LOOK)
-    said = []
+    messages = []
     for _ in range(2):
         with pytest.raises(ProfileError) as failed:
             profile("look.py", ["--lr", "1"])
-        said.append(str(failed.value))
+        messages.append(str(failed.value))
         monkeypatch.delenv("VIRTUAL_ENV", raising=False)
-    assert said[0] == said[1]
-    assert str(tmp_path) in said[0]
+    assert messages[0] == messages[1]
+    assert str(tmp_path) in messages[0]
 
 
 def test_a_fork_ends_at_the_timeout(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from advisor.core.errors import CalibrationError, CatalogError
 from advisor.core.files import write_atomically
 from advisor.formats.foreign_files import read_plain
 from advisor.operators import registry
 
+Constants = Mapping[str, str | float | Mapping[str, float]]
+"""Of a GPU: numbers by name, tables of a number a rate, and texts about where they come from."""
 # How the source of every calibration begins.
 CALIBRATED = "calibrated"
 HERE, RECORDED = "on this machine", "from a recording"
@@ -38,7 +39,7 @@ def calibrated_gpus() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.toml") if path.is_file()))
 
 
-def read_calibration(gpu: str) -> Mapping[str, Any] | None:
+def read_calibration(gpu: str) -> Constants | None:
     """The table of a GPU, with its source; None if there is no calibration.
 
     Raises:
@@ -58,7 +59,7 @@ def read_calibration(gpu: str) -> Mapping[str, Any] | None:
     return table
 
 
-def is_of_other_networks(table: Mapping[str, Any], fingerprint: str | None) -> bool:
+def is_of_other_networks(table: Constants, fingerprint: str | None) -> bool:
     """Whether a calibration corrects networks that are not these, so that its corrections mean nothing here.
 
     Args:
@@ -66,6 +67,12 @@ def is_of_other_networks(table: Mapping[str, Any], fingerprint: str | None) -> b
         fingerprint: of ``Knowledge``.
     """
     return CORRECTIONS in table and table.get(NETWORKS) != fingerprint
+
+
+def corrections_of(table: Constants) -> Mapping[str, float]:
+    """What the GPU reaches of the learned rates, by family of networks; empty where that was not measured."""
+    corrections = table.get(CORRECTIONS, {})
+    return corrections if isinstance(corrections, Mapping) else {}
 
 
 def write_calibration(
@@ -104,7 +111,7 @@ def _plain(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable() and letter not in '"\\')
 
 
-def _check(table: Mapping[str, Any]) -> None:
+def _check(table: Constants) -> None:
     if not str(table.get("source", "")).startswith(CALIBRATED):
         raise ValueError(f"its source does not begin with {CALIBRATED!r}")
     has_rates = {**registry.constants(), CORRECTIONS: True}
@@ -114,8 +121,11 @@ def _check(table: Mapping[str, Any]) -> None:
     for name, value in table.items():
         if name not in _TEXTS | has_rates.keys():
             raise ValueError(f"it holds {name!r}, which is no constant")
+        most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
         for fraction in value.values() if isinstance(value, Mapping) else [value]:
-            is_number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
-            most = MOST_CORRECTION if name == CORRECTIONS else _MOST_FRACTION
-            if name not in _TEXTS and not (is_number and 0 < fraction <= most):
+            if name not in _TEXTS and not _is_between(0, fraction, most):
                 raise ValueError(f"{name} is {fraction!r}")
+
+
+def _is_between(low: float, value: object, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low < value <= most

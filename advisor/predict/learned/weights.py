@@ -78,16 +78,16 @@ def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
 
 
 def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
-    def found(name: str) -> NDArray[np.float32]:
+    def array(name: str) -> NDArray[np.float32]:
         values = arrays[f"{family}.{name}"].astype(np.float32)
         if not np.isfinite(values).all():
             raise ValueError(f"{family}.{name} holds values that are no numbers")
         return values
 
     network = Network(
-        **{name: found(name) for name in _VECTORS},
-        weights=tuple(found(f"weight{layer}") for layer in range(_LAYERS)),
-        biases=tuple(found(f"bias{layer}") for layer in range(_LAYERS)),
+        **{name: array(name) for name in _VECTORS},
+        weights=tuple(array(f"weight{layer}") for layer in range(_LAYERS)),
+        biases=tuple(array(f"bias{layer}") for layer in range(_LAYERS)),
     )
     _check_shapes(network, family)
     return network

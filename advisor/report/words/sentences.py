@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from advisor.core.errors import AdvisorError
 from advisor.core.findings import Code, Finding
@@ -74,7 +73,7 @@ def rule_text(recommendation: Recommendation) -> str:
     return "" if recommendation.rule is None else sentence(recommendation.rule)
 
 
-def finding_json(finding: Finding) -> Mapping[str, Any]:
+def finding_json(finding: Finding) -> Mapping[str, object]:
     """Code, severity and facts, as JSON has them."""
     facts = {
         name: finding_json(fact) if isinstance(fact, Finding) else fact
@@ -83,6 +82,6 @@ def finding_json(finding: Finding) -> Mapping[str, Any]:
     return {"code": finding.code.value, "severity": finding.severity.value, "facts": facts}
 
 
-def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, Any]:
+def warnings_json(warnings: Sequence[Finding]) -> Mapping[str, object]:
     """The warnings of a document, for people and for programs."""
     return {"warnings": sentences(warnings), "warning_findings": list(map(finding_json, warnings))}

@@ -106,12 +106,12 @@ def test_the_verdict_of_a_few_choices_by_hand() -> None:
         )
         for day, paid in enumerate((1.0, 2.0, 4.0))
     ]  # fmt: skip
-    found = verdict(choices)
-    assert (found.num_choices, found.num_dates) == (3, 3)
-    assert (found.median, found.coverage) == (1.0, pytest.approx(2 / 3))
-    assert found.quoted_median == 2.0
+    judgement = verdict(choices)
+    assert (judgement.num_choices, judgement.num_dates) == (3, 3)
+    assert (judgement.median, judgement.coverage) == (1.0, pytest.approx(2 / 3))
+    assert judgement.quoted_median == 2.0
     assert "| 3 | 1.000 | 66.7% | 2.000 (3.60) |" in table(
-        [Judged(record="r", chosen="c", age_days=1, verdict=found)]
+        [Judged(record="r", chosen="c", age_days=1, verdict=judgement)]
     )
 
 
@@ -141,19 +141,19 @@ def test_nothing_newer_than_the_snapshot_is_known_with_a_lag() -> None:
 @pytest.mark.parametrize(("age_days", "off"), [(30, 0.04), (180, 0.05), (450, 0.07)])
 def test_the_chosen_cost_what_was_expected(age_days: int, off: float) -> None:
     # Every ninth date: the tolerances are those of the whole record, and a little for the thinning.
-    found = verdict(list(backtest(gcp_weekly(SHARED), Market.SPOT, age_days, {}, every=9)))
-    assert found.median == pytest.approx(1.0, abs=off)
-    assert found.coverage == pytest.approx(0.9, abs=0.06)
+    judgement = verdict(list(backtest(gcp_weekly(SHARED), Market.SPOT, age_days, {}, every=9)))
+    assert judgement.median == pytest.approx(1.0, abs=off)
+    assert judgement.coverage == pytest.approx(0.9, abs=0.06)
 
 
 @needs_shared
 def test_derived_prices_are_fair_where_they_were_not_learned() -> None:
     zones, model = aws_zones(SHARED), model_of(gcp_weekly(SHARED))
     derived = derived_prices(SHARED, zones)
-    found = verdict([choice for _, choice in cross_validated(derived, zones, model, by="gpu")])
-    assert found.median == pytest.approx(1.0, abs=0.05)
-    assert 0.85 <= found.coverage <= 0.95
-    assert found.quoted_p90 > 1.5, "taken as they stand they mislead"
+    judgement = verdict([choice for _, choice in cross_validated(derived, zones, model, by="gpu")])
+    assert judgement.median == pytest.approx(1.0, abs=0.05)
+    assert 0.85 <= judgement.coverage <= 0.95
+    assert judgement.quoted_p90 > 1.5, "taken as they stand they mislead"
     assert most_weights([one for one in derived if not one.is_at_floor], model).keys()
 
 
@@ -173,8 +173,11 @@ def test_the_committed_results_meet_the_aims_and_stand_in_the_page() -> None:
     page = (METHODS / PAGE).read_text().partition(BEGIN)[2].partition(END)[0]
     assert page.count("\n| ") == len(rows) + 1
     for row in rows:
-        found = row["verdict"]
-        assert f"| {found['num_choices']:,} | {found['median']:.3f} | {found['coverage']:.1%} |" in page
+        judgement = row["verdict"]
+        assert (
+            f"| {judgement['num_choices']:,} | {judgement['median']:.3f} | {judgement['coverage']:.1%} |"
+            in page
+        )
         if (row["record"], row["chosen"]) == ("GCP spot", "all") and row["age_days"]:
-            assert found["median"] == pytest.approx(1.0, abs=0.05 if row["age_days"] == 450 else 0.03)
-            assert found["coverage"] == pytest.approx(0.9, abs=0.04)
+            assert judgement["median"] == pytest.approx(1.0, abs=0.05 if row["age_days"] == 450 else 0.03)
+            assert judgement["coverage"] == pytest.approx(0.9, abs=0.04)

@@ -64,19 +64,19 @@ def test_products_are_those_of_the_published_throughput(traces):
         "aten::_cudnn_rnn",
         "aten::_cudnn_rnn_backward",
     )
-    found = sum(op.flops * op.count for op in traces[False].ops if op.name in names)
-    assert found == pytest.approx(expected, rel=0.01)
+    total = sum(op.flops * op.count for op in traces[False].ops if op.name in names)
+    assert total == pytest.approx(expected, rel=0.01)
 
 
 def test_attention_is_additive_over_all_pairs():
     torch.manual_seed(0)
     attention = NormalisedAttention(4)
     queries, keys = torch.rand(2, 3, 4), torch.rand(2, 5, 4)
-    found = attention(queries, keys)
+    weights = attention(queries, keys)
     vector = attention.scale * attention.scores / attention.scores.norm()
     for sample in range(2):
         for query in range(3):
             pairs = [attention.query(queries[sample, query]) + attention.key(key) for key in keys[sample]]
             scores = torch.stack([(vector * torch.tanh(pair + attention.bias)).sum() for pair in pairs])
             context = (scores.softmax(0)[:, None] * keys[sample]).sum(0)
-            assert torch.allclose(found[sample, query], context, atol=1e-6)
+            assert torch.allclose(weights[sample, query], context, atol=1e-6)

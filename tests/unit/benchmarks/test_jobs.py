@@ -41,9 +41,9 @@ def test_nothing_recommended_is_beaten_or_derived(row) -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_quick_jobs_still_get_the_recorded_answer(name: str) -> None:
     job = next(job for job in JOBS if job.name == name)
-    found = answer(job)
-    assert found is not None
-    assert choice_of(row_of(job, found)) == job.choice
+    row = answer(job)
+    assert row is not None
+    assert choice_of(row_of(job, row)) == job.choice
 
 
 def test_a_job_whose_file_is_missing_is_not_run(tmp_path: Path) -> None:

@@ -46,15 +46,15 @@ def test_no_such_row(folder):
 def test_the_prediction_is_units_over_seconds_and_errors_are_signed(folder, monkeypatch):
     fitted = replace(CASE, name="Fitted", fitted=True)
     monkeypatch.setattr(published, "CASES", (CASE, fitted))
-    found = list(scores(folder))
+    rows = list(scores(folder))
     interval = predict(TRACE, resolve_gpu(CASE.gpu)).iteration_s
-    assert found[0].predicted == pytest.approx(8 / interval.p50)
-    assert (found[0].low, found[0].high) == pytest.approx((8 / interval.p90, 8 / interval.p10))
-    assert found[0].error == pytest.approx(8 / interval.p50 / 20 - 1)
+    assert rows[0].predicted == pytest.approx(8 / interval.p50)
+    assert (rows[0].low, rows[0].high) == pytest.approx((8 / interval.p90, 8 / interval.p10))
+    assert rows[0].error == pytest.approx(8 / interval.p50 / 20 - 1)
     # Only what fitted nothing is scored.
-    wrong = replace(found[1], predicted=1e9)
-    assert mean_error([found[0], wrong]) == pytest.approx(abs(found[0].error))
-    assert table(found).splitlines()[-1].endswith("| fitted |")
+    wrong = replace(rows[1], predicted=1e9)
+    assert mean_error([rows[0], wrong]) == pytest.approx(abs(rows[0].error))
+    assert table(rows).splitlines()[-1].endswith("| fitted |")
 
 
 def test_containers_let_tf32_replace_fp32_everywhere():

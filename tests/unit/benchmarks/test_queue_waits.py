@@ -64,12 +64,12 @@ def test_no_other_constants_have_half_a_percent_less_loss():
 
 def test_what_is_documented_keeps_its_promises():
     """p90 of KTH and Curie within four points, of wagap above 78 %; honest tails; less loss frozen."""
-    for name, found in json.loads(RESULTS.read_text())["judged"].items():
+    for name, scores in json.loads(RESULTS.read_text())["judged"].items():
         for way in ("online", "frozen"):
-            score = found[way]
+            score = scores[way]
             if name.startswith(("KTH", "CEA")):
                 assert score["coverage"]["p90"] == pytest.approx(0.9, abs=0.04)
             if name.startswith("MetaCentrum"):
                 assert score["coverage"]["p90"] >= 0.78
             assert score["tails"]["p99"] >= 0.975
-        assert found["frozen"]["pinball"]["p90"] < found["former_frozen"]["pinball"]["p90"]
+        assert scores["frozen"]["pinball"]["p90"] < scores["former_frozen"]["pinball"]["p90"]

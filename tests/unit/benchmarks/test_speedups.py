@@ -57,16 +57,16 @@ def built(monkeypatch):
 
 
 def test_pairs_are_of_one_model_precision_and_one_gpu_each(folder, built):
-    found = list(speed_ups(folder))
-    assert [(pair.precision, pair.origin, pair.destination) for pair in found] == [
+    pairs = list(speed_ups(folder))
+    assert [(pair.precision, pair.origin, pair.destination) for pair in pairs] == [
         ("TF32", "V100-SXM-16GB", "A100-SXM-80GB"),
         ("TF32", "V100-SXM-32GB", "A100-SXM-80GB"),
     ]
-    assert [pair.published for pair in found] == pytest.approx([3.0, 2.5])
-    assert [pair.fitted for pair in found] == [False, True]
+    assert [pair.published for pair in pairs] == pytest.approx([3.0, 2.5])
+    assert [pair.fitted for pair in pairs] == [False, True]
     # Profiled once for both; nothing without a partner is profiled.
     assert built == [(False, 8)]
-    assert {pair.name for pair in found} == {"Tiny"}
+    assert {pair.name for pair in pairs} == {"Tiny"}
 
 
 def test_each_side_has_its_own_batch_and_the_name_says_so(folder, built, monkeypatch):
@@ -137,9 +137,9 @@ def test_the_published_table_has_both_ends_of_every_network():
     ],
 )
 def test_speed_ups_as_published(name, num_pairs, tolerance):
-    found = list(_of(name))
-    assert len(found) == num_pairs
-    assert all(abs(pair.error) < tolerance[pair.precision] for pair in found), found
+    pairs = list(_of(name))
+    assert len(pairs) == num_pairs
+    assert all(abs(pair.error) < tolerance[pair.precision] for pair in pairs), pairs
 
 
 @pytest.mark.shared
@@ -148,9 +148,9 @@ def test_speed_ups_as_published(name, num_pairs, tolerance):
     ("name", "tolerance"), [("BERT-large, 128 tokens", 0.1), ("BERT-large fine-tuning", 0.25)]
 )
 def test_transformers_speed_up_as_published(name, tolerance):
-    found = list(_of(name))
-    assert len(found) == 2
-    assert all(abs(pair.error) < tolerance for pair in found), found
+    pairs = list(_of(name))
+    assert len(pairs) == 2
+    assert all(abs(pair.error) < tolerance for pair in pairs), pairs
 
 
 def _of(name):

@@ -24,9 +24,9 @@ def test_products_by_hand():
     scores = LAYERS * tokens * 2 * LENGTH * 512 * 3
     words = tokens * 512 * (CUTOFFS[0] + 3 + 0.04 * 20_000 + 0.025 * 160_000 + 0.014 * 67_738)
     trace = transformer_xl(False, batch)
-    found = sum(op.flops * op.count for op in trace.ops if family_of(op) is GEMM)
+    total = sum(op.flops * op.count for op in trace.ops if family_of(op) is GEMM)
     # Positions and memories need no gradient.
-    assert found == pytest.approx(6 * (weights + scores + words), rel=0.1)
+    assert total == pytest.approx(6 * (weights + scores + words), rel=0.1)
 
 
 def test_autocast_halves_the_operands_of_products():

@@ -268,13 +268,13 @@ def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> Wha
     return WhatIf(change="bf16", same=same, instead=instead)
 
 
-def told(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
+def lines_of(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
     out, _ = shown(capsys, recommendation, what_if=what_if)
     return out[out.index("What if") :].splitlines()
 
 
 def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
-    (line,) = told(capsys, answer(), what_if())
+    (line,) = lines_of(capsys, answer(), what_if())
     assert line == (
         "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 instead of 2 h for $20.00:"
         " $12.00 and 1 h less (--what-if)."
@@ -282,24 +282,24 @@ def test_one_line_says_what_the_change_would_save_on_the_same_machine(capsys):
 
 
 def test_that_another_would_then_be_recommended_is_a_second_sentence(capsys):
-    lines = told(capsys, answer(), what_if(instead=ELSEWHERE))
+    lines = lines_of(capsys, answer(), what_if(instead=ELSEWHERE))
     assert lines[1:] == ["Then aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended."]
 
 
 def test_what_the_same_machine_does_not_gain_is_not_made_up(capsys):
-    assert told(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
+    assert lines_of(capsys, answer(), what_if(same=None, instead=ELSEWHERE)) == [
         "What if bf16: aws cheap.xlarge us-east-1 on-demand, 2 h for $1.00, would be recommended (--what-if)."
     ]
 
 
 def test_an_unknown_cost_saves_time_alone(capsys):
     free = replace(MIDDLE, plan=replace(MIDDLE.plan, usd_per_h=None))
-    (line,) = told(capsys, answer(FAST, free, CHEAP), what_if())
+    (line,) = lines_of(capsys, answer(FAST, free, CHEAP), what_if())
     assert line.endswith("instead of 2 h for $20.00: 1 h less (--what-if).")
 
 
 def test_beside_its_row_the_line_says_how_to_see_it_in_full(capsys):
-    (line,) = told(capsys, answer(what_ifs=(CHANGED,)), what_if())
+    (line,) = lines_of(capsys, answer(what_ifs=(CHANGED,)), what_if())
     assert line.endswith("(--explain MIDDLE+bf16).")
 
 

@@ -94,10 +94,10 @@ def test_broken_catalogs_complete_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_was_typed_is_kept_and_nothing_comes_twice() -> None:
-    found = completion.gpu_names("a100")
-    assert found
-    assert all(name.startswith("a100") for name in found)
-    assert len(found) == len(set(found))
+    names = completion.gpu_names("a100")
+    assert names
+    assert all(name.startswith("a100") for name in names)
+    assert len(names) == len(set(names))
     assert completion.vendor_names("N") == ["Nvidia"]
 
 

@@ -250,11 +250,11 @@ def test_the_number_that_is_told_is_what_comes_without_the_limit(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, message = run(("prices", "--gpu", "L4", "--market", "spot", "--max-price", "0.01"))
-    (told,) = re.findall(r"Without --max-price there are ([\d,]+)", message)
+    (number,) = re.findall(r"Without --max-price there are ([\d,]+)", message)
     capsys.readouterr()
     assert run(("prices", "--gpu", "L4", "--market", "spot", "--all", "--json")) == (0, "")
     offers = json.loads(capsys.readouterr().out)["offers"]
-    assert len(offers) == int(told.replace(",", ""))
+    assert len(offers) == int(number.replace(",", ""))
     # A limit is one of quotes, and so is what comes nearest to it.
     cheapest = min(offers, key=lambda offer: offer["usd_per_h"])
     assert f"{cheapest['instance_type']} in {cheapest['region']}" in message

@@ -39,7 +39,7 @@ PATHS: list[tuple[str, Any, Any]] = [
     ("store.url", "sqlite:///{}", lambda s: s.store.url.removeprefix("sqlite:///")),
     ("policy.files", ["{}"], lambda s: s.policy.files[0]),
 ]  # fmt: skip
-each_path = pytest.mark.parametrize(("name", "value", "found"), PATHS, ids=[str(v) for _, v, _ in PATHS])
+each_path = pytest.mark.parametrize(("name", "value", "place"), PATHS, ids=[str(v) for _, v, _ in PATHS])
 
 
 @pytest.fixture(autouse=True)
@@ -62,37 +62,37 @@ def settings_in(file: Path, name: str, value: Any, *, cwd: Path) -> Settings:
 
 
 @each_path
-def test_a_relative_path_counts_from_its_file(name: str, value: Any, found: Any, tmp_path: Path) -> None:
+def test_a_relative_path_counts_from_its_file(name: str, value: Any, place: Any, tmp_path: Path) -> None:
     inner = tmp_path / "project" / "src"
     inner.mkdir(parents=True)
     for file, cwd in ((tmp_path / "project" / ".advisor.yaml", inner), (user_file(), Path("/"))):
         settings = settings_in(file, name, written(value, "a/b.c"), cwd=cwd)
-        assert str(found(settings)) == str(file.parent / "a" / "b.c")
+        assert str(place(settings)) == str(file.parent / "a" / "b.c")
         above = settings_in(file, name, written(value, "../b.c"), cwd=cwd)
-        assert Path(os.path.normpath(found(above))) == file.parent.parent / "b.c"
+        assert Path(os.path.normpath(place(above))) == file.parent.parent / "b.c"
 
 
 @each_path
-def test_an_absolute_path_stays(name: str, value: Any, found: Any, tmp_path: Path) -> None:
+def test_an_absolute_path_stays(name: str, value: Any, place: Any, tmp_path: Path) -> None:
     settings = settings_in(tmp_path / ".advisor.yaml", name, written(value, "/etc/a"), cwd=tmp_path)
-    assert str(found(settings)) == "/etc/a"
+    assert str(place(settings)) == "/etc/a"
 
 
 @each_path
 def test_home_is_nowhere_beside_the_file(
-    name: str, value: Any, found: Any, tmp_path: Path, home: Path
+    name: str, value: Any, place: Any, tmp_path: Path, home: Path
 ) -> None:
     settings = settings_in(tmp_path / ".advisor.yaml", name, written(value, "~/a"), cwd=tmp_path)
-    assert str(found(settings)) in ("~/a", str(home / "a"))
+    assert str(place(settings)) in ("~/a", str(home / "a"))
 
 
 @each_path
 def test_a_variable_and_a_flag_count_from_the_working_directory(
-    name: str, value: Any, found: Any, tmp_path: Path
+    name: str, value: Any, place: Any, tmp_path: Path
 ) -> None:
-    told = json.dumps(written(value, "a.b"))
-    assert str(found(load_config(environ={environment_variable(name): told}, cwd=tmp_path).settings)) == "a.b"
-    assert str(found(load_config({name: written(value, "a.b")}, environ={}, cwd=tmp_path).settings)) == "a.b"
+    text = json.dumps(written(value, "a.b"))
+    assert str(place(load_config(environ={environment_variable(name): text}, cwd=tmp_path).settings)) == "a.b"
+    assert str(place(load_config({name: written(value, "a.b")}, environ={}, cwd=tmp_path).settings)) == "a.b"
 
 
 @pytest.mark.parametrize("name", ["profile.python", "policy.files"])

@@ -19,11 +19,11 @@ def valid(section: str, **values: Any) -> Any:
 
 
 def test_durations_are_seconds_inside() -> None:
-    found = Settings()
-    assert (found.profile.timeout, found.cloud.startup) == (300, 300)
-    spot = found.spot
+    settings = Settings()
+    assert (settings.profile.timeout, settings.cloud.startup) == (300, 300)
+    spot = settings.spot
     assert (spot.checkpoint_interval, spot.checkpoint, spot.restart) == (1800, 60, 360)
-    assert found.prices.max_age is None
+    assert settings.prices.max_age is None
 
 
 def test_the_spot_defaults_are_those_of_the_recommender() -> None:
@@ -67,8 +67,8 @@ def test_what_counts_by_default() -> None:
     ],
 )
 def test_values_at_the_edge_are_taken(section: str, name: str, value: Any, expected: Any) -> None:
-    found = getattr(valid(section, **{name: value}), name)
-    assert found == expected
+    taken = getattr(valid(section, **{name: value}), name)
+    assert taken == expected
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_a_cluster_has_no_defaults_for_what_it_is(missing: str) -> None:
 
 
 def test_one_cluster_may_have_several_gpus_but_each_once() -> None:
-    found = Settings.model_validate({"clusters": [LAB, LAB | {"gpu": "A100"}, LAB | {"name": "other"}]})
-    assert len(found.clusters) == 3
+    settings = Settings.model_validate({"clusters": [LAB, LAB | {"gpu": "A100"}, LAB | {"name": "other"}]})
+    assert len(settings.clusters) == 3
     with pytest.raises(ValidationError, match="lab"):
         Settings.model_validate({"clusters": [LAB, LAB | {"num_gpus": 4}]})
     with pytest.raises(ValidationError, match="'lab' has T4 twice"):
@@ -191,8 +191,8 @@ def test_settings_survive_a_round_trip_through_text() -> None:
         "clusters": [LAB | {"wait_p50": "3h", "wait_p90": "1d6h"}],
         "contracts": [{"provider": "gcp", "discount": 0.2, "until": "2027-01-31"}],
     }
-    found = Settings.model_validate(values)
-    assert Settings.model_validate(found.model_dump(mode="json")) == found
+    settings = Settings.model_validate(values)
+    assert Settings.model_validate(settings.model_dump(mode="json")) == settings
 
 
 def test_names_are_dotted_and_clusters_are_one() -> None:

@@ -52,7 +52,7 @@ def test_a_new_content_takes_the_place_of_the_old(home: Path) -> None:
     _, second = project(home / "a", "cloud: {}\n")
     remember(path, second)
     assert not is_trusted(path, first)
-    assert [(found.path, is_current(found)) for found in remembered()] == [(path, True)]
+    assert [(one.path, is_current(one)) for one in remembered()] == [(path, True)]
 
 
 def test_the_folder_may_be_reached_by_a_link(home: Path) -> None:
@@ -66,7 +66,7 @@ def test_taking_it_back(home: Path) -> None:
     path, sha256 = project(home / "a")
     remember(path, sha256)
     path.unlink()
-    assert [is_current(found) for found in remembered()] == [None]
+    assert [is_current(one) for one in remembered()] == [None]
     assert forget(path)
     assert not forget(path)
     assert list(remembered()) == []

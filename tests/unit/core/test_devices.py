@@ -63,9 +63,9 @@ def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_card_is_asked_for_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_program(tmp_path, f'echo "$@" > {tmp_path}/asked; echo "NVIDIA L4, 23034, 1, 50"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    found = detect_device("GPU-8932f937 ; x")
-    assert found is not None
-    assert found.utilization == 0.5
+    user = detect_device("GPU-8932f937 ; x")
+    assert user is not None
+    assert user.utilization == 0.5
     assert "--id=GPU-8932f937 ; x" in (tmp_path / "asked").read_text()
 
 
@@ -89,7 +89,7 @@ def device(used_mib: float | None, utilization: float | None, total_mib: int | N
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    ("user", "reason"),
     [
         (device(0, 0.92), "GPU 1 is in use: 92 % busy"),
         (device(70000, 0.16), "GPU 1 is in use: 16 % busy"),
@@ -100,8 +100,8 @@ def device(used_mib: float | None, utilization: float | None, total_mib: int | N
         (device(99, None, total_mib=None), None),
     ],
 )
-def test_a_card_that_others_use_says_what_for(found: Device, reason: str | None) -> None:
-    why = why_in_use(1, found)
+def test_a_card_that_others_use_says_what_for(user: Device, reason: str | None) -> None:
+    why = why_in_use(1, user)
     assert (None if why is None else sentence(why)) == reason
 
 

@@ -32,7 +32,7 @@ TREE = {
     "NothingFeasibleError": ("AdvisorError", 4),
 }
 CLASSES: dict[str, type[AdvisorError]] = {
-    name: found for name, found in vars(errors).items() if inspect.isclass(found) and name.endswith("Error")
+    name: cls for name, cls in vars(errors).items() if inspect.isclass(cls) and name.endswith("Error")
 }
 
 
@@ -43,10 +43,10 @@ def test_the_tree_is_complete() -> None:
 @pytest.mark.parametrize("name", TREE)
 def test_each_error_has_its_parent_and_exit_code(name: str) -> None:
     parent, exit_code = TREE[name]
-    found = CLASSES[name]
-    assert found.__bases__[0].__name__ == parent
-    assert found.exit_code == exit_code
-    assert issubclass(found, AdvisorError)
+    cls = CLASSES[name]
+    assert cls.__bases__[0].__name__ == parent
+    assert cls.exit_code == exit_code
+    assert issubclass(cls, AdvisorError)
 
 
 def test_the_docstring_draws_the_same_tree() -> None:
@@ -58,7 +58,7 @@ def test_the_docstring_draws_the_same_tree() -> None:
 
 @pytest.mark.parametrize("exit_code", [0, 130])
 def test_no_error_ends_as_success_or_as_an_interrupt(exit_code: int) -> None:
-    assert exit_code not in {found.exit_code for found in CLASSES.values()}
+    assert exit_code not in {cls.exit_code for cls in CLASSES.values()}
 
 
 def test_letter_case_does_not_matter_and_the_answer_keeps_its_own() -> None:

@@ -31,16 +31,16 @@ def test_what_removes_is_named_as_ever() -> None:
 
 @given(CODES)
 def test_removals_are_those_of_the_findings_each_once_and_in_order(codes: list[Code]) -> None:
-    found = removals(map(sample, codes))
-    assert set(found) == {code for code in codes if code.severity is Severity.REMOVAL}
-    assert list(found) == [code for code in REMOVALS if code in found]
-    assert found == removals(map(sample, reversed(codes)))
+    kept = removals(map(sample, codes))
+    assert set(kept) == {code for code in codes if code.severity is Severity.REMOVAL}
+    assert list(kept) == [code for code in REMOVALS if code in kept]
+    assert kept == removals(map(sample, reversed(codes)))
 
 
 @given(CODES)
 def test_equal_findings_are_one_in_a_set_though_facts_hold_lists(codes: list[Code]) -> None:
-    found = [sample(code) for code in codes]
-    assert len({*found, *map(sample, codes)}) == len(set(codes))
+    same = [sample(code) for code in codes]
+    assert len({*same, *map(sample, codes)}) == len(set(codes))
 
 
 def test_facts_tell_findings_apart() -> None:

@@ -17,8 +17,7 @@ from advisor.core import values
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = [
-    importlib.import_module(f"{values.__name__}.{found.name}")
-    for found in pkgutil.iter_modules(values.__path__)
+    importlib.import_module(f"{values.__name__}.{one.name}") for one in pkgutil.iter_modules(values.__path__)
 ]
 
 

@@ -44,15 +44,15 @@ def written(path: Path, entries: tuple[Entry, ...] = ENTRIES, header: Header | N
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    found = read_recording(written(tmp_path / "k.jsonl"))
-    assert found == Recording(
+    recording = read_recording(written(tmp_path / "k.jsonl"))
+    assert recording == Recording(
         header=make_header(),
         measurements=(ENTRIES[1], ENTRIES[3]),  # type: ignore[arg-type]
         skipped=(ENTRIES[2],),  # type: ignore[arg-type]
         references_s=(1e-3, 1.02e-3),
     )
-    assert found.cases == {"a", "b", "c"}
-    assert found.measurements[1].time_s == 2e-4
+    assert recording.cases == {"a", "b", "c"}
+    assert recording.measurements[1].time_s == 2e-4
 
 
 def test_the_first_line_says_what_it_is(tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_file_cut_anywhere_holds_the_lines_before_the_cut(tmp_path_factory, cu
         with pytest.raises(RecordingError, match="not a recording"):
             read_recording(path)
         return
-    found = read_recording(path)
-    assert len(found.measurements) + len(found.skipped) + len(found.references_s) == whole_lines - 1
+    rest = read_recording(path)
+    assert len(rest.measurements) + len(rest.skipped) + len(rest.references_s) == whole_lines - 1
 
 
 def test_after_a_half_line_is_dropped_more_can_be_appended(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1))
 def test_drift_is_how_much_the_slowest_lags(references_s: list[float]) -> None:
-    found = Recording(header=make_header(), measurements=(), skipped=(), references_s=tuple(references_s))
-    assert found.drift >= 0
-    assert min(references_s) * (1 + found.drift) == pytest.approx(max(references_s))
+    recording = Recording(header=make_header(), measurements=(), skipped=(), references_s=tuple(references_s))
+    assert recording.drift >= 0
+    assert min(references_s) * (1 + recording.drift) == pytest.approx(max(references_s))
 
 
 def test_without_references_nothing_is_known_to_drift() -> None:

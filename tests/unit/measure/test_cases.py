@@ -47,14 +47,14 @@ def described(case: Case) -> dict:
     return json.loads(json.dumps({"key": case.key, **asdict(case)}))
 
 
-def told(*some: Case, clock=None) -> list[dict]:
+def lines_of(*some: Case, clock=None) -> list[dict]:
     lines: list[dict] = []
     measure_all([described(case) for case in some], clock or Clock(), described(PRODUCT), lines.append)
     return lines
 
 
 def outcome(case: Case) -> dict:
-    (line,) = [line for line in told(case) if "case" in line]
+    (line,) = [line for line in lines_of(case) if "case" in line]
     return line
 
 
@@ -67,7 +67,7 @@ def test_a_case_is_told_with_its_operator():
 
 
 def test_the_reference_comes_first_last_and_now_and_then():
-    lines = told(*[PRODUCT] * (cases.REFERENCE_EVERY + 1))
+    lines = lines_of(*[PRODUCT] * (cases.REFERENCE_EVERY + 1))
     references = [number for number, line in enumerate(lines) if "reference_s" in line]
     assert references == [0, cases.REFERENCE_EVERY + 1, len(lines) - 1]
 
@@ -144,7 +144,7 @@ def test_shapes_that_do_not_fit_are_told_in_torchs_words():
 
 def test_out_of_memory_goes_on():
     huge = tensor((2**24, 2**24), "float64")
-    lines = told(replace(PRODUCT, call=call("mm", huge, huge)), PRODUCT)
+    lines = lines_of(replace(PRODUCT, call=call("mm", huge, huge)), PRODUCT)
     assert lines[1]["reason"] == "out of memory"
     assert "time_s" in lines[2]
 
@@ -222,8 +222,8 @@ def test_a_lost_device_ends_after_the_case_was_told(monkeypatch):
     ],
 )
 def test_what_a_cpu_lacks(changes, words):
-    found = missing_ability(described(replace(PRODUCT, **changes)), "cpu")
-    assert found is None if words is None else words in found
+    missing = missing_ability(described(replace(PRODUCT, **changes)), "cpu")
+    assert missing is None if words is None else words in missing
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,9 @@ def test_what_a_cpu_lacks(changes, words):
 )
 def test_rates_are_measured_where_the_gpu_has_them(monkeypatch, ability, changes, runs):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: ability)
-    found = missing_ability(described(replace(PRODUCT, **changes)), "cuda")
-    assert (found is None) == runs
-    assert runs or "compute capability 8.0" in found
+    missing = missing_ability(described(replace(PRODUCT, **changes)), "cuda")
+    assert (missing is None) == runs
+    assert runs or "compute capability 8.0" in missing
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_tensors_in_turn_fill_the_cache(num_bytes, cache_bytes, sets):
 
 
 def test_the_flags_are_set_for_each_case():
-    lines = told(replace(PRODUCT, family="x"), PRODUCT)
+    lines = lines_of(replace(PRODUCT, family="x"), PRODUCT)
     assert all(not line["precision"]["tf32_matmul"] for line in lines if "case" in line)
     cases._measured(described(replace(PRODUCT, tf32=True)), Clock())
     assert torch.get_float32_matmul_precision() == "high"

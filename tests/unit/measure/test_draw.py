@@ -59,8 +59,8 @@ def test_operators_do_not_share_their_sizes() -> None:
 
 @given(st.tuples(*[st.integers(1, 10_000)] * 3), st.integers(1, 10**9), st.integers(1, 16))
 def test_what_is_shrunk_fits_or_cannot_shrink_more(sizes: tuple[int, ...], limit: int, least: int) -> None:
-    found = shrunk(sizes, lambda a, b, c: a * b * c <= limit, least)
-    assert math.prod(found) <= limit or max(found) <= least
-    assert all(after <= before for after, before in zip(found, sizes, strict=True))
+    sizes_left = shrunk(sizes, lambda a, b, c: a * b * c <= limit, least)
+    assert math.prod(sizes_left) <= limit or max(sizes_left) <= least
+    assert all(after <= before for after, before in zip(sizes_left, sizes, strict=True))
     if math.prod(sizes) <= limit:
-        assert found == sizes
+        assert sizes_left == sizes

@@ -77,12 +77,12 @@ def play(tmp_path: Path):
 def test_each_line_is_kept(play, tmp_path) -> None:
     counts: list[tuple[int, int]] = []
     plot = "device(); tell(reference_s=1e-3); rest(); tell(reference_s=1.1e-3); end('ok')"
-    found = play(plot, progress=lambda done, total: counts.append((done, total)))
-    assert [entry.case for entry in found.measurements] == [case.key for case in CASES]
-    assert found.measurements[0].op.flops == 2 * 8**3
-    assert found.measurements[0].op.bytes == 3 * 8 * 8 * 4
-    assert found.references_s == (1e-3, 1.1e-3)
-    assert (found.header.device_name, found.header.gpu, found.header.backend) == ("some CPU", None, "cpu")
+    spans = play(plot, progress=lambda done, total: counts.append((done, total)))
+    assert [entry.case for entry in spans.measurements] == [case.key for case in CASES]
+    assert spans.measurements[0].op.flops == 2 * 8**3
+    assert spans.measurements[0].op.bytes == 3 * 8 * 8 * 4
+    assert spans.references_s == (1e-3, 1.1e-3)
+    assert (spans.header.device_name, spans.header.gpu, spans.header.backend) == ("some CPU", None, "cpu")
     assert counts == [(done, len(CASES)) for done in range(len(CASES) + 1)]
 
 
@@ -95,16 +95,16 @@ def test_a_finished_recording_starts_nothing(play, tmp_path) -> None:
 
 
 def test_the_case_that_killed_the_process_is_left_out_and_the_rest_is_measured(play) -> None:
-    found = play("device()\nif run == 0:\n    case(); die()\nrest(); end('ok')")
-    (skipped,) = found.skipped
+    spans = play("device()\nif run == 0:\n    case(); die()\nrest(); end('ok')")
+    (skipped,) = spans.skipped
     assert skipped.case == CASES[1].key
     assert skipped.reason == "ended its process with code -11"
-    assert len(found.measurements) == len(CASES) - 1
+    assert len(spans.measurements) == len(CASES) - 1
 
 
 def test_a_process_that_dies_after_the_last_case_has_done_its_work(play, tmp_path) -> None:
-    found = play("device(); rest(); die()")
-    assert (len(found.measurements), found.skipped) == (len(CASES), ())
+    spans = play("device(); rest(); die()")
+    assert (len(spans.measurements), spans.skipped) == (len(CASES), ())
     assert (tmp_path / "runs").read_text() == "1"
 
 
@@ -112,9 +112,9 @@ def test_a_lost_device_gets_a_new_process(play) -> None:
     plot = (
         "device()\nif run == 0:\n    case(reason='CUDA error'); end('lost_device')\nelse: rest(); end('ok')"
     )
-    found = play(plot)
-    assert [(entry.case, entry.reason) for entry in found.skipped] == [(CASES[0].key, "CUDA error")]
-    assert len(found.measurements) == len(CASES) - 1
+    spans = play(plot)
+    assert [(entry.case, entry.reason) for entry in spans.skipped] == [(CASES[0].key, "CUDA error")]
+    assert len(spans.measurements) == len(CASES) - 1
 
 
 def test_a_device_that_is_lost_again_and_again_is_given_up(play, monkeypatch) -> None:
@@ -133,8 +133,8 @@ def test_a_process_that_never_saw_a_device_is_not_tried_again(play, tmp_path) ->
 
 def test_a_process_that_hangs_is_ended(play, monkeypatch) -> None:
     monkeypatch.setattr(session, "STALL_S", 3.0)
-    found = play("device()\nif run == 0:\n    case(); time.sleep(60)\nrest(); end('ok')")
-    assert [entry.reason for entry in found.skipped] == ["took longer than 3 s"]
+    spans = play("device()\nif run == 0:\n    case(); time.sleep(60)\nrest(); end('ok')")
+    assert [entry.reason for entry in spans.skipped] == ["took longer than 3 s"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_the_next_interpreter_is_asked_where_one_has_no_torch(play, tmp_path, mo
         python.chmod(0o755)
     monkeypatch.setenv("VIRTUAL_ENV", str(folders[0]))
     monkeypatch.setenv("CONDA_PREFIX", str(folders[1]))
-    found = measure(CASES, tmp_path / "k.jsonl", backend="cpu")
-    assert len(found.measurements) == len(CASES)
+    recording = measure(CASES, tmp_path / "k.jsonl", backend="cpu")
+    assert len(recording.measurements) == len(CASES)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_a_half_line_is_dropped_when_it_goes_on(play, tmp_path) -> None:
         play("device(); case(); case(1); end('crashed')")
     path = tmp_path / "k.jsonl"
     path.write_bytes(path.read_bytes()[:-25])
-    found = play("device(); rest(); end('ok')")
-    assert sorted(entry.case for entry in found.measurements) == sorted(case.key for case in CASES)
+    spans = play("device(); rest(); end('ok')")
+    assert sorted(entry.case for entry in spans.measurements) == sorted(case.key for case in CASES)
 
 
 def test_a_recording_of_a_gpu_is_not_continued_on_a_cpu(play, tmp_path) -> None:

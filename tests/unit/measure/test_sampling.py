@@ -38,14 +38,14 @@ def timed(clock: Script) -> sampling.Sampled:
 
 def test_a_steady_clock_needs_seven_samples() -> None:
     clock = Script(1e-4)
-    found = timed(clock)
-    assert (found.time_s, found.spread, found.num_samples) == (1e-4, 0.0, 7)
+    samples = timed(clock)
+    assert (samples.time_s, samples.spread, samples.num_samples) == (1e-4, 0.0, 7)
     assert clock.asked == [1, 1, 20] + 7 * [20]
 
 
 def test_the_first_call_and_the_rise_of_the_clocks_do_not_count() -> None:
-    found = timed(Script(3.0, 8e-4, 4e-4, 2e-4, 1e-4))
-    assert (found.time_s, found.num_samples) == (1e-4, 7)
+    samples = timed(Script(3.0, 8e-4, 4e-4, 2e-4, 1e-4))
+    assert (samples.time_s, samples.num_samples) == (1e-4, 7)
 
 
 def test_a_sample_gets_enough_calls_once_the_time_is_known() -> None:
@@ -56,15 +56,15 @@ def test_a_sample_gets_enough_calls_once_the_time_is_known() -> None:
 
 
 def test_one_disturbed_sample_changes_nothing() -> None:
-    found = timed(Script(1e-4, 1e-4, 1e-4, 5e-3, 1e-4))
-    assert found.time_s == 1e-4
-    assert found.spread == 0.0
+    samples = timed(Script(1e-4, 1e-4, 1e-4, 5e-3, 1e-4))
+    assert samples.time_s == 1e-4
+    assert samples.spread == 0.0
 
 
 def test_where_samples_scatter_more_are_taken() -> None:
-    found = timed(Script(1.0, 1.0, 1.0, cycle=(0.9, 1.0, 1.2)))
-    assert found.num_samples == sampling.MOST_SAMPLES
-    assert found.spread == pytest.approx(0.1)
+    samples = timed(Script(1.0, 1.0, 1.0, cycle=(0.9, 1.0, 1.2)))
+    assert samples.num_samples == sampling.MOST_SAMPLES
+    assert samples.spread == pytest.approx(0.1)
 
 
 def test_a_clock_that_never_settles_ends() -> None:

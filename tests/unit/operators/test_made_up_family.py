@@ -137,9 +137,9 @@ def test_its_names_flops_and_bytes_are_known() -> None:
 def test_its_own_time_at_its_own_rate_and_bandwidth() -> None:
     constants = constants_for(T4, knowledge())
     computing = replace(transform(), flops=10**12, bytes=0)
-    found = op_time(computing, T4, constants, EXACT)
-    assert found.time_s == pytest.approx(KERNEL_FLOOR_S + 10**12 / (0.25 * T4.vector_flops_per_s["fp32"]))
-    assert found.constant == "fft_fraction.fp32"
+    timing = op_time(computing, T4, constants, EXACT)
+    assert timing.time_s == pytest.approx(KERNEL_FLOOR_S + 10**12 / (0.25 * T4.vector_flops_per_s["fp32"]))
+    assert timing.constant == "fft_fraction.fp32"
     streaming = op_time(replace(transform(), flops=0, bytes=10**9), T4, constants, EXACT)
     assert streaming.time_s == pytest.approx(KERNEL_FLOOR_S + 2 * 10**9 / (0.5 * T4.memory_bytes_per_s))
     assert streaming.constant == "fft_bandwidth"
@@ -158,9 +158,9 @@ def test_predictions_and_their_breakdown_use_its_word() -> None:
 
 def test_how_sure_its_time_is() -> None:
     trace = make_trace(ops=(replace(transform(), flops=10**13),))
-    found = predict(trace, T4, knowledge=knowledge())
-    assert HOST not in found.by_family
-    assert math.log(found.iteration_s.p90 / found.iteration_s.p50) == pytest.approx(1.2816 * 0.75, rel=1e-3)
+    timed = predict(trace, T4, knowledge=knowledge())
+    assert HOST not in timed.by_family
+    assert math.log(timed.iteration_s.p90 / timed.iteration_s.p50) == pytest.approx(1.2816 * 0.75, rel=1e-3)
 
 
 def test_its_network_reads_its_features_and_tells_its_time(tmp_path) -> None:

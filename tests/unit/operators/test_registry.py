@@ -79,9 +79,9 @@ def test_the_shipped_networks_are_those_of_the_families() -> None:
 
 @given(NAMES, st.sampled_from(Phase))
 def test_a_family_keeps_its_word_but_for_streams_of_the_optimizer(name: str, phase: Phase) -> None:
-    usual, found = family_of(make_op(f"aten::{name}")), family_of(make_op(f"aten::{name}", phase=phase))
+    usual, families = family_of(make_op(f"aten::{name}")), family_of(make_op(f"aten::{name}", phase=phase))
     is_moved = phase is Phase.OPTIMIZER and usual.word == ELEMENTWISE.word
-    assert found is (OPTIMIZER if is_moved else usual)
+    assert families is (OPTIMIZER if is_moved else usual)
 
 
 @given(NAMES, st.sampled_from(sorted(load_gpus())), st.sampled_from(["float32", "float16", "bfloat16"]))

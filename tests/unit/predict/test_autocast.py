@@ -49,8 +49,8 @@ def cast(*ops: Op, dtype: str = "bfloat16", **changes: Any) -> Trace:
 
 def dtypes(trace: Trace, name: str) -> tuple[list[str], list[str]]:
     """Of inputs and outputs of the first operator of this name."""
-    found = next(o for o in trace.ops if o.name == f"aten::{name}")
-    return [t.dtype for t in found.inputs], [t.dtype for t in found.outputs]
+    ops = next(o for o in trace.ops if o.name == f"aten::{name}")
+    return [t.dtype for t in ops.inputs], [t.dtype for t in ops.outputs]
 
 
 def casts(trace: Trace) -> list[tuple[Phase, tuple[int, ...], str, str, int]]:

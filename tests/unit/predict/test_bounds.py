@@ -21,16 +21,16 @@ def of(*ops: Op, **changes: object) -> Trace:
 
 @pytest.mark.parametrize(("op", "bound"), [(DENSE, Bound.COMPUTE), (STREAM, Bound.MEMORY)])
 def test_the_roof_that_an_operator_leans_on(op: Op, bound: Bound) -> None:
-    found = predict(of(op), V100)
-    assert found.binds is bound
-    assert found.by_bound[bound] == pytest.approx(found.iteration_s.p50)
+    estimate = predict(of(op), V100)
+    assert estimate.binds is bound
+    assert estimate.by_bound[bound] == pytest.approx(estimate.iteration_s.p50)
 
 
 def test_shares_add_up_to_the_time_of_the_device() -> None:
-    found = predict(of(DENSE, STREAM), V100)
-    assert found.by_bound[Bound.COMPUTE] > 0
-    assert found.by_bound[Bound.MEMORY] > 0
-    assert sum(found.by_bound.values()) == pytest.approx(found.device_s.p50)
+    estimate = predict(of(DENSE, STREAM), V100)
+    assert estimate.by_bound[Bound.COMPUTE] > 0
+    assert estimate.by_bound[Bound.MEMORY] > 0
+    assert sum(estimate.by_bound.values()) == pytest.approx(estimate.device_s.p50)
 
 
 def test_faster_memory_moves_the_ridge_point() -> None:
@@ -41,23 +41,23 @@ def test_faster_memory_moves_the_ridge_point() -> None:
 
 
 def test_tiny_kernels_wait_for_the_host() -> None:
-    found = predict(of(make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)), V100)
-    assert found.binds is Bound.HOST
-    assert found.by_bound == {Bound.HOST: pytest.approx(1000 * HOST_DISPATCH_S)}
+    estimate = predict(of(make_op("aten::add.Tensor", flops=1, num_bytes=4, count=1000)), V100)
+    assert estimate.binds is Bound.HOST
+    assert estimate.by_bound == {Bound.HOST: pytest.approx(1000 * HOST_DISPATCH_S)}
 
 
 def test_a_measured_gap_is_not_said_to_be_the_hosts() -> None:
     op = make_op("aten::add.Tensor", num_bytes=4, measured_s=1e-6)
-    found = predict(of(op, origin_gpu=V100.name, iteration_s=1.0), V100)
-    assert found.iteration_s.p50 == pytest.approx(1.0)
-    assert Bound.HOST not in found.by_bound
+    estimate = predict(of(op, origin_gpu=V100.name, iteration_s=1.0), V100)
+    assert estimate.iteration_s.p50 == pytest.approx(1.0)
+    assert Bound.HOST not in estimate.by_bound
 
 
 def test_exchange_that_does_not_hide_is_the_networks() -> None:
     buckets = (Collective(kind="all_reduce", num_bytes=10**10, world_size=8, count=1),)
-    found = predict(of(make_op(flops=10**9), collectives=buckets, world_size=8), V100, 8)
-    assert found.by_bound[Bound.NETWORK] == found.communication_s > 0
-    assert found.binds is Bound.NETWORK
+    estimate = predict(of(make_op(flops=10**9), collectives=buckets, world_size=8), V100, 8)
+    assert estimate.by_bound[Bound.NETWORK] == estimate.communication_s > 0
+    assert estimate.binds is Bound.NETWORK
 
 
 def test_input_binds_where_the_gpu_waits_for_its_workers() -> None:

@@ -64,27 +64,27 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 def test_what_was_fitted_on_the_gpu_beats_everything(install: Install) -> None:
     install(TABLES)
-    found = constants_for(resolve_gpu("V100-PCIE-32GB"))
-    assert found.fractions["streaming_fraction"] == 0.9
-    assert (found.fractions["gemm_fraction.fp32"], found.fractions["conv_fraction.fp32"]) == (0.8, 0.85)
-    assert found.measured == {"streaming_fraction", "gemm_fraction.fp32", "conv_fraction.fp32"}
+    fitted = constants_for(resolve_gpu("V100-PCIE-32GB"))
+    assert fitted.fractions["streaming_fraction"] == 0.9
+    assert (fitted.fractions["gemm_fraction.fp32"], fitted.fractions["conv_fraction.fp32"]) == (0.8, 0.85)
+    assert fitted.measured == {"streaming_fraction", "gemm_fraction.fp32", "conv_fraction.fp32"}
 
 
 def test_a_relative_gets_the_median_of_the_others(install: Install) -> None:
     install(TABLES)
     # Not fitted: the median of 0.9, 0.7 and 0.1. Another architecture (T4: 0.5) does not count.
-    found = constants_for(make_gpu("V100-OTHER", architecture="Volta"))
-    assert found.fractions["streaming_fraction"] == 0.7
-    assert found.fractions["gemm_fraction.fp32"] == 0.8
-    assert found.measured == frozenset()
+    fitted = constants_for(make_gpu("V100-OTHER", architecture="Volta"))
+    assert fitted.fractions["streaming_fraction"] == 0.7
+    assert fitted.fractions["gemm_fraction.fp32"] == 0.8
+    assert fitted.measured == frozenset()
 
 
 def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
     install(TABLES)
     # Fitted for streaming alone; the products come from the one other Volta that has them.
-    found = constants_for(resolve_gpu("V100-SXM-16GB"))
-    assert found.fractions["gemm_fraction.fp32"] == 0.8
-    assert found.measured == {"streaming_fraction"}
+    fitted = constants_for(resolve_gpu("V100-SXM-16GB"))
+    assert fitted.fractions["gemm_fraction.fp32"] == 0.8
+    assert fitted.measured == {"streaming_fraction"}
     alone = constants_for(resolve_gpu("T4"))
     assert Code.CONSTANT_MEDIAN not in {source.code for source in alone.origin.values()}
 
@@ -92,9 +92,9 @@ def test_a_gpu_is_not_its_own_relative(install: Install) -> None:
 def test_a_board_that_lives_on_its_slot_tells_nothing_of_one_that_does_not(install: Install) -> None:
     """An RTX 2080 Ti is a Turing as the T4 is, and draws 250 W: it is like the V100s."""
     install(TABLES)
-    found = constants_for(resolve_gpu("RTX-2080-Ti"))
-    assert (found.fractions["streaming_fraction"], found.fractions["gemm_fraction.fp32"]) == (0.7, 0.8)
-    assert sentence(found.origin["streaming_fraction"]) == "median of the measured GPUs above 75 W"
+    fitted = constants_for(resolve_gpu("RTX-2080-Ti"))
+    assert (fitted.fractions["streaming_fraction"], fitted.fractions["gemm_fraction.fp32"]) == (0.7, 0.8)
+    assert sentence(fitted.origin["streaming_fraction"]) == "median of the measured GPUs above 75 W"
     assert constants_for(resolve_gpu("L4")).fractions["streaming_fraction"] == 0.5
     assert sentence(constants_for(resolve_gpu("L4")).origin["streaming_fraction"]).endswith("GPUs up to 75 W")
     twin = constants_for(make_gpu(architecture="Turing", tdp_w=75.0))
@@ -114,9 +114,9 @@ def test_the_power_class_foretells_the_constants_of_a_gpu_that_was_left_out() ->
         others = {other: table for other, table in tables["gpu"].items() if other != name}
         for fitted, errors in ((others, by_class), ({}, by_assumption)):
             knowledge = replace(shipped(), tables={**tables, "gpu": fitted}, is_calibrated_here=False)
-            found = constants_for(resolve_gpu(name), knowledge)
+            foretold = constants_for(resolve_gpu(name), knowledge)
             for constant, measured in constants._flat(own).items():
-                errors.append(abs(math.log(found.fractions[constant] / measured)))
+                errors.append(abs(math.log(foretold.fractions[constant] / measured)))
     assert len(by_class) == 23
     assert statistics.fmean(by_class) < 0.12 < statistics.fmean(by_assumption)
 
@@ -179,10 +179,10 @@ def test_a_missing_table_is_a_catalog_error(install: Install) -> None:
 
 def test_every_gpu_of_the_catalog_has_constants_a_gpu_can_reach() -> None:
     for spec in load_gpus().values():
-        found = constants_for(spec)
-        reached = {name: x for name, x in found.fractions.items() if not name.startswith("conv_fraction.")}
+        fitted = constants_for(spec)
+        reached = {name: x for name, x in fitted.fractions.items() if not name.startswith("conv_fraction.")}
         assert all(0 < fraction <= 1 for fraction in reached.values()), spec.name
         for name, has_rates in registry.constants().items():
             rates = {"fp64", "fp32", "fp16_vector", *spec.tensor_flops_per_s} if has_rates else {""}
-            assert {f"{name}.{rate}".rstrip(".") for rate in rates} <= found.fractions.keys()
-        assert set(found.origin.values())
+            assert {f"{name}.{rate}".rstrip(".") for rate in rates} <= fitted.fractions.keys()
+        assert set(fitted.origin.values())

@@ -23,11 +23,11 @@ def loads(cpu_s: float | None = 0.02, wait_s: float = 0.0, **changes: object) ->
 
 
 def seconds_by_way(trace: Trace, vcpus: float = 16) -> dict[str, float]:
-    found = {}
+    seconds = {}
     for way in faster_feeding(trace):
         work = input_work(way.trace)
-        found[way.name] = 0.0 if work is None else input_s(work, vcpus).p50
-    return found
+        seconds[way.name] = 0.0 if work is None else input_s(work, vcpus).p50
+    return seconds
 
 
 def test_workers_for_every_vcpu_share_the_work() -> None:
@@ -40,9 +40,9 @@ def test_where_the_number_of_workers_is_unknown_more_are_no_change() -> None:
 
 
 def test_packed_images_are_read_and_not_decoded() -> None:
-    found = seconds_by_way(loads())
-    assert 0 < found["packed"] < 64 * 0.02 / 4 / 5
-    assert seconds_by_way(loads(None))["packed"] == pytest.approx(found["packed"])
+    seconds = seconds_by_way(loads())
+    assert 0 < seconds["packed"] < 64 * 0.02 / 4 / 5
+    assert seconds_by_way(loads(None))["packed"] == pytest.approx(seconds["packed"])
 
 
 def test_what_is_read_that_fast_already_is_not_packed() -> None:

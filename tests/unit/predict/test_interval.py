@@ -33,8 +33,8 @@ def test_without_any_time_the_widest_counts(times_s: list[float]) -> None:
 
 
 def test_a_spread_is_symmetric_in_logarithms() -> None:
-    found = spread(2.0, math.log(3) / Z90)
-    assert (found.p10, found.p50, found.p90) == pytest.approx((2 / 3, 2.0, 6.0))
+    interval = spread(2.0, math.log(3) / Z90)
+    assert (interval.p10, interval.p50, interval.p90) == pytest.approx((2 / 3, 2.0, 6.0))
 
 
 def test_no_sigma_is_no_spread() -> None:
@@ -50,26 +50,26 @@ def test_the_host_adds_its_own_variance() -> None:
     # 1,000 measured operators of 1 us: 1 ms of GPU (sigma 0.03) behind 6 ms of host (0.5).
     gpu = make_gpu()
     op = make_op(count=1000, measured_s=1e-6)
-    found = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).iteration_s
+    iteration_s = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu).iteration_s
     gpu_s, total_s = 1e-3, 1000 * HOST_DISPATCH_S
-    assert found.p50 == pytest.approx(total_s)
+    assert iteration_s.p50 == pytest.approx(total_s)
     host_s = total_s - gpu_s
-    assert sigma(found) == pytest.approx(math.hypot(0.03 * gpu_s, 0.5 * host_s) / total_s)
+    assert sigma(iteration_s) == pytest.approx(math.hypot(0.03 * gpu_s, 0.5 * host_s) / total_s)
 
 
 def test_communication_adds_its_own_variance() -> None:
     gpu = make_gpu()
     op = make_op(measured_s=0.01)
-    found = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu, 2)
-    parts = math.hypot(0.03 * 0.01, 0.4 * found.communication_s)
-    assert found.communication_s > 0
-    assert sigma(found.iteration_s) == pytest.approx(parts / (0.01 + found.communication_s))
+    estimate = predict(make_trace(ops=(op,), origin_gpu=gpu.name), gpu, 2)
+    parts = math.hypot(0.03 * 0.01, 0.4 * estimate.communication_s)
+    assert estimate.communication_s > 0
+    assert sigma(estimate.iteration_s) == pytest.approx(parts / (0.01 + estimate.communication_s))
 
 
 def test_what_was_measured_is_sure_to_three_percent() -> None:
     gpu = make_gpu()
-    found = predict(make_trace(ops=(make_op(measured_s=0.01),), origin_gpu=gpu.name), gpu)
-    assert sigma(found.iteration_s) == pytest.approx(0.03)
+    estimate = predict(make_trace(ops=(make_op(measured_s=0.01),), origin_gpu=gpu.name), gpu)
+    assert sigma(estimate.iteration_s) == pytest.approx(0.03)
 
 
 def test_a_further_error_adds_in_squares() -> None:

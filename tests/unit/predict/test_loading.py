@@ -59,27 +59,27 @@ ALONE_S = estimate(None, 0).iteration_s.p50
 
 
 def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples() -> None:
-    found = input_work(loads(2.0, 8, loader_cpu_s_per_sample=0.02))
-    assert found is not None
-    assert found.cpu_s.p50 == pytest.approx(64 * 0.02)
-    assert (found.cpu_s.p10, found.cpu_s.p90) == (
+    loading = input_work(loads(2.0, 8, loader_cpu_s_per_sample=0.02))
+    assert loading is not None
+    assert loading.cpu_s.p50 == pytest.approx(64 * 0.02)
+    assert (loading.cpu_s.p10, loading.cpu_s.p90) == (
         pytest.approx(1.28 / FACTOR), pytest.approx(1.28 * FACTOR),
     )  # fmt: skip
     # What one process took besides is disks and networks.
-    assert found.wait_s == pytest.approx(2.0 - 1.28)
-    assert (found.num_workers, found.num_samples, found.kind) == (8, 64, None)
+    assert loading.wait_s == pytest.approx(2.0 - 1.28)
+    assert (loading.num_workers, loading.num_samples, loading.kind) == (8, 64, None)
 
 
 def test_a_trace_of_before_counts_all_its_loading_as_work_of_the_cpu() -> None:
-    found = input_work(loads(4.0, 8))
-    assert found is not None
-    assert (found.cpu_s.p50, found.wait_s) == (4.0, 0.0)
+    loading = input_work(loads(4.0, 8))
+    assert loading is not None
+    assert (loading.cpu_s.p50, loading.wait_s) == (4.0, 0.0)
 
 
 def test_more_cpu_than_time_is_work_of_several_threads_and_no_wait() -> None:
-    found = input_work(loads(0.5, 8, loader_cpu_s_per_sample=0.02))
-    assert found is not None
-    assert found.wait_s == 0
+    loading = input_work(loads(0.5, 8, loader_cpu_s_per_sample=0.02))
+    assert loading is not None
+    assert loading.wait_s == 0
 
 
 def test_loading_that_is_too_short_to_time_counts_as_none() -> None:
@@ -95,13 +95,13 @@ def test_where_the_iteration_is_as_short_that_is_said(seconds: float | None, is_
 
 
 def test_what_nobody_measured_is_assumed_by_the_kind_of_sample() -> None:
-    found = input_work(loads(None, 8, ops=images()))
-    assert found is not None
-    assert (found.kind, found.num_workers, found.num_samples) == ("image", 8, 64)
+    loading = input_work(loads(None, 8, ops=images()))
+    assert loading is not None
+    assert (loading.kind, loading.num_workers, loading.num_samples) == ("image", 8, 64)
     # JPEG decode and crop: 144 images a second and vCPU, give or take.
-    assert 64 / 400 < found.cpu_s.p50 < 64 / 70
-    assert found.cpu_s.p10 < found.cpu_s.p50 / 1.5
-    assert found.cpu_s.p90 > found.cpu_s.p50 * 1.5
+    assert 64 / 400 < loading.cpu_s.p50 < 64 / 70
+    assert loading.cpu_s.p10 < loading.cpu_s.p50 / 1.5
+    assert loading.cpu_s.p90 > loading.cpu_s.p50 * 1.5
 
 
 def test_what_was_measured_goes_before_what_is_assumed() -> None:
@@ -117,9 +117,9 @@ def test_a_script_that_copies_nothing_loads_nothing() -> None:
 
 
 def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are() -> None:
-    found = input_work(loads(None, None, ops=images(batch=32), batch_size=None))
-    assert found is not None
-    assert (found.num_samples, found.num_workers) == (32, None)
+    loading = input_work(loads(None, None, ops=images(batch=32), batch_size=None))
+    assert loading is not None
+    assert (loading.num_samples, loading.num_workers) == (32, None)
 
 
 # --- What a machine delivers --------------------------------------------------------------------------
@@ -161,27 +161,27 @@ def test_whichever_runs_out_first_decides(
 
 
 def test_an_input_bound_iteration_takes_as_long_as_its_loading() -> None:
-    found = estimate(40.0, 8)
-    assert found.iteration_s.p50 == pytest.approx(5.0)
-    assert found.loading_s == pytest.approx(5.0 - ALONE_S)
-    assert found.binds is Bound.INPUT
-    assert sentence(found.assumptions[0]).startswith("input-bound: loading takes 5 s")
-    assert found.by_family[WAITING] == found.by_operator[WAITING] == found.loading_s
-    assert found.by_method[Method.MEASURED] == found.loading_s
-    assert found.iteration_s.p10 == pytest.approx(5.0 / FACTOR)
-    assert found.iteration_s.p90 == pytest.approx(5.0 * FACTOR)
+    loading = estimate(40.0, 8)
+    assert loading.iteration_s.p50 == pytest.approx(5.0)
+    assert loading.loading_s == pytest.approx(5.0 - ALONE_S)
+    assert loading.binds is Bound.INPUT
+    assert sentence(loading.assumptions[0]).startswith("input-bound: loading takes 5 s")
+    assert loading.by_family[WAITING] == loading.by_operator[WAITING] == loading.loading_s
+    assert loading.by_method[Method.MEASURED] == loading.loading_s
+    assert loading.iteration_s.p10 == pytest.approx(5.0 / FACTOR)
+    assert loading.iteration_s.p90 == pytest.approx(5.0 * FACTOR)
 
 
 def test_fewer_vcpus_than_workers_make_it_longer_and_more_do_not() -> None:
-    found = estimate(40.0, 8)
-    assert fed(found, 4).iteration_s.p50 == pytest.approx(10.0)
-    assert fed(found, 64).iteration_s == found.iteration_s
-    assert fed(fed(found, 4), 8).by_family == fed(found, 8).by_family
+    loading = estimate(40.0, 8)
+    assert fed(loading, 4).iteration_s.p50 == pytest.approx(10.0)
+    assert fed(loading, 64).iteration_s == loading.iteration_s
+    assert fed(fed(loading, 4), 8).by_family == fed(loading, 8).by_family
 
 
 def test_feeding_adds_up_and_is_undone_by_a_machine_that_feeds_faster() -> None:
-    found = predict(loads(None, None, ops=images()), V100)
-    slow, quick = fed(found, 0.1), fed(found, 1e4)
+    loading = predict(loads(None, None, ops=images()), V100)
+    slow, quick = fed(loading, 0.1), fed(loading, 1e4)
     assert slow.loading_s > 0
     assert sum(slow.by_family.values()) + slow.communication_s == pytest.approx(slow.iteration_s.p50)
     assert sum(slow.by_method.values()) + slow.communication_s == pytest.approx(slow.iteration_s.p50)
@@ -192,31 +192,31 @@ def test_feeding_adds_up_and_is_undone_by_a_machine_that_feeds_faster() -> None:
 
 
 def test_without_workers_both_add_up() -> None:
-    found = estimate(ALONE_S, 0)
-    assert found.iteration_s.p50 == pytest.approx(2 * ALONE_S)
-    assert found.loading_s == pytest.approx(ALONE_S)
-    assert found.iteration_s.p90 == pytest.approx(found.device_s.p90 + ALONE_S * FACTOR)
+    loading = estimate(ALONE_S, 0)
+    assert loading.iteration_s.p50 == pytest.approx(2 * ALONE_S)
+    assert loading.loading_s == pytest.approx(ALONE_S)
+    assert loading.iteration_s.p90 == pytest.approx(loading.device_s.p90 + ALONE_S * FACTOR)
 
 
 def test_loading_that_hides_changes_nothing() -> None:
-    found, alone = estimate(ALONE_S / 10, 8), estimate(None, 8)
-    assert replace(found, input=None, input_s=None) == alone
+    loading, alone = estimate(ALONE_S / 10, 8), estimate(None, 8)
+    assert replace(loading, input=None, input_s=None) == alone
 
 
 def test_loading_that_may_be_longer_elsewhere_widens_the_interval() -> None:
-    found, alone = estimate(ALONE_S * 8 * 0.9, 8), estimate(None, 8)
-    assert found.iteration_s.p50 == alone.iteration_s.p50
-    assert found.iteration_s.p90 > alone.iteration_s.p90
-    assert found.loading_s == 0
-    assert found.assumptions == (found.assumptions[0], *alone.assumptions)
-    assert sentence(found.assumptions[0]).startswith("nearly input-bound: loading takes")
+    loading, alone = estimate(ALONE_S * 8 * 0.9, 8), estimate(None, 8)
+    assert loading.iteration_s.p50 == alone.iteration_s.p50
+    assert loading.iteration_s.p90 > alone.iteration_s.p90
+    assert loading.loading_s == 0
+    assert loading.assumptions == (loading.assumptions[0], *alone.assumptions)
+    assert sentence(loading.assumptions[0]).startswith("nearly input-bound: loading takes")
 
 
 def test_a_profile_tells_nothing_of_loading() -> None:
     op = make_op(measured_s=0.5)
     trace = make_trace(ops=(op,), origin_gpu=V100.name, num_workers=None)
-    found = predict(trace, V100)
-    assert (found.loading_s, found.iteration_s.p50) == (0.0, pytest.approx(0.5))
+    loading = predict(trace, V100)
+    assert (loading.loading_s, loading.iteration_s.p50) == (0.0, pytest.approx(0.5))
 
 
 def test_a_measured_iteration_has_waited_for_its_data_already() -> None:
@@ -230,16 +230,16 @@ def test_a_measured_iteration_has_waited_for_its_data_already() -> None:
 
 def test_where_it_was_measured_a_machine_with_fewer_vcpus_still_waits_longer() -> None:
     facts = {"origin_gpu": V100.name, "iteration_s": 2.0, "data_loading_s": 12.0, "num_workers": 8}
-    found = predict(make_trace(ops=(make_op(measured_s=0.5),), **facts), V100)
-    assert found.iteration_s.p50 == pytest.approx(2.0)
-    assert fed(found, 2).iteration_s.p50 == pytest.approx(6.0)
+    loading = predict(make_trace(ops=(make_op(measured_s=0.5),), **facts), V100)
+    assert loading.iteration_s.p50 == pytest.approx(2.0)
+    assert fed(loading, 2).iteration_s.p50 == pytest.approx(6.0)
 
 
 def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for() -> None:
     ops = tuple(replace(op, measured_s=1e-4) for op in images())
-    found = predict(loads(None, 2, ops=ops, origin_gpu=V100.name, iteration_s=1e-3), V100)
-    assert found.input is not None
-    assert found.input.cpu_s == exactly(2e-3)
+    loading = predict(loads(None, 2, ops=ops, origin_gpu=V100.name, iteration_s=1e-3), V100)
+    assert loading.input is not None
+    assert loading.input.cpu_s == exactly(2e-3)
 
 
 # --- What is said -------------------------------------------------------------------------------------
@@ -279,10 +279,10 @@ def test_without_waiting_there_is_no_note() -> None:
 
 
 def test_what_is_assumed_is_said_with_its_spread_and_what_replaces_it() -> None:
-    found = predict(loads(None, 8, ops=images()), V100)
-    note = assumed_note(found.input)
+    loading = predict(loads(None, 8, ops=images()), V100)
+    note = assumed_note(loading.input)
     assert note is not None
-    assert note in found.assumptions
+    assert note in loading.assumptions
     assert "an image of its size is assumed to take 6.95 ms of a vCPU" in sentence(note)
     assert "--loader-s-per-sample" in sentence(note)
     assert assumed_note(estimate(40.0, 8).input) is None

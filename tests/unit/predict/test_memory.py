@@ -53,28 +53,28 @@ def test_a_smaller_batch_that_fits_does_fit() -> None:
 
 
 def test_weights_alone_too_large() -> None:
-    found = what_would_fit(STATE, make_gpu(memory_bytes=3 * GIB), batch_size=64)
-    assert (found["fitting_share"], found["fitting_batch_size"]) == (0.0, 0)
+    advice = what_would_fit(STATE, make_gpu(memory_bytes=3 * GIB), batch_size=64)
+    assert (advice["fitting_share"], advice["fitting_batch_size"]) == (0.0, 0)
 
 
 def test_not_even_one_sample() -> None:
     gpu = make_gpu(memory_bytes=round(5.2 * GIB))
-    found = what_would_fit(STATE, gpu, batch_size=8)
-    assert 0 < (found["fitting_share"] or 0) < 1 / 8
-    assert found["fitting_batch_size"] == 0
+    advice = what_would_fit(STATE, gpu, batch_size=8)
+    assert 0 < (advice["fitting_share"] or 0) < 1 / 8
+    assert advice["fitting_batch_size"] == 0
 
 
 def test_unknown_batch() -> None:
-    found = what_would_fit(STATE, make_gpu(memory_bytes=12 * GIB), batch_size=None)
-    assert 0 < (found["fitting_share"] or 0) < 1
-    assert (found["batch_size"], found["fitting_batch_size"]) == (None, None)
+    advice = what_would_fit(STATE, make_gpu(memory_bytes=12 * GIB), batch_size=None)
+    assert 0 < (advice["fitting_share"] or 0) < 1
+    assert (advice["batch_size"], advice["fitting_batch_size"]) == (None, None)
 
 
 def test_an_unknown_peak_stays_unknown() -> None:
     unknown = replace(STATE, optimizer_bytes=None, activation_bytes=None, peak_bytes=None)
     assert needed_bytes(unknown) is None
-    found = what_would_fit(unknown, make_gpu(), batch_size=64)
-    assert found == {"fitting_share": None, "batch_size": 64, "fitting_batch_size": None}
+    advice = what_would_fit(unknown, make_gpu(), batch_size=64)
+    assert advice == {"fitting_share": None, "batch_size": 64, "fitting_batch_size": None}
 
 
 def test_the_batch_that_would_fit_is_smaller_also_with_gradient_buckets() -> None:

@@ -64,10 +64,10 @@ def test_the_ridge_point_takes_the_peak_of_the_data_sheet() -> None:
     op = measured(flops=10**7, bytes=10**6)
     peak = T4.vector_flops_per_s["fp32"]
     (expected_s,) = op_times_s([op], V100, T4, lambda _op, _gpu: peak)
-    (found,) = op_times(trace_of(op), T4, constants_for(T4), shipped())
-    assert found.time_s == pytest.approx(expected_s)
+    (timing,) = op_times(trace_of(op), T4, constants_for(T4), shipped())
+    assert timing.time_s == pytest.approx(expected_s)
     (lower_s,) = op_times_s([op], V100, T4, lambda _op, _gpu: peak / 2)
-    assert found.time_s != pytest.approx(lower_s)
+    assert timing.time_s != pytest.approx(lower_s)
 
 
 def test_only_the_roofline_rests_on_a_constant() -> None:
@@ -84,15 +84,15 @@ def test_each_time_knows_its_operator_and_family() -> None:
 
 
 def test_what_the_kernels_leave_of_a_measured_iteration_is_the_host() -> None:
-    found = predict(trace_of(measured(), iteration_s=0.004), V100)
-    assert found.iteration_s.p50 == pytest.approx(0.004)
-    assert found.by_family[HOST] == pytest.approx(0.003)
+    estimate = predict(trace_of(measured(), iteration_s=0.004), V100)
+    assert estimate.iteration_s.p50 == pytest.approx(0.004)
+    assert estimate.by_family[HOST] == pytest.approx(0.003)
 
 
 def test_overlapping_kernels_leave_nothing_to_the_host() -> None:
-    found = predict(trace_of(measured(), iteration_s=0.0005), V100)
-    assert found.iteration_s.p50 == pytest.approx(0.001)
-    assert HOST not in found.by_family
+    estimate = predict(trace_of(measured(), iteration_s=0.0005), V100)
+    assert estimate.iteration_s.p50 == pytest.approx(0.001)
+    assert HOST not in estimate.by_family
 
 
 def test_a_measured_iteration_says_nothing_of_another_gpu() -> None:
@@ -106,14 +106,14 @@ def test_operators_and_families_come_largest_first() -> None:
         make_op("aten::mm", flops=10**13),
         make_op("aten::_softmax", num_bytes=10**9),
     )
-    found = predict(trace_of(*ops, origin_gpu=None), T4)
-    assert list(found.by_family)[:2] == ["gemm", "norm and softmax"]
-    for parts in (found.by_family, found.by_operator):
+    estimate = predict(trace_of(*ops, origin_gpu=None), T4)
+    assert list(estimate.by_family)[:2] == ["gemm", "norm and softmax"]
+    for parts in (estimate.by_family, estimate.by_operator):
         assert list(parts.values()) == sorted(parts.values(), reverse=True)
 
 
 def test_overloads_of_one_operator_are_one_line() -> None:
     ops = (make_op("aten::sum.dim"), make_op("aten::sum.all"), make_op("aten::cumsum_.dim"))
-    found = predict(trace_of(*ops, origin_gpu=None), T4).by_operator
-    assert set(found) - {HOST} == {"sum (roofline)", "cumsum_ (roofline)"}
-    assert found["sum (roofline)"] == pytest.approx(2 * found["cumsum_ (roofline)"])
+    by_operator = predict(trace_of(*ops, origin_gpu=None), T4).by_operator
+    assert set(by_operator) - {HOST} == {"sum (roofline)", "cumsum_ (roofline)"}
+    assert by_operator["sum (roofline)"] == pytest.approx(2 * by_operator["cumsum_ (roofline)"])

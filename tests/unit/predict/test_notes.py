@@ -23,12 +23,12 @@ def assumptions(gpu: str, *ops: Op) -> tuple[Finding, ...]:
     return predict(make_trace(ops=ops), resolve_gpu(gpu)).assumptions
 
 
-def codes(found: tuple[Finding, ...]) -> set[Code]:
-    return {one.code for one in found}
+def codes(findings: tuple[Finding, ...]) -> set[Code]:
+    return {one.code for one in findings}
 
 
-def constants(found: tuple[Finding, ...]) -> list[str]:
-    named = sentences(one for one in found if one.code is Code.CONSTANTS)
+def constants(findings: tuple[Finding, ...]) -> list[str]:
+    named = sentences(one for one in findings if one.code is Code.CONSTANTS)
     return [text.removeprefix("roofline constants, ") for text in named]
 
 
@@ -36,10 +36,10 @@ RECURRENT = {Code.RECURRENT_STEPWISE, Code.RECURRENT_OF_UNKNOWN_SIZE}
 
 
 def test_constants_that_were_not_used_are_not_named() -> None:
-    found = assumptions("V100-PCIE-32GB", make_op("aten::mm", dtype="bfloat16", flops=10**13))
-    assert constants(found) == ["fitted to measurements on this GPU: gemm (fp32)"]
-    found = assumptions("V100-PCIE-32GB", make_op("aten::sum", num_bytes=10**9))
-    assert constants(found) == ["fitted to measurements on this GPU: streaming"]
+    notes = assumptions("V100-PCIE-32GB", make_op("aten::mm", dtype="bfloat16", flops=10**13))
+    assert constants(notes) == ["fitted to measurements on this GPU: gemm (fp32)"]
+    notes = assumptions("V100-PCIE-32GB", make_op("aten::sum", num_bytes=10**9))
+    assert constants(notes) == ["fitted to measurements on this GPU: streaming"]
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_constants_that_were_not_used_are_not_named() -> None:
     ],
 )
 def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: Code) -> None:
-    found = assumptions("T4", op)
-    assert constants(found) == ["assumed for any GPU: gemm (fp16)"]
-    assert codes(found) & RECURRENT == {note}
-    assert "recurrent layers" in said(found)
+    notes = assumptions("T4", op)
+    assert constants(notes) == ["assumed for any GPU: gemm (fp16)"]
+    assert codes(notes) & RECURRENT == {note}
+    assert "recurrent layers" in said(notes)
 
 
 def test_both_kinds_of_recurrent_layers_are_told_and_single_cells_are_element_wise() -> None:
     unknown = make_op("aten::_cudnn_rnn_backward", flops=10**13)
-    found = assumptions("T4", make_layers(), unknown, make_op("aten::_thnn_fused_lstm_cell"))
-    assert codes(found) >= RECURRENT
+    notes = assumptions("T4", make_layers(), unknown, make_op("aten::_thnn_fused_lstm_cell"))
+    assert codes(notes) >= RECURRENT
     assert not codes(assumptions("T4", make_op("aten::_thnn_fused_lstm_cell"))) & RECURRENT
 
 
@@ -71,16 +71,16 @@ def test_recurrent_layers_that_were_measured_are_not_modelled() -> None:
 
 
 def test_where_all_is_learned_the_roofline_is_not_named() -> None:
-    found = assumptions("T4", LEARNED_OP)
-    assert Code.LEARNED_RATES in codes(found)
-    assert "roofline" not in said(found)
+    notes = assumptions("T4", LEARNED_OP)
+    assert Code.LEARNED_RATES in codes(notes)
+    assert "roofline" not in said(notes)
 
 
 def test_families_that_no_network_knows_are_named_and_mixed_ones_told_apart() -> None:
     reduction = make_op("aten::sum", num_bytes=10**9)
     optimizer = make_op("aten::_foreach_add_", num_bytes=10**8, phase=Phase.OPTIMIZER)
-    found = assumptions("T4", LEARNED_OP, reduction, optimizer)
-    assert "by the roofline, not learned: some element-wise, optimizer" in sentences(found)
+    notes = assumptions("T4", LEARNED_OP, reduction, optimizer)
+    assert "by the roofline, not learned: some element-wise, optimizer" in sentences(notes)
 
 
 def test_gpus_that_were_not_measured_say_so() -> None:
@@ -91,7 +91,7 @@ def test_gpus_that_were_not_measured_say_so() -> None:
 def test_all_gpus_of_the_catalog_share_most_of_it_and_keep_it_short() -> None:
     ops = (*make_trace().ops, LEARNED_OP, make_op("aten::sum", num_bytes=10**9))
     trace = make_trace(ops=ops)
-    found = [predict(trace, spec).assumptions for spec in load_gpus().values()]
-    distinct = {text for assumptions in found for text in sentences(assumptions)}
-    assert len(distinct) < 20 < len(found)
+    notes = [predict(trace, spec).assumptions for spec in load_gpus().values()]
+    distinct = {text for assumptions in notes for text in sentences(assumptions)}
+    assert len(distinct) < 20 < len(notes)
     assert max(map(len, distinct)) <= 110

@@ -57,23 +57,23 @@ def tensors(*specs: tuple[int, str]) -> tuple[TensorSpec, ...]:
 
 def test_a_product_is_bound_by_compute() -> None:
     # 10^12 FLOPs at half of 10 TFLOP/s: 0.2 s.
-    found = op_time(make_op(flops=10**12, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
-    assert found.time_s == pytest.approx(FLOOR_S + 0.2)
-    assert found.constant == "gemm_fraction.fp32"
+    timing = op_time(make_op(flops=10**12, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
+    assert timing.time_s == pytest.approx(FLOOR_S + 0.2)
+    assert timing.constant == "gemm_fraction.fp32"
 
 
 def test_a_thin_product_is_bound_by_memory() -> None:
     # 8 x 10^9 bytes at 80 % of 1 TB/s: 10 ms; its FLOPs would take 0.2 ms.
-    found = op_time(make_op(flops=10**9, num_bytes=8 * 10**9), AMPERE, CONSTANTS, EXACT)
-    assert found.time_s == pytest.approx(FLOOR_S + 0.01)
-    assert found.constant == "streaming_fraction"
+    timing = op_time(make_op(flops=10**9, num_bytes=8 * 10**9), AMPERE, CONSTANTS, EXACT)
+    assert timing.time_s == pytest.approx(FLOOR_S + 0.01)
+    assert timing.constant == "streaming_fraction"
 
 
 def test_both_roofs_at_the_same_height_are_memory() -> None:
     # 5 x 10^9 FLOPs at 5 TFLOP/s and 8 x 10^8 bytes at 0.8 TB/s: 1 ms each, counted once.
-    found = op_time(make_op(flops=5 * 10**9, num_bytes=8 * 10**8), AMPERE, CONSTANTS, EXACT)
-    assert found.time_s == pytest.approx(FLOOR_S + 1e-3)
-    assert found.constant == "streaming_fraction"
+    timing = op_time(make_op(flops=5 * 10**9, num_bytes=8 * 10**8), AMPERE, CONSTANTS, EXACT)
+    assert timing.time_s == pytest.approx(FLOOR_S + 1e-3)
+    assert timing.constant == "streaming_fraction"
 
 
 def test_an_empty_operator_takes_a_launch() -> None:
@@ -81,17 +81,17 @@ def test_an_empty_operator_takes_a_launch() -> None:
 
 
 def test_norms_read_twice_and_have_a_fraction_of_their_own() -> None:
-    found = op_time(make_op("aten::_softmax", flops=0, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
-    assert found.time_s == pytest.approx(FLOOR_S + 2e-3)
-    assert found.constant == "reduction_fraction"
+    timing = op_time(make_op("aten::_softmax", flops=0, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
+    assert timing.time_s == pytest.approx(FLOOR_S + 2e-3)
+    assert timing.constant == "reduction_fraction"
 
 
 @pytest.mark.parametrize("name", ["advisor::h2d_copy", "advisor::d2h_copy"])
 def test_copies_cross_pcie_at_four_fifths_of_its_rate(name: str) -> None:
     # 12.8 GB over 80 % of 16 GB/s.
-    found = op_time(make_op(name, flops=10**12, num_bytes=128 * 10**8), AMPERE, CONSTANTS, EXACT)
-    assert found.time_s == pytest.approx(FLOOR_S + 1.0)
-    assert found.constant == ""
+    timing = op_time(make_op(name, flops=10**12, num_bytes=128 * 10**8), AMPERE, CONSTANTS, EXACT)
+    assert timing.time_s == pytest.approx(FLOOR_S + 1.0)
+    assert timing.constant == ""
 
 
 @pytest.mark.parametrize(
@@ -123,31 +123,31 @@ def test_a_mask_is_attentions_alone() -> None:
 )
 def test_each_dtype_has_its_peak(dtype: str, peak: float, constant: str) -> None:
     for name, kind, fraction in (("aten::mm", "gemm_fraction", 0.5), (CONV, "conv_fraction", 0.25)):
-        found = rate_of(make_op(name, dtype=dtype))
-        assert found.peak_flops_per_s == peak
-        assert found.flops_per_s == pytest.approx(fraction * peak)
-        assert found.constant == f"{kind}.{constant}"
-        assert found.note is None
+        rate = rate_of(make_op(name, dtype=dtype))
+        assert rate.peak_flops_per_s == peak
+        assert rate.flops_per_s == pytest.approx(fraction * peak)
+        assert rate.constant == f"{kind}.{constant}"
+        assert rate.note is None
 
 
 def test_attention_runs_at_the_share_of_products() -> None:
-    found = rate_of(make_op(FLASH, dtype="bfloat16"))
-    assert (found.flops_per_s, found.constant) == (pytest.approx(40e12), "gemm_fraction.bf16")
+    rate = rate_of(make_op(FLASH, dtype="bfloat16"))
+    assert (rate.flops_per_s, rate.constant) == (pytest.approx(40e12), "gemm_fraction.bf16")
 
 
 def test_recurrent_layers_of_unknown_sizes_get_three_tenths() -> None:
     op = make_op(RNN, dtype="float16", flops=12 * 10**12, num_bytes=0)
-    found = rate_of(op)
-    assert found.flops_per_s == pytest.approx(0.3 * 0.5 * 80e12)
-    assert found.constant == "gemm_fraction.fp16"
+    rate = rate_of(op)
+    assert rate.flops_per_s == pytest.approx(0.3 * 0.5 * 80e12)
+    assert rate.constant == "gemm_fraction.fp16"
     assert op_time(op, AMPERE, CONSTANTS, EXACT) == RooflineTime(
         time_s=pytest.approx(FLOOR_S + 1.0), constant="gemm_fraction.fp16"
     )
 
 
 def test_recurrent_layers_of_known_sizes_get_the_rate_of_products() -> None:
-    found = rate_of(make_layers(dtype="float16"))
-    assert (found.flops_per_s, found.constant) == (pytest.approx(40e12), "gemm_fraction.fp16")
+    rate = rate_of(make_layers(dtype="float16"))
+    assert (rate.flops_per_s, rate.constant) == (pytest.approx(40e12), "gemm_fraction.fp16")
 
 
 def test_recurrent_layers_are_products_of_all_inputs_and_then_steps() -> None:
@@ -197,8 +197,8 @@ def test_products_and_cudnn_have_flags_of_their_own(name: str, matmul: bool, cud
 
 
 def test_tf32_without_hardware_is_fp32_in_silence() -> None:
-    found = rate_of(make_op(), PASCAL, Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True))
-    assert (found.constant, found.note) == ("gemm_fraction.fp32", None)
+    rate = rate_of(make_op(), PASCAL, Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True))
+    assert (rate.constant, rate.note) == ("gemm_fraction.fp32", None)
 
 
 def test_fp16_without_tensor_cores_is_never_slower_than_fp32() -> None:
@@ -211,10 +211,10 @@ def test_fp16_without_tensor_cores_is_never_slower_than_fp32() -> None:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2"])
 def test_what_no_unit_computes_is_emulated_in_fp32_and_said(dtype: str) -> None:
-    found = rate_of(make_op(dtype=dtype), PASCAL)
-    assert (found.peak_flops_per_s, found.constant) == (10e12, "gemm_fraction.fp32")
-    assert found.note is not None
-    assert found.note.code is Code.EMULATED_RATE
+    rate = rate_of(make_op(dtype=dtype), PASCAL)
+    assert (rate.peak_flops_per_s, rate.constant) == (10e12, "gemm_fraction.fp32")
+    assert rate.note is not None
+    assert rate.note.code is Code.EMULATED_RATE
 
 
 def test_tensor_cores_slower_than_cuda_cores_are_not_taken() -> None:
@@ -229,8 +229,8 @@ def test_matrix_units_for_fp32_count_where_a_gpu_has_them() -> None:
 
 
 def test_fp64_takes_tensor_cores_where_there_are_any() -> None:
-    found = rate_of(make_op(dtype="float64"), make_gpu(tensor_flops_per_s={"fp64": 19.5e12}))
-    assert found.peak_flops_per_s == 19.5e12
+    rate = rate_of(make_op(dtype="float64"), make_gpu(tensor_flops_per_s={"fp64": 19.5e12}))
+    assert rate.peak_flops_per_s == 19.5e12
 
 
 # --- the operand that decides ----------------------------------------------------------------------

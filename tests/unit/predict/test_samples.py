@@ -57,9 +57,9 @@ def test_shape_and_dtype_tell_the_kind(shape: tuple[int, ...], dtype: str, kind:
 
 def test_the_largest_copy_tells_what_the_samples_are() -> None:
     trace = copies(copy_of((32,), "int64"), copy_of((32, 3, 224, 224)))
-    found = assumed_cpu_s(trace)
-    assert found is not None
-    assert found[0] == IMAGE
+    cpu_s = assumed_cpu_s(trace)
+    assert cpu_s is not None
+    assert cpu_s[0] == IMAGE
     assert num_copied(trace) == 32
     assert num_copied(copies(copy_of((8, 128), "int64", count=4))) == 32
 
@@ -72,9 +72,9 @@ def test_nothing_copied_and_scalars_tell_nothing() -> None:
 
 def test_seconds_go_by_pixels_and_tokens_are_nearly_free() -> None:
     def median_s(op: Op) -> float:
-        found = assumed_cpu_s(copies(op))
-        assert found is not None
-        return found[1].p50
+        cpu_s = assumed_cpu_s(copies(op))
+        assert cpu_s is not None
+        return cpu_s[1].p50
 
     large, small = median_s(copy_of((64, 3, 448, 448))), median_s(copy_of((64, 3, 224, 224)))
     assert large == pytest.approx(4 * small)

@@ -61,9 +61,9 @@ def test_a_lower_peak_makes_the_same_operator_compute_bound() -> None:
 def test_the_peak_of_the_destination_counts_operator_by_operator() -> None:
     ops = [op_of(make_kernel(), flops=10**7, name=name) for name in ("aten::add", "aten::mm")]
     peaks = {("aten::add", "OTHER"): 1e14, ("aten::mm", "OTHER"): 1e12}
-    found = op_times_s(ops, ORIGIN, OTHER, lambda op, gpu: peaks[op.name, gpu.name]).tolist()
-    assert found == pytest.approx([scaled(ops[0], peak=1e14)[0], scaled(ops[1], peak=1e12)[0]])
-    assert found[0] != pytest.approx(found[1])
+    times_s = op_times_s(ops, ORIGIN, OTHER, lambda op, gpu: peaks[op.name, gpu.name]).tolist()
+    assert times_s == pytest.approx([scaled(ops[0], peak=1e14)[0], scaled(ops[1], peak=1e12)[0]])
+    assert times_s[0] != pytest.approx(times_s[1])
 
 
 @pytest.mark.parametrize(("flops", "num_bytes"), [(0, 10**6), (10**12, 0), (0, 0)])
@@ -83,17 +83,17 @@ def test_operators_do_not_mix() -> None:
 
 
 def test_an_operator_without_kernels_is_left_to_another_method() -> None:
-    found = scaled(op_of(), op_of(make_kernel()), op_of())
-    assert [math.isnan(s) for s in found] == [True, False, True]
+    times_s = scaled(op_of(), op_of(make_kernel()), op_of())
+    assert [math.isnan(s) for s in times_s] == [True, False, True]
     assert scaled() == []
 
 
 @pytest.mark.parametrize(("origin", "gpu"), [(None, VOLTA_LIMITS), (VOLTA_LIMITS, None), (None, None)])
 def test_without_cuda_on_both_sides_nothing_scales(origin: Any, gpu: Any) -> None:
-    found = scaled(
+    times_s = scaled(
         op_of(make_kernel()), origin=make_gpu("A", occupancy=origin), gpu=make_gpu("B", occupancy=gpu)
     )
-    assert math.isnan(found[0])
+    assert math.isnan(times_s[0])
 
 
 def test_one_kernel_that_cannot_run_leaves_the_whole_operator_unscaled() -> None:

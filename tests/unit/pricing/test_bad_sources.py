@@ -96,13 +96,13 @@ def test_a_wrong_part_fails_alone(store: Store, wrong: Part, failure: str) -> No
 
 
 def test_what_a_plug_in_says_is_kept_without_its_secrets(store: Store) -> None:
-    said = "GET https://u:p@ss@acme.test/?key=1 with Bearer xyz and password=abc"
+    secret_text = "GET https://u:p@ss@acme.test/?key=1 with Bearer xyz and password=abc"
     shown = "GET https://***@acme.test/?*** with Bearer *** and password=***"
-    parts = [part(offer(), gaps=(said,)), Part(scope="eu", failure=said)]
-    told = {one.scope: (one.gaps, one.failure) for one in pulled(store, FakeSource(*parts))}
-    assert told == {"us-east-1": ((shown,), None), "eu": ((), shown)}
+    parts = [part(offer(), gaps=(secret_text,)), Part(scope="eu", failure=secret_text)]
+    by_scope = {one.scope: (one.gaps, one.failure) for one in pulled(store, FakeSource(*parts))}
+    assert by_scope == {"us-east-1": ((shown,), None), "eu": ((), shown)}
     noted = {pull.scope: (pull.gaps, pull.failure) for pull in pulls(store)}
-    assert {scope: noted[scope] for scope in told} == told
+    assert {scope: noted[scope] for scope in by_scope} == by_scope
 
 
 class Clock:
@@ -143,12 +143,12 @@ def test_what_came_before_patience_ends_is_kept() -> None:
     clock = Clock()
     came: list[tuple[str, Any]] = []
     try:
-        for said in parts_of([hanging, other], OfferQuery(), within_s=300.0, clock=clock):
-            came.append(said)
+        for reply in parts_of([hanging, other], OfferQuery(), within_s=300.0, clock=clock):
+            came.append(reply)
             clock.now_s = 301.0 if len(came) == 2 else 0.0
     finally:
         hanging.released.set()
-    assert {name: said.offers for name, said in came[:2]} == {
+    assert {name: reply.offers for name, reply in came[:2]} == {
         "hanging": (offer(1.0),),
         "other": (offer(5.0),),
     }
@@ -170,7 +170,7 @@ def test_what_a_source_says_too_late_does_not_count() -> None:
         parts_of([Endless(part(offer(1.0)))], OfferQuery(), within_s=300.0, clock=clock)
     )
     late = "gave no answer within 5 min (prices.refresh_within)"
-    assert [said.failure for _, said in came] == [None, None, None, None, late]
+    assert [reply.failure for _, reply in came] == [None, None, None, None, late]
 
 
 def test_nobody_is_waited_for_longer_than_the_lease_holds() -> None:

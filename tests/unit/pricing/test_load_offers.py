@@ -42,14 +42,14 @@ def answer(*offers: Offer, is_live: bool = False) -> Answer:
 
 def test_offers_of_all_answers_are_joined() -> None:
     answers = [answer(offer()), answer(offer(provider="gcp"))]
-    found = load_offers(OfferQuery(), now=NOW, answers=answers)
-    assert [o.provider for o in found.offers] == ["aws", "gcp"]
+    offers = load_offers(OfferQuery(), now=NOW, answers=answers)
+    assert [o.provider for o in offers.offers] == ["aws", "gcp"]
 
 
 def test_the_age_of_prices_is_told_by_provider() -> None:
     known = answer(offer(age_days=124), offer(age_days=511), offer(provider="gcp"))
-    found = load_offers(OfferQuery(), now=NOW, answers=[known])
-    (warning,) = sentences(found.warnings)
+    offers = load_offers(OfferQuery(), now=NOW, answers=[known])
+    (warning,) = sentences(offers.warnings)
     assert warning == (
         "prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
         f" gcp 100 days old (2026-08-13){REFRESH}"
@@ -59,9 +59,9 @@ def test_the_age_of_prices_is_told_by_provider() -> None:
 def test_a_family_is_widened_aloud_and_an_alias_silently() -> None:
     known = answer(offer(gpu="A100-SXM-80GB"), offer(gpu="T4"), offer())
     query = OfferQuery(gpus=("A100-80GB", "Tesla T4"))
-    found = load_offers(query, now=NOW, answers=[known])
-    assert [o.gpu for o in found.offers] == ["A100-SXM-80GB", "T4"]
-    assert sentence(found.warnings[0]) == ("A100-80GB is a family: taken as A100-PCIE-80GB, A100-SXM-80GB")
+    offers = load_offers(query, now=NOW, answers=[known])
+    assert [o.gpu for o in offers.offers] == ["A100-SXM-80GB", "T4"]
+    assert sentence(offers.warnings[0]) == ("A100-80GB is a family: taken as A100-PCIE-80GB, A100-SXM-80GB")
 
 
 def test_an_unknown_gpu_is_an_error_not_an_empty_answer() -> None:
@@ -71,20 +71,20 @@ def test_an_unknown_gpu_is_an_error_not_an_empty_answer() -> None:
 
 def test_nothing_that_matches_is_said() -> None:
     query = OfferQuery(regions=("mars-*",))
-    found = load_offers(query, now=NOW, answers=[answer(offer())])
-    assert found.offers == ()
-    assert said(found.warnings) == "no price matches these limits: see `advisor prices`"
+    offers = load_offers(query, now=NOW, answers=[answer(offer())])
+    assert offers.offers == ()
+    assert said(offers.warnings) == "no price matches these limits: see `advisor prices`"
 
 
 def test_computed_prices_are_counted() -> None:
     known = answer(offer(), offer(source=f"{DERIVED} savings"))
-    found = load_offers(OfferQuery(), now=NOW, answers=[known])
-    assert "1 of 2 prices were never quoted but computed from others" in sentence(found.warnings[1])
+    offers = load_offers(OfferQuery(), now=NOW, answers=[known])
+    assert "1 of 2 prices were never quoted but computed from others" in sentence(offers.warnings[1])
 
 
 def test_prices_from_the_future_blame_the_clock() -> None:
-    found = load_offers(OfferQuery(), now=NOW, answers=[answer(offer(age_days=-3))])
-    assert "prices of aws are dated after today: check the clock" in said(found.warnings)
+    offers = load_offers(OfferQuery(), now=NOW, answers=[answer(offer(age_days=-3))])
+    assert "prices of aws are dated after today: check the clock" in said(offers.warnings)
 
 
 def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
@@ -99,29 +99,29 @@ def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
 def test_only_prices_that_match_must_be_young_enough() -> None:
     known = answer(offer(age_days=5), offer(age_days=40, provider="gcp"))
     query = OfferQuery(providers=("aws",))
-    found = load_offers(query, now=NOW, max_age_s=5 * DAY_S, answers=[known])
-    assert len(found.offers) == 1
+    offers = load_offers(query, now=NOW, max_age_s=5 * DAY_S, answers=[known])
+    assert len(offers.offers) == 1
 
 
 def test_the_first_answer_that_knows_a_machine_has_the_word() -> None:
     own, others = answer(offer(source="own")), answer(offer(source="other"), offer(region="eu-west-1"))
-    found = load_offers(OfferQuery(), now=NOW, answers=[own, others])
-    assert [(o.region, o.source) for o in found.offers] == [("us-east-1", "own"), ("eu-west-1", "test")]
+    offers = load_offers(OfferQuery(), now=NOW, answers=[own, others])
+    assert [(o.region, o.source) for o in offers.offers] == [("us-east-1", "own"), ("eu-west-1", "test")]
 
 
 def test_a_dear_price_still_silences_what_is_less_trusted() -> None:
     """The limit counts after the merge: a cheap stale price does not stand in for a dear own rate."""
     dear = dataclasses.replace(offer(), list_usd_per_h=9.0)
-    found = load_offers(OfferQuery(max_usd_per_h=2.0), now=NOW, answers=[answer(dear), answer(offer())])
-    assert found.offers == ()
+    offers = load_offers(OfferQuery(max_usd_per_h=2.0), now=NOW, answers=[answer(dear), answer(offer())])
+    assert offers.offers == ()
 
 
 def test_live_prices_have_no_age_to_tell() -> None:
     live = answer(offer(age_days=0), is_live=True)
     assert load_offers(OfferQuery(), now=NOW, answers=[live]).warnings == ()
     mixed = load_offers(OfferQuery(), now=NOW, answers=[live, answer(offer(provider="gcp"))])
-    told = f"1 of 2 prices are not live: gcp 100 days old (2026-08-13){REFRESH}"
-    assert said(mixed.warnings) == told
+    text = f"1 of 2 prices are not live: gcp 100 days old (2026-08-13){REFRESH}"
+    assert said(mixed.warnings) == text
 
 
 def test_what_was_pulled_long_ago_is_told_like_a_dated_file() -> None:
@@ -139,13 +139,13 @@ def test_an_offer_that_holds_anywhere_is_in_every_region() -> None:
 
 def test_whose_prices_nobody_publishes_are_not_told_to_be_pulled() -> None:
     own = answer(offer(provider="lab"), is_live=False)
-    told = said(load_offers(OfferQuery(), now=NOW, answers=[own]).warnings)
-    assert told == "prices are not live: lab 100 days old (2026-08-13)"
+    text = said(load_offers(OfferQuery(), now=NOW, answers=[own]).warnings)
+    assert text == "prices are not live: lab 100 days old (2026-08-13)"
 
 
 def test_a_date_of_today_east_of_greenwich_is_no_wrong_clock() -> None:
-    found = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answer(offer(age_days=0))])
-    assert said(found.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
+    offers = load_offers(OfferQuery(), now=NOW - timedelta(hours=10), answers=[answer(offer(age_days=0))])
+    assert said(offers.warnings) == "prices are not live: aws 0 days old (2026-11-21)"
 
 
 def test_live_prices_may_be_too_old_as_well() -> None:

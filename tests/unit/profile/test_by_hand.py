@@ -12,8 +12,8 @@ pytestmark = pytest.mark.torch
 
 def ends(by_hand: ByHand, updates: str) -> str:
     """One letter a backward pass: ``u`` where weights changed before it; capital where one ends."""
-    told = [by_hand.end_backward(updated=letter == "u") for letter in updates]
-    return "".join(letter.upper() if end else letter for letter, end in zip(updates, told, strict=True))
+    are_ends = [by_hand.end_backward(updated=letter == "u") for letter in updates]
+    return "".join(letter.upper() if end else letter for letter, end in zip(updates, are_ends, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -32,15 +32,15 @@ def start(path, source):
 
 
 def test_a_plain_script_has_its_own_folder_first(tmp_path):
-    told = start(tmp_path / "a" / "train.py", "import sibling\n" + TELL)
-    assert told == ("__main__", "", str(tmp_path / "a"))
+    printed = start(tmp_path / "a" / "train.py", "import sibling\n" + TELL)
+    assert printed == ("__main__", "", str(tmp_path / "a"))
 
 
 def test_a_script_in_a_package_without_relative_imports_is_plain(tmp_path):
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("")
-    told = start(tmp_path / "pkg" / "train.py", "import sibling\n" + TELL)
-    assert told == ("__main__", "", str(tmp_path / "pkg"))
+    printed = start(tmp_path / "pkg" / "train.py", "import sibling\n" + TELL)
+    assert printed == ("__main__", "", str(tmp_path / "pkg"))
 
 
 @pytest.mark.parametrize("where", ["pkg", "pkg/sub"])
@@ -50,13 +50,13 @@ def test_relative_imports_make_it_a_module_of_the_outermost_package(tmp_path, mo
     for name in ("pkg", "pkg/sub")[: where.count("/") + 1]:
         (tmp_path / "project" / name / "__init__.py").write_text("")
     monkeypatch.chdir("/")
-    told = start(folder / "train.py", "from . import sibling\n" + TELL)
-    assert told == ("__main__", where.replace("/", "."), str(tmp_path / "project"))
+    printed = start(folder / "train.py", "from . import sibling\n" + TELL)
+    assert printed == ("__main__", where.replace("/", "."), str(tmp_path / "project"))
 
 
 def test_without_init_files_the_current_folder_is_the_root(tmp_path):
-    told = start(tmp_path / "loose" / "train.py", "from .sibling import WHO\n" + TELL)
-    assert told == ("__main__", "loose", str(tmp_path))
+    printed = start(tmp_path / "loose" / "train.py", "from .sibling import WHO\n" + TELL)
+    assert printed == ("__main__", "loose", str(tmp_path))
 
 
 def test_inside_a_function_counts_as_well(tmp_path):

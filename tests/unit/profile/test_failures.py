@@ -13,8 +13,8 @@ from advisor.profile.failures import failure
 LOG = "\n".join(f"line {number}." for number in range(1, 31))
 
 
-def explain(status: str | None, *, returncode: int | None = 0, log: str = "", **found: Any) -> AdvisorError:
-    recording = None if status is None else {"status": status, "torch": "2.9.1", **found}
+def explain(status: str | None, *, returncode: int | None = 0, log: str = "", **details: Any) -> AdvisorError:
+    recording = None if status is None else {"status": status, "torch": "2.9.1", **details}
     return failure(
         recording, script="dir/train.py", python="/p/python", returncode=returncode, log=log, timeout_s=1.5
     )
@@ -197,7 +197,7 @@ def test_training_without_a_gpu_says_how_to_use_it():
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("explanation", "words"),
     [
         ({"status": "no_cuda", "message": "torch 2.13.0+cpu is a build without CUDA"}, "without CUDA"),
         (
@@ -211,8 +211,8 @@ def test_training_without_a_gpu_says_how_to_use_it():
         ({"status": "no_iteration", "backend": "cuda", "num_spans": 4}, "made 4 step(s)"),
     ],
 )
-def test_what_works_without_the_gpu_says_so(found, words):
-    error = explain(**found)
+def test_what_works_without_the_gpu_says_so(explanation, words):
+    error = explain(**explanation)
     assert type(error) is GpuUnusableError
     assert words in str(error)
     assert str(error).endswith("--backend fake.")
@@ -223,14 +223,14 @@ def test_any_fault_on_the_gpu_may_be_the_gpus():
 
 
 @pytest.mark.parametrize(
-    "found",
+    "explanation",
     [
         {"status": "crashed", "backend": "fake", "message": "CUDA out of memory"},
         {"status": "no_iteration", "backend": "fake", "num_spans": 0},
     ],
 )
-def test_what_fails_without_the_gpu_too_does_not(found):
-    assert type(explain(**found)) is ProfileError
+def test_what_fails_without_the_gpu_too_does_not(explanation):
+    assert type(explain(**explanation)) is ProfileError
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def field(kind: str, *shape: int, name: str | None = None) -> dict[str, Any]:
     return {"name": name, "shape": list(shape), "kind": kind}
 
 
-class Told:
+class Reported:
     """What the profile is told."""
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def reported() -> Reported:
+    return Reported()
 
 
 @pytest.fixture
-def fake(told):
+def fake(reported):
     def make(*fields: dict[str, Any], num_samples: int | None = None) -> FakeData:
-        return FakeData(list(fields), num_samples, told.warnings.append, told.forget)
+        return FakeData(list(fields), num_samples, reported.warnings.append, reported.forget)
 
     return make
 
@@ -122,20 +122,20 @@ def stood_in(source: FakeData, cls: type = Broken, *args: Any, **kwargs: Any) ->
     return data
 
 
-def test_a_data_set_that_could_not_be_made_stays_what_it_is(fake, told):
+def test_a_data_set_that_could_not_be_made_stays_what_it_is(fake, reported):
     data = stood_in(fake(field("float32", 2), field("class", 3), num_samples=7))
     assert isinstance(data, Broken)
     assert (len(data), data[4][1], data.describe(), data.classes) == (7, 1, "data at here", ["0", "1", "2"])
     assert data.class_to_idx == {"0": 0, "1": 1, "2": 2}
-    assert told.forgotten == 0
-    assert "Broken could not be made (OSError: no such data): 7 fake samples" in told.warnings[0]
+    assert reported.forgotten == 0
+    assert "Broken could not be made (OSError: no such data): 7 fake samples" in reported.warnings[0]
 
 
-def test_of_an_unknown_length_nothing_is_claimed(fake, told):
+def test_of_an_unknown_length_nothing_is_claimed(fake, reported):
     data = stood_in(fake(field("float32", 2)))
     assert (len(data), hasattr(data, "classes")) == (STAND_IN_LENGTH, False)
-    assert told.forgotten == 1
-    assert "--samples N" in told.warnings[0]
+    assert reported.forgotten == 1
+    assert "--samples N" in reported.warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def test_links_stay_links(tmp_path):
     link = tmp_path / "linked" / "bin" / "python"
     link.parent.mkdir(parents=True)
     link.symlink_to(real)
-    found = candidates(
+    pythons = candidates(
         None, {"VIRTUAL_ENV": str(tmp_path / "linked"), "CONDA_PREFIX": str(tmp_path / "real")}
     )
-    assert found == [link, real, OURS]
+    assert pythons == [link, real, OURS]
 
 
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])

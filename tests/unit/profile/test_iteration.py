@@ -417,9 +417,9 @@ def test_the_first_real_step_ends_the_search_for_updates_by_hand(run):
     run.iterations._optimizer_made(optimizer)
     for _ in range(64):
         run.backward()
-    told = len(run.told)
+    count = len(run.told)
     run.step(optimizer)
-    assert run.told[told:] == [1]
+    assert run.told[count:] == [1]
     run.backward(updated=True)
     assert run.iterations.num_spans == 1
     assert run.iterations.warnings == []

@@ -43,8 +43,8 @@ def samples(count: int) -> Any:
     return torch.zeros(count, 3)
 
 
-def take(found: Loading, loader: Loader, count: int | None = None) -> None:
-    batches = Batches(found, loader, iter(loader.batches))
+def take(loading: Loading, loader: Loader, count: int | None = None) -> None:
+    batches = Batches(loading, loader, iter(loader.batches))
     for _, _ in zip(range(len(loader.batches) if count is None else count), batches, strict=False):
         pass
 
@@ -63,74 +63,74 @@ class Ticking:
 
 
 @pytest.fixture
-def found(monkeypatch) -> Loading:
+def loading(monkeypatch) -> Loading:
     monkeypatch.setattr(Ticking, "reads", 0)
     monkeypatch.setattr(module, "Stopwatch", Ticking)
     return Loading()
 
 
-def test_without_a_loader_there_is_nothing_to_say(found):
-    assert found.usage() is None
-    found.register(Loader(), 4)
-    assert found.usage() is None
+def test_without_a_loader_there_is_nothing_to_say(loading):
+    assert loading.usage() is None
+    loading.register(Loader(), 4)
+    assert loading.usage() is None
 
 
-def test_batches_pass_through_unchanged(found):
+def test_batches_pass_through_unchanged(loading):
     batches = [samples(2), {"a": samples(1)}, "text"]
-    assert list(Batches(found, Loader(batches), iter(batches))) == batches
+    assert list(Batches(loading, Loader(batches), iter(batches))) == batches
 
 
-def test_an_empty_loader_is_none(found):
-    assert list(Batches(found, Loader(), iter(()))) == []
-    assert found.usage() is None
+def test_an_empty_loader_is_none(loading):
+    assert list(Batches(loading, Loader(), iter(()))) == []
+    assert loading.usage() is None
 
 
-def test_batches_and_samples_add_up_and_the_median_batch_is_timed(found):
-    take(found, Loader([samples(4)] * 4 + [samples(2)]), 4)
+def test_batches_and_samples_add_up_and_the_median_batch_is_timed(loading):
+    take(loading, Loader([samples(4)] * 4 + [samples(2)]), 4)
     # The first batch does not count: of 1.5, 4.5 and 13.5 s the CPU's least, and the median of the waits.
-    usage = found.usage()
+    usage = loading.usage()
     assert (usage["fetches"], usage["samples"], usage["seconds"]) == (4, 16, 4 * (1.5 + 4.5))
     assert usage["cpu_seconds"] == 4 * 1.5
     assert (usage["num_batches"], usage["num_samples"], usage["num_workers"]) == (5, 10, None)
 
 
-def test_a_single_batch_is_timed_as_it_is(found):
-    take(found, Loader([samples(4)]))
-    assert found.usage()["seconds"] == 1
+def test_a_single_batch_is_timed_as_it_is(loading):
+    take(loading, Loader([samples(4)]))
+    assert loading.usage()["seconds"] == 1
 
 
-def test_the_last_batch_counts_and_the_end_does_not(found):
-    take(found, Loader([samples(4), samples(4), samples(2)]))
-    usage = found.usage()
+def test_the_last_batch_counts_and_the_end_does_not(loading):
+    take(loading, Loader([samples(4), samples(4), samples(2)]))
+    usage = loading.usage()
     assert (usage["fetches"], usage["samples"]) == (3, 10)
 
 
-def test_a_new_span_starts_at_zero_and_knows_the_loader(found):
+def test_a_new_span_starts_at_zero_and_knows_the_loader(loading):
     loader = Loader([samples(4)] * 3)
-    found.register(loader, 6)
-    take(found, loader, 2)
-    found.start_span()
-    usage = found.usage()
+    loading.register(loader, 6)
+    take(loading, loader, 2)
+    loading.start_span()
+    usage = loading.usage()
     assert (usage["fetches"], usage["samples"], usage["seconds"]) == (0, None, 0.0)
     assert (usage["num_workers"], usage["num_batches"]) == (6, 3)
-    take(found, loader, 1)
-    assert (found.usage()["fetches"], found.usage()["samples"]) == (1, 4)
+    take(loading, loader, 1)
+    assert (loading.usage()["fetches"], loading.usage()["samples"]) == (1, 4)
 
 
 @pytest.mark.parametrize("num_workers", [0, 3])
-def test_workers_are_those_that_the_script_asked_for(found, num_workers):
+def test_workers_are_those_that_the_script_asked_for(loading, num_workers):
     loader = Loader([samples(4)])
-    found.register(loader, num_workers)
-    take(found, loader)
-    assert found.usage()["num_workers"] == num_workers
+    loading.register(loader, num_workers)
+    take(loading, loader)
+    assert loading.usage()["num_workers"] == num_workers
 
 
-def test_an_inner_loop_that_came_to_its_end_does_not_count(found):
+def test_an_inner_loop_that_came_to_its_end_does_not_count(loading):
     train, check = Loader([samples(4)] * 3), Loader([samples(1)], sampler=range(5))
     for _ in range(2):
-        list(fresh(found, check))
-        take(found, train)
-        assert (found.usage()["samples"] % 12, found.usage()["num_samples"]) == (0, 10)
+        list(fresh(loading, check))
+        take(loading, train)
+        assert (loading.usage()["samples"] % 12, loading.usage()["num_samples"]) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -151,20 +151,20 @@ def test_an_inner_loop_that_came_to_its_end_does_not_count(found):
         (None, 4),
     ],
 )
-def test_the_size_of_a_batch(found, batch, expected):
-    take(found, Loader([batch]))
-    assert found.usage()["samples"] == expected
+def test_the_size_of_a_batch(loading, batch, expected):
+    take(loading, Loader([batch]))
+    assert loading.usage()["samples"] == expected
 
 
-def test_a_mapping_need_not_be_a_dict(found):
+def test_a_mapping_need_not_be_a_dict(loading):
     batch = SimpleNamespace(keys=lambda: ["x"], values=lambda: [samples(8)])
-    take(found, Loader([batch]))
-    assert found.usage()["samples"] == 8
+    take(loading, Loader([batch]))
+    assert loading.usage()["samples"] == 8
 
 
-def test_samples_stay_unknown_where_nothing_tells_them(found):
-    take(found, Loader(["text", "text"], batch_size=None))
-    usage = found.usage()
+def test_samples_stay_unknown_where_nothing_tells_them(loading):
+    take(loading, Loader(["text", "text"], batch_size=None))
+    usage = loading.usage()
     assert (usage["fetches"], usage["samples"]) == (2, None)
 
 
@@ -180,26 +180,26 @@ def test_samples_stay_unknown_where_nothing_tells_them(found):
         ({"sampler": range(3), "dataset": Sized()}, 77),
     ],
 )
-def test_an_epoch_is_what_the_sampler_takes(found, parts, expected):
-    take(found, Loader([samples(1)], **parts))
-    assert found.usage()["num_samples"] == expected
+def test_an_epoch_is_what_the_sampler_takes(loading, parts, expected):
+    take(loading, Loader([samples(1)], **parts))
+    assert loading.usage()["num_samples"] == expected
 
 
-def test_a_real_loader_with_a_sampler_of_its_own(found):
+def test_a_real_loader_with_a_sampler_of_its_own(loading):
     data = torch.utils.data.TensorDataset(samples(10))
     sampler = torch.utils.data.SubsetRandomSampler(range(6))
     loader = torch.utils.data.DataLoader(data, batch_size=4, sampler=sampler)
-    list(Batches(found, loader, iter(loader)))
-    usage = found.usage()
+    list(Batches(loading, loader, iter(loader)))
+    usage = loading.usage()
     assert (usage["num_batches"], usage["num_samples"]) == (2, 6)
     assert (usage["fetches"], usage["samples"]) == (2, 6)
 
 
-def test_a_real_loader_of_endless_data(found):
+def test_a_real_loader_of_endless_data(loading):
     loader = torch.utils.data.DataLoader(Endless(), batch_size=4)
-    batches = Batches(found, loader, iter([samples(4)]))
+    batches = Batches(loading, loader, iter([samples(4)]))
     next(batches)
-    assert (found.usage()["num_batches"], found.usage()["num_samples"]) == (None, None)
+    assert (loading.usage()["num_batches"], loading.usage()["num_samples"]) == (None, None)
 
 
 # --- Sizes and epochs ------------------------------------------------------------------------------
@@ -216,130 +216,130 @@ def real(data: Any, **arguments: Any) -> Any:
     return torch.utils.data.DataLoader(data, **arguments)
 
 
-def run(found: Loading, loader: Any, **arguments: Any) -> list[Any]:
-    return list(Batches(found, loader, iter(loader), **arguments))
+def run(loading: Loading, loader: Any, **arguments: Any) -> list[Any]:
+    return list(Batches(loading, loader, iter(loader), **arguments))
 
 
 @pytest.mark.parametrize("collate", [Opaque, list, lambda items: {"text": [str(item) for item in items]}])
-def test_the_size_of_a_batch_is_what_was_drawn_for_it(found, collate):
+def test_the_size_of_a_batch_is_what_was_drawn_for_it(loading, collate):
     loader = real([("a", "b")] * 10, batch_size=4, collate_fn=collate)
-    assert len(run(found, loader)) == 3
-    assert found.usage()["samples"] == 10
+    assert len(run(loading, loader)) == 3
+    assert loading.usage()["samples"] == 10
 
 
-def test_batches_of_tokens_differ_in_size(found):
+def test_batches_of_tokens_differ_in_size(loading):
     loader = real([0] * 10, batch_sampler=[[0, 1, 2], [3], [4, 5, 6, 7, 8, 9]])
-    run(found, loader)
-    usage = found.usage()
+    run(loading, loader)
+    usage = loading.usage()
     assert (usage["samples"], usage["num_batches"], usage["batch_sizes"]) == (10, 3, [1, 6])
     assert usage["is_dynamic"]
 
 
-def test_the_short_batch_at_the_end_is_not_dynamic(found):
-    run(found, real([0] * 10, batch_size=4))
-    assert found.usage()["batch_sizes"] == [2, 4]
-    assert not found.usage()["is_dynamic"]
+def test_the_short_batch_at_the_end_is_not_dynamic(loading):
+    run(loading, real([0] * 10, batch_size=4))
+    assert loading.usage()["batch_sizes"] == [2, 4]
+    assert not loading.usage()["is_dynamic"]
 
 
-def test_drop_last_drops_iterations(found):
-    run(found, real([0] * 10, batch_size=4, drop_last=True))
-    assert (found.usage()["num_batches"], found.usage()["samples"]) == (2, 8)
+def test_drop_last_drops_iterations(loading):
+    run(loading, real([0] * 10, batch_size=4, drop_last=True))
+    assert (loading.usage()["num_batches"], loading.usage()["samples"]) == (2, 8)
 
 
-def test_a_data_set_of_whole_batches(found):
-    run(found, real([samples(32)] * 5, batch_size=None))
-    usage = found.usage()
+def test_a_data_set_of_whole_batches(loading):
+    run(loading, real([samples(32)] * 5, batch_size=None))
+    usage = loading.usage()
     assert (usage["fetches"], usage["samples"], usage["num_samples"]) == (5, 160, 160)
 
 
-def test_iterable_data_with_a_length(found):
+def test_iterable_data_with_a_length(loading):
     class Stream(Sized):
         def __iter__(self) -> Any:
             return iter([samples(1)[0]] * 77)
 
-    run(found, real(Stream(), batch_size=10))
-    usage = found.usage()
+    run(loading, real(Stream(), batch_size=10))
+    usage = loading.usage()
     assert (usage["num_batches"], usage["num_samples"], usage["samples"]) == (8, 77, 77)
 
 
-def test_an_evaluation_does_not_feed_the_training(found):
+def test_an_evaluation_does_not_feed_the_training(loading):
     train, check = Loader([samples(4)] * 3), Loader([samples(1)])
-    take(found, train)
+    take(loading, train)
     with torch.no_grad():
-        take(found, check)
-    assert found.usage()["samples"] == 12
+        take(loading, check)
+    assert loading.usage()["samples"] == 12
 
 
 @pytest.mark.parametrize(("num_workers", "expected"), [(0, 9 + 3 + 1), (2, 1)])
-def test_loaders_side_by_side_take_turns_in_the_main_process(found, num_workers, expected):
+def test_loaders_side_by_side_take_turns_in_the_main_process(loading, num_workers, expected):
     labelled, unlabelled, check = (Loader([samples(4)]) for _ in range(3))
     for loader in (labelled, unlabelled):
-        found.register(loader, num_workers)
-    take(found, labelled)
-    take(found, Loader([samples(4)]))
-    take(found, unlabelled)
+        loading.register(loader, num_workers)
+    take(loading, labelled)
+    take(loading, Loader([samples(4)]))
+    take(loading, unlabelled)
     with torch.no_grad():
-        take(found, check)
-    assert found.usage()["seconds"] == expected
-    assert found.usage()["cpu_seconds"] == expected / 2
+        take(loading, check)
+    assert loading.usage()["seconds"] == expected
+    assert loading.usage()["cpu_seconds"] == expected / 2
 
 
 # --- Several loaders -------------------------------------------------------------------------------
 
 
-def endless(found: Loading, loader: Loader) -> Any:
+def endless(loading: Loading, loader: Loader) -> Any:
     while True:
-        yield from fresh(found, loader)
+        yield from fresh(loading, loader)
 
 
-def fresh(found: Loading, loader: Loader) -> Any:
-    return found.watch(loader, lambda _: iter(loader.batches))
+def fresh(loading: Loading, loader: Loader) -> Any:
+    return loading.watch(loader, lambda _: iter(loader.batches))
 
 
-def restarted(found: Loading, big: Loader, small: Loader) -> Any:
-    inner = fresh(found, small)
-    for _ in fresh(found, big):
+def restarted(loading: Loading, big: Loader, small: Loader) -> Any:
+    inner = fresh(loading, small)
+    for _ in fresh(loading, big):
         try:
             next(inner)
         except StopIteration:
-            inner = fresh(found, small)
+            inner = fresh(loading, small)
             next(inner)
         yield
 
 
-def renewed(found: Loading, big: Loader, small: Loader) -> Any:
-    batches = fresh(found, big)
+def renewed(loading: Loading, big: Loader, small: Loader) -> Any:
+    batches = fresh(loading, big)
     while True:
-        next(fresh(found, small))
+        next(fresh(loading, small))
         next(batches)
         yield
 
 
-def endless_inside(found: Loading, big: Loader, small: Loader) -> Any:
-    inner = endless(found, small)
-    for _ in fresh(found, big):
+def endless_inside(loading: Loading, big: Loader, small: Loader) -> Any:
+    inner = endless(loading, small)
+    for _ in fresh(loading, big):
         next(inner)
         yield
 
 
-def zipped_with_a_cycle(found: Loading, big: Loader, small: Loader) -> Any:
-    yield from zip(fresh(found, big), itertools.cycle(fresh(found, small)), strict=False)
+def zipped_with_a_cycle(loading: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(fresh(loading, big), itertools.cycle(fresh(loading, small)), strict=False)
 
 
-def a_cycle_zipped(found: Loading, big: Loader, small: Loader) -> Any:
-    yield from zip(itertools.cycle(fresh(found, small)), fresh(found, big), strict=False)
+def a_cycle_zipped(loading: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(itertools.cycle(fresh(loading, small)), fresh(loading, big), strict=False)
 
 
-def zipped_with_a_generator(found: Loading, big: Loader, small: Loader) -> Any:
-    yield from zip(endless(found, small), fresh(found, big), strict=False)
+def zipped_with_a_generator(loading: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(endless(loading, small), fresh(loading, big), strict=False)
 
 
-def zipped(found: Loading, big: Loader, small: Loader) -> Any:
-    yield from zip(fresh(found, big), fresh(found, small), strict=False)
+def zipped(loading: Loading, big: Loader, small: Loader) -> Any:
+    yield from zip(fresh(loading, big), fresh(loading, small), strict=False)
 
 
-def small_outside(found: Loading, big: Loader, small: Loader) -> Any:
-    return endless_inside(found, small, big)
+def small_outside(loading: Loading, big: Loader, small: Loader) -> Any:
+    return endless_inside(loading, small, big)
 
 
 @pytest.mark.parametrize(
@@ -355,19 +355,19 @@ def small_outside(found: Loading, big: Loader, small: Loader) -> Any:
         (small_outside, 2, [30]),
     ],
 )
-def test_of_several_loaders_the_one_that_drives_the_loop_counts(found, loop, batch, rivals):
-    iterations = loop(found, Loader([samples(8)] * 30), Loader([samples(2)] * 5))
+def test_of_several_loaders_the_one_that_drives_the_loop_counts(loading, loop, batch, rivals):
+    iterations = loop(loading, Loader([samples(8)] * 30), Loader([samples(2)] * 5))
     for _ in range(4):
-        found.start_span()
+        loading.start_span()
         next(iterations)
-    usage = found.usage()
+    usage = loading.usage()
     assert (usage["samples"], usage["rivals"]) == (batch, rivals)
     assert usage["num_batches"] == {8: 30, 2: 5}[batch]
 
 
-def test_loaders_of_one_length_leave_nothing_to_guess(found):
-    next(zipped(found, Loader([samples(8)] * 5), Loader([samples(2)] * 5)))
-    assert found.usage()["rivals"] == []
+def test_loaders_of_one_length_leave_nothing_to_guess(loading):
+    next(zipped(loading, Loader([samples(8)] * 5), Loader([samples(2)] * 5)))
+    assert loading.usage()["rivals"] == []
 
 
 # --- Time ------------------------------------------------------------------------------------------
@@ -394,37 +394,37 @@ class AnyMode(torch.utils._python_dispatch.TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def conditions(found: Loading, num_workers: int, work: Any = lambda: 0) -> Spying:
+def conditions(loading: Loading, num_workers: int, work: Any = lambda: 0) -> Spying:
     data = Spying()
     loader = real(data, batch_size=1)
-    found.register(loader, num_workers)
+    loading.register(loader, num_workers)
     with AnyMode():
-        list(found.watch(loader, iter, Hooks(gpu_work=work)))
+        list(loading.watch(loader, iter, Hooks(gpu_work=work)))
         assert torch._C._len_torch_dispatch_stack() == 1
     return data
 
 
-def test_after_the_first_batch_our_mode_does_not_slow_the_loading(found):
-    assert conditions(found, 0).modes == [1, 0, 0, 0, 0, 0]
+def test_after_the_first_batch_our_mode_does_not_slow_the_loading(loading):
+    assert conditions(loading, 0).modes == [1, 0, 0, 0, 0, 0]
 
 
-def test_loading_that_uses_the_gpu_stays_under_our_mode(found):
+def test_loading_that_uses_the_gpu_stays_under_our_mode(loading):
     work = iter(range(100))
-    assert conditions(found, 0, lambda: next(work)).modes == [1] * 6
+    assert conditions(loading, 0, lambda: next(work)).modes == [1] * 6
 
 
-def test_loading_stays_under_our_mode_where_new_tensors_go_to_the_gpu(found, monkeypatch):
+def test_loading_stays_under_our_mode_where_new_tensors_go_to_the_gpu(loading, monkeypatch):
     monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
-    assert conditions(found, 0).modes == [1] * 6
+    assert conditions(loading, 0).modes == [1] * 6
 
 
-def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(found):
+def test_a_worker_has_one_thread_and_the_main_process_keeps_its_own(loading):
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert set(conditions(found, 4).threads) == {1}
+        assert set(conditions(loading, 4).threads) == {1}
         assert torch.get_num_threads() == 2
-        assert set(conditions(found, 0).threads) == {2}
+        assert set(conditions(loading, 0).threads) == {2}
     finally:
         torch.set_num_threads(before)
 
@@ -457,40 +457,40 @@ class Sharded(torch.utils.data.IterableDataset):
         return iter(range(worker.id, 6, worker.num_workers))
 
 
-def test_the_only_worker_is_begun_and_known(found):
+def test_the_only_worker_is_begun_and_known(loading):
     loader = real(Knowing(), batch_size=None, worker_init_fn=know)
-    found.register(loader, 4)
+    loading.register(loader, 4)
     before = torch.get_num_threads()
     for _ in range(2):
-        assert list(found.watch(loader, iter)) == [[0, 1, 40, True], [0, 1, 41, True]]
+        assert list(loading.watch(loader, iter)) == [[0, 1, 40, True], [0, 1, 41, True]]
         assert torch.utils.data.get_worker_info() is None
         assert torch.get_num_threads() == before
 
 
-def test_the_only_worker_has_all_shards(found):
+def test_the_only_worker_has_all_shards(loading):
     loader = real(Sharded(), batch_size=None)
-    found.register(loader, 2)
-    assert list(found.watch(loader, iter)) == list(range(6))
+    loading.register(loader, 2)
+    assert list(loading.watch(loader, iter)) == list(range(6))
 
 
-def test_without_workers_there_is_none_to_begin(found):
+def test_without_workers_there_is_none_to_begin(loading):
     def fail(worker_id: int) -> None:
         raise AssertionError(worker_id)
 
     loader = real([1, 2], batch_size=None, worker_init_fn=fail)
-    found.register(loader, 0)
-    assert list(found.watch(loader, iter)) == [1, 2]
+    loading.register(loader, 0)
+    assert list(loading.watch(loader, iter)) == [1, 2]
 
 
 # --- Evaluations before the first step -------------------------------------------------------------
 
 
-def evaluate(found: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
+def evaluate(loading: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
     cuts: list[Any] = []
     loader = Loader([samples(4)] * num_batches)
     with torch.set_grad_enabled(grad):
         batches = Batches(
-            found,
+            loading,
             loader,
             iter(loader.batches),
             hooks=Hooks(backward_passes=passes, cut=lambda *n: cuts.append(n)),
@@ -498,37 +498,37 @@ def evaluate(found: Loading, num_batches: int, *, passes: Any = lambda: 0, grad:
         return len(list(batches)), cuts
 
 
-def test_a_long_evaluation_is_ended_early_and_told(found):
-    assert evaluate(found, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
+def test_a_long_evaluation_is_ended_early_and_told(loading):
+    assert evaluate(loading, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
 
 
-def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(found):
+def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(loading):
     seen = []
     with torch.no_grad():
-        batches = fresh(found, Loader([samples(4)] * 2))
-        seen += [found.is_evaluating for _ in batches] + [found.is_evaluating]
-        next(fresh(found, Loader([samples(4)] * 2)))
-    seen.append(found.is_evaluating)
-    take(found, Loader([samples(4)]))
-    assert [*seen, found.is_evaluating] == [True, True, False, True, False]
+        batches = fresh(loading, Loader([samples(4)] * 2))
+        seen += [loading.is_evaluating for _ in batches] + [loading.is_evaluating]
+        next(fresh(loading, Loader([samples(4)] * 2)))
+    seen.append(loading.is_evaluating)
+    take(loading, Loader([samples(4)]))
+    assert [*seen, loading.is_evaluating] == [True, True, False, True, False]
 
 
-def test_a_short_evaluation_comes_to_its_own_end(found):
-    assert evaluate(found, MOST_EVALUATED) == (MOST_EVALUATED, [])
+def test_a_short_evaluation_comes_to_its_own_end(loading):
+    assert evaluate(loading, MOST_EVALUATED) == (MOST_EVALUATED, [])
 
 
-def test_training_is_never_cut(found):
-    assert evaluate(found, 25, grad=True) == (25, [])
+def test_training_is_never_cut(loading):
+    assert evaluate(loading, 25, grad=True) == (25, [])
 
 
-def test_an_evaluation_with_backward_passes_is_none(found):
+def test_an_evaluation_with_backward_passes_is_none(loading):
     passes = iter(range(1000))
-    assert evaluate(found, 25, passes=lambda: next(passes)) == (25, [])
+    assert evaluate(loading, 25, passes=lambda: next(passes)) == (25, [])
 
 
-def test_the_iterator_is_still_the_loaders(found):
+def test_the_iterator_is_still_the_loaders(loading):
     loader = real([0] * 10, batch_size=4)
-    batches = Batches(found, loader, iter(loader))
+    batches = Batches(loading, loader, iter(loader))
     assert (len(batches), batches._num_yielded) == (3, 0)
     assert iter(batches) is batches
 
@@ -559,19 +559,19 @@ class Share:
         ({"sampler": Share(26, num_replicas=None), "dataset": range(103)}, (3, 26)),
     ],
 )
-def test_an_epoch_is_that_of_all_ranks(found, parts, expected):
-    take(found, Loader([samples(8)] * 3, **parts))
-    usage = found.usage()
+def test_an_epoch_is_that_of_all_ranks(loading, parts, expected):
+    take(loading, Loader([samples(8)] * 3, **parts))
+    usage = loading.usage()
     assert (usage["num_batches"], usage["num_samples"]) == expected
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_a_real_distributed_sampler(found, drop_last):
+def test_a_real_distributed_sampler(loading, drop_last):
     data = torch.utils.data.TensorDataset(samples(103))
     sampler = torch.utils.data.DistributedSampler(data, num_replicas=4, rank=0, drop_last=drop_last)
     loader = torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler)
-    list(found.watch(loader, iter))
-    usage = found.usage()
+    list(loading.watch(loader, iter))
+    usage = loading.usage()
     assert (len(loader), usage["num_batches"], usage["num_samples"]) == (4, 16, 103)
     assert usage["samples"] == len(sampler)
 
@@ -590,18 +590,18 @@ class Repeat:
             yield from self.sampler
 
 
-def test_a_batch_sampler_that_repeats_another_counts_the_samples_of_that(found):
+def test_a_batch_sampler_that_repeats_another_counts_the_samples_of_that(loading):
     batches = torch.utils.data.BatchSampler(torch.utils.data.SequentialSampler(range(1000)), 16, False)
     loader = Loader([samples(16)] * 63, batch_sampler=Repeat(batches))
-    take(found, loader, 1)
-    assert found.usage()["num_samples"] == 1000
+    take(loading, loader, 1)
+    assert loading.usage()["num_samples"] == 1000
 
 
-def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(found):
+def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(loading):
     loader = Loader([samples(4)] * 500)
     cuts: list[Any] = []
     batches = Batches(
-        found,
+        loading,
         loader,
         iter(loader.batches),
         hooks=Hooks(backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)),
@@ -620,20 +620,20 @@ def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(fo
         assert (len(list(loops())), cuts) == (0, [(20, 500)])
 
 
-def test_batches_of_an_evaluation_are_counted_where_others_train(found):
+def test_batches_of_an_evaluation_are_counted_where_others_train(loading):
     with torch.no_grad():
-        take(found, Loader([samples(4)] * 3))
-    assert found.num_evaluated == 0  # they are all there is, so they feed the training
-    take(found, Loader([samples(4)]))
-    assert found.num_evaluated == 3
-    found.start_span()
-    assert found.num_evaluated == 0
+        take(loading, Loader([samples(4)] * 3))
+    assert loading.num_evaluated == 0  # they are all there is, so they feed the training
+    take(loading, Loader([samples(4)]))
+    assert loading.num_evaluated == 3
+    loading.start_span()
+    assert loading.num_evaluated == 0
 
 
-def test_gradients_end_an_evaluation_that_was_left_early(found):
+def test_gradients_end_an_evaluation_that_was_left_early(loading):
     with torch.no_grad():
-        next(fresh(found, Loader([samples(4)] * 2)))
-        assert found.evaluates()
-    assert not found.evaluates()
+        next(fresh(loading, Loader([samples(4)] * 2)))
+        assert loading.evaluates()
+    assert not loading.evaluates()
     with torch.no_grad():
-        assert not found.evaluates()
+        assert not loading.evaluates()

@@ -57,11 +57,11 @@ def test_the_rarest_of_them(steps, expected):
 
 def test_the_change_is_told_once():
     period, critic, generator = Period(), optimizer(), optimizer()
-    told = []
+    changes = []
     for one in (critic, critic, generator, critic, critic, generator):
         period.begin_step(one)
-        told.append(period.end_step(one)[1])
-    assert told == [False, False, True, False, False, False]
+        changes.append(period.end_step(one)[1])
+    assert changes == [False, False, True, False, False, False]
     assert period.num_steps == 2
 
 

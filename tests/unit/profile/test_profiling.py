@@ -53,7 +53,7 @@ exit 3
     return program
 
 
-def told(program: Path) -> dict[str, Any]:
+def result_of(program: Path) -> dict[str, Any]:
     return json.loads((program.parent / "job.json").read_text())
 
 
@@ -64,7 +64,7 @@ def with_interpreters(monkeypatch: pytest.MonkeyPatch, *programs: Path) -> None:
 def test_the_child_is_told_the_script_its_arguments_and_the_gpu(script, tmp_path):
     python = interpreter(tmp_path, "good", status="ok")
     trace = profile(script, ["--lr", "0.1"], python=python, gpu=pretend("T4"))
-    job = told(python)
+    job = result_of(python)
     assert (job["script"], job["arguments"]) == (str(script), ["--lr", "0.1"])
     assert job["skip_patches"] == []
     assert job["gpu"] == {
@@ -82,7 +82,7 @@ def test_the_child_is_the_child_program_and_its_files_lie_apart(script, tmp_path
     child, job_path = (python.parent / "argv").read_text().splitlines()
     assert Path(child).name == "child.py"
     assert Path(child).is_file()
-    job = told(python)
+    job = result_of(python)
     parents = {Path(path).parent for path in (job_path, job["result"], job["progress"])}
     assert len(parents) == 1
     assert not parents.pop().exists()
@@ -91,7 +91,7 @@ def test_the_child_is_the_child_program_and_its_files_lie_apart(script, tmp_path
 def test_without_a_wish_the_gpu_is_one_that_can_do_all_precisions(script, tmp_path):
     python = interpreter(tmp_path, "good", status="ok")
     profile(script, python=python)
-    gpu = PretendedGpu(**told(python)["gpu"])
+    gpu = PretendedGpu(**result_of(python)["gpu"])
     assert gpu == PretendedGpu()
     spec = resolve_gpu("A100-SXM-80GB")
     assert (gpu.compute_capability, gpu.num_sms) == (spec.compute_capability, spec.num_sms)
@@ -109,14 +109,14 @@ def test_secrets_reach_neither_the_child_nor_the_trace(script, tmp_path, monkeyp
     assert SECRET not in environment
     assert trace.arguments == ("--name", "***", "--api-key", "***")
     # The script itself needs what it was given.
-    assert told(python)["arguments"] == ["--name", SECRET, "--api-key", "abc"]
+    assert result_of(python)["arguments"] == ["--name", SECRET, "--api-key", "abc"]
 
 
 @pytest.mark.parametrize("key", ["message", "traceback"])
 def test_secrets_do_not_reach_the_error(key, script, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", SECRET)
-    found = {"message": "x", "traceback": "y"} | {key: f"before {SECRET} after"}
-    python = interpreter(tmp_path, "bad", status="crashed", **found)
+    details = {"message": "x", "traceback": "y"} | {key: f"before {SECRET} after"}
+    python = interpreter(tmp_path, "bad", status="crashed", **details)
     with pytest.raises(ProfileError, match=r"before \*\*\* after") as caught:
         profile(script, python=python)
     assert SECRET not in str(caught.value)
@@ -141,14 +141,14 @@ def test_an_interpreter_without_torch_is_passed_over(script, tmp_path, monkeypat
     second = interpreter(tmp_path, "second", status="ok")
     third = interpreter(tmp_path, "third", status="ok")
     with_interpreters(monkeypatch, first, second, third)
-    said: list[str] = []
-    profile(script, progress=said.append)
+    messages: list[str] = []
+    profile(script, progress=messages.append)
     assert (first.parent / "argv").exists()
     assert (second.parent / "argv").exists()
     assert not (third.parent / "argv").exists()
-    tried = [line for line in said if line.startswith("profiling")]
+    tried = [line for line in messages if line.startswith("profiling")]
     assert [str(first) in tried[0], str(second) in tried[1], len(tried)] == [True, True, 2]
-    assert said.count("step 1 of 3") == 2
+    assert messages.count("step 1 of 3") == 2
 
 
 def test_if_none_has_torch_the_last_one_is_named(script, tmp_path, monkeypatch):
@@ -225,14 +225,14 @@ def test_a_script_that_needs_torchrun_gets_a_world_of_one(script, tmp_path):
     (home / "second.json").write_text(json.dumps(recording(status="ok")))
     python.write_text(program)
     assert profile(script, python=python).batch_size == 64
-    assert told(python)["world_size"] == 1
+    assert result_of(python)["world_size"] == 1
 
 
 @pytest.mark.parametrize("world_size", [None, 8])
 def test_the_child_is_told_the_world(script, tmp_path, world_size):
     python = interpreter(tmp_path, "good", status="ok")
     profile(script, python=python, world_size=world_size)
-    assert told(python)["world_size"] == world_size
+    assert result_of(python)["world_size"] == world_size
 
 
 @pytest.mark.parametrize("world_size", [0, -1])

@@ -11,7 +11,7 @@ from advisor.payload.protocol import Event, Phase
 from advisor.profile.progress import ProgressEvent, parse_event
 
 
-class Told:
+class Reported:
     """A teller whose clock stands still, and what it wrote."""
 
     def __init__(self) -> None:
@@ -29,46 +29,46 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def reported() -> Reported:
+    return Reported()
 
 
-def test_phases_that_take_turns_are_limited_as_well(told):
+def test_phases_that_take_turns_are_limited_as_well(reported):
     for _ in range(1000):
-        told.teller.tell({"phase": Phase.EVALUATION, "done": 1})
-        told.teller.tell({"phase": Phase.TRAINING, "step": 1})
-    assert [event.phase for event in told.events if event] == [Phase.EVALUATION, Phase.TRAINING]
+        reported.teller.tell({"phase": Phase.EVALUATION, "done": 1})
+        reported.teller.tell({"phase": Phase.TRAINING, "step": 1})
+    assert [event.phase for event in reported.events if event] == [Phase.EVALUATION, Phase.TRAINING]
 
 
-def test_micro_steps_know_how_many_there_are_after_the_first_step(told):
-    position = Position(told.tell, 3)
+def test_micro_steps_know_how_many_there_are_after_the_first_step(reported):
+    position = Position(reported.tell, 3)
     for step in (1, 2):
         for _ in range(2):
             position.went_backward()
         position.stepped(step)
-    counts = [(event.step, event.num_steps, event.done, event.total) for event in told.events if event]
+    counts = [(event.step, event.num_steps, event.done, event.total) for event in reported.events if event]
     assert counts == [(1, 3, 1, None), (1, 3, 2, None), (2, 3, None, None),
                       (2, 3, 1, 2), (2, 3, 2, 2), (3, 3, None, None)]  # fmt: skip
 
 
-def test_more_micro_steps_or_steps_than_expected_are_of_no_total(told):
-    position = Position(told.tell, 1)
+def test_more_micro_steps_or_steps_than_expected_are_of_no_total(reported):
+    position = Position(reported.tell, 1)
     position.went_backward()
     position.stepped(1)
     position.went_backward()
     position.went_backward()
-    last = told.events[-1]
+    last = reported.events[-1]
     assert last == ProgressEvent(phase=Phase.TRAINING, step=2, done=2)
 
 
-def test_an_evaluation_knows_which_step_it_follows(told):
-    position = Position(told.tell, 3)
+def test_an_evaluation_knows_which_step_it_follows(reported):
+    position = Position(reported.tell, 3)
     position.evaluated()
     position.evaluated()
     position.went_backward()
     position.stepped(1)
     position.evaluated()
-    evaluations = [event for event in told.events if event and event.phase is Phase.EVALUATION]
+    evaluations = [event for event in reported.events if event and event.phase is Phase.EVALUATION]
     assert [(event.step, event.done) for event in evaluations] == [(None, 1), (None, 2), (1, 1)]
 
 

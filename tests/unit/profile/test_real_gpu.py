@@ -82,10 +82,10 @@ def test_every_recorded_call_has_its_operator_in_the_timeline(even, uneven):
     for result, events in (even, uneven):
         numbers = sorted(number for calls in result["calls"] for number in calls)
         assert len(numbers) == sum(entry["count"] for entry in result["operators"])
-        found = timeline_of(pretended_launches(events)).by_call
+        by_call = timeline_of(pretended_launches(events)).by_call
         for entry, calls in zip(result["operators"], result["calls"], strict=True):
             for call in calls:
-                assert entry["name"] in [event.name for event in found[call]]
+                assert entry["name"] in [event.name for event in by_call[call]]
 
 
 def pretended_launches(events):

@@ -196,9 +196,9 @@ def test_a_recording_that_cannot_be_read(text, message, tmp_path):
 
 
 def explain(status, returncode=0, log="", **details):
-    found = None if status is None else {"status": status, **details}
+    evidence = None if status is None else {"status": status, **details}
     return failure(
-        found, script="train.py", python="/bin/python", returncode=returncode, log=log, timeout_s=30.0
+        evidence, script="train.py", python="/bin/python", returncode=returncode, log=log, timeout_s=30.0
     )
 
 

@@ -57,8 +57,8 @@ def test_half_of_the_elements_are_nonzero_but_at_least_one(mode, shape, rows):
     [((8,), (8,), 4), ((4, 6), (4, 6), 12), ((4, 6), (6,), 12), ((6,), (4, 1), 12), ((1,), (1,), 1)],
 )
 def test_a_mask_is_broadcast_and_half_of_it_true(mode, source, mask, expected):
-    found = result(mode, "masked_select", tensor(*source, dtype=HALF), tensor(*mask, dtype=BOOL))
-    assert facts(found) == ([expected], HALF)
+    outcome = result(mode, "masked_select", tensor(*source, dtype=HALF), tensor(*mask, dtype=BOOL))
+    assert facts(outcome) == ([expected], HALF)
 
 
 @pytest.mark.parametrize("dtype", [BOOL, BYTE])
@@ -75,8 +75,8 @@ def test_a_mask_is_broadcast_and_half_of_it_true(mode, source, mask, expected):
 )
 def test_indexing_by_a_mask_folds_its_dimensions(mode, dtype, shape, before, mask, expected):
     indices = [None] * before + [tensor(*mask, dtype=dtype)]
-    found = result(mode, "index.Tensor", tensor(*shape, dtype=HALF), indices)
-    assert facts(found) == (expected, HALF)
+    outcome = result(mode, "index.Tensor", tensor(*shape, dtype=HALF), indices)
+    assert facts(outcome) == (expected, HALF)
     assert mode.unknown_operators == {}
 
 
@@ -89,14 +89,14 @@ def test_indexing_by_a_mask_folds_its_dimensions(mode, dtype, shape, before, mas
 )
 def test_other_ways_to_index_are_left_to_the_cpu_kernel(mode, indices):
     # On zeros, no element of a mask is true.
-    found = result(mode, "index.Tensor", tensor(3, 3), indices)
-    assert facts(found) == ([0], torch.float32)
+    outcome = result(mode, "index.Tensor", tensor(3, 3), indices)
+    assert facts(outcome) == ([0], torch.float32)
     assert mode.unknown_operators == {"aten::index": "NotImplementedError"}
 
 
 def test_integers_alone_index_as_ever(mode):
-    found = result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
-    assert facts(found) == ([7, 5], torch.float32)
+    outcome = result(mode, "index.Tensor", tensor(3, 5), [tensor(7, dtype=INT64)])
+    assert facts(outcome) == ([7, 5], torch.float32)
 
 
 def test_all_elements_are_unique(mode):
@@ -129,12 +129,12 @@ def test_a_size_that_follows_from_sizes_is_no_assumption(mode):
 
 def test_an_unknown_operator_is_run_on_zeros_and_named_once(mode):
     for error in (FIRST_ERROR, ValueError("another")):
-        found: Any = rescue.result_of(
+        outcome: Any = rescue.result_of(
             torch.ops.aten.bincount.default, (tensor(5, dtype=INT64),), {}, error, mode
         )
         # Five zeros: one bin.
-        assert facts(found) == ([1], INT64)
-        assert found.device.type == "meta"
+        assert facts(outcome) == ([1], INT64)
+        assert outcome.device.type == "meta"
     assert mode.unknown_operators == {"aten::bincount": "NotImplementedError"}
 
 
@@ -145,8 +145,8 @@ def test_results_and_arguments_may_be_nested(mode):
 
 
 def test_devices_become_the_cpu_and_plain_results_stay(mode):
-    found = result(mode, "zeros", [3], device=torch.device("cuda"), dtype=HALF)
-    assert facts(found) == ([3], HALF)
+    outcome = result(mode, "zeros", [3], device=torch.device("cuda"), dtype=HALF)
+    assert facts(outcome) == ([3], HALF)
     assert result(mode, "equal", tensor(3), tensor(3)) is True
 
 
@@ -178,8 +178,8 @@ def test_each_input_of_a_recurrent_layer_gets_its_gradient(mode, has_cell):
     rule = rescue.SHAPE_RULES[torch.ops.aten._cudnn_rnn_backward.default]
     weights = [tensor(16, 8), tensor(16, 4), tensor(16)]
     cell = tensor(1, 3, 5) if has_cell else None
-    found = rule(mode, tensor(7, 3, 8), weights, 4, tensor(99), tensor(1, 3, 4, dtype=HALF), cell, "rest")
-    data, hidden, cell_gradient, weight_gradients = found
+    outcome = rule(mode, tensor(7, 3, 8), weights, 4, tensor(99), tensor(1, 3, 4, dtype=HALF), cell, "rest")
+    data, hidden, cell_gradient, weight_gradients = outcome
     assert (facts(data), facts(hidden)) == (([7, 3, 8], torch.float32), ([1, 3, 4], HALF))
     assert cell_gradient is None if cell is None else list(cell_gradient.shape) == [1, 3, 5]
     assert [list(weight.shape) for weight in weight_gradients] == [[16, 8], [16, 4], [16]]

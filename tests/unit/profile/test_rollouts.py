@@ -7,15 +7,15 @@ import pytest
 from advisor.payload.recording.rollouts import MOST_IGNORED, Rollouts
 
 
-def said(*passes: int) -> list[bool]:
+def are_rollouts(*passes: int) -> list[bool]:
     """For spans with so many passes without gradients, whether each is told to lack some."""
-    rollouts, told = Rollouts(), []
+    rollouts, ends = Rollouts(), []
     for count in passes:
         rollouts.start_span()
         for _ in range(count):
             rollouts.add()
-        told.append(rollouts.end_span() is not None)
-    return told
+        ends.append(rollouts.end_span() is not None)
+    return ends
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def said(*passes: int) -> list[bool]:
     ],
 )
 def test_what_the_iteration_lacks_is_told(passes, expected):
-    assert said(*passes) == expected
+    assert are_rollouts(*passes) == expected
 
 
 def test_the_warning_says_how_many_and_what_to_do():

@@ -67,19 +67,19 @@ def test_names_of_plumbing_are_no_attributes(name):
 
 @pytest.mark.parametrize(("default", "expected"), [(MISSING, None), (1, 1), (None, None), (False, False)])
 def test_defaults_are_kept(default, expected):
-    ((*_, found),) = signature("aten::x", argument("alpha", "number", default=default)).arguments
-    assert found == expected
+    ((*_, argument_read),) = signature("aten::x", argument("alpha", "number", default=default)).arguments
+    assert argument_read == expected
 
 
 @pytest.mark.parametrize(("alias", "written"), [(None, False), (READ, False), (WRITTEN, True)])
 def test_only_a_write_alias_is_written(alias, written):
-    ((_, _, found, _, _),) = signature("aten::x_", argument("self", "Tensor", alias=alias)).arguments
-    assert found is written
+    ((_, _, argument_read, _, _),) = signature("aten::x_", argument("self", "Tensor", alias=alias)).arguments
+    assert argument_read is written
 
 
 def test_arguments_have_positions():
-    found = signature("aten::x", argument("self", "Tensor"), argument("other", "Tensor"))
-    assert found.positions == {"self": 0, "other": 1}
+    arguments = signature("aten::x", argument("self", "Tensor"), argument("other", "Tensor"))
+    assert arguments.positions == {"self": 0, "other": 1}
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_allocations_and_views_in_disguise_run_no_kernel(name):
 def test_torchs_own_operators(name, overload, runs):
     import torch
 
-    found = Signature(getattr(getattr(torch.ops.aten, name), overload))
-    assert found.name == f"aten::{name}"
-    assert found.runs_kernel is runs
+    parsed = Signature(getattr(getattr(torch.ops.aten, name), overload))
+    assert parsed.name == f"aten::{name}"
+    assert parsed.runs_kernel is runs
 
 
 @needs_torch
@@ -131,8 +131,8 @@ def test_torchs_own_operators(name, overload, runs):
 def test_the_arguments_of_a_real_schema():
     import torch
 
-    found = {name: rest for name, *rest in Signature(torch.ops.aten.add_.Tensor).arguments}
-    assert found == {
+    by_name = {name: rest for name, *rest in Signature(torch.ops.aten.add_.Tensor).arguments}
+    assert by_name == {
         "self": [True, True, False, None],
         "other": [True, False, False, None],
         "alpha": [False, False, True, 1],

@@ -32,30 +32,30 @@ def launch(begin_s, thread="1/1"):
 
 def test_by_time_and_thread():
     # Backward runs on another thread at the same time as nothing: its marks are its own.
-    found = timeline_of(
+    timeline = timeline_of(
         recording(
             [mark(7, 0.0, 1.0), mark(8, 2.0, 3.0), mark(9, 2.0, 9.0, thread="1/2")],
             {1: launch(0.5), 2: launch(2.5), 3: launch(2.5, thread="1/2"), 4: launch(1.5)},
             [kernel(1), kernel(2), kernel(2, name="second"), kernel(3), kernel(4, 4.0), kernel(5)],
         )
     )
-    assert {call: [event.name for event in events] for call, events in found.by_call.items()} == {
+    assert {call: [event.name for event in events] for call, events in timeline.by_call.items()} == {
         7: ["k"], 8: ["k", "second"], 9: ["k"],
     }  # fmt: skip
-    assert [event.correlation for event in found.unmarked] == [4, 5]
-    assert found.unmarked_share == pytest.approx(5 / 9)
+    assert [event.correlation for event in timeline.unmarked] == [4, 5]
+    assert timeline.unmarked_share == pytest.approx(5 / 9)
 
 
 def test_other_marks_are_no_calls():
     optimizer = HostEvent(name="Optimizer.step#SGD", thread="1/1", begin_s=0.0, end_s=9.0, args={})
-    found = timeline_of(recording([optimizer], {1: launch(0.5)}, [kernel(1)]))
-    assert not found.by_call
-    assert found.unmarked_share == 1.0
+    timeline = timeline_of(recording([optimizer], {1: launch(0.5)}, [kernel(1)]))
+    assert not timeline.by_call
+    assert timeline.unmarked_share == 1.0
 
 
 def test_nothing_lost_when_all_is_joined():
-    found = timeline_of(recording([mark(0, 0.0, 1.0)], {1: launch(0.0)}, [kernel(1, 0.0)]))
-    assert found.unmarked_share == 0.0
+    timeline = timeline_of(recording([mark(0, 0.0, 1.0)], {1: launch(0.0)}, [kernel(1, 0.0)]))
+    assert timeline.unmarked_share == 0.0
 
 
 @given(
@@ -68,10 +68,10 @@ def test_agrees_with_looking_at_every_mark(lengths, times):
         marks.append(mark(number, begin, begin + length))
         begin += 1.5 * length
     launches = {number: launch(time) for number, time in enumerate(times)}
-    found = timeline_of(recording(marks, launches, [kernel(number) for number in launches]))
+    timeline = timeline_of(recording(marks, launches, [kernel(number) for number in launches]))
     for number, time in enumerate(times):
         holding = [m for m in marks if m.begin_s <= time <= m.end_s]
-        events = found.by_call.get(int(holding[0].name[8:]), ()) if holding else found.unmarked
+        events = timeline.by_call.get(int(holding[0].name[8:]), ()) if holding else timeline.unmarked
         assert number in [event.correlation for event in events]
 
 

@@ -14,18 +14,18 @@ OWN, SHARED = texts("own", "shared")
 
 
 def test_those_of_all_come_first_and_name_nobody() -> None:
-    found = by_gpus(
+    groups = by_gpus(
         [make_estimate("T4", assumptions=(OWN, SHARED)), make_estimate("L4", assumptions=(SHARED,))]
     )
-    assert list(found) == [(SHARED, ""), (OWN, "T4")]
+    assert list(groups) == [(SHARED, ""), (OWN, "T4")]
 
 
 def test_counts_tell_estimates_of_one_gpu_apart() -> None:
     parallel = sample(Code.DATA_PARALLEL)
-    found = by_gpus(
+    groups = by_gpus(
         [make_estimate("T4"), make_estimate("T4", num_gpus=8, assumptions=(parallel,))],
     )
-    assert list(found) == [(parallel, "T4:8")]
+    assert list(groups) == [(parallel, "T4:8")]
 
 
 def test_the_shorter_list_is_named() -> None:
@@ -43,11 +43,11 @@ ASSUMPTIONS = st.lists(st.sampled_from(texts("a", "b", "c", "d")), max_size=6).m
 
 @given(st.lists(ASSUMPTIONS, max_size=6))
 def test_each_is_told_once_and_whose_it_is_can_be_read_back(rest_on: list[tuple[Finding, ...]]) -> None:
-    estimates = [make_estimate(f"GPU-{i}", assumptions=found) for i, found in enumerate(rest_on)]
-    found = list(by_gpus(estimates))
-    assert len({assumption for assumption, _ in found}) == len(found)
-    assert {assumption for assumption, _ in found} == {one for several in rest_on for one in several}
-    for assumption, gpus in found:
+    estimates = [make_estimate(f"GPU-{i}", assumptions=groups) for i, groups in enumerate(rest_on)]
+    groups = list(by_gpus(estimates))
+    assert len({assumption for assumption, _ in groups}) == len(groups)
+    assert {assumption for assumption, _ in groups} == {one for several in rest_on for one in several}
+    for assumption, gpus in groups:
         holders = {estimate.gpu for estimate in estimates if assumption in estimate.assumptions}
         named = set(gpus.removeprefix("all but ").split(", ")) - {""}
         everybody = {estimate.gpu for estimate in estimates}

@@ -24,8 +24,8 @@ def test_rows(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     print_document(checks_document(CHECKS), Format.JSON)
-    found = read_json(capsys)["checks"]
-    assert [(check["name"], check["state"], check["detail"]) for check in found] == FACTS
+    checks = read_json(capsys)["checks"]
+    assert [(check["name"], check["state"], check["detail"]) for check in checks] == FACTS
 
 
 def test_the_table_shows_every_state_and_takes_no_markup(

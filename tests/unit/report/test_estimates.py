@@ -115,10 +115,10 @@ def printed_table(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     columns: int,
-    *found: IterationEstimate,
+    *estimates: IterationEstimate,
 ) -> list[str]:
     monkeypatch.setenv("COLUMNS", str(columns))
-    print_document(estimates_document(make_trace(), found), Format.TABLE)
+    print_document(estimates_document(make_trace(), estimates), Format.TABLE)
     return capsys.readouterr().out.splitlines()
 
 
@@ -174,5 +174,5 @@ def test_nothing_is_said_where_nothing_is_assumed(
 
 
 def test_unknown_memory_is_null_and_not_false() -> None:
-    found = estimate_json(make_estimate(memory_bytes=None))
-    assert (found["memory_bytes"], found["fits_memory"]) == (None, None)
+    document = estimate_json(make_estimate(memory_bytes=None))
+    assert (document["memory_bytes"], document["fits_memory"]) == (None, None)

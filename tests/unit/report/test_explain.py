@@ -80,8 +80,8 @@ def sections(option: Option) -> dict[str, list[str]]:
 def value(option: Option, title: str, name: str) -> str:
     """What stands behind a name, single spaces between words."""
     lines = [line.strip() for line in sections(option)[title]]
-    (found,) = [line.removeprefix(name).strip() for line in lines if line.startswith(f"{name}  ")]
-    return " ".join(found.split())
+    (text,) = [line.removeprefix(name).strip() for line in lines if line.startswith(f"{name}  ")]
+    return " ".join(text.split())
 
 
 def test_the_headline_says_what_runs_where_and_how_it_stands() -> None:
@@ -269,15 +269,15 @@ def test_what_is_printed_adds_up_to_what_is_printed(breakdown, wait_s, train_s, 
         cost_usd=Quantiles(p50=usd, p90=2 * usd + 1),
         cost_breakdown_usd=breakdown,
     )
-    found = sections(option)
-    seconds = [as_seconds(re.search(r"-?[\d,]+:\d\d:\d\d", line)[0]) for line in found[TIME]]
+    parts = sections(option)
+    seconds = [as_seconds(re.search(r"-?[\d,]+:\d\d:\d\d", line)[0]) for line in parts[TIME]]
     assert sum(seconds[:-1]) == seconds[-1] == round(option.time_s.p50)
-    cents = [Decimal(re.search(r"\$([\d,.]+)", line)[1].replace(",", "")) for line in found[MONEY]]
+    cents = [Decimal(re.search(r"\$([\d,.]+)", line)[1].replace(",", "")) for line in parts[MONEY]]
     assert sum(cents[:-1]) == cents[-1]
     assert float(cents[-1]) == pytest.approx(usd, abs=0.0051)
     for title in ("One iteration", "Its largest operators, and how their time was found"):
         times = [
-            Decimal(m[1]) for line in found[title] if (m := re.search(r" {2,}([\d.]+) ms(  \d|$)", line))
+            Decimal(m[1]) for line in parts[title] if (m := re.search(r" {2,}([\d.]+) ms(  \d|$)", line))
         ]
         assert len(times) > 3
         assert sum(times[:-1]) == times[-1] == Decimal("200.0")

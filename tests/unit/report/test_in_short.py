@@ -67,9 +67,9 @@ def test_they_come_first_and_keep_to_the_width() -> None:
 
 
 def test_a_program_reads_sentences_and_findings() -> None:
-    found = answer()
-    document = json_of(recommendation_document(found, make_trace(), top=15))
-    assert document["summary"] == sentences(found.summary)
+    recommendation = answer()
+    document = json_of(recommendation_document(recommendation, make_trace(), top=15))
+    assert document["summary"] == sentences(recommendation.summary)
     codes = [item["code"] for item in document["summary_findings"]]
     assert codes == ["summary-choice", "summary-cost-and-time", "summary-doubt"]
     tip = document["summary_findings"][2]["facts"]["tipped_by"]
@@ -78,8 +78,8 @@ def test_a_program_reads_sentences_and_findings() -> None:
 
 
 def test_an_unknown_cost_is_said() -> None:
-    found = answer()
-    option = found.options[0]
+    recommendation = answer()
+    option = recommendation.options[0]
     free = [replace(option.plan, usd_per_h=None)]
     alone = recommend(
         make_trace(), {("LAB", 1): option.estimate}, {"LAB": make_gpu("LAB")}, free,
@@ -89,9 +89,9 @@ def test_an_unknown_cost_is_said() -> None:
 
 
 def test_nothing_feasible_has_no_summary() -> None:
-    found = answer(budget_usd=1.0)
-    assert found.summary == ()
-    assert json_of(recommendation_document(found, make_trace(), top=15))["summary"] == []
+    recommendation = answer(budget_usd=1.0)
+    assert recommendation.summary == ()
+    assert json_of(recommendation_document(recommendation, make_trace(), top=15))["summary"] == []
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])

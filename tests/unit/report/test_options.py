@@ -151,8 +151,8 @@ def test_a_program_reads_how_the_script_scales_and_where_its_data_is(answer: Rec
     assert job["scaling"] == {"mode": "weak", "source": "assumed", "num_gpus": 1, "global_batch_size": 64}
     assert job["data"] is None
     place = DataPlace(name="s3://photos", provider="aws", region="us-east-1")
-    told = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
-    job = json_of(answered(replace(answer, job=told)))["job"]
+    asked = replace(answer.job, scaling=Scaling.STRONG, data=DataSet(gib=150.0, place=place))
+    job = json_of(answered(replace(answer, job=asked)))["job"]
     assert (job["scaling"]["mode"], job["scaling"]["source"]) == ("strong", "given")
     assert job["data"] == {
         "gib": 150.0,
@@ -180,9 +180,9 @@ def test_a_program_reads_each_price_and_rate_apart(answer: Recommendation) -> No
 def test_find_by_id_and_by_number(answer: Recommendation) -> None:
     first = ranked(answer)[0]
     for wanted in (first.plan.id, "1", "#1"):
-        found = find_option(answer, wanted, None)
-        assert isinstance(found, Option)
-        assert found.plan.id == first.plan.id
+        option = find_option(answer, wanted, None)
+        assert isinstance(option, Option)
+        assert option.plan.id == first.plan.id
     assert not isinstance(find_option(answer, "99", None), Option)
 
 
@@ -239,9 +239,9 @@ def test_what_ifs_in_json_are_on_no_frontier(with_what_ifs: Recommendation) -> N
 
 
 def test_a_what_if_is_found_by_its_id(with_what_ifs: Recommendation) -> None:
-    found = find_option(with_what_ifs, "DEAR+bf16", None)
-    assert isinstance(found, Option)
-    assert found.what_if == "bf16"
+    option = find_option(with_what_ifs, "DEAR+bf16", None)
+    assert isinstance(option, Option)
+    assert option.what_if == "bf16"
 
 
 def test_a_row_is_named_by_plain_digits() -> None:

@@ -63,12 +63,12 @@ def test_what_a_preference_and_an_objective_say_of_one_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = policy_of(tmp_path, org="prefer: {tier: cluster}\nobjective: {pick: safest}")
-    said = {}
+    rules = {}
     for tier in Tier:
         print_document(explained_document(Facts(tier=tier), policy), Format.JSON)
-        said[tier] = {rule["key"]: rule["effect"] for rule in read_json(capsys)["rules"]}
-    assert said[Tier.CLUSTER] == {"prefer": "keeps", "objective.pick": "does not apply"}
-    assert said[Tier.CLOUD] == said[Tier.LOCAL] == {"prefer": "unknown", "objective.pick": "does not apply"}
+        rules[tier] = {rule["key"]: rule["effect"] for rule in read_json(capsys)["rules"]}
+    assert rules[Tier.CLUSTER] == {"prefer": "keeps", "objective.pick": "does not apply"}
+    assert rules[Tier.CLOUD] == rules[Tier.LOCAL] == {"prefer": "unknown", "objective.pick": "does not apply"}
 
 
 def test_an_explanation_breaks_no_word_in_eighty_columns(

@@ -40,9 +40,9 @@ CALIBRATION = Calibration(
 
 
 def test_families_are_counted_largest_first():
-    found = by_family(RECORDING)
-    assert list(found) == ["gemm", "norm and softmax"]
-    assert found["gemm"] == {
+    families = by_family(RECORDING)
+    assert list(families) == ["gemm", "norm and softmax"]
+    assert families["gemm"] == {
         "kernels": 2, "shortest_s": 1e-3, "longest_s": 2e-3, "median_spread": pytest.approx(0.01)
     }  # fmt: skip
 

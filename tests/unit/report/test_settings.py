@@ -28,23 +28,23 @@ def rows(capsys: pytest.CaptureFixture[str], config: Config) -> dict[str, tuple[
 
 
 def test_every_setting_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, config_of())
-    assert list(found) == setting_names()
-    assert {origin for _, origin in found.values()} == {"default"}
+    lines = rows(capsys, config_of())
+    assert list(lines) == setting_names()
+    assert {origin for _, origin in lines.values()} == {"default"}
 
 
 def test_values_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {name: value for name, (value, _) in rows(capsys, config_of()).items()}
-    assert (found["local.gpu"], found["clusters"]) == ("-", "none")
-    assert (found["cloud.max_gpus"], found["cloud.startup"]) == ("8", "5m")
-    assert (found["cloud.providers"], found["cloud.regions"]) == ("*", "*")
-    assert found["cloud.markets"] == "on-demand, spot"
+    by_name = {name: value for name, (value, _) in rows(capsys, config_of()).items()}
+    assert (by_name["local.gpu"], by_name["clusters"]) == ("-", "none")
+    assert (by_name["cloud.max_gpus"], by_name["cloud.startup"]) == ("8", "5m")
+    assert (by_name["cloud.providers"], by_name["cloud.regions"]) == ("*", "*")
+    assert by_name["cloud.markets"] == "on-demand, spot"
 
 
 def test_options_of_sources_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     options = {"custom": {"files": ["a.csv", "b.yaml"]}, "gpuhunt": {"catalog_dir": None}}
-    found = rows(capsys, config_of(prices={"options": options}))
-    assert found["prices.options"][0] == "custom: files: a.csv, b.yaml; gpuhunt: catalog_dir: -"
+    lines = rows(capsys, config_of(prices={"options": options}))
+    assert lines["prices.options"][0] == "custom: files: a.csv, b.yaml; gpuhunt: catalog_dir: -"
     assert rows(capsys, config_of())["prices.options"][0] == "none"
 
 
@@ -80,10 +80,10 @@ def test_a_setting_names_the_layer_it_came_from(capsys: pytest.CaptureFixture[st
     config = config_of(
         {"cloud.max_gpus": "flag", "clusters": "a file"}, cloud={"max_gpus": 2}, clusters=[LAB]
     )
-    found = rows(capsys, config)
-    assert found["cloud.max_gpus"] == ("2", "flag")
-    assert found["clusters"] == ("lab (8 x T4)", "a file")
-    assert found["cloud.startup"][1] == "default"
+    lines = rows(capsys, config)
+    assert lines["cloud.max_gpus"] == ("2", "flag")
+    assert lines["clusters"] == ("lab (8 x T4)", "a file")
+    assert lines["cloud.startup"][1] == "default"
 
 
 def test_json_has_value_origin_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:

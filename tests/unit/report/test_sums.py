@@ -14,10 +14,10 @@ PARTS = st.dictionaries(st.text(max_size=3), st.floats(-1e6, 1e6), min_size=1, m
 @given(PARTS, st.sampled_from([1.0, 0.01, 0.001]))
 def test_parts_add_up_to_the_rounded_total_and_none_is_off_by_a_unit(parts, unit) -> None:
     total = sum(parts.values())
-    found = rounded(parts, total, unit)
-    assert list(found) == list(parts)
-    assert sum(found.values()) == round(total / unit)
-    for name, units in found.items():
+    shares = rounded(parts, total, unit)
+    assert list(shares) == list(parts)
+    assert sum(shares.values()) == round(total / unit)
+    for name, units in shares.items():
         assert abs(units - parts[name] / unit) <= 1
 
 
@@ -29,9 +29,9 @@ def test_what_is_whole_stays(parts) -> None:
 
 @given(PARTS, st.floats(-1e7, 1e7))
 def test_with_the_rest_everything_is_there(parts, total) -> None:
-    found = with_rest(parts, total, 1.0, "the rest")
-    assert set(found) - {"the rest"} == set(parts)
-    assert sum(found.values()) == pytest.approx(total, abs=0.5)
+    shares = with_rest(parts, total, 1.0, "the rest")
+    assert set(shares) - {"the rest"} == set(parts)
+    assert sum(shares.values()) == pytest.approx(total, abs=0.5)
 
 
 def test_a_rest_of_nothing_is_no_line() -> None:

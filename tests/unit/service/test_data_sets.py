@@ -80,17 +80,17 @@ def test_a_size_without_a_place_says_what_is_assumed() -> None:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Buckets that AWS was asked about, with credentials at hand; all but one are in Ohio."""
-    found: list[str] = []
+    questions: list[str] = []
 
     def region(bucket: str, options: object) -> str:
-        found.append(bucket)
+        questions.append(bucket)
         if bucket == "hers":
             raise CloudError("s3:GetBucketLocation is denied")
         return "us-east-2"
 
     monkeypatch.setattr(buckets, "bucket_region", region)
     monkeypatch.setattr(hints, "may_have_credentials", lambda: True)
-    return found
+    return questions
 
 
 def test_a_bucket_is_looked_up(asked: list[str]) -> None:

@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(home: Path, settings: str) -> dict[str, Check]:
+def checks_of(home: Path, settings: str) -> dict[str, Check]:
     (home / ".advisor.yaml").write_text(settings)
     return {check.name: check for check in run_checks(load_config, str)}
 
@@ -42,23 +42,23 @@ def test_files_in_order_are_named(home: Path) -> None:
     write_csv(home / "b.csv", RATE | {"provider": "acme"}, RATE | {"provider": "other"})
     (home / "jobs.csv").write_text(LOG)
     (home / "org.yaml").write_text("version: 1\nname: acme\nlayer: organisation\n")
-    found = told(
+    checks = checks_of(
         home,
         "prices: {options: {custom: {files: [a.yaml, b.csv]}}}\npolicy: {files: [org.yaml]}\n"
         "clusters:\n- {name: lab, gpu: T4, num_gpus: 4, wait_log: jobs.csv}\n"
         "- {name: new, gpu: L4, num_gpus: 8}\n",
     )
-    assert found["rates"].detail == f"1 in {home}/a.yaml, 2 in {home}/b.csv"
-    assert found["clusters"].detail == f"lab: 4 x T4, waits from {home}/jobs.csv\nnew: 8 x L4"
-    assert found["policies"].detail == f"{home}/org.yaml"
-    assert {found[name].state for name in ("rates", "clusters", "policies", "prices")} == {"ok", "note"}
+    assert checks["rates"].detail == f"1 in {home}/a.yaml, 2 in {home}/b.csv"
+    assert checks["clusters"].detail == f"lab: 4 x T4, waits from {home}/jobs.csv\nnew: 8 x L4"
+    assert checks["policies"].detail == f"{home}/org.yaml"
+    assert {checks[name].state for name in ("rates", "clusters", "policies", "prices")} == {"ok", "note"}
 
 
 def test_each_fault_is_told_with_its_file(home: Path) -> None:
     write_yaml(home / "a.yaml", RATE | {"usd_per_h": -1})
     (home / "org.yaml").write_text("version: 1\nname: acme\nlayer: organisation\nlimits: {usd_per_jb: 5}\n")
     (home / "team.yaml").write_text("version: 1\nname: [\n")
-    found = told(
+    by_name = checks_of(
         home,
         "prices: {options: {custom: {files: [a.yaml]}}}\npolicy: {files: [org.yaml, team.yaml, gone.yaml]}\n"
         "clusters:\n- {name: lab, gpu: T4, num_gpus: 4, wait_log: gone.csv}\n"
@@ -66,12 +66,14 @@ def test_each_fault_is_told_with_its_file(home: Path) -> None:
         "- {name: fine, gpu: L4, num_gpus: 8}\n",
     )
     wrong = {"rates", "prices", "clusters", "policies"}
-    assert {name for name in (*wrong, "settings", "store", "torch") if found[name].state == "broken"} == wrong
-    assert f"{home}/a.yaml, entry 1: 'usd_per_h'" in found["rates"].detail
-    policy = found["policies"].detail
+    assert {
+        name for name in (*wrong, "settings", "store", "torch") if by_name[name].state == "broken"
+    } == wrong
+    assert f"{home}/a.yaml, entry 1: 'usd_per_h'" in by_name["rates"].detail
+    policy = by_name["policies"].detail
     for words in ("org.yaml:4", "usd_per_jb", "team.yaml", "gone.yaml"):
         assert words in policy
-    lab, new = found["clusters"].detail.splitlines()
+    lab, new = by_name["clusters"].detail.splitlines()
     assert ("'lab'" in lab, "gone.csv" in lab) == (True, True)
     assert ("'new'" in new, "'L44'" in new) == (True, True)
 

@@ -56,16 +56,16 @@ def with_cards(monkeypatch, *names: str) -> None:
 
 
 def test_python_names_version_and_place():
-    found = checks._python()
-    assert found.state == "ok"
-    assert found.detail.startswith(".".join(map(str, sys.version_info[:3])))
-    assert sys.executable in found.detail
+    check = checks._python()
+    assert check.state == "ok"
+    assert check.detail.startswith(".".join(map(str, sys.version_info[:3])))
+    assert sys.executable in check.detail
 
 
 def test_without_files_the_defaults_hold(house):
-    found = checks._settings(load(), str)
-    assert found.state == "ok"
-    assert "advisor init" in found.detail
+    check = checks._settings(load(), str)
+    assert check.state == "ok"
+    assert "advisor init" in check.detail
 
 
 def test_files_of_settings_are_named_in_order(house, tmp_path):
@@ -78,8 +78,8 @@ def test_files_of_settings_are_named_in_order(house, tmp_path):
 
 def test_warnings_of_the_settings_are_a_note(house):
     house["warnings"] = ("first", "second")
-    found = checks._settings(load(), str)
-    assert (found.state, found.detail) == ("note", "first; second")
+    check = checks._settings(load(), str)
+    assert (check.state, check.detail) == ("note", "first; second")
 
 
 def test_the_compiled_module_is_ok(monkeypatch):
@@ -90,25 +90,25 @@ def test_the_compiled_module_is_ok(monkeypatch):
 def test_the_reference_is_a_note_that_says_why(monkeypatch):
     monkeypatch.setattr(advisor.native, "COMPILED", False)
     monkeypatch.setattr(advisor.native, "WHY_NOT_COMPILED", "no such module")
-    found = checks._native()
-    assert found.state == "note"
-    assert "no such module" in found.detail
-    assert "compiler" in found.detail
+    check = checks._native()
+    assert check.state == "note"
+    assert "no such module" in check.detail
+    assert "compiler" in check.detail
 
 
 def test_the_catalog_is_counted():
-    found = checks._catalog()
-    assert (found.state, found.detail.split()[0]) == ("ok", str(len(load_gpus())))
+    check = checks._catalog()
+    assert (check.state, check.detail.split()[0]) == ("ok", str(len(load_gpus())))
 
 
 @pytest.mark.parametrize(("warnings", "state"), [((), "ok"), (("old",), "note")])
 def test_prices_tell_how_many_and_of_when(warnings, state, monkeypatch):
     offers = tuple(make_offer(retrieved_at=datetime(2026, month, 1, tzinfo=UTC)) for month in (3, 9, 6))
     monkeypatch.setattr(pricing, "load_offers", lambda *_, **__: Offers(offers=offers, warnings=warnings))
-    found = checks._prices(load())
-    assert found.state == state
-    assert found.detail.startswith("3 ")
-    assert "2026-09-01" in found.detail
+    check = checks._prices(load())
+    assert check.state == state
+    assert check.detail.startswith("3 ")
+    assert "2026-09-01" in check.detail
 
 
 # --- torch ------------------------------------------------------------------------------------------
@@ -121,16 +121,16 @@ def with_pythons(monkeypatch, **versions: str | None) -> None:
 
 def test_the_first_interpreter_with_torch_is_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second="2.9", third="2.8")
-    found = checks._torch(load())
-    assert (found.state, found.detail) == ("ok", "2.9 in second")
+    check = checks._torch(load())
+    assert (check.state, check.detail) == ("ok", "2.9 in second")
 
 
 def test_without_torch_all_interpreters_are_named(house, monkeypatch):
     with_pythons(monkeypatch, first=None, second=None)
-    found = checks._torch(load())
-    assert found.state == "note"
-    assert "first and second" in found.detail
-    assert "--python" in found.detail
+    check = checks._torch(load())
+    assert check.state == "note"
+    assert "first and second" in check.detail
+    assert "--python" in check.detail
 
 
 def test_the_interpreter_is_asked_without_importing_torch(monkeypatch):
@@ -169,23 +169,23 @@ def test_an_interpreter_that_cannot_be_asked_has_no_torch(error, monkeypatch):
 
 def test_no_gpu_is_fine(monkeypatch):
     with_cards(monkeypatch)
-    found = checks._gpu()
-    assert found.state == "ok"
-    assert "none" in found.detail
+    check = checks._gpu()
+    assert check.state == "ok"
+    assert "none" in check.detail
 
 
 def test_gpus_have_the_names_of_the_catalog(monkeypatch):
     with_cards(monkeypatch, "Tesla T4", "NVIDIA A100-SXM4-80GB")
-    found = checks._gpu()
-    assert (found.state, found.detail) == ("ok", "T4, A100-SXM-80GB")
+    check = checks._gpu()
+    assert (check.state, check.detail) == ("ok", "T4, A100-SXM-80GB")
 
 
 def test_gpus_that_the_catalog_lacks_are_a_note(monkeypatch):
     with_cards(monkeypatch, "Tesla T4", "Voodoo 5", "Voodoo 6")
-    found = checks._gpu()
-    assert found.state == "note"
-    assert "Voodoo 5, Voodoo 6" in found.detail
-    assert "T4" not in found.detail
+    check = checks._gpu()
+    assert check.state == "note"
+    assert "Voodoo 5, Voodoo 6" in check.detail
+    assert "T4" not in check.detail
 
 
 # --- Calibration -------------------------------------------------------------------------------------
@@ -205,26 +205,26 @@ def test_without_a_known_gpu_there_is_nothing_to_calibrate(data_home, monkeypatc
 def test_gpus_without_a_calibration_are_a_note(data_home, monkeypatch):
     with_cards(monkeypatch, "Tesla T4", "NVIDIA L4", "NVIDIA L4")
     write_calibration("T4", "today", {"streaming_fraction": 0.8})
-    found = checks._calibration()
-    assert found.state == "note"
-    assert found.detail.startswith("none for L4: advisor calibrate")
+    check = checks._calibration()
+    assert check.state == "note"
+    assert check.detail.startswith("none for L4: advisor calibrate")
 
 
 def test_a_calibration_is_told_with_its_source(data_home, monkeypatch):
     with_cards(monkeypatch, "Tesla T4")
     write_calibration("T4", "2026-11-21", {"streaming_fraction": 0.8})
-    found = checks._calibration()
-    assert (found.state, found.detail) == ("ok", "T4 calibrated on this machine, 2026-11-21")
+    check = checks._calibration()
+    assert (check.state, check.detail) == ("ok", "T4 calibrated on this machine, 2026-11-21")
 
 
 def test_calibrations_of_gpus_elsewhere_are_told_too(data_home, monkeypatch):
     with_cards(monkeypatch)
     write_calibration("T4", "2026-11-20", {"streaming_fraction": 0.8})
     write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8}, where=RECORDED)
-    found = checks._calibration()
-    assert found.state == "ok"
+    check = checks._calibration()
+    assert check.state == "ok"
     assert (
-        found.detail
+        check.detail
         == "L4 calibrated from a recording, 2026-11-21; T4 calibrated on this machine, 2026-11-20"
     )
 
@@ -234,9 +234,9 @@ def test_all_damaged_calibrations_are_told_first_with_what_to_do(data_home, monk
     write_calibration("T4", "today", {"streaming_fraction": 7.0})
     write_calibration("H100-SXM-80GB", "today", {"streaming_fraction": 0.0})
     write_calibration("L4", "2026-11-21", {"streaming_fraction": 0.8})
-    found = checks._calibration()
-    assert found.state == "broken"
-    first, second, *others = found.detail.split("; ")
+    check = checks._calibration()
+    assert check.state == "broken"
+    first, second, *others = check.detail.split("; ")
     for text, name in ((first, "H100-SXM-80GB.toml"), (second, "T4.toml")):
         assert name in text
         assert "Delete it, and run advisor calibrate again." in text
@@ -250,9 +250,9 @@ def test_a_calibration_with_other_networks_is_a_note(data_home, monkeypatch, net
     with_cards(monkeypatch)
     write_calibration("T4", "2026-11-20", {"learned.gemm": 0.8}, networks=networks)
     write_calibration("L4", "2026-11-21", {"learned.gemm": 0.8}, networks=shipped().fingerprint)
-    found = checks._calibration()
-    assert found.state == "note"
-    assert found.detail == (
+    check = checks._calibration()
+    assert check.state == "note"
+    assert check.detail == (
         "T4 calibrated on this machine, 2026-11-20, with networks of another version, so not all"
         " counts: run advisor calibrate again; L4 calibrated on this machine, 2026-11-21"
     )
@@ -261,33 +261,33 @@ def test_a_calibration_with_other_networks_is_a_note(data_home, monkeypatch, net
 def test_a_calibration_of_a_gpu_that_left_the_catalog_is_a_note(data_home, monkeypatch):
     with_cards(monkeypatch)
     path = write_calibration("Voodoo-5", "today", {"streaming_fraction": 0.8})
-    found = checks._calibration()
-    assert found.state == "note"
-    assert f"{str(path)!r} is not used: delete it" in found.detail
+    check = checks._calibration()
+    assert check.state == "note"
+    assert f"{str(path)!r} is not used: delete it" in check.detail
 
 
 # --- Store -----------------------------------------------------------------------------------------
 
 
 def test_a_database_that_is_not_there_yet_is_fine(house, data_home):
-    found = checks._store(load())
-    assert (found.state, found.detail) == ("ok", "no database yet: advisor prices refresh makes it")
+    check = checks._store(load())
+    assert (check.state, check.detail) == ("ok", "no database yet: advisor prices refresh makes it")
 
 
 def test_a_database_is_named(house, data_home):
     with open_store(None):
         pass
-    found = checks._store(load())
-    assert found.state == "ok"
-    assert found.detail == f"{default_path()} can be read and written"
+    check = checks._store(load())
+    assert check.state == "ok"
+    assert check.detail == f"{default_path()} can be read and written"
 
 
 def test_a_damaged_database_breaks_the_check_alone(house, data_home):
     default_path().parent.mkdir(parents=True, exist_ok=True)
     default_path().write_bytes(b"no database" * 1000)
-    found = checks._guarded("store", lambda: checks._store(load()))
-    assert found.state == "broken"
-    assert "advisor.db" in found.detail
+    check = checks._guarded("store", lambda: checks._store(load()))
+    assert check.state == "broken"
+    assert "advisor.db" in check.detail
 
 
 # --- All --------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
     monkeypatch.setattr(pricing, "load_offers", broken)
     with_pythons(monkeypatch, ours="2.9")
     with_cards(monkeypatch)
-    found = {check.name: check for check in checks.run_checks(load, str)}
+    by_name = {check.name: check for check in checks.run_checks(load, str)}
     names = [
         "python",
         "settings",
@@ -316,9 +316,9 @@ def test_one_broken_check_does_not_hide_the_others(house, monkeypatch):
         "gpu",
         "calibration",
     ]
-    assert list(found) == names
-    assert (found["prices"].state, found["prices"].detail) == ("broken", "the file is damaged")
-    assert [name for name, check in found.items() if check.state == "broken"] == ["prices"]
+    assert list(by_name) == names
+    assert (by_name["prices"].state, by_name["prices"].detail) == ("broken", "the file is damaged")
+    assert [name for name, check in by_name.items() if check.state == "broken"] == ["prices"]
 
 
 def test_settings_that_cannot_be_read_break_each_check_that_needs_them(monkeypatch):

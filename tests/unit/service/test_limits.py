@@ -37,13 +37,13 @@ def config(origin: str = "flag", **cloud: Any) -> Config:
     return Config(settings=Settings(cloud=cloud), origins=origins, warnings=())
 
 
-def told(config: Config, offers: Iterable[Offer] = ALL, listener: Any = TERMINAL, **asked: Any) -> str:
+def refusal(config: Config, offers: Iterable[Offer] = ALL, listener: Any = TERMINAL, **asked: Any) -> str:
     gpus = tuple(asked.pop("gpus", ()))
     return str(nothing_left(config, Asked(gpus=gpus, **{"wanted": {}, **asked}), tuple(offers), listener))
 
 
 def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
-    message = told(config(regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
+    message = refusal(config(regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
     assert message == (
         "no offer with --region eu-*, --gpu L4. Without --region there are 3, the cheapest:"
         f" aws {L4.instance_type} in us-east-1, spot, 0.50 USD/h."
@@ -52,40 +52,40 @@ def test_a_flag_is_named_with_the_number_and_the_cheapest_place() -> None:
 
 def test_python_names_its_arguments() -> None:
     given = config(ARGUMENT, regions=("eu-*",))
-    message = told(given, listener=Silence(), gpus=["L4"], wanted={"L4": set()}, max_usd_per_h=1.0)
+    message = refusal(given, listener=Silence(), gpus=["L4"], wanted={"L4": set()}, max_usd_per_h=1.0)
     assert "no offer with cloud.regions eu-*, gpus L4, max_usd_per_h 1." in message
     assert "--" not in message
 
 
 def test_a_setting_is_named_with_the_file_that_set_it() -> None:
-    message = told(config(FILE, regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
+    message = refusal(config(FILE, regions=("eu-*",)), gpus=["L4"], wanted={"L4": set()})
     assert f"no offer with cloud.regions: eu-* (set by {FILE}), --gpu L4. Without cloud.regions" in message
 
 
 def test_a_default_is_told_only_where_it_is_in_the_way() -> None:
-    small = told(config(), gpus=["T4"], wanted={"T4": set()}, max_gpus=8)
+    small = refusal(config(), gpus=["T4"], wanted={"T4": set()}, max_gpus=8)
     assert "--gpu T4, cloud.max_gpus: 8 (the default). Without cloud.max_gpus there is 1: aws" in small
-    dear = told(config(), max_usd_per_h=0.1, max_gpus=16)
+    dear = refusal(config(), max_usd_per_h=0.1, max_gpus=16)
     assert "cloud.max_gpus" not in dear
     assert "no offer with --max-price 0.1. Without --max-price there are 4" in dear
 
 
 def test_the_number_of_gpus_is_a_limit_of_its_own() -> None:
-    message = told(config(regions=("us-east-1",)), gpus=["L4:8"], wanted={"L4": {8}})
+    message = refusal(config(regions=("us-east-1",)), gpus=["L4:8"], wanted={"L4": {8}})
     assert "no offer with --region us-east-1, --gpu L4:8. Without --region there is 1" in message
-    fewer = told(config(markets=("spot",)), [SPOT], gpus=["L4:8"], wanted={"L4": {8}})
+    fewer = refusal(config(markets=("spot",)), [SPOT], gpus=["L4:8"], wanted={"L4": {8}})
     assert "Without the number in --gpu there is 1" in fewer
 
 
 def test_where_one_is_not_enough_all_that_have_to_go_are_named() -> None:
     limits = config(regions=("eu-*",), markets=("spot",))
-    message = told(limits, [LARGE], gpus=["L4:8"], wanted={"L4": {8}})
+    message = refusal(limits, [LARGE], gpus=["L4:8"], wanted={"L4": {8}})
     assert "Without --region and --market there is 1" in message
 
 
 def test_what_nobody_rents_is_no_matter_of_limits() -> None:
-    assert "no known price is of RTX-4090" in told(config(), gpus=["RTX-4090"], wanted={"RTX-4090": set()})
-    assert "no source knows a price" in told(config(), offers=())
+    assert "no known price is of RTX-4090" in refusal(config(), gpus=["RTX-4090"], wanted={"RTX-4090": set()})
+    assert "no source knows a price" in refusal(config(), offers=())
 
 
 @pytest.mark.parametrize("origin", ["flag", FILE])

@@ -87,9 +87,9 @@ def test_without_a_limit_any_age_and_price_will_do(asked):
     ],
 )  # fmt: skip
 def test_offers_of_the_gpus_and_counts_asked_for_are_kept(asked, wanted, max_gpus, counts):
-    found = query_offers(config(), Asked(wanted=wanted, max_gpus=max_gpus), Silence())
-    assert {(offer.gpu, offer.num_gpus) for offer in found.offers} == counts
-    assert found.warnings == texts("a warning")
+    kept = query_offers(config(), Asked(wanted=wanted, max_gpus=max_gpus), Silence())
+    assert {(offer.gpu, offer.num_gpus) for offer in kept.offers} == counts
+    assert kept.warnings == texts("a warning")
 
 
 def test_a_provider_without_prices_is_refused(asked):

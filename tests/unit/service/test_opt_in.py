@@ -36,8 +36,8 @@ CLOSED, OPEN = make_offer("L4", region="me-south-1"), make_offer("L4")
     ],
 )
 def test_a_closed_region_is_opened_by_name(cloud: dict[str, Any], opens: bool) -> None:
-    found = is_open(CloudSettings(**cloud))
-    assert (found(CLOSED), found(OPEN)) == (opens, True)
+    is_opened = is_open(CloudSettings(**cloud))
+    assert (is_opened(CLOSED), is_opened(OPEN)) == (opens, True)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def query(*, only_open: bool, offers: tuple[Any, ...], monkeypatch: pytest.Monke
 
 
 def test_what_is_left_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
-    assert found.offers == (OPEN,)
-    (note,) = (warning for warning in found.warnings if warning.code is Code.OPT_IN_REGIONS)
+    answered = query(only_open=True, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
+    assert answered.offers == (OPEN,)
+    (note,) = (warning for warning in answered.warnings if warning.code is Code.OPT_IN_REGIONS)
     assert note.facts == {"num_offers": 1, "regions": ["me-south-1"]}
     every = query(only_open=False, offers=(CLOSED, OPEN), monkeypatch=monkeypatch)
     assert set(every.offers) == {CLOSED, OPEN}

@@ -33,9 +33,9 @@ def card(name: str) -> Device:
 @pytest.fixture
 def cards(monkeypatch) -> list[Device]:
     """What nvidia-smi says; empty unless filled."""
-    found: list[Device] = []
-    monkeypatch.setattr(devices, "detect_devices", lambda: tuple(found))
-    return found
+    listed: list[Device] = []
+    monkeypatch.setattr(devices, "detect_devices", lambda: tuple(listed))
+    return listed
 
 
 def test_without_a_gpu_there_is_no_local_option(cards):

@@ -274,6 +274,6 @@ def test_where_the_second_world_fails_the_first_counts(worlds):
 
 
 def test_who_says_how_it_scales_needs_no_second_world(worlds):
-    said = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
-    _, asked, _ = worlds(TORCHRUN, lambda size: 256 // size, world_size=8, settings=said)
+    config = Config(settings=Settings(profile={"scaling": "strong"}), origins={}, warnings=())
+    _, asked, _ = worlds(TORCHRUN, lambda size: 256 // size, world_size=8, settings=config)
     assert asked == [8]

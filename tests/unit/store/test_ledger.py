@@ -63,9 +63,9 @@ def test_recommendations_come_back_in_order_of_time(store: Store) -> None:
     entries = [make_entry(hours) for hours in (2, 0, 1)]
     entries.append(make_entry(3, market=None, provider="lab", note="no rent", project=""))
     assert [record_recommendation(store, entry) for entry in entries] == [entry.id for entry in entries]
-    found = recommendations(store, since=NOON)
-    assert found == tuple(sorted(entries, key=lambda entry: entry.at))
-    assert found[0].at.isoformat() == NOON.isoformat()
+    kept = recommendations(store, since=NOON)
+    assert kept == tuple(sorted(entries, key=lambda entry: entry.at))
+    assert kept[0].at.isoformat() == NOON.isoformat()
 
 
 def test_runs_come_back_in_order_of_time(store: Store) -> None:

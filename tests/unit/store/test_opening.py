@@ -98,7 +98,7 @@ def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "allowed"),
     [
         ("mysql://host/advisor", "begins with 'mysql'"),
         ("advisor.db", "is no URL"),
@@ -110,11 +110,11 @@ def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
         (f"postgresql://me:a@{SECRET}@host/advisor", "second '@'"),
     ],
 )
-def test_other_urls_are_refused_with_what_is_allowed(url: str, told: str) -> None:
+def test_other_urls_are_refused_with_what_is_allowed(url: str, allowed: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_store(url)
     message = str(caught.value)
-    assert told in message
+    assert allowed in message
     assert SECRET not in message
     assert caught.value.__cause__ is None
     assert "postgresql://user@host/database" in message or "%40" in message

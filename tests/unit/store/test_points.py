@@ -55,9 +55,9 @@ def curve(store: Store, **limits: Any) -> list[tuple[float, float]]:
 def test_history_comes_back_in_order_of_time(store: Store) -> None:
     points = [make_point(hours, 1 + hours / 7, zone=zone) for hours in (3, 1, 2) for zone in ("b", None, "a")]
     save(store, history=tuple(points))
-    found = price_points(store)
-    assert [p.observed_at for p in found] == sorted(p.observed_at for p in points)
-    assert set(found) == {replace(point, source="aws") for point in points}
+    kept = price_points(store)
+    assert [p.observed_at for p in kept] == sorted(p.observed_at for p in points)
+    assert set(kept) == {replace(point, source="aws") for point in points}
 
 
 def test_points_are_not_doubled(store: Store) -> None:
@@ -156,10 +156,10 @@ def test_limits_hold_together(store: Store) -> None:
     for name, value in (
         ("providers", "gcp"), ("instance_types", "t"), ("regions", "eu"), ("markets", Market.SPOT),
     ):  # fmt: skip
-        found = price_points(store, **{name: (value,)})
+        points = price_points(store, **{name: (value,)})
         field = "market" if name == "markets" else name.removesuffix("s")
-        assert found == tuple(p for p in price_points(store) if getattr(p, field) == value)
-        assert len(found) == 16
+        assert points == tuple(p for p in price_points(store) if getattr(p, field) == value)
+        assert len(points) == 16
     limits = {
         "providers": ("aws", "gcp"),
         "instance_types": ("t",),
@@ -182,10 +182,10 @@ def test_since_brings_what_was_in_force_then_of_each_series(store: Store) -> Non
     save(store, history=(make_point(2, 9.0, zone="a"),), source="other")
     expected = {("a", 1), ("a", 5), ("b", 3), ("c", 4), ("d", -4800), ("a", 2)}
     for moment in (at(3), at(3).astimezone(timezone(timedelta(hours=-7)))):
-        found = price_points(store, since=moment)
-        assert len(found) == len(expected)
-        assert {(p.zone, (p.observed_at - NOON) / timedelta(hours=1)) for p in found} == expected
-        assert [p.observed_at for p in found] == sorted(p.observed_at for p in found)
+        points = price_points(store, since=moment)
+        assert len(points) == len(expected)
+        assert {(p.zone, (p.observed_at - NOON) / timedelta(hours=1)) for p in points} == expected
+        assert [p.observed_at for p in points] == sorted(p.observed_at for p in points)
     assert curve(store, sources=("other",), since=at(3)) == [(2, 9.0)]
     assert curve(store, sources=("other",), since=at(1)) == [(2, 9.0)]
 

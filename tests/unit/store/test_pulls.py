@@ -56,9 +56,9 @@ def test_times_of_any_zone_come_back_in_utc(store: Store) -> None:
     )
     (offer,), (pull,) = current_offers(store, "aws"), pulls(store)
     assert pull.succeeded_at == LATER
-    for found, expected in ((offer.retrieved_at, AT), (pull.succeeded_at, LATER)):
-        assert found is not None
-        assert found.isoformat() == expected.isoformat()
+    for moment, expected in ((offer.retrieved_at, AT), (pull.succeeded_at, LATER)):
+        assert moment is not None
+        assert moment.isoformat() == expected.isoformat()
 
 
 def test_a_part_replaces_its_scope_alone(store: Store) -> None:
@@ -96,8 +96,8 @@ def test_offers_by_provider_and_gpu(store: Store) -> None:
         make_offer(gpu, provider=provider) for provider in ("aws", "gcp", "azure") for gpu in ("X", "Y", "Z")
     ]
     save_part(store, "many", "all", offers, (), (), AT)
-    found = current_offers(store, "many", providers=("aws", "azure"), gpus=("X", "Z"))
-    assert [(offer.provider, offer.gpu) for offer in found] == [
+    kept = current_offers(store, "many", providers=("aws", "azure"), gpus=("X", "Z"))
+    assert [(offer.provider, offer.gpu) for offer in kept] == [
         ("aws", "X"), ("aws", "Z"), ("azure", "X"), ("azure", "Z"),
     ]  # fmt: skip
     assert current_offers(store, "many", gpus=("W",)) == ()

@@ -81,13 +81,13 @@ def refused(main: Main, capsys: pytest.CaptureFixture[str]) -> Callable[..., str
 
 def test_a_missing_folder_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     arguments = ["--kernels", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")]
-    found = subprocess.run(
+    answer = subprocess.run(
         [sys.executable, "-m", "training", *arguments],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert found.returncode == 2
-    assert found.stdout == ""
-    (line,) = found.stderr.splitlines()
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    (line,) = answer.stderr.splitlines()
     assert line.startswith(f"no measured kernels in {str(tmp_path / 'nowhere')!r}")
     assert not (tmp_path / "out").exists()
 
@@ -112,8 +112,8 @@ def test_a_training_writes_what_predictions_read(kernels: Path, tmp_path: Path, 
     out = tmp_path / "deep" / "out"
     main("--kernels", kernels, "--out", out)
     assert sorted(path.name for path in out.iterdir()) == ["fitted.toml", "learned.json", "learned.npz"]
-    found = read_knowledge(out)
-    assert found.networks.keys() == EXAMPLES.keys()
+    knowledge = read_knowledge(out)
+    assert knowledge.networks.keys() == EXAMPLES.keys()
     facts = json.loads((out / "learned.json").read_text())
     assert (facts["fold"], facts["seed"]) == ("all", 0)
     assert sum(facts["rows"].values()) == 4 * 12
@@ -156,15 +156,15 @@ def test_recordings_are_learned_from_too(kernels: Path, tmp_path: Path, main: Ma
 
 
 def test_kernels_are_calls_as_a_profile_has_them(kernels: Path) -> None:
-    found = read_kernels(kernels)
-    assert set(found.kinds.tolist()) == {"add", "softmax", "linear", "conv"}
-    assert set(found.gpus.tolist()) == {"T4", "A100-PCIE-40GB"}
-    calls = dict(zip(found.kinds.tolist(), found.ops, strict=True))
+    samples = read_kernels(kernels)
+    assert set(samples.kinds.tolist()) == {"add", "softmax", "linear", "conv"}
+    assert set(samples.gpus.tolist()) == {"T4", "A100-PCIE-40GB"}
+    calls = dict(zip(samples.kinds.tolist(), samples.ops, strict=True))
     assert (calls["linear"].name, calls["linear"].flops) == ("aten::addmm", 2 * 2048 * 96 * 80)
     assert calls["conv"].flops == 2 * 2048 * 32 * 14**2 * 16 * 9
     assert calls["add"].bytes == 3 * 4 * 2048 * 512
-    assert found.time_s.min() == pytest.approx(1e-3 * (0.03 + 1e-4 * 64))
-    assert len({id(op) for op in found.ops}) == 4 * 6  # equal calls share one value
+    assert samples.time_s.min() == pytest.approx(1e-3 * (0.03 + 1e-4 * 64))
+    assert len({id(op) for op in samples.ops}) == 4 * 6  # equal calls share one value
 
 
 def test_the_column_n_of_a_product_is_its_inner_size(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def test_trained_times_are_positive_on_boards_that_were_never_seen(
     tables = {"gpu": {}} | dict(knowledge.tables)
     knowledge = type(knowledge)(tables=tables, networks=knowledge.networks)
     gpu = make_gpu(compute_capability="12.0", tdp_w=1200.0)
-    found = learned_times(tuple(EXAMPLES.values()), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
-    assert np.isfinite(found.time_s).all()
-    assert (found.time_s > 0).all()
+    times = learned_times(tuple(EXAMPLES.values()), gpu, constants_for(gpu, knowledge), EXACT, knowledge)
+    assert np.isfinite(times.time_s).all()
+    assert (times.time_s > 0).all()
 
 
 # --- What these tests found, until it is mended ---------------------------------------------------------

@@ -37,8 +37,8 @@ def computed(ops: Sequence[Op], fraction: float, kind: str, split: str = "train"
 @pytest.mark.parametrize("fraction", [0.3, 0.75, 0.95])
 @pytest.mark.parametrize("kind", ["add", "mul", "div", "relu", "gelu", "tanh", "mulu"])
 def test_the_share_of_bandwidth_is_found_whatever_the_overhead(kind: str, fraction: float) -> None:
-    found = fit_constants(streamed(STREAMS, fraction, kind))
-    assert found == {"T4": {"streaming_fraction": pytest.approx(fraction)}}
+    fitted = fit_constants(streamed(STREAMS, fraction, kind))
+    assert fitted == {"T4": {"streaming_fraction": pytest.approx(fraction)}}
 
 
 @pytest.mark.parametrize("kind", ["softmax", "ln"])
@@ -62,8 +62,8 @@ def test_the_share_of_the_peak_is_found(kind: str, name: str, ops: Sequence[Op],
 
 
 def test_convolutions_may_pass_the_peak() -> None:
-    found = fit_constants(computed(CONVOLUTIONS, 1.4, "conv"))
-    assert found["T4"]["conv_fraction.fp32"] == pytest.approx(1.4, rel=1e-2)
+    fitted = fit_constants(computed(CONVOLUTIONS, 1.4, "conv"))
+    assert fitted["T4"]["conv_fraction.fp32"] == pytest.approx(1.4, rel=1e-2)
 
 
 def test_kinds_and_splits_count_by_their_geometric_mean() -> None:
@@ -72,13 +72,13 @@ def test_kinds_and_splits_count_by_their_geometric_mean() -> None:
         streamed(STREAMS, 0.9, "add", "test"),
         streamed(STREAMS * 3, 0.6, "relu"),
     ]
-    found = fit_constants(Samples.joined(parts))
-    assert found["T4"]["streaming_fraction"] == pytest.approx((0.4 * 0.9 * 0.6) ** (1 / 3))
+    fitted = fit_constants(Samples.joined(parts))
+    assert fitted["T4"]["streaming_fraction"] == pytest.approx((0.4 * 0.9 * 0.6) ** (1 / 3))
 
 
 def test_gpus_are_fitted_apart() -> None:
     both = Samples.joined([streamed(STREAMS, 0.4, "add"), streamed(STREAMS, 0.8, "add", gpu="P4")])
-    assert {gpu: found["streaming_fraction"] for gpu, found in fit_constants(both).items()} == {
+    assert {gpu: fitted["streaming_fraction"] for gpu, fitted in fit_constants(both).items()} == {
         "T4": pytest.approx(0.4),
         "P4": pytest.approx(0.8),
     }
@@ -101,8 +101,8 @@ def test_too_few_kernels_tell_nothing(samples: Samples) -> None:
 def test_a_wild_row_does_no_harm() -> None:
     samples = streamed(STREAMS, 0.5, "add")
     samples.time_s[3] *= 100
-    found = fit_constants(samples)["T4"]["streaming_fraction"]
-    assert found == pytest.approx(0.5, rel=0.1)
+    streaming_fraction = fit_constants(samples)["T4"]["streaming_fraction"]
+    assert streaming_fraction == pytest.approx(0.5, rel=0.1)
 
 
 def test_what_is_written_is_read_back_to_three_digits() -> None:
@@ -111,9 +111,12 @@ def test_what_is_written_is_read_back_to_three_digits() -> None:
         "P4": {"reduction_fraction": 0.5},
     }
     tables = tomllib.loads(render(fitted))
-    found = constants_for(T4, Knowledge(tables=tables, networks={}))
-    assert (found.fractions["streaming_fraction"], found.fractions["gemm_fraction.fp32"]) == (0.712, 0.457)
-    assert found.measured == {"streaming_fraction", "gemm_fraction.fp32"}
+    one = constants_for(T4, Knowledge(tables=tables, networks={}))
+    assert (one.fractions["streaming_fraction"], one.fractions["gemm_fraction.fp32"]) == (
+        0.712,
+        0.457,
+    )
+    assert one.measured == {"streaming_fraction", "gemm_fraction.fp32"}
     other = constants_for(resolve_gpu("P4"), Knowledge(tables=tables, networks={}))
     assert other.fractions["reduction_fraction"] == 0.5
 
@@ -121,12 +124,12 @@ def test_what_is_written_is_read_back_to_three_digits() -> None:
 def test_gpus_that_tell_no_constant_are_named_as_measured() -> None:
     fitted = {"T4": {"streaming_fraction": 0.7}}
     knowledge = Knowledge(tables=tomllib.loads(render(fitted, {"T4", "L4"})), networks={})
-    found = constants_for(resolve_gpu("L4"), knowledge)
-    assert found.is_measured
-    assert found.measured == frozenset()
+    constants = constants_for(resolve_gpu("L4"), knowledge)
+    assert constants.is_measured
+    assert constants.measured == frozenset()
     assert not constants_for(resolve_gpu("A10G"), knowledge).is_measured
     # A GPU without constants is no relative to take a median from; the T4 is of the same power class.
-    assert sentence(found.origin["streaming_fraction"]) == "median of the measured GPUs up to 75 W"
+    assert sentence(constants.origin["streaming_fraction"]) == "median of the measured GPUs up to 75 W"
     assert render(fitted, {"T4"}) == render(fitted)
 
 
@@ -135,9 +138,9 @@ def test_without_a_fit_every_gpu_has_what_is_assumed() -> None:
     # constants_for wants a table of fitted GPUs, which a fold always gives.
     knowledge = Knowledge(tables={"gpu": {}} | tomllib.loads(text), networks={})
     for gpu in load_gpus().values():
-        found = constants_for(gpu, knowledge)
-        assert found.measured == frozenset()
-        assert 0 < found.fractions["streaming_fraction"] <= 1
+        constants = constants_for(gpu, knowledge)
+        assert constants.measured == frozenset()
+        assert 0 < constants.fractions["streaming_fraction"] <= 1
 
 
 def test_the_text_does_not_depend_on_the_order_of_the_rows() -> None:

@@ -57,15 +57,15 @@ def factors(network: Network, table: Table, which: int) -> np.ndarray:
 @pytest.mark.parametrize("penalty", [-0.3, 0.0, 0.8])
 def test_a_constant_efficiency_of_compute_is_learned(penalty: float) -> None:
     table = make_table(penalty, 0.0, compute_share=1.0)
-    found = factors(trained(table), table, 0)
-    assert np.median(found) == pytest.approx(math.exp(penalty), rel=0.05)
-    assert np.quantile(np.abs(found / math.exp(penalty) - 1), 0.9) < 0.1
+    efficiency = factors(trained(table), table, 0)
+    assert np.median(efficiency) == pytest.approx(math.exp(penalty), rel=0.05)
+    assert np.quantile(np.abs(efficiency / math.exp(penalty) - 1), 0.9) < 0.1
 
 
 def test_a_constant_efficiency_of_memory_is_learned() -> None:
     table = make_table(0.0, 0.5, compute_share=0.0)
-    found = factors(trained(table), table, 1)
-    assert np.quantile(np.abs(found / math.exp(0.5) - 1), 0.9) < 0.1
+    efficiency = factors(trained(table), table, 1)
+    assert np.quantile(np.abs(efficiency / math.exp(0.5) - 1), 0.9) < 0.1
 
 
 def test_what_the_floor_hides_is_not_held_against_the_kernel() -> None:
@@ -73,8 +73,8 @@ def test_what_the_floor_hides_is_not_held_against_the_kernel() -> None:
     seen = np.maximum(table.floor_s, 0.45 * table.floor_s + table.time_s)
     hidden = Table(**{name: getattr(table, name) for name in Table.__slots__} | {"time_s": seen})
     large = table.compute_s > 1e-3
-    found = factors(trained(hidden), table, 0)[:, large]
-    assert np.median(found) == pytest.approx(math.exp(0.4), rel=0.05)
+    efficiency = factors(trained(hidden), table, 0)[:, large]
+    assert np.median(efficiency) == pytest.approx(math.exp(0.4), rel=0.05)
 
 
 def test_a_launch_that_is_measured_with_the_kernel_is_not_held_against_it() -> None:
@@ -168,20 +168,20 @@ def test_calls_without_weight_are_not_learned_from() -> None:
         time_s=np.where(half, right.time_s, wrong.time_s),
         weight=np.where(half, 1.0, 0.0),
     )
-    found = factors(trained(mixed), right, 0)
-    assert np.median(found) == pytest.approx(math.exp(0.4), rel=0.1)
+    efficiency = factors(trained(mixed), right, 0)
+    assert np.median(efficiency) == pytest.approx(math.exp(0.4), rel=0.1)
 
 
 @pytest.mark.parametrize(("steps", "times"), [(1, 1), (5, 5), (20, 10)])
 def test_the_loss_is_told_ten_times_or_at_each_step(steps: int, times: int) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     fit(
         make_table(0.0, 0.0, compute_share=0.5),
         seed=0,
         steps=steps,
         units=UNITS,
         board_noise=0.0,
-        say=said.append,
+        say=messages.append,
     )
-    assert len(said) == times
-    assert said[-1].startswith(f"step {steps} of {steps}: loss ")
+    assert len(messages) == times
+    assert messages[-1].startswith(f"step {steps} of {steps}: loss ")

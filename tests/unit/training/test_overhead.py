@@ -25,8 +25,8 @@ def small(gpu: str, shortest_s: float = 30e-6) -> list[Row]:
 
 
 def test_a_floor_is_the_shortest_call_of_a_gpu_and_kind() -> None:
-    found = floors_of(make_samples([*rows("T4", "add", 30e-6), *rows("T4", "mul", 40e-6)]))
-    assert found == {
+    floors = floors_of(make_samples([*rows("T4", "add", 30e-6), *rows("T4", "mul", 40e-6)]))
+    assert floors == {
         ("T4", "add"): pytest.approx(30e-6, rel=0.06),
         ("T4", "mul"): pytest.approx(40e-6, rel=0.06),
     }
@@ -34,19 +34,19 @@ def test_a_floor_is_the_shortest_call_of_a_gpu_and_kind() -> None:
 
 def test_a_floor_is_what_calls_near_the_shortest_usually_take() -> None:
     times_s = [30e-6, *[31e-6] * 5, 32e-6, *[60e-6] * 90]
-    found = floors_of(make_samples([("T4", "add", "train", time_s) for time_s in times_s]))
-    assert found["T4", "add"] == 31e-6
+    floors = floors_of(make_samples([("T4", "add", "train", time_s) for time_s in times_s]))
+    assert floors["T4", "add"] == 31e-6
 
 
 def test_one_call_that_is_too_short_is_no_floor() -> None:
     many = [("T4", "add", "train", 30e-6)] * 999
-    found = floors_of(make_samples([("T4", "add", "train", 1e-9), *many]))
-    assert found["T4", "add"] == pytest.approx(30e-6)
+    floors = floors_of(make_samples([("T4", "add", "train", 1e-9), *many]))
+    assert floors["T4", "add"] == pytest.approx(30e-6)
 
 
 def test_a_kind_of_large_calls_has_no_floor_of_its_own() -> None:
-    found = floors_of(make_samples([*small("T4"), *rows("T4", "conv", 5e-3)]))
-    assert 30e-6 <= found["T4", "conv"] <= 2.1 * 30e-6
+    floors = floors_of(make_samples([*small("T4"), *rows("T4", "conv", 5e-3)]))
+    assert 30e-6 <= floors["T4", "conv"] <= 2.1 * 30e-6
 
 
 def test_the_test_split_tells_nothing() -> None:
@@ -57,14 +57,14 @@ def test_the_test_split_tells_nothing() -> None:
 
 
 def test_a_kind_without_training_gets_the_floor_of_its_gpu() -> None:
-    found = floors_of(make_samples([*small("T4"), *rows("T4", "bmm", 5e-3, "test")]))
-    assert found["T4", "bmm"] == pytest.approx(30e-6, rel=0.06)
+    floors = floors_of(make_samples([*small("T4"), *rows("T4", "bmm", 5e-3, "test")]))
+    assert floors["T4", "bmm"] == pytest.approx(30e-6, rel=0.06)
 
 
 def test_a_gpu_without_training_gets_the_floor_of_the_others() -> None:
     known = [*small("T4", 20e-6), *small("P4", 30e-6), *small("A100-PCIE-40GB", 40e-6)]
-    found = floors_of(make_samples([*known, *rows("V100-PCIE-32GB", "add", 9e-3, "test")]))
-    assert found["V100-PCIE-32GB", "add"] == pytest.approx(30e-6, rel=0.06)
+    floors = floors_of(make_samples([*known, *rows("V100-PCIE-32GB", "add", 9e-3, "test")]))
+    assert floors["V100-PCIE-32GB", "add"] == pytest.approx(30e-6, rel=0.06)
 
 
 def test_without_any_training_there_are_no_floors() -> None:
@@ -75,9 +75,9 @@ def test_without_any_training_there_are_no_floors() -> None:
 def test_recordings_are_timed_without_the_host_and_tell_nothing_of_it(recorded_s: float) -> None:
     host = [*small("T4"), *rows("T4", "conv", 5e-3), *rows("P4", "add", 9e-3, "test")]
     recorded = [*rows("L4", "recorded add", recorded_s), *rows("T4", "recorded mm", recorded_s)]
-    found = floors_of(make_samples([*recorded, *host]))
+    floors = floors_of(make_samples([*recorded, *host]))
     own = {("L4", "recorded add"): KERNEL_FLOOR_S, ("T4", "recorded mm"): KERNEL_FLOOR_S}
-    assert found == floors_of(make_samples(host)) | own
+    assert floors == floors_of(make_samples(host)) | own
 
 
 def test_recordings_alone_have_their_launches() -> None:
@@ -94,8 +94,8 @@ def test_every_gpu_and_kind_has_a_floor() -> None:
 
 @given(st.lists(st.floats(1e-7, 1e-2), min_size=1, max_size=20))
 def test_a_floor_is_never_far_above_the_shortest_calls(times_s: list[float]) -> None:
-    found = floors_of(make_samples([("T4", "add", "train", time_s) for time_s in times_s]))
-    assert min(times_s) <= found["T4", "add"] <= 1.1 * np.quantile(times_s, 0.005) * (1 + 1e-12)
+    floors = floors_of(make_samples([("T4", "add", "train", time_s) for time_s in times_s]))
+    assert min(times_s) <= floors["T4", "add"] <= 1.1 * np.quantile(times_s, 0.005) * (1 + 1e-12)
 
 
 @given(SECONDS, SECONDS, SECONDS)
@@ -122,5 +122,5 @@ def test_a_kernel_without_a_floor_is_seen_as_it_is(kernel_s: float) -> None:
 def test_small_kernels_hide_below_the_floor_and_large_ones_add_their_events() -> None:
     floor_s = 30e-6
     edge_s = (1 - EVENT_SHARE) * floor_s
-    found = [seen(kernel_s, floor_s) for kernel_s in (0.0, edge_s, 1e-3)]
-    assert found == pytest.approx([floor_s, floor_s, 1e-3 + EVENT_SHARE * floor_s])
+    times_seen = [seen(kernel_s, floor_s) for kernel_s in (0.0, edge_s, 1e-3)]
+    assert times_seen == pytest.approx([floor_s, floor_s, 1e-3 + EVENT_SHARE * floor_s])

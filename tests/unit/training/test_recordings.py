@@ -20,12 +20,12 @@ def written(tmp_path: Path, *entries: Entry, **header: object) -> Path:
 
 
 def test_a_recording_is_its_kernels(tmp_path: Path) -> None:
-    found = read_calls(written(tmp_path, PRODUCT, 1e-3, Skipped(case="x", reason="memory"), ADDITION))
-    assert found.ops == (PRODUCT.op, ADDITION.op)
-    assert found.time_s.tolist() == [2e-3, 1e-3]
-    assert found.gpus.tolist() == ["L4", "L4"]
-    assert found.kinds.tolist() == ["recorded mm", "recorded add"]
-    assert found.splits.tolist() == ["train", "train"]
+    calls = read_calls(written(tmp_path, PRODUCT, 1e-3, Skipped(case="x", reason="memory"), ADDITION))
+    assert calls.ops == (PRODUCT.op, ADDITION.op)
+    assert calls.time_s.tolist() == [2e-3, 1e-3]
+    assert calls.gpus.tolist() == ["L4", "L4"]
+    assert calls.kinds.tolist() == ["recorded mm", "recorded add"]
+    assert calls.splits.tolist() == ["train", "train"]
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,16 @@ def test_a_recording_is_its_kernels(tmp_path: Path) -> None:
     ids=["fp16", "bf16", "fp64", "tf32"],
 )
 def test_products_that_are_not_in_true_fp32_are_left_out(tmp_path: Path, left_out: Entry) -> None:
-    found = read_calls(written(tmp_path, left_out, PRODUCT))
-    assert found.ops == (PRODUCT.op,)
+    calls = read_calls(written(tmp_path, left_out, PRODUCT))
+    assert calls.ops == (PRODUCT.op,)
     with pytest.raises(RecordingError, match="no kernel that a network learns from"):
         read_calls(written(tmp_path, left_out))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_element_wise_operators_of_any_dtype_are_kept(tmp_path: Path, dtype: str) -> None:
-    found = read_calls(written(tmp_path, make_measurement("aten::add", dtype=dtype)))
-    assert [op.inputs[0].dtype for op in found.ops] == [dtype]
+    calls = read_calls(written(tmp_path, make_measurement("aten::add", dtype=dtype)))
+    assert [op.inputs[0].dtype for op in calls.ops] == [dtype]
 
 
 def test_each_file_is_samples_of_its_own(tmp_path: Path) -> None:

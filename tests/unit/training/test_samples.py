@@ -23,20 +23,20 @@ def rows(samples: Samples) -> set[tuple[str, str]]:
 def test_chosen_calls_keep_their_order_and_their_columns() -> None:
     ops = [add(i) for i in (1, 2, 3)]
     samples = make_samples([("T4", "a", "train", 1.0), ("P4", "b", "test", 2.0), ("L4", "c", "x", 3.0)], ops)
-    found = samples.where(np.array([True, False, True]))
-    assert found.ops == (ops[0], ops[2])
-    assert (found.gpus.tolist(), found.kinds.tolist()) == (["T4", "L4"], ["a", "c"])
-    assert (found.splits.tolist(), found.time_s.tolist()) == (["train", "x"], [1.0, 3.0])
+    joined = samples.where(np.array([True, False, True]))
+    assert joined.ops == (ops[0], ops[2])
+    assert (joined.gpus.tolist(), joined.kinds.tolist()) == (["T4", "L4"], ["a", "c"])
+    assert (joined.splits.tolist(), joined.time_s.tolist()) == (["train", "x"], [1.0, 3.0])
 
 
 def test_joined_calls_come_one_recording_after_the_other() -> None:
     first = make_samples([("T4", "add", "train", 1.0)])
     second = make_samples([("A100-PCIE-40GB", "longer", "test", 2.0)])  # longer texts must not be cut
-    found = Samples.joined([first, second])
-    assert found.gpus.tolist() == ["T4", "A100-PCIE-40GB"]
-    assert found.kinds.tolist() == ["add", "longer"]
-    assert found.time_s.tolist() == [1.0, 2.0]
-    assert found.ops == (*first.ops, *second.ops)
+    joined = Samples.joined([first, second])
+    assert joined.gpus.tolist() == ["T4", "A100-PCIE-40GB"]
+    assert joined.kinds.tolist() == ["add", "longer"]
+    assert joined.time_s.tolist() == [1.0, 2.0]
+    assert joined.ops == (*first.ops, *second.ops)
 
 
 def test_what_ships_learns_from_every_training_split() -> None:
@@ -55,12 +55,12 @@ def test_a_gpu_that_is_left_out_is_out(gpu: str) -> None:
 
 def every_gpu_and_split(num_rows: int) -> Samples:
     """Element-wise calls and softmax of as many shapes, in another order on each GPU."""
-    rng, found = np.random.default_rng(0), []
+    rng, splits = np.random.default_rng(0), []
     for gpu in GPUS:
         for split in ("train", "test"):
             ops = [build(i, 64) for build in (add, softmax) for i in rng.permutation(num_rows).tolist()]
-            found.append(make_samples([(gpu, op.name, split, 1e-3) for op in ops], ops))
-    return Samples.joined(found)
+            splits.append(make_samples([(gpu, op.name, split, 1e-3) for op in ops], ops))
+    return Samples.joined(splits)
 
 
 def shapes_of(samples: Samples) -> set[tuple[int, ...]]:

@@ -30,8 +30,8 @@ def table_of(*ops: Op, gpu: str = "T4") -> dict:
 
 
 def test_each_family_has_its_table() -> None:
-    found = table_of(*EXAMPLES.values(), make_op("aten::embedding"))
-    assert {family: len(table.time_s) for family, table in found.items()} == dict.fromkeys(EXAMPLES, 1)
+    by_family = table_of(*EXAMPLES.values(), make_op("aten::embedding"))
+    assert {family: len(table.time_s) for family, table in by_family.items()} == dict.fromkeys(EXAMPLES, 1)
 
 
 @pytest.mark.parametrize("gpu", GPUS)
@@ -59,12 +59,12 @@ def test_rows_keep_their_times_and_floors_in_order() -> None:
         (gpu, kind, "train", time) for gpu in GPUS for kind, time in (("a", 1e-3), ("b", 2e-3), ("a", 3e-3))
     ]
     samples = make_samples(rows, [add(64), softmax(8, 8), add(32)] * 2)
-    found, floors = tables(samples), floors_of(samples)
-    assert found["pointwise"].time_s.tolist() == [1e-3, 3e-3] * 2
-    assert found["norm"].time_s.tolist() == [2e-3] * 2
-    assert found["norm"].floor_s.tolist() == [floors[gpu, "b"] for gpu in GPUS]
+    by_family, floors = tables(samples), floors_of(samples)
+    assert by_family["pointwise"].time_s.tolist() == [1e-3, 3e-3] * 2
+    assert by_family["norm"].time_s.tolist() == [2e-3] * 2
+    assert by_family["norm"].floor_s.tolist() == [floors[gpu, "b"] for gpu in GPUS]
     expected = [floors[gpu, "a"] for gpu in GPUS for _ in range(2)]
-    assert found["pointwise"].floor_s.tolist() == expected
+    assert by_family["pointwise"].floor_s.tolist() == expected
 
 
 def test_calls_of_recordings_have_their_launch_and_others_their_floor() -> None:
@@ -94,9 +94,9 @@ def test_weights_add_up_to_the_calls_and_even_out_kinds_and_splits() -> None:
 
 def test_weights_do_not_see_other_families() -> None:
     rows = [("T4", "a", "train", 1e-3)] * 5 + [("T4", "b", "train", 1e-3)] * 2
-    found = tables(make_samples(rows, [add(64)] * 5 + [softmax(8, 8)] * 2))
-    assert found["norm"].weight == pytest.approx([1, 1])
-    assert found["pointwise"].weight == pytest.approx([1] * 5)
+    by_family = tables(make_samples(rows, [add(64)] * 5 + [softmax(8, 8)] * 2))
+    assert by_family["norm"].weight == pytest.approx([1, 1])
+    assert by_family["pointwise"].weight == pytest.approx([1] * 5)
 
 
 def test_calls_of_no_network_shift_no_row() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor.core.errors import CloudError
 from advisor.pricing.sources.aws.faults import explained
@@ -115,14 +115,14 @@ def items_of(client: BaseClient, action: str, key: str, **arguments: object) -> 
         CloudError: in words what went wrong, what to do, and no secrets.
     """
     # A garbled body can still parse, into a page without the key.
-    pages = _pages(client, action, arguments)
+    pages: Iterator[Mapping[str, Iterable[T]]] = _pages(client, action, arguments)
     return explaining(action, lambda: [item for page in pages for item in page[key]])
 
 
 def _pages(
     client: BaseClient, action: str, arguments: dict[str, object]
-) -> Iterator[dict[str, Any]]:  # of the operation's own shape
-    """Replies until one names no next page, each in a time of its own."""
+) -> Iterator[Mapping[str, Iterable[T]]]:
+    """Replies until one names no next page, each in a time of its own and of the operation's own shape."""
     from botocore import xform_name
 
     ask = getattr(client, xform_name(action.partition(":")[2]))

@@ -27,10 +27,11 @@ class AwsOptions:
     timeout_s: float = 20.0
 
 
+_Options = Mapping[str, Any]  # each value is checked before AwsOptions gets it
 _LIMITS = {"history_days": (1, 90), "max_attempts": (1, 20), "timeout_s": (0.1, 300)}
 
 
-def read_options(options: Mapping[str, Any]) -> AwsOptions:
+def read_options(options: _Options) -> AwsOptions:
     """The options as given in the settings, checked.
 
     Raises:

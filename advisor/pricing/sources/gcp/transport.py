@@ -35,6 +35,7 @@ class LimitedAdapter(HTTPAdapter):
         self._allowance = allowance
         self._reply_s = reply_s
 
+    # What else there is depends on the version of requests.
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
         """The response, its body read and unpacked.
 

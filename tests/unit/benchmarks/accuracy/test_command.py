@@ -64,8 +64,8 @@ def test_folders_that_hold_nothing(tmp_path, capsys):
         ("--third-party", 2, "no nvidia_dle_train_perf.csv"),
         ("--knowledge", 1, "fitted.toml"),
     ):
-        found, message = refused(capsys, "--end-to-end", path, option, empty)
-        assert (found, words in message) == (code, True), message
+        refusal, message = refused(capsys, "--end-to-end", path, option, empty)
+        assert (refusal, words in message) == (code, True), message
     assert refused(capsys, "--end-to-end", tmp_path / "none.csv")[0] == 2
     code, message = refused(capsys, "--end-to-end", path, "--json", tmp_path / "none" / "out.json")
     assert (code, "to write to" in message) == (2, True)

@@ -16,21 +16,21 @@ CLEAN = LabelNoise(iteration=0.01, forward=None, backward=None)
 
 def test_a_row_keeps_its_columns_and_gains_the_estimate():
     row = make_measured("V100-PCIE-32GB")
-    found = predicted(row, TRACE, shipped())
+    estimated = predicted(row, TRACE, shipped())
     estimate = predict(TRACE, row.gpu)
-    assert {name: found[name] for name in row.columns} == row.columns
+    assert {name: estimated[name] for name in row.columns} == row.columns
     interval = estimate.iteration_s
-    assert [found[name] for name in ("p10_ms", "predicted_ms", "p90_ms")] == pytest.approx(
+    assert [estimated[name] for name in ("p10_ms", "predicted_ms", "p90_ms")] == pytest.approx(
         [1e3 * interval.p10, 1e3 * interval.p50, 1e3 * interval.p90]
     )
-    assert found["by_method"] == {str(method): s for method, s in estimate.by_method.items()}
+    assert estimated["by_method"] == {str(method): s for method, s in estimate.by_method.items()}
 
 
 @pytest.mark.parametrize(("noise", "label"), [(None, "unknown"), (NOISY, "noisy"), (CLEAN, "clean")])
 def test_a_row_tells_the_noise_of_its_label(noise, label):
-    found = predicted(make_measured(), TRACE, shipped(), noise)
-    assert found["label"] == label
-    assert found["label_noise"] == (
+    row = predicted(make_measured(), TRACE, shipped(), noise)
+    assert row["label"] == label
+    assert row["label_noise"] == (
         None if noise is None else {"iteration": noise.iteration, "forward": noise.forward, "backward": None}
     )
 

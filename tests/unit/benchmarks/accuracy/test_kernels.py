@@ -44,8 +44,8 @@ def test_groups_are_kinds_and_all_by_gpu_and_split():
     keys = (("add", "T4", "train"), ("mul", "T4", "train"), ("add", "T4", "test"), ("add", "P4", "train"))
     parts = [measured(1e-5, kind=kind, gpu=gpu, split=split) for kind, gpu, split in keys]
     samples = Samples.joined(parts)
-    found = kernel_errors(samples, perfect, floors_of(samples))
-    assert [(e.gpu, e.split, e.kind, e.rows) for e in found] == [
+    groups = kernel_errors(samples, perfect, floors_of(samples))
+    assert [(e.gpu, e.split, e.kind, e.rows) for e in groups] == [
         ("P4", "train", "add", 200), ("P4", "train", "all", 200),
         ("T4", "test", "add", 200), ("T4", "test", "all", 200),
         ("T4", "train", "add", 200), ("T4", "train", "mul", 200), ("T4", "train", "element-wise", 400),
@@ -54,7 +54,7 @@ def test_groups_are_kinds_and_all_by_gpu_and_split():
         ("all", "train", "add", 400), ("all", "train", "mul", 200), ("all", "train", "element-wise", 600),
         ("all", "train", "all", 600),
     ]  # fmt: skip
-    floors = [errors for errors in found if errors.floor_s is not None]
+    floors = [errors for errors in groups if errors.floor_s is not None]
     assert {(errors.kind, errors.gpu) for errors in floors} == {("add", "T4"), ("mul", "T4"), ("add", "P4")}
 
 
@@ -66,7 +66,7 @@ def test_several_gpus_weigh_by_their_calls():
         return true_s(ops, 1.2 if gpu.name == "P4" else 1.0), np.full(len(ops), 0.1)
 
     errors = kernel_errors(samples, predicted, {("T4", "add"): 0.0, ("P4", "add"): 0.0})
-    means = {found.gpu: found.mean for found in errors if found.kind == "all"}
+    means = {one.gpu: one.mean for one in errors if one.kind == "all"}
     assert means == pytest.approx({"P4": 0.2, "T4": 0.0, "all": 0.1})
 
 
@@ -105,9 +105,9 @@ def test_coverage_is_that_of_the_kernel_without_its_floor(factor, inside):
 def test_seeds_are_averaged():
     floors_s = {("T4", "add"): 0.0}
     members = [kernel_errors(measured(0.0, factor=factor), perfect, floors_s) for factor in (1.0, 2.0)]
-    found = mean_of_seeds(members)
-    assert [errors.mean for errors in found] == pytest.approx([0.25, 0.25])
-    assert [errors.rows for errors in found] == [200, 200]
+    means = mean_of_seeds(members)
+    assert [errors.mean for errors in means] == pytest.approx([0.25, 0.25])
+    assert [errors.rows for errors in means] == [200, 200]
 
 
 def test_the_product_times_equal_operators_once_and_alike():
@@ -129,7 +129,7 @@ def test_published_kernels_of_the_shipped_constants():
     samples = read_kernels(SHARED / "measurements" / "kernels", ("add", "gelu", "softmax", "ln"))
     floors_s = floors_of(samples)
     assert all(2e-5 < floor < 9e-5 for floor in floors_s.values())
-    found = errors_of_seeds(samples, [shipped()], floors_s)
-    streaming = [e for e in found if e.kind in ("add", "gelu") and e.split == "test" and e.gpu != "all"]
+    groups = errors_of_seeds(samples, [shipped()], floors_s)
+    streaming = [e for e in groups if e.kind in ("add", "gelu") and e.split == "test" and e.gpu != "all"]
     assert len(streaming) == 11
     assert all(errors.median < 0.02 for errors in streaming), streaming

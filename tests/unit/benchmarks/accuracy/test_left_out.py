@@ -32,11 +32,11 @@ def test_twenty_kernels_are_drawn_of_the_larger_half_and_of_this_gpu():
         [kernels_of(["linear", "add", "softmax", "conv"]), kernels_of(["linear"], gpu="P4"),
          kernels_of(["add"], split="test")]
     )  # fmt: skip
-    found = drawn(samples, "T4")
-    assert counted(found) == {"linear": 8, "add": 6, "softmax": 6}
-    assert set(found.gpus) == {"T4"}
-    assert set(found.splits) == {"train"}
-    assert min(op.flops for op in found.ops) >= np.median(SIZES)
+    sample = drawn(samples, "T4")
+    assert counted(sample) == {"linear": 8, "add": 6, "softmax": 6}
+    assert set(sample.gpus) == {"T4"}
+    assert set(sample.splits) == {"train"}
+    assert min(op.flops for op in sample.ops) >= np.median(SIZES)
 
 
 def test_the_draw_is_always_the_same():
@@ -68,8 +68,8 @@ def test_a_folder_is_one_knowledge_or_its_seeds(tmp_path):
 def test_left_out_gpus_are_named_by_folders(tmp_path):
     knowledge_folder(tmp_path / "T4")
     knowledge_folder(tmp_path / "Tesla V100-PCIE-32GB" / "s1")
-    found = left_out_groups(tmp_path)
-    assert {gpu: list(seeds) for gpu, seeds in found.items()} == {"T4": ["T4"], "V100-PCIE-32GB": ["s1"]}
+    groups = left_out_groups(tmp_path)
+    assert {gpu: list(seeds) for gpu, seeds in groups.items()} == {"T4": ["T4"], "V100-PCIE-32GB": ["s1"]}
     knowledge_folder(tmp_path / "B9000")
     with pytest.raises(UnknownGpuError, match="B9000"):
         left_out_groups(tmp_path)
@@ -115,16 +115,16 @@ def scene():
 
 def test_only_rows_and_kernels_of_the_gpu_are_scored(scene):
     rows, traces, kernels = scene
-    found = leave_one_out({"T4": {"s1": shipped()}}, rows, traces, [None, None], kernels)
-    assert list(found["T4"]) == ["unseen"]
-    assert [row["gpu"] for row in found["T4"]["unseen"]["rows"]] == ["T4"]
-    assert {errors["gpu"] for errors in found["T4"]["unseen"]["kernels"]} == {"T4"}
+    left_out = leave_one_out({"T4": {"s1": shipped()}}, rows, traces, [None, None], kernels)
+    assert list(left_out["T4"]) == ["unseen"]
+    assert [row["gpu"] for row in left_out["T4"]["unseen"]["rows"]] == ["T4"]
+    assert {errors["gpu"] for errors in left_out["T4"]["unseen"]["kernels"]} == {"T4"}
 
 
 def test_a_gpu_without_rows_and_without_kernels_is_empty(scene):
     rows, traces, _ = scene
-    found = leave_one_out({"L4": {"s1": shipped()}}, rows, traces, [None, None], None)
-    assert found["L4"]["unseen"] == {"rows": [], "summary": {}, "kernels": []}
+    left_out = leave_one_out({"L4": {"s1": shipped()}}, rows, traces, [None, None], None)
+    assert left_out["L4"]["unseen"] == {"rows": [], "summary": {}, "kernels": []}
 
 
 def test_a_calibration_gets_twenty_kernels_of_the_gpu(scene, tmp_path):
@@ -136,12 +136,12 @@ def test_a_calibration_gets_twenty_kernels_of_the_gpu(scene, tmp_path):
         calls.append((knowledge, gpu.name, len(samples.ops)))
         return other
 
-    found = leave_one_out(
+    left_out = leave_one_out(
         {"T4": {"s1": shipped(), "s2": shipped()}}, rows, traces, [None, None], kernels, calibrate
     )
     assert calls == [(shipped(), "T4", 20)] * 2
-    assert list(found["T4"]) == ["unseen", "calibrated"]
-    assert {row["knowledge"] for row in found["T4"]["calibrated"]["rows"]} == {"s1", "s2"}
+    assert list(left_out["T4"]) == ["unseen", "calibrated"]
+    assert {row["knowledge"] for row in left_out["T4"]["calibrated"]["rows"]} == {"s1", "s2"}
 
 
 def shipped_folder():

@@ -29,8 +29,8 @@ MEASURED_MS = "1234.5678"
 
 
 def row(gpu="T4", predicted=1500.0, label="clean", noise=None, **changes):
-    found = line(gpu=gpu, measured_ms=MEASURED_MS, other_ms="1100.4321", **changes)
-    return found | {"predicted_ms": predicted, "p10_ms": predicted / 1.3, "p90_ms": predicted * 1.3,
+    text = line(gpu=gpu, measured_ms=MEASURED_MS, other_ms="1100.4321", **changes)
+    return text | {"predicted_ms": predicted, "p10_ms": predicted / 1.3, "p90_ms": predicted * 1.3,
                     "by_method": {}, "label": label, "label_noise": noise, "knowledge": "s1"}  # fmt: skip
 
 
@@ -202,10 +202,10 @@ def test_knowledge_is_described_by_its_card_or_by_its_name(tmp_path):
 
 
 def test_equal_results_draw_equal_charts(tmp_path):
-    found = results().end_to_end
+    end_to_end = results().end_to_end
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        write_charts(found["rows"], found["summary"], tmp_path / name)
+        write_charts(end_to_end["rows"], end_to_end["summary"], tmp_path / name)
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
         assert b"<dc:date>" not in path.read_bytes()
@@ -243,7 +243,7 @@ def test_published_figures_are_json():
     pair = SpeedUp(name="ResNet", precision="AMP", origin="V100", destination="A100", published=2.0,
                    predicted=1.5, fitted=True)  # fmt: skip
     scores = [Score(case=case, published=10.0, low=8.0, predicted=11.0, high=14.0) for case in CASES]
-    found = json.loads(json.dumps(results(throughput=scores, speed_ups=[pair]).to_json()))
-    assert [each["case"]["name"] for each in found["throughput"]] == [case.name for case in CASES]
-    assert found["throughput"][0]["error"] == pytest.approx(0.1)
-    assert found["speed_ups"][0]["error"] == pytest.approx(-0.25)
+    document = json.loads(json.dumps(results(throughput=scores, speed_ups=[pair]).to_json()))
+    assert [each["case"]["name"] for each in document["throughput"]] == [case.name for case in CASES]
+    assert document["throughput"][0]["error"] == pytest.approx(0.1)
+    assert document["speed_ups"][0]["error"] == pytest.approx(-0.25)

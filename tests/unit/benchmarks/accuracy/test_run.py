@@ -34,20 +34,20 @@ def unprofiled(monkeypatch):
     return asked
 
 
-def evaluated(path, said=None, **options):
+def evaluated(path, messages=None, **options):
     parts = ("kernels", "op_traces", "third_party", "leave_one_out", "unseen_dims")
     given = {**dict.fromkeys(parts), "knowledge": ()}
     inputs = Inputs(end_to_end=path, configs=path.parent / "model_configs", **(given | options))
     return run(inputs, command="python -m benchmarks.accuracy", date="2026-01-02",
-               say=(said if said is not None else []).append)  # fmt: skip
+               say=(messages if messages is not None else []).append)  # fmt: skip
 
 
 def test_each_workload_is_profiled_once_for_all_gpus(tmp_path, unprofiled):
     lines = [line(gpu=gpu, batch_size=batch) for gpu in ("T4", "P4", "L4") for batch in (2, 4)]
-    said = []
-    results = evaluated(write_measurements(tmp_path, *lines), said)
+    messages = []
+    results = evaluated(write_measurements(tmp_path, *lines), messages)
     assert [str(workload) for workload in unprofiled] == ["tiny inf 32 x 2", "tiny inf 32 x 4"]
-    assert said[:3] == [
+    assert messages[:3] == [
         "profiling 2 workloads",
         "profiled tiny inf 32 x 2: 1 of 2",
         "profiled tiny inf 32 x 4: 2 of 2",

@@ -32,8 +32,8 @@ def test_on_the_origin_itself_nothing_is_scaled(forward_s, backward_s, count):
 
 @given(forward_s=times)
 def test_streaming_follows_the_ratio(forward_s):
-    found = scaled_s(trace_of(make_node(forward_s=forward_s)), V100, by_bandwidth)
-    assert found == pytest.approx(forward_s * T4.memory_bytes_per_s / V100.memory_bytes_per_s)
+    time_s = scaled_s(trace_of(make_node(forward_s=forward_s)), V100, by_bandwidth)
+    assert time_s == pytest.approx(forward_s * T4.memory_bytes_per_s / V100.memory_bytes_per_s)
 
 
 def test_operators_add_up_and_what_runs_nothing_counts_nothing():
@@ -50,8 +50,8 @@ def test_a_product_scales_by_the_sum_of_its_gradients():
         calls.append(len(ops))
         return np.full(len(ops), 1.0 if gpu is T4 else 3.0)
 
-    found = scaled_s(trace_of(node, mode="train"), V100, lambda ops, gpu: count(ops, gpu))
-    assert found == pytest.approx(3.0)
+    time_s = scaled_s(trace_of(node, mode="train"), V100, lambda ops, gpu: count(ops, gpu))
+    assert time_s == pytest.approx(3.0)
     # One forward, two gradients, one accumulation: asked for at once, on each GPU.
     assert calls == [4, 4]
 
@@ -76,7 +76,7 @@ def test_a_blend_lies_between_its_ends(scaled, direct, weight):
 
 def test_errors_by_weight():
     pair = Scaled(origin="T4", row=make_measured(measured_s=1.0), scaled_s=1.4, direct_s=0.8)
-    found = errors_by_weight([pair])
-    assert list(found) == list(WEIGHTS)
-    assert [round(found[weight]["mean"], 6) for weight in (0.0, 0.5, 1.0)] == [0.2, 0.1, 0.4]
+    errors = errors_by_weight([pair])
+    assert list(errors) == list(WEIGHTS)
+    assert [round(errors[weight]["mean"], 6) for weight in (0.0, 0.5, 1.0)] == [0.2, 0.1, 0.4]
     assert errors_by_weight([])[0.0]["mean"] is None

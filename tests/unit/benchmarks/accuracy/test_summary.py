@@ -29,8 +29,8 @@ def row(gpu="T4", mode="inf", measured=100.0, predicted=110.0, p10=90.0, p90=120
 
 def test_errors_are_absolute_and_ranked():
     rows = [row(predicted=100 + error) for error in (-30, 0, 10, 20)]
-    found = errors(rows, "predicted_ms")
-    assert found == {
+    summary = errors(rows, "predicted_ms")
+    assert summary == {
         "rows": 4,
         "mean": pytest.approx(0.15),
         "median": pytest.approx(0.15),
@@ -40,8 +40,8 @@ def test_errors_are_absolute_and_ranked():
 
 
 def test_rows_that_others_did_not_predict_are_not_held_against_them():
-    found = errors([row(other=""), row(other="150")], "other_ms")
-    assert (found["rows"], found["mean"]) == (1, pytest.approx(0.5))
+    summary = errors([row(other=""), row(other="150")], "other_ms")
+    assert (summary["rows"], summary["mean"]) == (1, pytest.approx(0.5))
     assert errors([row(other="")], "other_ms")["mean"] is None
 
 
@@ -76,11 +76,11 @@ def test_errors_are_signed_until_they_are_summed():
 
 @given(st.lists(st.floats(-1, 10), min_size=1, max_size=50))
 def test_figures_are_in_order_and_within_the_errors(relative):
-    found = errors_of(relative)
+    summary = errors_of(relative)
     largest = max(abs(value) for value in relative)
-    assert found["median"] <= found["p90"] <= found["max"] == largest
-    assert 0 <= found["mean"] <= largest * (1 + 1e-9)
-    assert errors_of([-value for value in relative]) == found
+    assert summary["median"] <= summary["p90"] <= summary["max"] == largest
+    assert 0 <= summary["mean"] <= largest * (1 + 1e-9)
+    assert errors_of([-value for value in relative]) == summary
 
 
 def test_the_mean_of_seeds():
@@ -106,5 +106,5 @@ def test_published_predictors_have_their_published_errors():
         "roofline": (26.7, 25.0),
     }
     for name, (mean, median) in expected.items():
-        found = errors(rows, f"{name}_ms")
-        assert (100 * found["mean"], 100 * found["median"]) == pytest.approx((mean, median), abs=0.05)
+        summary = errors(rows, f"{name}_ms")
+        assert (100 * summary["mean"], 100 * summary["median"]) == pytest.approx((mean, median), abs=0.05)

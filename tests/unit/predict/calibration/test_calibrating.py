@@ -40,8 +40,8 @@ def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def slower(kernel: Measurement, factor: float) -> Measurement:
     """The kernel, beyond its launch so much slower than the roofline says for an L4."""
-    found = op_time(kernel.op, L4, constants_for(L4), kernel.precision)
-    return timed(kernel, KERNEL_FLOOR_S + factor * (found.time_s - KERNEL_FLOOR_S))
+    timing = op_time(kernel.op, L4, constants_for(L4), kernel.precision)
+    return timed(kernel, KERNEL_FLOOR_S + factor * (timing.time_s - KERNEL_FLOOR_S))
 
 
 def timed(kernel: Measurement, time_s: float) -> Measurement:
@@ -74,8 +74,8 @@ def test_predictions_with_the_new_constants_are_what_was_measured() -> None:
     from advisor.predict.calibration.calibration_files import write_calibration
 
     kernels = [slower(kernel, 1.1 + 0.1 * number) for number, kernel in enumerate(KERNELS.values())]
-    found = calibrate(recorded(*kernels))
-    write_calibration("L4", found.source, {fit.name: fit.after for fit in found.constants})
+    calibration = calibrate(recorded(*kernels))
+    write_calibration("L4", calibration.source, {fit.name: fit.after for fit in calibration.constants})
     after = constants_for(L4)
     assert after.measured >= set(KERNELS)
     source = "calibrated on this machine, 2026-11-21, driver 580.1, torch 2.13.0"

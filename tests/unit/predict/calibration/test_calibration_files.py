@@ -44,12 +44,12 @@ def test_the_file_is_one_a_gpu_in_the_users_folder(data_home: Path) -> None:
 
 def test_one_of_a_recording_says_so_and_counts_as_measured_too() -> None:
     write_calibration("L4", "2026-11-21", VALUES, where=RECORDED)
-    found = constants_for(L4)
+    constants = constants_for(L4)
     assert (
-        sentence(described(found.origin)[0])
+        sentence(described(constants.origin)[0])
         == "roofline constants, calibrated from a recording, 2026-11-21: gemm (bf16, fp16), streaming"
     )
-    assert found.measured >= set(VALUES)
+    assert constants.measured >= set(VALUES)
 
 
 def test_those_that_are_there_are_listed(data_home: Path) -> None:

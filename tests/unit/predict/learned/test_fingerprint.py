@@ -31,8 +31,8 @@ def nothing_calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def work_s() -> np.ndarray:
-    found = learned_times(OPS, T4, constants_for(T4, KNOWLEDGE), EXACT, KNOWLEDGE)
-    return found.time_s - KERNEL_FLOOR_S
+    times = learned_times(OPS, T4, constants_for(T4, KNOWLEDGE), EXACT, KNOWLEDGE)
+    return times.time_s - KERNEL_FLOOR_S
 
 
 def assumptions() -> tuple[Finding, ...]:
@@ -44,8 +44,8 @@ def test_corrections_of_other_networks_do_not_count_and_are_told(networks: str |
     before = work_s()
     write_calibration("T4", "today", CORRECTED, networks=networks)
     assert work_s() == pytest.approx(before)
-    found = constants_for(T4, KNOWLEDGE)
-    assert (found.learned_share, found.fractions["streaming_fraction"]) == ({}, 0.5)
+    constants = constants_for(T4, KNOWLEDGE)
+    assert (constants.learned_share, constants.fractions["streaming_fraction"]) == ({}, 0.5)
     assert sample(Code.CALIBRATION_OUTDATED) in assumptions()
 
 

@@ -25,10 +25,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_without_networks_has_constants_alone(folder: Path) -> None:
-    found = read_knowledge(folder)
-    assert found.networks == {}
-    assert found.corrections == {}
-    assert found.tables == TABLES
+    knowledge = read_knowledge(folder)
+    assert knowledge.networks == {}
+    assert knowledge.corrections == {}
+    assert knowledge.tables == TABLES
 
 
 def test_a_folder_with_networks_has_both(folder: Path) -> None:

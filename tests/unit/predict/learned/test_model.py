@@ -24,39 +24,43 @@ PEAK = 8e12
 def constant_network(num_features: int, compute: float, memory: float, log_scale: float = -9.0) -> Network:
     """Two members that say the same of every call."""
     zeros = np.zeros(num_features, np.float32)
-    said = np.array([compute, memory, log_scale], np.float32)
+    output = np.array([compute, memory, log_scale], np.float32)
     return Network(
         low=zeros - 100,
         high=zeros + 100,
         mean=zeros,
         scale=zeros + 1,
         weights=tuple(np.zeros((2, *size), np.float32) for size in ((num_features, 4), (4, 4), (4, 3))),
-        biases=(np.zeros((2, 1, 4), np.float32), np.zeros((2, 1, 4), np.float32), np.tile(said, (2, 1, 1))),
+        biases=(
+            np.zeros((2, 1, 4), np.float32),
+            np.zeros((2, 1, 4), np.float32),
+            np.tile(output, (2, 1, 1)),
+        ),
     )
 
 
 def test_calls_are_grouped_by_family_in_their_order() -> None:
     ops = [add(4), mm(2, 3, 4), make_op("aten::embedding"), softmax(5, 6), add(7), mm(8, 9, 10)]
-    found = {calls.network: calls for calls in grouped(ops)}
-    assert {family: calls.index.tolist() for family, calls in found.items()} == {
+    by_network = {calls.network: calls for calls in grouped(ops)}
+    assert {family: calls.index.tolist() for family, calls in by_network.items()} == {
         "gemm": [1, 5],
         "norm": [3],
         "pointwise": [0, 4],
     }
-    for calls in found.values():
+    for calls in by_network.values():
         for row, i in zip(calls.features, calls.index, strict=True):
             shape = shape_of(ops[i])
             assert shape is not None
             assert (row == np.array(shape.values, np.float32)).all()
         assert calls.num_bytes.tolist() == [ops[i].bytes for i in calls.index]
-    assert found["gemm"].flops.tolist() == [48.0, 1440.0]
+    assert by_network["gemm"].flops.tolist() == [48.0, 1440.0]
 
 
 def test_only_products_and_convolutions_count_their_flops() -> None:
-    found = {calls.network: calls.flops.tolist() for calls in grouped(tuple(EXAMPLES.values()))}
-    assert found["norm"] == found["pointwise"] == [0.0]
-    assert found["gemm"] == [EXAMPLES["gemm"].flops]
-    assert found["conv"] == [EXAMPLES["conv"].flops]
+    by_network = {calls.network: calls.flops.tolist() for calls in grouped(tuple(EXAMPLES.values()))}
+    assert by_network["norm"] == by_network["pointwise"] == [0.0]
+    assert by_network["gemm"] == [EXAMPLES["gemm"].flops]
+    assert by_network["conv"] == [EXAMPLES["conv"].flops]
 
 
 @pytest.mark.parametrize("ops", [[], [make_op("aten::embedding")], [add(0)]])
@@ -74,18 +78,18 @@ def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
     network = constant_network(calls.features.shape[1] + 2, compute, memory)
     flops = op.flops if family in ("gemm", "conv") else 0
     expected = flops / PEAK * math.exp(compute) + op.bytes / T4.memory_bytes_per_s * math.exp(memory)
-    found = kernel_times(network, calls, T4, PEAK)
-    assert found.time_s == pytest.approx([expected], rel=1e-6)
+    times = kernel_times(network, calls, T4, PEAK)
+    assert times.time_s == pytest.approx([expected], rel=1e-6)
 
 
-@pytest.mark.parametrize("said", [50.0, -50.0, 1e30])
-def test_an_opinion_stays_within_a_factor_of_the_roofline(said: float) -> None:
+@pytest.mark.parametrize("opinion", [50.0, -50.0, 1e30])
+def test_an_opinion_stays_within_a_factor_of_the_roofline(opinion: float) -> None:
     op = EXAMPLES["gemm"]
     (calls,) = grouped([op])
-    network = constant_network(calls.features.shape[1] + 2, said, said)
+    network = constant_network(calls.features.shape[1] + 2, opinion, opinion)
     roofline_s = op.flops / PEAK + op.bytes / T4.memory_bytes_per_s
-    found = kernel_times(network, calls, T4, PEAK)
-    assert found.time_s == pytest.approx([roofline_s * math.exp(math.copysign(4.0, said))], rel=1e-6)
+    times = kernel_times(network, calls, T4, PEAK)
+    assert times.time_s == pytest.approx([roofline_s * math.exp(math.copysign(4.0, opinion))], rel=1e-6)
 
 
 @pytest.mark.parametrize(("log_scale", "sigma"), [(-2.0, math.exp(-2)), (-50, math.exp(-6)), (9, math.e)])
@@ -98,12 +102,12 @@ def test_members_that_agree_are_as_unsure_as_they_say(log_scale: float, sigma: f
 def test_members_that_disagree_are_less_sure() -> None:
     (calls,) = grouped([EXAMPLES["norm"]])
     alike = constant_network(calls.features.shape[1] + 2, 0.0, 0.0)
-    said = alike.biases[2].copy()
-    said[:, 0, 1] = (0.3, -0.3)
-    apart = replace(alike, biases=(*alike.biases[:2], said))
-    found = kernel_times(apart, calls, T4, PEAK)
-    assert found.sigma == pytest.approx([math.hypot(0.3, math.exp(-6))], rel=1e-5)
-    assert found.time_s == pytest.approx(kernel_times(alike, calls, T4, PEAK).time_s, rel=1e-6)
+    opinion = alike.biases[2].copy()
+    opinion[:, 0, 1] = (0.3, -0.3)
+    apart = replace(alike, biases=(*alike.biases[:2], opinion))
+    times = kernel_times(apart, calls, T4, PEAK)
+    assert times.sigma == pytest.approx([math.hypot(0.3, math.exp(-6))], rel=1e-5)
+    assert times.time_s == pytest.approx(kernel_times(alike, calls, T4, PEAK).time_s, rel=1e-6)
 
 
 @pytest.mark.parametrize("family", rows().network)
@@ -121,15 +125,15 @@ def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
     mean = sum(logs) / len(logs)
     variance = sum((log - mean) ** 2 for log in logs) / len(logs)
     sigma = math.sqrt((sum(residuals) / len(residuals)) ** 2 + variance)
-    found = kernel_times(network, calls, T4, PEAK)
-    assert found.time_s == pytest.approx([math.exp(mean)], rel=1e-5)
-    assert found.sigma == pytest.approx([sigma], rel=1e-5)
+    times = kernel_times(network, calls, T4, PEAK)
+    assert times.time_s == pytest.approx([math.exp(mean)], rel=1e-5)
+    assert times.sigma == pytest.approx([sigma], rel=1e-5)
 
 
 def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows() -> None:
     (calls,) = grouped([mm(64, 64, 64), mm(64, 64, 64)])
-    found = kernel_times(make_networks()["gemm"], calls, T4, np.array([PEAK, np.nan]))
-    assert np.isnan(found.time_s).tolist() == [False, True]
+    times = kernel_times(make_networks()["gemm"], calls, T4, np.array([PEAK, np.nan]))
+    assert np.isnan(times.time_s).tolist() == [False, True]
 
 
 def test_the_board_is_its_power_and_its_compute_capability() -> None:
@@ -147,5 +151,5 @@ def test_every_nvidia_board_has_features(gpu: GpuSpec) -> None:
 
 def test_newer_boards_have_larger_capabilities() -> None:
     names = ("P4", "T4", "A100-PCIE-40GB", "L4")
-    found = [board_features(resolve_gpu(name))[1] for name in names]
-    assert found == sorted(found)
+    features = [board_features(resolve_gpu(name))[1] for name in names]
+    assert features == sorted(features)

@@ -21,11 +21,11 @@ ROWS = arrays.arrays(np.float32, (4, 5), elements=st.floats(-100, 100, width=32)
 @given(ROWS, st.integers(0, 5))
 def test_outputs_are_those_of_slow_loops(rows: np.ndarray, seed: int) -> None:
     network = make_network(5, seed)
-    found = network.outputs(rows)
-    assert found.shape == (3, 4, 3)
+    outputs = network.outputs(rows)
+    assert outputs.shape == (3, 4, 3)
     for i, row in enumerate(rows):
         expected = np.array(slow_outputs(network, row.tolist()))
-        assert found[:, i] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+        assert outputs[:, i] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
 @given(ROWS)
@@ -69,13 +69,13 @@ def test_members_do_not_see_each_other() -> None:
 
 @given(st.floats(-80, 80, width=32))
 def test_silu_is_its_definition(value: float) -> None:
-    found = float(silu(np.array([value], np.float32))[0])
-    assert found == pytest.approx(value / (1 + math.exp(-value)), rel=1e-4, abs=1e-5)
+    output = float(silu(np.array([value], np.float32))[0])
+    assert output == pytest.approx(value / (1 + math.exp(-value)), rel=1e-4, abs=1e-5)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
 def test_silu_never_overflows(value: float) -> None:
     with np.errstate(over="raise", invalid="raise"):
-        found = float(silu(np.array([value], np.float32))[0])
-    assert math.isfinite(found)
-    assert min(value, -0.3) <= found <= max(value, 0.0)
+        output = float(silu(np.array([value], np.float32))[0])
+    assert math.isfinite(output)
+    assert min(value, -0.3) <= output <= max(value, 0.0)

@@ -99,12 +99,12 @@ def test_sizes_of_whole_tiles_have_no_padding() -> None:
 
 
 def test_padding_is_what_tiles_add() -> None:
-    found = values(mm(129, 1, 3))
-    m, n, k = found[5:9], found[9:13], found[13:16]
+    numbers = values(mm(129, 1, 3))
+    m, n, k = numbers[5:9], numbers[9:13], numbers[13:16]
     assert m == pytest.approx([math.log(size / 129) for size in (144, 160, 192, 256)])
     assert n == pytest.approx([math.log(size) for size in (16, 32, 64, 128)])
     assert k == pytest.approx([math.log(size / 3) for size in (4, 16, 32)])
-    assert found[16:19] == (0.0, 0.0, 0.0)
+    assert numbers[16:19] == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("op", [mm(8, 8, 8), addmm(8, 8, 8), bmm(2, 8, 8, 8), baddbmm(2, 8, 8, 8)])
@@ -156,9 +156,9 @@ def test_a_convolution_is_told_by_its_implicit_product() -> None:
 
 @given(st.integers(1, 512), st.integers(1, 64), st.integers(1, 64), st.integers(1, 64))
 def test_convolutions_of_any_size_are_known(batch: int, c_in: int, c_out: int, size: int) -> None:
-    found = conv_sizes(convolution(batch, c_in, c_out, size))
-    assert (found["c_in"], found["c_out"], found["pixels"]) == (c_in, c_out, size**2)
-    assert found["m"] == found["batch"] * size**2
+    sizes = conv_sizes(convolution(batch, c_in, c_out, size))
+    assert (sizes["c_in"], sizes["c_out"], sizes["pixels"]) == (c_in, c_out, size**2)
+    assert sizes["m"] == sizes["batch"] * size**2
 
 
 def test_more_than_64_images_are_as_efficient_as_64() -> None:
@@ -256,8 +256,8 @@ def test_convolutions_of_other_dimensions_or_of_nothing_are_unknown(
 
 def norm_sizes(op: Op) -> tuple[float, int, int]:
     """Whether it is a layer normalisation, columns, and elements."""
-    found = values(op)
-    return found[0], round(math.exp(found[1])), round(math.exp(found[-1]))
+    numbers = values(op)
+    return numbers[0], round(math.exp(numbers[1])), round(math.exp(numbers[-1]))
 
 
 @given(DIM, DIM)
@@ -333,7 +333,7 @@ def test_element_wise_operators_are_told_by_bytes_and_tensors(shape: list[int]) 
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "is_apart"),
     [
         ("add.Tensor", (0, 0)),
         ("pow.Tensor_Scalar", (1, 0)),
@@ -345,9 +345,9 @@ def test_element_wise_operators_are_told_by_bytes_and_tensors(shape: list[int]) 
         ("gelu", (0, 0)),
     ],
 )
-def test_operators_of_many_instructions_are_told_apart(name: str, told: tuple[int, int]) -> None:
+def test_operators_of_many_instructions_are_told_apart(name: str, is_apart: tuple[int, int]) -> None:
     """A tanh's gradient is two products: its bytes alone count."""
-    assert values(make_call(name, [(64, 32)], [(64, 32)]))[2:] == told
+    assert values(make_call(name, [(64, 32)], [(64, 32)]))[2:] == is_apart
 
 
 def test_broadcast_operands_do_not_count() -> None:

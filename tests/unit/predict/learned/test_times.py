@@ -60,9 +60,9 @@ def times(
 
 
 def is_known(*ops: Op, gpu: GpuSpec = T4, precision: Precision = EXACT) -> list[bool]:
-    found = times(ops, gpu, precision)
-    known = ~np.isnan(found.time_s)
-    assert (known == ~np.isnan(found.sigma)).all()
+    predicted = times(ops, gpu, precision)
+    known = ~np.isnan(predicted.time_s)
+    assert (known == ~np.isnan(predicted.sigma)).all()
     return known.tolist()
 
 
@@ -76,9 +76,9 @@ def test_every_family_is_known_in_fp32() -> None:
 
 @pytest.mark.parametrize("gpu", [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"])
 def test_every_nvidia_gpu_has_finite_times(gpu: GpuSpec) -> None:
-    found = times(gpu=gpu)
-    assert np.isfinite(found.time_s).all()
-    assert (found.sigma > 0).all()
+    predicted = times(gpu=gpu)
+    assert np.isfinite(predicted.time_s).all()
+    assert (predicted.sigma > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -128,15 +128,15 @@ def test_what_no_network_knows_is_left_to_the_roofline() -> None:
 @pytest.mark.parametrize("family", EXAMPLES)
 def test_a_family_without_a_network_is_left_to_the_roofline(family: str) -> None:
     networks = {name: network for name, network in make_networks().items() if name != family}
-    found = times(tuple(EXAMPLES.values()), knowledge=replace(KNOWLEDGE, networks=networks))
-    assert np.isnan(found.time_s).tolist() == [name == family for name in EXAMPLES]
+    predicted = times(tuple(EXAMPLES.values()), knowledge=replace(KNOWLEDGE, networks=networks))
+    assert np.isnan(predicted.time_s).tolist() == [name == family for name in EXAMPLES]
 
 
 def test_a_network_of_an_unknown_family_is_never_asked() -> None:
     networks = {"fft": make_networks()["gemm"]}
-    found = times(knowledge=replace(KNOWLEDGE, networks=networks))
-    assert np.isnan(found.time_s).all()
-    assert np.isnan(found.sigma).all()
+    predicted = times(knowledge=replace(KNOWLEDGE, networks=networks))
+    assert np.isnan(predicted.time_s).all()
+    assert np.isnan(predicted.sigma).all()
 
 
 def test_no_operators_have_no_times() -> None:
@@ -168,8 +168,8 @@ def test_a_gpu_that_was_calibrated_is_surer_than_unseen_and_less_sure_than_measu
 # --- Corrections ---------------------------------------------------------------------------------------
 
 
-def work_s(found: CallTimes) -> np.ndarray:
-    return found.time_s - KERNEL_FLOOR_S
+def work_s(times_of_all: CallTimes) -> np.ndarray:
+    return times_of_all.time_s - KERNEL_FLOOR_S
 
 
 @pytest.mark.parametrize("reached", [0.25, 0.5, 1.0, 1.6])
@@ -235,25 +235,25 @@ def measured(op: Op, factor: float, gpu: GpuSpec = T4) -> Measurement:
 @pytest.mark.parametrize("family", LARGE)
 @pytest.mark.parametrize("factor", [0.6, 1.0, 1.3, 5.0])
 def test_offsets_find_what_is_reached(family: str, factor: float) -> None:
-    (found,) = learned_offsets([measured(LARGE[family], factor)], T4, KNOWLEDGE)
-    assert found.name == f"learned.{family}"
-    assert found.before == 1.0
-    assert found.after == pytest.approx(factor**-TRUST)
+    (offsets,) = learned_offsets([measured(LARGE[family], factor)], T4, KNOWLEDGE)
+    assert offsets.name == f"learned.{family}"
+    assert offsets.before == 1.0
+    assert offsets.after == pytest.approx(factor**-TRUST)
 
 
 def test_each_family_has_its_own_offset() -> None:
     kernels = [measured(op, 1 + i / 10) for i, op in enumerate(LARGE.values())]
-    found = {fit.name: fit.after for fit in learned_offsets(kernels, T4, KNOWLEDGE)}
+    by_name = {fit.name: fit.after for fit in learned_offsets(kernels, T4, KNOWLEDGE)}
     expected = {f"learned.{family}": (1 + i / 10) ** -TRUST for i, family in enumerate(LARGE)}
-    assert found == pytest.approx(expected)
+    assert by_name == pytest.approx(expected)
 
 
 def test_predictions_with_offsets_go_a_part_of_the_way_to_what_was_measured() -> None:
     kernels = [measured(op, 1.7) for op in LARGE.values()]
-    found = learned_offsets(kernels, T4, KNOWLEDGE)
+    offsets = learned_offsets(kernels, T4, KNOWLEDGE)
     trusted = [measured(op, 1.7**TRUST) for op in LARGE.values()]
     expected = np.array([kernel.time_s for kernel in trusted])
-    write_calibration("T4", "today", {fit.name: fit.after for fit in found})
+    write_calibration("T4", "today", {fit.name: fit.after for fit in offsets})
     assert times(tuple(LARGE.values())).time_s == pytest.approx(expected, rel=1e-3)
 
 
@@ -293,10 +293,10 @@ def test_without_networks_all_is_roofline_and_with_them_learned() -> None:
 
 
 def test_learned_times_are_the_networks_times() -> None:
-    found = op_times(TRACE, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
-    assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
-    assert [time.sigma for time in found] == pytest.approx(times().sigma.tolist())
-    assert {time.constant for time in found} == {""}
+    timings = op_times(TRACE, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
+    assert [time.time_s for time in timings] == pytest.approx(times().time_s.tolist())
+    assert [time.sigma for time in timings] == pytest.approx(times().sigma.tolist())
+    assert {time.constant for time in timings} == {""}
 
 
 def test_what_the_networks_leave_out_is_roofline() -> None:
@@ -307,10 +307,10 @@ def test_what_the_networks_leave_out_is_roofline() -> None:
 def test_measured_here_beats_learned() -> None:
     op = replace(OPS[0], measured_s=1.0)
     assert methods(op, origin="T4", gpu=T4) == [Method.MEASURED]
-    (found,) = op_times(
+    (timing,) = op_times(
         make_trace(ops=(op,), origin_gpu="T4", precision=EXACT), T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE
     )
-    assert found.time_s == 1.0
+    assert timing.time_s == 1.0
 
 
 def test_learned_beats_waves_and_waves_beat_the_roofline() -> None:
@@ -328,7 +328,7 @@ def test_an_unmeasured_operator_at_home_is_learned() -> None:
 @given(st.floats(1e-7, 1.0))
 def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
-    found = op_times(
+    timings = op_times(
         make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
         T4,
         constants_for(T4, KNOWLEDGE),
@@ -336,52 +336,52 @@ def test_measured_elsewhere_is_a_blend(measured_s: float) -> None:
     )
     direct, at_origin = times(ops).time_s, times(ops, V100).time_s
     expected = direct ** (1 - BLEND) * (measured_s * direct / at_origin) ** BLEND
-    assert [time.time_s for time in found] == pytest.approx(expected.tolist())
-    assert [time.sigma for time in found] == pytest.approx(times(ops).sigma.tolist())
-    assert {time.method for time in found} == {Method.LEARNED}
+    assert [time.time_s for time in timings] == pytest.approx(expected.tolist())
+    assert [time.sigma for time in timings] == pytest.approx(times(ops).sigma.tolist())
+    assert {time.method for time in timings} == {Method.LEARNED}
 
 
 def test_a_measurement_that_the_networks_foresaw_changes_nothing() -> None:
     at_origin = times(gpu=V100).time_s.tolist()
     ops = tuple(replace(op, measured_s=s) for op, s in zip(OPS, at_origin, strict=True))
-    found = op_times(
+    timings = op_times(
         make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
         T4,
         constants_for(T4, KNOWLEDGE),
         KNOWLEDGE,
     )
-    assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
+    assert [time.time_s for time in timings] == pytest.approx(times().time_s.tolist())
 
 
 @pytest.mark.parametrize("measured_s", [None, 0.0])
 def test_without_a_measurement_there_is_nothing_to_blend(measured_s: float | None) -> None:
     ops = tuple(replace(op, measured_s=measured_s) for op in OPS)
-    found = op_times(
+    timings = op_times(
         make_trace(ops=ops, origin_gpu=V100.name, precision=EXACT),
         T4,
         constants_for(T4, KNOWLEDGE),
         KNOWLEDGE,
     )
-    assert [time.time_s for time in found] == pytest.approx(times().time_s.tolist())
+    assert [time.time_s for time in timings] == pytest.approx(times().time_s.tolist())
 
 
 def test_a_product_that_only_one_of_both_gpus_runs_in_fp32_is_not_blended() -> None:
     # TF32 counts on the A100 alone, so nobody knows how far off the networks were there.
     op = replace(OPS[0], measured_s=1.0)
     trace = make_trace(ops=(op,), origin_gpu=A100.name, precision=TF32)
-    (found,) = op_times(trace, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
-    assert found.time_s == pytest.approx(float(times((op,), precision=TF32).time_s[0]))
+    (timing,) = op_times(trace, T4, constants_for(T4, KNOWLEDGE), KNOWLEDGE)
+    assert timing.time_s == pytest.approx(float(times((op,), precision=TF32).time_s[0]))
 
 
 def test_an_empty_knowledge_keeps_what_ships_out() -> None:
     empty = Knowledge(tables=TABLES, networks={})
-    found = op_times(TRACE, T4, constants_for(T4, empty), empty)
-    assert {time.method for time in found} == {Method.ROOFLINE}
-    assert all(math.isfinite(time.time_s) for time in found)
+    timings = op_times(TRACE, T4, constants_for(T4, empty), empty)
+    assert {time.method for time in timings} == {Method.ROOFLINE}
+    assert all(math.isfinite(time.time_s) for time in timings)
 
 
 def test_batched_products_of_one_are_as_fast_as_products() -> None:
     single, batched = mm(300, 200, 100), bmm(1, 300, 200, 100)
     by_rows = replace(single.inputs[1], stride=(200, 1))
-    found = times((replace(single, inputs=(single.inputs[0], by_rows)), batched)).time_s
-    assert found[0] == pytest.approx(found[1])
+    time_s = times((replace(single, inputs=(single.inputs[0], by_rows)), batched)).time_s
+    assert time_s[0] == pytest.approx(time_s[1])

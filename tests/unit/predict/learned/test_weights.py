@@ -60,13 +60,13 @@ def refused(path: Path) -> str:
 
 
 def test_what_is_written_is_read(path: Path) -> None:
-    found = read_networks(path)
-    assert found.keys() == NETWORKS.keys()
+    networks = read_networks(path)
+    assert networks.keys() == NETWORKS.keys()
     for family, network in NETWORKS.items():
         for name in VECTORS:
-            assert (getattr(found[family], name) == getattr(network, name)).all()
-        assert all((a == b).all() for a, b in zip(found[family].weights, network.weights, strict=True))
-        assert all((a == b).all() for a, b in zip(found[family].biases, network.biases, strict=True))
+            assert (getattr(networks[family], name) == getattr(network, name)).all()
+        assert all((a == b).all() for a, b in zip(networks[family].weights, network.weights, strict=True))
+        assert all((a == b).all() for a, b in zip(networks[family].biases, network.biases, strict=True))
 
 
 def test_weights_are_rounded_to_16_bits_once(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_weights_are_rounded_to_16_bits_once(tmp_path: Path) -> None:
     fine = type(fine)(low=fine.low / 3, high=fine.high, mean=fine.mean, scale=fine.scale, weights=thirds,
                       biases=fine.biases)  # fmt: skip
     write_networks({"pointwise": fine}, first)
-    found = read_networks(first)
-    for a, b in zip(found["pointwise"].weights, thirds, strict=True):
+    networks = read_networks(first)
+    for a, b in zip(networks["pointwise"].weights, thirds, strict=True):
         assert (a == b.astype(np.float16)).all()
-    assert (found["pointwise"].low == fine.low).all()  # ranges keep all their bits
-    write_networks(found, second)
+    assert (networks["pointwise"].low == fine.low).all()  # ranges keep all their bits
+    write_networks(networks, second)
     assert first.read_bytes() == second.read_bytes()
 
 

@@ -130,12 +130,12 @@ def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: i
 @cache
 def make_networks(seed: int = 0) -> Mapping[str, Network]:
     """One for each family, for the features that calls have and the two of the board."""
-    found = {}
+    networks = {}
     for family, op in EXAMPLES.items():
         shape = shape_of(op)
         assert shape is not None
-        found[family] = make_network(len(shape.values) + 2, seed)
-    return found
+        networks[family] = make_network(len(shape.values) + 2, seed)
+    return networks
 
 
 def make_knowledge(seed: int = 0, **changes: object) -> Knowledge:
@@ -151,7 +151,7 @@ def slow_outputs(network: Network, features: Sequence[float]) -> list[list[float
         low, high = float(network.low[i]), float(network.high[i])
         cut = min(max(value, low), high)
         inputs.append((cut - float(network.mean[i])) / float(network.scale[i]))
-    found = []
+    outputs = []
     for member in range(len(network.weights[0])):
         values = inputs
         for layer in range(3):
@@ -161,5 +161,5 @@ def slow_outputs(network: Network, features: Sequence[float]) -> list[list[float
                 for j in range(weight.shape[1])
             ]
             values = sums if layer == 2 else [x / (1 + math.exp(-x)) for x in sums]
-        found.append(values)
-    return found
+        outputs.append(values)
+    return outputs

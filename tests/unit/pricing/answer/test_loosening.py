@@ -47,8 +47,8 @@ def test_no_smaller_set_helps_and_none_of_that_size_lets_in_fewer(offers: list[O
     assert way.offers == left_without(way.limits, offers)
     for size in range(len(way.limits) + 1):
         for dropped in combinations(LIMITS, size):
-            found = left_without(dropped, offers)
-            assert not found or rank(dropped, len(found)) >= rank(way.limits, len(way.offers))
+            left = left_without(dropped, offers)
+            assert not left or rank(dropped, len(left)) >= rank(way.limits, len(way.offers))
 
 
 def test_the_gpu_gives_way_after_the_place() -> None:

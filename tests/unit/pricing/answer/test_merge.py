@@ -21,7 +21,7 @@ def answer(source: str, *offers: Offer, covers: tuple[Place, ...] = (), is_live:
 
 
 def kept(*answers: Answer) -> list[list[Offer]]:
-    return [list(found.offers) for found in merged(answers)]
+    return [list(answer_kept.offers) for answer_kept in merged(answers)]
 
 
 def test_nothing_becomes_nothing() -> None:
@@ -61,8 +61,8 @@ def test_a_machine_is_taken_with_all_its_zones() -> None:
 def test_what_a_covered_place_does_not_name_is_not_for_rent_there() -> None:
     retired, elsewhere = offer("snapshot", instance_type="p2"), offer("snapshot", region="eu-west-1")
     live = answer("live", offer("live"), covers=(HERE,), is_live=True)
-    found = merged([live, answer("snapshot", retired, elsewhere)])
-    assert found[1].offers == (elsewhere,)
+    answers_merged = merged([live, answer("snapshot", retired, elsewhere)])
+    assert answers_merged[1].offers == (elsewhere,)
 
 
 def test_a_place_may_be_covered_without_an_offer() -> None:
@@ -164,8 +164,8 @@ def test_an_account_has_the_word_as_long_as_its_prices_are_of_the_same_day() -> 
 
 
 def test_what_an_account_told_long_ago_gives_way_to_what_is_published_now() -> None:
-    found = public(NEW)
-    assert kept(account(MIDDLE), found) == [[], list(found.offers)]
+    published = public(NEW)
+    assert kept(account(MIDDLE), published) == [[], list(published.offers)]
     assert kept(account(MIDDLE), public(OLD)) == [[of("aws", MIDDLE)], []]
 
 

@@ -53,22 +53,25 @@ def shown(
     """What is for rent after a pull at noon, beside a dated file."""
     source = FakeSource(*parts, name="aws")
     refresh([source], OfferQuery(), store, now=lambda: NOON)
-    found = [*answers_of([source], OfferQuery(), store), Answer(source="file", is_live=False, offers=dated)]
-    return load_offers(OfferQuery(), now=now, answers=found, max_age_s=max_age_s)
+    answers = [
+        *answers_of([source], OfferQuery(), store),
+        Answer(source="file", is_live=False, offers=dated),
+    ]
+    return load_offers(OfferQuery(), now=now, answers=answers, max_age_s=max_age_s)
 
 
-def prices(found: Offers) -> dict[str, float]:
-    return {offer.instance_type: offer.usd_per_h for offer in found.offers}
+def prices(answered: Offers) -> dict[str, float]:
+    return {offer.instance_type: offer.usd_per_h for offer in answered.offers}
 
 
 def test_what_could_not_be_priced_shows_its_older_price_and_is_told(store: Store) -> None:
-    found = shown(store, Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",)))
-    assert prices(found) == {"p5": 3.0, "p4d": 2.0}, "p6 is no longer sold"
-    (told,) = [warning for warning in sentences(found.warnings) if "stale" in warning]
-    assert told.startswith(
+    answered = shown(store, Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",)))
+    assert prices(answered) == {"p5": 3.0, "p4d": 2.0}, "p6 is no longer sold"
+    (warning_text,) = [warning for warning in sentences(answered.warnings) if "stale" in warning]
+    assert warning_text.startswith(
         "the last pull could not price aws p4d on-demand in us-east-1: 1 stale prices of file stand"
     )
-    (stale,) = [offer for offer in found.offers if offer.instance_type == "p4d"]
+    (stale,) = [offer for offer in answered.offers if offer.instance_type == "p4d"]
     assert stale.retrieved_at == DATED[0].retrieved_at
 
 
@@ -98,17 +101,17 @@ def test_a_source_that_tells_no_place_covers_those_of_its_offers_as_before(store
 
 
 def test_a_price_of_0_counts_as_not_priced(store: Store) -> None:
-    found = shown(store, Part(scope="here", offers=(live("p5"), live("p4d", 0.0)), place=HERE))
-    assert prices(found) == {"p5": 3.0, "p4d": 2.0}
+    answered = shown(store, Part(scope="here", offers=(live("p5"), live("p4d", 0.0)), place=HERE))
+    assert prices(answered) == {"p5": 3.0, "p4d": 2.0}
     (pull,) = [pull for pull in pulls(store, "aws") if pull.scope == "here"]
     assert (pull.place, pull.unpriced) == (HERE, ("p4d",))
 
 
 def test_stand_ins_that_are_too_old_are_left_out_and_do_not_refuse_the_rest(store: Store) -> None:
     part = Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",))
-    found = shown(store, part, max_age_s=10 * DAY_S)
-    assert prices(found) == {"p5": 3.0}
-    assert "older than allowed and left out" in said(found.warnings)
+    answered = shown(store, part, max_age_s=10 * DAY_S)
+    assert prices(answered) == {"p5": 3.0}
+    assert "older than allowed and left out" in said(answered.warnings)
     assert prices(shown(store, part, max_age_s=101 * DAY_S)) == {"p5": 3.0, "p4d": 2.0}
 
 
@@ -116,9 +119,9 @@ def test_a_price_that_is_newer_than_the_pull_is_none_that_stands_in(store: Store
     now = NOON + timedelta(days=30)
     newer = (make_offer("L4", 1.0, instance_type="p4d", retrieved_at=NOON + timedelta(days=1)),)
     part = Part(scope="here", offers=(live("p5"),), place=HERE, unpriced=("p4d",))
-    found = shown(store, part, dated=newer, now=now)
-    assert prices(found) == {"p4d": 1.0}
-    assert "stale" not in said(found.warnings)
+    answered = shown(store, part, dated=newer, now=now)
+    assert prices(answered) == {"p4d": 1.0}
+    assert "stale" not in said(answered.warnings)
     with pytest.raises(StaleCatalogError):
         shown(store, part, dated=newer, now=now, max_age_s=10 * DAY_S)
 
@@ -138,8 +141,8 @@ def test_the_warning_names_each_source_that_stands_in() -> None:
     live = Answer(source="aws", is_live=True, offers=(), unpriced=gaps, asked_at={HERE: NOON})
     own = Answer(source="custom", is_live=False, offers=DATED[:1])
     file = Answer(source="snapshot", is_live=False, offers=DATED[1:2])
-    found = load_offers(OfferQuery(), now=NOON, answers=[live, own, file])
-    assert "2 stale prices of custom, snapshot stand in" in sentences(found.warnings)[-1]
+    offers = load_offers(OfferQuery(), now=NOON, answers=[live, own, file])
+    assert "2 stale prices of custom, snapshot stand in" in sentences(offers.warnings)[-1]
     before = load_offers(OfferQuery(), now=NOON, answers=[own, live, file])
     assert (
         "could not price aws p5 on-demand in us-east-1: 1 stale prices of snapshot"
@@ -148,9 +151,9 @@ def test_the_warning_names_each_source_that_stands_in() -> None:
 
 
 def test_where_only_a_stand_in_is_left_and_too_old_nothing_is_shown_and_both_are_told(store: Store) -> None:
-    found = shown(store, Part(scope="here", place=HERE, unpriced=("p4d",)), max_age_s=10 * DAY_S)
-    assert prices(found) == {}
-    nothing, left_out = sentences(found.warnings)
+    answered = shown(store, Part(scope="here", place=HERE, unpriced=("p4d",)), max_age_s=10 * DAY_S)
+    assert prices(answered) == {}
+    nothing, left_out = sentences(answered.warnings)
     assert nothing.startswith("no price matches")
     assert "aws p4d on-demand in us-east-1: 1 stale prices of file are older than allowed" in left_out
 
@@ -159,6 +162,6 @@ def test_many_machines_are_counted(store: Store) -> None:
     names = tuple(f"p{number}" for number in range(9))
     dated = tuple(make_offer("L4", 2.0, instance_type=name, retrieved_at=NOON) for name in names)
     part = Part(scope="here", place=HERE, unpriced=names)
-    (told,) = [w for w in sentences(shown(store, part, dated=dated).warnings) if "stale" in w]
-    assert "p0 on-demand in us-east-1" in told
-    assert "and 6 more: 9 stale prices" in told
+    (warning,) = [w for w in sentences(shown(store, part, dated=dated).warnings) if "stale" in w]
+    assert "p0 on-demand in us-east-1" in warning
+    assert "and 6 more: 9 stale prices" in warning

@@ -19,9 +19,9 @@ def rule(**changes: Any) -> ContractSettings:
 
 def priced(offer: Offer, *rules: ContractSettings) -> tuple[float | None, float | None, float]:
     """Contracted, effective and paid price."""
-    (found,) = contracted([offer], rules)
-    assert found.list_usd_per_h == offer.list_usd_per_h
-    return found.contracted_usd_per_h, found.effective_usd_per_h, found.usd_per_h
+    (offers_priced,) = contracted([offer], rules)
+    assert offers_priced.list_usd_per_h == offer.list_usd_per_h
+    return offers_priced.contracted_usd_per_h, offers_priced.effective_usd_per_h, offers_priced.usd_per_h
 
 
 def test_a_negotiated_discount_is_off_the_list_price() -> None:
@@ -34,13 +34,13 @@ def test_a_negotiated_discount_is_off_the_list_price() -> None:
 
 def test_a_commitment_is_off_the_contracted_price_for_the_share_it_covers() -> None:
     # 40 x 0.9 = 36; 36 x (1 - 0.5 x 0.3) = 30.60
-    found = priced(make_offer(usd_per_h=40.0), rule(discount=0.1, commitment_discount=0.3, coverage=0.5))
-    assert found == (pytest.approx(36), pytest.approx(30.6), pytest.approx(30.6))
+    offer = priced(make_offer(usd_per_h=40.0), rule(discount=0.1, commitment_discount=0.3, coverage=0.5))
+    assert offer == (pytest.approx(36), pytest.approx(30.6), pytest.approx(30.6))
 
 
 def test_a_commitment_alone_leaves_the_contracted_price_unknown() -> None:
-    found = priced(make_offer(usd_per_h=40.0), rule(discount=0, commitment_discount=0.25))
-    assert found == (None, pytest.approx(30), pytest.approx(30))
+    offer = priced(make_offer(usd_per_h=40.0), rule(discount=0, commitment_discount=0.25))
+    assert offer == (None, pytest.approx(30), pytest.approx(30))
 
 
 @pytest.mark.parametrize("changes", [{"coverage": 0, "commitment_discount": 0.5}, {}])
@@ -91,9 +91,9 @@ def test_the_first_rule_that_matches_counts() -> None:
     assert priced(make_offer(usd_per_h=10.0), special, general)[0] == pytest.approx(9)
 
 
-@pytest.mark.parametrize("told", [{"contracted_usd_per_h": 7.0}, {"effective_usd_per_h": 7.0}])
-def test_a_price_that_the_source_tells_is_kept(told: dict[str, float]) -> None:
-    offer = make_offer(usd_per_h=10.0, **told)
+@pytest.mark.parametrize("quoted", [{"contracted_usd_per_h": 7.0}, {"effective_usd_per_h": 7.0}])
+def test_a_price_that_the_source_tells_is_kept(quoted: dict[str, float]) -> None:
+    offer = make_offer(usd_per_h=10.0, **quoted)
     assert contracted([offer], [rule()]) == (offer,)
 
 

@@ -41,14 +41,14 @@ def idle(**changes: Any) -> list[str]:
     ],
 )
 def test_the_key_that_nothing_gets_past_is_named(changes: dict[str, Any], key: str) -> None:
-    (told,) = idle(**changes)
-    assert told.endswith(f"nothing gets past its {key}")
+    (idle_rule,) = idle(**changes)
+    assert idle_rule.endswith(f"nothing gets past its {key}")
 
 
 def test_the_rule_is_told_in_full() -> None:
     changes = {"instance_types": ("p6*", "p7*"), "regions": ("us-*",), "markets": (Market.SPOT,)}
-    (told,) = idle(**changes)
-    assert told == (
+    (idle_rule,) = idle(**changes)
+    assert idle_rule == (
         "contracts, entry 1, matches no offer of any source: aws p6* p7* in us-*, spot; nothing gets past its"
         " instance_types"
     )
@@ -56,7 +56,7 @@ def test_the_rule_is_told_in_full() -> None:
 
 def test_rules_that_match_are_not_told_and_the_others_keep_their_order() -> None:
     rules = {"c": rule(provider="c"), "a": rule(), "b": rule(instance_types=("b*",))}
-    assert [told.split(",")[0] for told in idle_rules(rules, OFFERS)] == ["c", "b"]
+    assert [idle_rule.split(",")[0] for idle_rule in idle_rules(rules, OFFERS)] == ["c", "b"]
 
 
 def test_without_offers_every_rule_is_idle_and_without_rules_none() -> None:
@@ -84,6 +84,6 @@ SOME_OFFERS = st.builds(
 
 @given(st.lists(RULES, max_size=4), st.lists(SOME_OFFERS, max_size=5))
 def test_idle_is_what_no_offer_is_among(rules: list[ContractSettings], offers: list[Offer]) -> None:
-    told = idle_rules({f"rule {number}": each for number, each in enumerate(rules)}, offers)
+    idle_rule = idle_rules({f"rule {number}": each for number, each in enumerate(rules)}, offers)
     expected = [f"rule {n}" for n, each in enumerate(rules) if not any(is_among(o, each) for o in offers)]
-    assert [line.split(",")[0] for line in told] == expected
+    assert [line.split(",")[0] for line in idle_rule] == expected

@@ -134,10 +134,10 @@ def test_the_first_glob_that_matches_has_the_word(tmp_path: Path) -> None:
     ]
     rates = read_rates(write(tmp_path, *rows))
 
-    def found(region: str) -> list[float]:
+    def charged(region: str) -> list[float]:
         return [rate.usd for rate in rates_at(rates, RateKind.BLOCK_STORAGE, "aws", region)]
 
-    assert (found("us-east-1"), found("us-west-2"), found("eu-west-1")) == ([0.5], [0.1], [9])
+    assert (charged("us-east-1"), charged("us-west-2"), charged("eu-west-1")) == ([0.5], [0.1], [9])
 
 
 ROUTE = EGRESS | {"kind": "egress-region"}
@@ -162,12 +162,12 @@ def test_what_no_rate_reaches_costs_the_dearest_of_its_provider(tmp_path: Path) 
     ]
     rates = read_rates(write(tmp_path, *rows))
 
-    def found(provider: str, region: str) -> Charge:
+    def charged(provider: str, region: str) -> Charge:
         return charge(rates, RateKind.BLOCK_STORAGE, provider, region, gib=100)
 
-    assert (found("aws", "us-east-1").usd, found("AWS", "us-east-1").stand_in) == (8.0, None)
-    assert (found("aws", "eu-west-1").usd, found("lambda", "eu-west-1").usd) == (15.2, 50.0)
-    assert found("aws", "").stand_in == rates[1]
+    assert (charged("aws", "us-east-1").usd, charged("AWS", "us-east-1").stand_in) == (8.0, None)
+    assert (charged("aws", "eu-west-1").usd, charged("lambda", "eu-west-1").usd) == (15.2, 50.0)
+    assert charged("aws", "").stand_in == rates[1]
     beyond = charge(rates, RateKind.EGRESS_INTERNET, "aws", "us-east-1", gib=12)
     assert (beyond.usd, beyond.rate, beyond.stand_in) == (36.0, rates[3], rates[3])
     with pytest.raises(CatalogError, match="no rate of object-storage is known"):

@@ -37,8 +37,8 @@ def test_nothing_is_said_of_what_is_right() -> None:
 
 @given(st.floats(0.01, 100), st.floats(0.01, 100))
 def test_only_changes_beyond_the_limit_are_jumps(old: float, new: float) -> None:
-    found = doubts(history=points(old, new))
-    assert found == ([Doubt.JUMP] if abs(new / old - 1) > JUMP else [])
+    doubted = doubts(history=points(old, new))
+    assert doubted == ([Doubt.JUMP] if abs(new / old - 1) > JUMP else [])
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_only_changes_beyond_the_limit_are_jumps(old: float, new: float) -> None
 )
 def test_spot_far_below_its_family_is_suspicious(ratio: float, words: str | None) -> None:
     offers = [make_offer(usd_per_h=10.0), make_offer(usd_per_h=10.0 * ratio, market=Market.SPOT)]
-    found = findings(offers, (), ())
-    assert [one.doubt for one in found] == ([] if words is None else [Doubt.SPOT_LOW])
-    assert words is None or words in found[0].detail
+    doubted = findings(offers, (), ())
+    assert [one.doubt for one in doubted] == ([] if words is None else [Doubt.SPOT_LOW])
+    assert words is None or words in doubted[0].detail
 
 
 def test_an_old_jump_is_forgotten_and_a_new_one_has_figures() -> None:

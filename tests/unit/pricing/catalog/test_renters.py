@@ -45,10 +45,10 @@ def line(provider: str = "a", terms: str = "60,1", community: str = "", source: 
 
 def test_a_row_is_a_provider(write: Write) -> None:
     write(line())
-    (found,) = load_renters().values()
-    assert (found.provider, found.gpuhunt_name, found.access) == ("a", "hunt-a", Access.PUBLISHED)
-    assert found.left_out_locations == ("x-*", "y")
-    assert (found.minimum_billed_s, found.billed_step_s, found.are_terms_known) == (60.0, 1.0, True)
+    (renter,) = load_renters().values()
+    assert (renter.provider, renter.gpuhunt_name, renter.access) == ("a", "hunt-a", Access.PUBLISHED)
+    assert renter.left_out_locations == ("x-*", "y")
+    assert (renter.minimum_billed_s, renter.billed_step_s, renter.are_terms_known) == (60.0, 1.0, True)
 
 
 def test_unknown_terms_are_the_longest_known_of_each_kind(write: Write) -> None:

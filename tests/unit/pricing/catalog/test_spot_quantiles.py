@@ -75,19 +75,19 @@ def test_saying_a_price_again_changes_nothing(prices: dict[int, float], minute: 
 
 @given(changes, st.sampled_from((2.0, 0.5, 1024.0)))
 def test_prices_in_another_unit_give_quantiles_in_that_unit(prices: dict[int, float], factor: float) -> None:
-    found = quantiles(prices)
+    plain = quantiles(prices)
     scaled = quantiles({minute: usd * factor for minute, usd in prices.items()})
-    if found is None:
+    if plain is None:
         assert scaled is None
     else:
-        assert scaled == Interval(p10=found.p10 * factor, p50=found.p50 * factor, p90=found.p90 * factor)
+        assert scaled == Interval(p10=plain.p10 * factor, p50=plain.p50 * factor, p90=plain.p90 * factor)
 
 
 @given(changes)
 def test_quantiles_are_prices_that_were_asked(prices: dict[int, float]) -> None:
-    found = quantiles(prices)
-    if found is not None:
-        assert {found.p10, found.p50, found.p90} <= set(prices.values())
+    interval = quantiles(prices)
+    if interval is not None:
+        assert {interval.p10, interval.p50, interval.p90} <= set(prices.values())
 
 
 def test_a_long_price_weighs_more_than_many_short_ones() -> None:

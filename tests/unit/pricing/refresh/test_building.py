@@ -27,9 +27,9 @@ REGIONS = tuple(f"eu-test-{i}" for i in range(10))
 
 def offers(usd_per_h: float = 1.006, regions: tuple[str, ...] = REGIONS) -> list[Offer]:
     listed = make_offer("A10G", usd_per_h, instance_type="g5.xlarge", source="AWS Price List")
-    found = [replace(listed, region=region, retrieved_at=NOON) for region in regions]
-    spot = replace(found[0], market=Market.SPOT, zone="use1-az1", list_usd_per_h=0.4321)
-    return [*found, spot]
+    offers_given = [replace(listed, region=region, retrieved_at=NOON) for region in regions]
+    spot = replace(offers_given[0], market=Market.SPOT, zone="use1-az1", list_usd_per_h=0.4321)
+    return [*offers_given, spot]
 
 
 def read(folder: Path) -> list[Offer]:
@@ -44,19 +44,19 @@ def folder(tmp_path: Path) -> Path:
 def test_what_was_built_reads_back_with_its_day(folder: Path) -> None:
     built = build_snapshot(offers(), folder)
     assert (built.num_offers, built.left_out) == (11, ())
-    found = {(o.region, o.zone, o.market): o for o in read(folder)}
+    by_place = {(o.region, o.zone, o.market): o for o in read(folder)}
     for offer in offers():
-        again = found.pop((offer.region, offer.zone, offer.market))
+        again = by_place.pop((offer.region, offer.zone, offer.market))
         assert again.usd_per_h == offer.usd_per_h
         assert again.retrieved_at == datetime(2026, 11, 21, tzinfo=UTC)
         assert again.source == "AWS Price List"
         assert again.gpu == "A10G"
-    assert not found
+    assert not by_place
 
 
 def test_equal_prices_build_equal_files(tmp_path: Path) -> None:
-    for name, found in (("a", offers()), ("b", list(reversed(offers())))):
-        build_snapshot(found, tmp_path / name)
+    for name, folders in (("a", offers()), ("b", list(reversed(offers())))):
+        build_snapshot(folders, tmp_path / name)
     first, second = ((tmp_path / name / "prices" / "aws.csv").read_bytes() for name in "ab")
     assert first == second
 
@@ -86,9 +86,9 @@ def test_what_is_left_out_is_told(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_nothing_to_build_from_is_an_error(folder: Path) -> None:
-    for found in ([], [make_offer("B400", instance_type="p9.48xlarge")]):
+    for offers_given in ([], [make_offer("B400", instance_type="p9.48xlarge")]):
         with pytest.raises(CatalogError, match="no live prices to build from"):
-            build_snapshot(found, folder)
+            build_snapshot(offers_given, folder)
     assert not folder.exists()
 
 
@@ -100,21 +100,21 @@ def test_a_better_one_replaces_the_last(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("offers_given", "words"),
     [
         (offers(2.0), "10 list prices differ by more than 30% \\(g5.xlarge eu-test-0"),
         (offers(1.0, REGIONS[:7]), "it has 8 prices, that one 11"),
     ],
 )
 def test_one_that_looks_wrong_does_not_replace_the_last_unless_forced(
-    folder: Path, found, words: str
+    folder: Path, offers_given, words: str
 ) -> None:
     build_snapshot(offers(1.0), folder)
     with pytest.raises(CatalogError, match=words):
-        build_snapshot(found, folder)
+        build_snapshot(offers_given, folder)
     assert len(read(folder)) == 11
-    build_snapshot(found, folder, is_forced=True)
-    assert len(read(folder)) == len(found)
+    build_snapshot(offers_given, folder, is_forced=True)
+    assert len(read(folder)) == len(offers_given)
 
 
 def test_spot_prices_may_move(folder: Path) -> None:

@@ -29,9 +29,9 @@ points = st.lists(
 
 
 @given(points)
-def test_every_point_is_in_one_series_of_its_own_source(found: list[PricePoint]) -> None:
-    series = series_of(found)
-    assert sorted(map(repr, found)) == sorted(repr(p) for one in series for p in one.points)
+def test_every_point_is_in_one_series_of_its_own_source(histories: list[PricePoint]) -> None:
+    series = series_of(histories)
+    assert sorted(map(repr, histories)) == sorted(repr(p) for one in series for p in one.points)
     for one in series:
         assert {(p.source, p.zone) for p in one.points} == {(one.source, one.zone)}
         assert list(one.points) == sorted(one.points, key=lambda p: p.observed_at)
@@ -39,9 +39,9 @@ def test_every_point_is_in_one_series_of_its_own_source(found: list[PricePoint])
 
 
 @given(points)
-def test_a_window_moves_only_what_began_before_it(found: list[PricePoint]) -> None:
+def test_a_window_moves_only_what_began_before_it(histories: list[PricePoint]) -> None:
     start = NOON - timedelta(days=5)
-    for before, after in zip(found, seen_from(found, start), strict=True):
+    for before, after in zip(histories, seen_from(histories, start), strict=True):
         assert after.observed_at == max(before.observed_at, start)
         assert (after.usd_per_h, after.source) == (before.usd_per_h, before.source)
 

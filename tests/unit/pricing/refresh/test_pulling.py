@@ -86,8 +86,8 @@ def test_every_part_of_every_live_source_is_kept(store: Store) -> None:
     other = FakeSource(part(offer(9.0), scope="all"), name="other")
     dated = FakeSource(part(offer(7.0)), name="dated", is_live=False)
     kept = pulled(store, first, other, dated, regions=["us-*"])
-    found = {(one.source, one.scope): one.num_offers for one in kept}
-    assert found == {("fake", "us-east-1"): 1, ("fake", "eu"): 2, ("other", "all"): 1}
+    by_place = {(one.source, one.scope): one.num_offers for one in kept}
+    assert by_place == {("fake", "us-east-1"): 1, ("fake", "eu"): 2, ("other", "all"): 1}
     assert (usd(store), usd(store, "other"), usd(store, "dated")) == ([1, 2, 3], [9], [])
     assert first.queries == [OfferQuery(regions=("us-*",))]
     assert dated.queries == []
@@ -151,10 +151,10 @@ def test_only_one_refresh_at_a_time(store: Store) -> None:
 
 
 def test_progress_is_told_part_by_part(store: Store) -> None:
-    told: list[Kept] = []
+    counts: list[Kept] = []
     source = FakeSource(part(offer()), part(offer(region="eu"), scope="eu"))
-    kept = refresh([source], OfferQuery(), store, now=lambda: NOON, progress=told.append)
-    assert tuple(told) == kept
+    kept = refresh([source], OfferQuery(), store, now=lambda: NOON, progress=counts.append)
+    assert tuple(counts) == kept
 
 
 def test_an_answer_is_of_when_it_was_asked_for_not_of_when_it_was_kept(store: Store) -> None:
@@ -237,7 +237,7 @@ def pull(succeeded: float | None = None, failed: float | None = None, scope: str
 
 
 @pytest.mark.parametrize(
-    ("found", "regions", "due"),
+    ("asked", "regions", "due"),
     [
         ([], (), True),
         ([pull(succeeded=100)], (), False),
@@ -255,8 +255,8 @@ def pull(succeeded: float | None = None, failed: float | None = None, scope: str
         ([pull(failed=-DAY_S)], (), True),
     ],
 )
-def test_who_is_asked_again(found: list[Pull], regions: tuple[str, ...], due: bool) -> None:
-    assert is_due(found, NOON, DAY_S, regions) is due
+def test_who_is_asked_again(asked: list[Pull], regions: tuple[str, ...], due: bool) -> None:
+    assert is_due(asked, NOON, DAY_S, regions) is due
 
 
 def test_a_refresh_of_one_region_leaves_the_others_due(store: Store) -> None:
@@ -281,9 +281,9 @@ def test_who_would_not_let_us_in_is_not_looked_at_again_for_an_hour(store: Store
     assert due_sources([closed, open_], store, NOON, DAY_S) == (open_,)
     (noted,) = pulls(store, "fake")
     assert (noted.scope, noted.failure) == (_refused(), "no credentials found")
-    found = FakeSource()
-    assert due_sources([found], store, NOON + timedelta(minutes=59), DAY_S) == ()
-    assert due_sources([found], store, NOON + timedelta(minutes=61), DAY_S) == (found,)
+    source = FakeSource()
+    assert due_sources([source], store, NOON + timedelta(minutes=59), DAY_S) == ()
+    assert due_sources([source], store, NOON + timedelta(minutes=61), DAY_S) == (source,)
 
 
 def test_a_colleague_without_credentials_keeps_nobody_from_asking(store: Store, monkeypatch) -> None:

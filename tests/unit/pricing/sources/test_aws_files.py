@@ -89,8 +89,8 @@ def test_a_list_price_is_an_offer_of_aws_itself(server: tuple[Path, str]) -> Non
 )
 def test_what_lies_beside_the_list_prices_is_none(changes: dict[str, str]) -> None:
     lines = offer_file(row("g5.xlarge", "1.006"), row("p5.48xlarge", "31.46", **changes)).encode()
-    _, found = read_offer_file(iter(lines.splitlines()), "us-east-1")
-    assert found.usd_per_h == {"g5.xlarge": 1.006}
+    _, offers = read_offer_file(iter(lines.splitlines()), "us-east-1")
+    assert offers.usd_per_h == {"g5.xlarge": 1.006}
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_price_that_is_none_is_a_gap(
 def test_columns_may_come_in_another_order_and_rows_may_be_cut() -> None:
     text = offer_file(row("g5.xlarge", "1.006"), row(), columns=COLUMNS[::-1])
     broken = text.splitlines()[-1].replace(",", "")
-    _, found = read_offer_file(iter(f"{text}{broken}\n".encode().splitlines()), "us-east-1")
-    assert found.usd_per_h == {"g5.xlarge": 1.006, "p5.48xlarge": 55.04}
-    assert found.gaps == ("1 row of the price list could not be read",)
+    _, offers = read_offer_file(iter(f"{text}{broken}\n".encode().splitlines()), "us-east-1")
+    assert offers.usd_per_h == {"g5.xlarge": 1.006, "p5.48xlarge": 55.04}
+    assert offers.gaps == ("1 row of the price list could not be read",)
 
 
 @needs_shared
@@ -145,8 +145,8 @@ def test_only_regions_that_are_named_are_read(server: tuple[Path, str]) -> None:
         publish(root, region, offer_file(row("g5.xlarge", "1.006", Region_Code=region)))
     assert asked(url)["regions"].gaps == (NO_REGION,)
     assert asked(url, query=OfferQuery(regions=("us-*",))).keys() == {"regions"}
-    found = asked(url, "EU-west-1", query=OfferQuery(regions=("us-east-1", "eu-*", "us-central1")))
-    assert found.keys() == {"us-east-1 on-demand", "eu-west-1 on-demand"}
+    parts = asked(url, "EU-west-1", query=OfferQuery(regions=("us-east-1", "eu-*", "us-central1")))
+    assert parts.keys() == {"us-east-1 on-demand", "eu-west-1 on-demand"}
     assert asked(url, "eu-west-1", query=OfferQuery(regions=("us-east-1",))).keys() == {"us-east-1 on-demand"}
 
 
@@ -159,9 +159,9 @@ def test_whoever_asks_for_something_else_gets_nothing(server: tuple[Path, str]) 
 def test_a_region_fails_alone(server: tuple[Path, str]) -> None:
     root, url = server
     publish(root, "us-east-1", offer_file(row()))
-    found = asked(url, "us-east-1", "eu-west-9")
-    assert prices(found["us-east-1 on-demand"])
-    assert "127.0.0.1 has no such file (404)" in (found["eu-west-9 on-demand"].failure or "")
+    parts = asked(url, "us-east-1", "eu-west-9")
+    assert prices(parts["us-east-1 on-demand"])
+    assert "127.0.0.1 has no such file (404)" in (parts["eu-west-9 on-demand"].failure or "")
 
 
 # --- Files and servers that are none ----------------------------------------------------------------

@@ -50,10 +50,10 @@ def test_jobs_are_done_by_daemons_and_a_hanging_one_holds_up_no_other() -> None:
     def quick() -> bool:
         return threading.current_thread().daemon
 
-    found = completed([hang, quick, quick], num_threads=3, name="test")
-    assert [next(found), next(found)] == [True, True]
+    done = completed([hang, quick, quick], num_threads=3, name="test")
+    assert [next(done), next(done)] == [True, True]
     released.set()
-    assert next(found) is True
+    assert next(done) is True
 
 
 class Drip:

@@ -40,9 +40,9 @@ def test_a_row_becomes_an_offer_in_either_form(tmp_path: Path, name: str, place:
 
 
 def test_contracts_do_not_lower_a_rate_again(tmp_path: Path) -> None:
-    found = offers_of(write_yaml(tmp_path / "r.yaml", RATE))
+    offers = offers_of(write_yaml(tmp_path / "r.yaml", RATE))
     rule = ContractSettings(provider="lab", discount=0.5)
-    assert contracted(found, [rule]) == tuple(found)
+    assert contracted(offers, [rule]) == tuple(offers)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -130,10 +130,10 @@ def test_a_wrong_row_names_file_place_and_value(
     tmp_path: Path, name: str, change: dict[str, Any], message: str
 ) -> None:
     path = WRITERS[name](tmp_path / name, FULL | change)
-    said = faults_of(path)
-    assert said.startswith(str(path))
+    faults = faults_of(path)
+    assert faults.startswith(str(path))
     if not (name == "rates.csv" and change == {"provider": " "}):  # an empty cell is a missing one
-        assert message in said
+        assert message in faults
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -152,9 +152,9 @@ def test_a_rate_without_a_price_is_refused(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("value", ["7.2", "8"])
 def test_a_number_as_text_is_refused_in_yaml(tmp_path: Path, value: str) -> None:
     for name in ("usd_per_h", "num_gpus", "minimum_billed_s"):
-        said = faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
-        assert f"'{name}': " in said
-        assert f"(a number is written without quotes); got '{value}'." in said
+        faults = faults_of(write_yaml(tmp_path / "r.yaml", RATE | {name: value}))
+        assert f"'{name}': " in faults
+        assert f"(a number is written without quotes); got '{value}'." in faults
 
 
 @pytest.mark.parametrize(("name", "value"), [("num_gpus", True), ("usd_per_h", True), ("instance_type", 5)])
@@ -214,9 +214,9 @@ def test_the_same_machine_twice_is_refused_across_files(tmp_path: Path) -> None:
 )
 def test_files_of_another_form_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
-    said = faults_of(tmp_path / name)
-    assert message in said
-    assert str(tmp_path / name) in said
+    faults = faults_of(tmp_path / name)
+    assert message in faults
+    assert str(tmp_path / name) in faults
 
 
 def test_a_table_as_spreadsheets_write_it(tmp_path: Path) -> None:
@@ -240,10 +240,10 @@ def test_a_machine_of_the_catalog_has_the_gpus_that_the_cloud_sells(
 ) -> None:
     path = WRITERS[name](tmp_path / name, P4DE, P4DE | {"region": "us-east-1"} | change)
     row = P4DE | change
-    told = faults_of(path)
-    assert f"{path}, {place}: aws p4de.24xlarge has 8 x A100-SXM-80GB, not" in told
-    assert "entry 1" not in told
-    assert f"not {row['num_gpus']} x" in told
+    faults = faults_of(path)
+    assert f"{path}, {place}: aws p4de.24xlarge has 8 x A100-SXM-80GB, not" in faults
+    assert "entry 1" not in faults
+    assert f"not {row['num_gpus']} x" in faults
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ STATES = st.lists(
 
 
 def test_equal_states_are_one_stretch() -> None:
-    (found,) = joined([(0.0, True), (1.0, True), (3.0, False), (4.0, None)])
-    assert found == [
+    (stretches_joined,) = joined([(0.0, True), (1.0, True), (3.0, False), (4.0, None)])
+    assert stretches_joined == [
         Stretch(start_h=0.0, hours=3.0, is_up=True),
         Stretch(start_h=3.0, hours=1.0, is_up=False),
     ]
@@ -37,10 +37,10 @@ def test_one_event_alone_watches_nothing() -> None:
 
 def test_sums_of_a_watch() -> None:
     (stretches,) = joined([(0.0, False), (1.0, True), (5.0, False), (7.0, True), (8.0, None)])
-    found = watched(stretches)
-    assert found == Watched(up_h=5.0, down_h=3.0, num_losses=1, num_outages=2)
-    assert found.share_down == pytest.approx(3 / 8)
-    assert found + found == Watched(up_h=10.0, down_h=6.0, num_losses=2, num_outages=4)
+    stretches_joined = watched(stretches)
+    assert stretches_joined == Watched(up_h=5.0, down_h=3.0, num_losses=1, num_outages=2)
+    assert stretches_joined.share_down == pytest.approx(3 / 8)
+    assert stretches_joined + stretches_joined == Watched(up_h=10.0, down_h=6.0, num_losses=2, num_outages=4)
 
 
 @given(STATES)

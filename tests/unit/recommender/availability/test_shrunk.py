@@ -23,16 +23,16 @@ SEEN = st.builds(
 
 def test_a_long_log_is_believed() -> None:
     seen = Watched(up_h=1e5, down_h=1e5, num_losses=50_000, num_outages=50_000)
-    found = with_history(CLASS, seen)
-    assert found.preemptions_per_h == pytest.approx(0.5, rel=0.02)
-    assert found.outage_h == pytest.approx(2.0, rel=0.15)
+    odds = with_history(CLASS, seen)
+    assert odds.preemptions_per_h == pytest.approx(0.5, rel=0.02)
+    assert odds.outage_h == pytest.approx(2.0, rel=0.15)
     assert start_with_history(WAIT, CLASS, seen).p_at_once == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_log_of_an_hour_changes_little() -> None:
-    found = with_history(CLASS, Watched(up_h=1.0))
-    assert found.preemptions_per_h == pytest.approx(CLASS.preemptions_per_h, rel=0.25)
-    assert found.outage_h == CLASS.outage_h
+    odds = with_history(CLASS, Watched(up_h=1.0))
+    assert odds.preemptions_per_h == pytest.approx(CLASS.preemptions_per_h, rel=0.25)
+    assert odds.outage_h == CLASS.outage_h
     assert start_with_history(WAIT, CLASS, Watched(up_h=1.0)).p_at_once == pytest.approx(
         WAIT.p_at_once, abs=0.1
     )
@@ -40,18 +40,18 @@ def test_a_log_of_an_hour_changes_little() -> None:
 
 @given(SEEN)
 def test_the_corrected_rate_lies_between_class_and_log_and_is_no_less_sure(seen: Watched) -> None:
-    found = with_history(CLASS, seen)
+    odds = with_history(CLASS, seen)
     logged = (seen.num_losses + 0.5) / seen.up_h
     low, high = sorted([logged, CLASS.preemptions_per_h])
-    assert low * (1 - 1e-9) <= found.preemptions_per_h <= high * (1 + 1e-9)
-    assert CLASS.drift_rate <= found.sigma_rate <= (CLASS.sigma_rate**2 + CLASS.drift_rate**2) ** 0.5
+    assert low * (1 - 1e-9) <= odds.preemptions_per_h <= high * (1 + 1e-9)
+    assert CLASS.drift_rate <= odds.sigma_rate <= (CLASS.sigma_rate**2 + CLASS.drift_rate**2) ** 0.5
 
 
 @given(SEEN)
 def test_a_start_never_waits_for_nothing(seen: Watched) -> None:
-    found = start_with_history(WAIT, CLASS, seen)
-    assert 0 < found.p_at_once < 1
-    assert 0 < found.p50 <= found.p90
+    odds = start_with_history(WAIT, CLASS, seen)
+    assert 0 < odds.p_at_once < 1
+    assert 0 < odds.p50 <= odds.p90
 
 
 @given(SEEN, st.floats(1.1, 10))

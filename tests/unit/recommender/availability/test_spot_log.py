@@ -52,8 +52,8 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_seconds_and_two_columns_will_do(tmp_path: Path) -> None:
-    found = read(tmp_path, "Time,Event\n0,UP\n3600,down\n7200, up\n9000,up\n")
-    assert found == {ANY_MACHINE: Watched(up_h=1.5, down_h=1.0, num_losses=1, num_outages=1)}
+    log = read(tmp_path, "Time,Event\n0,UP\n3600,down\n7200, up\n9000,up\n")
+    assert log == {ANY_MACHINE: Watched(up_h=1.5, down_h=1.0, num_losses=1, num_outages=1)}
 
 
 def test_a_gzipped_log_is_read_as_well(tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
         path = Path(folder) / "spot.csv"
         path.write_bytes(content)
         with suppress(InputError):
-            found = read_spot_log(path)
-            assert all(seen.up_h + seen.down_h > 0 for seen in found.machines.values())
+            spot_log = read_spot_log(path)
+            assert all(seen.up_h + seen.down_h > 0 for seen in spot_log.machines.values())
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def test_the_minimum_has_its_own_name() -> None:
 
 def test_what_preemptions_cost_holds_the_disks_kept_meanwhile() -> None:
     plan = full_plan(market=Market.SPOT, billed_step_s=0.0)
-    found = breakdown_usd(plan, cost(plan, 2000.0, 11_000.0), 900.0)
-    assert found == {
+    breakdown = breakdown_usd(plan, cost(plan, 2000.0, 11_000.0), 900.0)
+    assert breakdown == {
         "training": pytest.approx(9.0),
         "start-up": pytest.approx(1.0),
         "storage": pytest.approx(1.0),
@@ -110,8 +110,8 @@ def test_what_preemptions_cost_holds_the_disks_kept_meanwhile() -> None:
 def test_what_dearer_hours_cost_is_no_preemption() -> None:
     # 1,000 s at 36 dollars an hour, 10 % dearer at the median.
     plan = full_plan(market=Market.SPOT, billed_step_s=0.0, storage_usd_per_h=0.0, egress_usd=0.0)
-    found = breakdown_usd(plan, 11.0, 900.0, 1.0)
-    assert found == {"training": pytest.approx(9.0), "start-up": pytest.approx(1.0), "price rise": 1.0}
+    breakdown = breakdown_usd(plan, 11.0, 900.0, 1.0)
+    assert breakdown == {"training": pytest.approx(9.0), "start-up": pytest.approx(1.0), "price rise": 1.0}
     repeated = breakdown_usd(plan, 13.0, 900.0, 1.0)
     assert (repeated["price rise"], repeated["preemptions"]) == (1.0, pytest.approx(2.0))
 
@@ -123,7 +123,7 @@ def test_a_line_of_nothing_is_left_out() -> None:
 
 def test_a_hopeless_run_is_named_and_not_undefined() -> None:
     plan = full_plan(market=Market.SPOT)
-    found = breakdown_usd(plan, float("inf"), 900.0)
-    assert found["preemptions"] == float("inf")
-    assert found == breakdown_usd(plan, float("inf"), 900.0, float("nan"))
-    assert not any(usd != usd for usd in found.values())
+    breakdown = breakdown_usd(plan, float("inf"), 900.0)
+    assert breakdown["preemptions"] == float("inf")
+    assert breakdown == breakdown_usd(plan, float("inf"), 900.0, float("nan"))
+    assert not any(usd != usd for usd in breakdown.values())

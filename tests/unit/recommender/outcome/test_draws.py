@@ -85,8 +85,8 @@ def test_starts_are_at_once_or_wait_with_both_quantiles(draws: Draws) -> None:
 
 
 def test_the_quantiles_of_a_start_are_those_of_its_draws(draws: Draws) -> None:
-    found = quantiles_of(waits(WAIT, draws.wait))
-    assert (found.p50, found.p90) == (pytest.approx(WAIT.p50), pytest.approx(WAIT.p90))
+    quantiles = quantiles_of(waits(WAIT, draws.wait))
+    assert (quantiles.p50, quantiles.p90) == (pytest.approx(WAIT.p50), pytest.approx(WAIT.p90))
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.01, 0.9), st.floats(1, 1e5), st.floats(1.01, 100))
@@ -109,22 +109,22 @@ def test_a_wait_of_a_log_is_drawn_from_all_its_quantiles():
     )
     drawn = waits(wait, make_draws(np.random.default_rng(0)).wait)
     assert np.mean(drawn == 0) == pytest.approx(0.2, abs=0.002)
-    (found,) = quantiles_of_rows(drawn[None, :])
-    assert (found.p50, found.p90) == pytest.approx((60, 600))
+    (quantiles,) = quantiles_of_rows(drawn[None, :])
+    assert (quantiles.p50, quantiles.p90) == pytest.approx((60, 600))
     assert np.mean(drawn >= 86399.9) == pytest.approx(0.01, abs=0.001)
 
 
 def test_quantiles_are_weibulls() -> None:
     # Nine values: the median is the fifth, p90 the ninth; the order does not matter.
-    found = quantiles_of(np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5]))
-    assert found == Quantiles(p50=5.0, p90=9.0)
+    quantiles = quantiles_of(np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5]))
+    assert quantiles == Quantiles(p50=5.0, p90=9.0)
 
 
 def test_quantiles_between_two_draws_are_interpolated() -> None:
     # Four values: the median lies at 1.5, halfway between the second and the third.
-    found = quantiles_of(np.array([10.0, 20.0, 40.0, 80.0]))
-    assert found.p50 == pytest.approx(30.0)
-    assert found.p90 == 80.0
+    quantiles = quantiles_of(np.array([10.0, 20.0, 40.0, 80.0]))
+    assert quantiles.p50 == pytest.approx(30.0)
+    assert quantiles.p90 == 80.0
 
 
 def test_quantiles_of_one_value_are_that_value() -> None:
@@ -144,9 +144,9 @@ def test_quantiles_of_one_value_are_that_value() -> None:
 def test_a_quantile_is_infinite_where_its_draw_is(num_infinite: int, finite: tuple[bool, bool]) -> None:
     values = np.ones(NUM_DRAWS)
     values[:num_infinite] = math.inf
-    found = quantiles_of(values)
-    assert (math.isfinite(found.p50), math.isfinite(found.p90)) == finite
-    assert not math.isnan(found.p90)
+    quantiles = quantiles_of(values)
+    assert (math.isfinite(quantiles.p50), math.isfinite(quantiles.p90)) == finite
+    assert not math.isnan(quantiles.p90)
 
 
 def test_quantiles_of_nothing_but_infinity_are_infinite() -> None:

@@ -18,9 +18,9 @@ def test_each_pair_of_gpu_and_count_has_its_own_estimate() -> None:
         make_plan(T4.name, num_gpus=4),
         make_plan(V100.name, num_gpus=8),
     ]
-    found = estimates_for(make_trace(), plans, GPUS)
-    assert set(found) == {(T4.name, 1), (T4.name, 4), (V100.name, 8)}
-    for (name, num_gpus), estimate in found.items():
+    estimates = estimates_for(make_trace(), plans, GPUS)
+    assert set(estimates) == {(T4.name, 1), (T4.name, 4), (V100.name, 8)}
+    for (name, num_gpus), estimate in estimates.items():
         assert (estimate.gpu, estimate.num_gpus) == (name, num_gpus)
         assert estimate == predict(make_trace(), GPUS[name], num_gpus)
 

@@ -179,7 +179,7 @@ def test_moving_the_data_is_a_line_of_its_own() -> None:
 
 
 def codes_of(option: Option) -> set[Code]:
-    return {found.code for found in (*option.reasons, *option.script_changes)}
+    return {one.code for one in (*option.reasons, *option.script_changes)}
 
 
 def on_four(**changes: Any) -> Option:
@@ -496,11 +496,11 @@ def test_an_input_bound_option_says_so_with_every_figure() -> None:
 
 def test_what_is_assumed_of_the_input_is_said_where_it_may_matter() -> None:
     def codes(iteration_s: float) -> list[Code]:
-        found = fed_by(1.0, 8, iteration_s)
+        fed = fed_by(1.0, 8, iteration_s)
         unsure = Interval(p10=0.5, p50=1.0, p90=2.0)
-        assert found.input is not None
-        found = replace(found, input=replace(found.input, cpu_s=unsure, kind="image"))
-        return [note.code for note in option_of(with_vcpus(8), estimate=found).reasons]
+        assert fed.input is not None
+        fed = replace(fed, input=replace(fed.input, cpu_s=unsure, kind="image"))
+        return [note.code for note in option_of(with_vcpus(8), estimate=fed).reasons]
 
     assert Code.INPUT_BOUND in codes(0.1)
     assert Code.INPUT_ASSUMED in codes(0.1)
@@ -527,8 +527,8 @@ def test_where_nobody_knows_the_vcpus_eight_are_assumed_for_each_gpu() -> None:
 def test_gpus_of_one_machine_share_its_vcpus() -> None:
     plan = make_plan("X", num_gpus=8, offer=make_offer(num_gpus=8, num_vcpus=32))
     assert plan.vcpus_per_gpu == 4
-    found = option_of(plan, estimate=replace(fed_by(4.0, 8), num_gpus=8))
-    assert found.estimate.iteration_s.p50 == pytest.approx(1.0)
+    option = option_of(plan, estimate=replace(fed_by(4.0, 8), num_gpus=8))
+    assert option.estimate.iteration_s.p50 == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

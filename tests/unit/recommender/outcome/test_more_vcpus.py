@@ -37,9 +37,9 @@ def notes_of(plans: list[Plan], gpu_s: float = 0.04) -> dict[str, Finding]:
 
 
 def test_the_cheapest_machine_that_feeds_faster_is_named_with_its_gain() -> None:
-    found = notes_of([machine("few", 6.0, 8), machine("more", 8.0, 32), machine("dear", 50.0, 64)])
-    assert set(found) == {"few"}
-    facts = found["few"].facts
+    notes = notes_of([machine("few", 6.0, 8), machine("more", 8.0, 32), machine("dear", 50.0, 64)])
+    assert set(notes) == {"few"}
+    facts = notes["few"].facts
     assert (facts["instance_type"], facts["vcpus_per_gpu"]) == ("more", 32)
     assert facts["time_s"] == pytest.approx(4000)
     assert facts["instead_of_time_s"] == pytest.approx(16000)

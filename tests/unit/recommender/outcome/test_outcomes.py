@@ -102,11 +102,11 @@ def test_together_as_alone(pairs: list[tuple[Plan, float]]) -> None:
     terms = [SpotTerms(preemptions_per_h=rate) for _, rate in pairs]
     estimates = [make_estimate(plan.gpu, WIDE) for plan in plans]
     works = [work_of(estimate, 50_000, DRAWS) for estimate in estimates]
-    found = outcome_of(plans, works, terms, DRAWS)
+    outcome = outcome_of(plans, works, terms, DRAWS)
     for i, plan in enumerate(plans):
         expected = slowly(plan, estimates[i], 50_000, terms[i], DRAWS)
-        assert np.allclose([found.train_s[i], found.time_s[i], found.cost_usd[i]], expected, rtol=1e-12)
-        assert np.array_equal(found.counted_usd[i], found.cost_usd[i]) or plans[i].price.is_guess
+        assert np.allclose([outcome.train_s[i], outcome.time_s[i], outcome.cost_usd[i]], expected, rtol=1e-12)
+        assert np.array_equal(outcome.counted_usd[i], outcome.cost_usd[i]) or plans[i].price.is_guess
 
 
 def test_runs_that_are_kept_are_those_of_the_plan_itself() -> None:
@@ -173,10 +173,10 @@ def test_prices_of_one_place_move_together_and_of_two_mostly_on_their_own() -> N
 def test_a_guessed_price_counts_at_its_p90_and_is_billed_as_it_is_drawn() -> None:
     works = [work_of(make_estimate("A", Interval(p10=0.1, p50=0.1, p90=0.1)), 360_000, DRAWS)]
     calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
-    found = outcome_of([spot_plan(1.5, QuoteKind.DERIVED)], works, [calm], DRAWS)
-    assert np.allclose(found.counted_usd, 30.0)
-    assert quantiles_of(found.cost_usd[0]).p50 == pytest.approx(20.0)
-    assert quantiles_of(found.cost_usd[0]).p90 == pytest.approx(30.0)
+    outcome = outcome_of([spot_plan(1.5, QuoteKind.DERIVED)], works, [calm], DRAWS)
+    assert np.allclose(outcome.counted_usd, 30.0)
+    assert quantiles_of(outcome.cost_usd[0]).p50 == pytest.approx(20.0)
+    assert quantiles_of(outcome.cost_usd[0]).p90 == pytest.approx(30.0)
 
 
 @settings(max_examples=40, deadline=None)
@@ -191,13 +191,13 @@ def test_a_price_that_may_rise_never_makes_a_job_cheaper(plan: Plan, rise: float
 @pytest.mark.parametrize("rise", [None, 1.0])
 def test_an_exact_price_costs_price_times_time(rise: float | None) -> None:
     sure = Interval(p10=0.1, p50=0.1, p90=0.1)
-    found = cost_of(spot_plan(rise), work_h=10.0, interval=sure)
-    assert (found.p50, found.p90) == (pytest.approx(20.0), pytest.approx(20.0))
+    cost = cost_of(spot_plan(rise), work_h=10.0, interval=sure)
+    assert (cost.p50, cost.p90) == (pytest.approx(20.0), pytest.approx(20.0))
 
 
 def test_where_time_is_sure_the_cost_has_the_quantiles_of_the_price() -> None:
-    found = cost_of(spot_plan(1.5), work_h=10.0, interval=Interval(p10=0.1, p50=0.1, p90=0.1))
-    assert (found.p50, found.p90) == (pytest.approx(20.0), pytest.approx(30.0))
+    cost = cost_of(spot_plan(1.5), work_h=10.0, interval=Interval(p10=0.1, p50=0.1, p90=0.1))
+    assert (cost.p50, cost.p90) == (pytest.approx(20.0), pytest.approx(30.0))
 
 
 def test_a_disk_keeps_its_price() -> None:

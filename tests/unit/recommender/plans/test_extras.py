@@ -65,14 +65,14 @@ def test_what_is_not_needed_costs_nothing_wherever_it_is() -> None:
     ("provider", "region"), [("aws", "eu-west-1"), ("gcp", "us-east-1"), ("moon", "sea")]
 )
 def test_what_has_no_rate_costs_the_dearest_known(provider: str, region: str) -> None:
-    found = extras(region, provider, boot_disk_gib=100, result_gib=500)
-    assert found.storage_usd_per_h == pytest.approx(0.01)
-    assert found.egress_usd == pytest.approx(500 * 0.2)
-    assert [(note.code, note.facts["line"], note.facts["region"]) for note in found.notes] == [
+    bill = extras(region, provider, boot_disk_gib=100, result_gib=500)
+    assert bill.storage_usd_per_h == pytest.approx(0.01)
+    assert bill.egress_usd == pytest.approx(500 * 0.2)
+    assert [(note.code, note.facts["line"], note.facts["region"]) for note in bill.notes] == [
         (Code.RATE_UNKNOWN, "storage", region),
         (Code.RATE_UNKNOWN, "data transfer", region),
     ]
-    assert found.rates["storage"] == "100 GiB at 0.073 USD per GiB-month; a price list, 2025-01-01"
+    assert bill.rates["storage"] == "100 GiB at 0.073 USD per GiB-month; a price list, 2025-01-01"
 
 
 def test_more_than_the_last_known_tier_goes_on_at_the_dearest() -> None:
@@ -121,9 +121,9 @@ def moved(provider: str, region: str, data: DataPlace | None, gib: float = 100.0
 
 
 def test_data_in_the_region_is_read_in_place() -> None:
-    found = moved("aws", "us-east-1", VIRGINIA)
-    assert found == Extras(notes=found.notes)
-    assert [note.code for note in found.notes] == [Code.DATA_IN_PLACE]
+    bill = moved("aws", "us-east-1", VIRGINIA)
+    assert bill == Extras(notes=bill.notes)
+    assert [note.code for note in bill.notes] == [Code.DATA_IN_PLACE]
 
 
 @pytest.mark.parametrize(
@@ -136,20 +136,20 @@ def test_data_in_the_region_is_read_in_place() -> None:
     ],
 )
 def test_moving_is_billed_where_the_data_lies(provider: str, region: str, usd: float) -> None:
-    found = moved(provider, region, VIRGINIA)
-    assert found.transfer_usd == pytest.approx(usd)
-    assert (found.transfer_gib, found.egress_usd) == (100.0, 0.0)
-    assert found.download_s == pytest.approx(100 * GIB * 8 / 1e9)
-    assert "moving the data" in found.rates
-    (note,) = (note for note in found.notes if note.code is Code.DATA_MOVED)
-    assert (note.facts["place"], note.facts["usd"]) == ("s3://photos", found.transfer_usd)
+    bill = moved(provider, region, VIRGINIA)
+    assert bill.transfer_usd == pytest.approx(usd)
+    assert (bill.transfer_gib, bill.egress_usd) == (100.0, 0.0)
+    assert bill.download_s == pytest.approx(100 * GIB * 8 / 1e9)
+    assert "moving the data" in bill.rates
+    (note,) = (note for note in bill.notes if note.code is Code.DATA_MOVED)
+    assert (note.facts["place"], note.facts["usd"]) == ("s3://photos", bill.transfer_usd)
 
 
 @pytest.mark.parametrize("data", [None, HOME])
 def test_sending_data_into_a_cloud_takes_time_and_no_money(data: DataPlace | None) -> None:
-    found = moved("aws", "us-east-1", data)
-    assert (found.transfer_usd, found.transfer_gib) == (0.0, 100.0)
-    assert found.download_s > 0
+    bill = moved("aws", "us-east-1", data)
+    assert (bill.transfer_usd, bill.transfer_gib) == (0.0, 100.0)
+    assert bill.download_s > 0
 
 
 def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud() -> None:
@@ -164,8 +164,8 @@ def test_data_at_an_unknown_place_is_at_the_dearest_of_its_cloud() -> None:
 def test_a_machine_of_ones_own_pays_for_data_from_a_cloud_alone() -> None:
     rates = (rate(RateKind.EGRESS_INTERNET, 0.09),)
     terms = CloudTerms(startup_s=300.0, dataset_gib=100.0, data=VIRGINIA)
-    found = extras_of_own(terms, rates)
-    assert (found.transfer_usd, found.storage_usd_per_h) == (pytest.approx(9.0), 0.0)
-    assert found.download_s == pytest.approx(100 * GIB * 8 / 1e9)
+    bill = extras_of_own(terms, rates)
+    assert (bill.transfer_usd, bill.storage_usd_per_h) == (pytest.approx(9.0), 0.0)
+    assert bill.download_s == pytest.approx(100 * GIB * 8 / 1e9)
     for data in (None, HOME):
         assert not extras_of_own(replace(terms, data=data), rates).download_s

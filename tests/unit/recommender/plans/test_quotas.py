@@ -33,9 +33,9 @@ def offer(**changes: object) -> Offer:
 
 
 def test_what_is_too_large_says_the_figures_and_whom_to_ask() -> None:
-    found = over_quota(offer(), [quota()])
-    assert found is not None
-    assert sentence(found) == (
+    reason = over_quota(offer(), [quota()])
+    assert reason is not None
+    assert sentence(reason) == (
         "over the quota: it has 192 vCPU, and 96 are allowed for p* in us-east-1; ask aws for more"
     )
 

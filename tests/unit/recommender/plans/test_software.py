@@ -18,11 +18,11 @@ from tests.builders import make_gpu, make_offer, make_plan
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "numbers"),
     [("7.5", (7, 5)), ("10.0", (10, 0)), ("12.1", (12, 1)), ("", None), ("gfx942", None), ("9", None)],
 )
-def test_a_capability_is_two_numbers_or_none(text: str, found: tuple[int, int] | None) -> None:
-    assert capability(make_gpu(compute_capability=text)) == found
+def test_a_capability_is_two_numbers_or_none(text: str, numbers: tuple[int, int] | None) -> None:
+    assert capability(make_gpu(compute_capability=text)) == numbers
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_an_arm_host_is_a_fact_of_the_offer_whichever_source_has_it(tmp_path: Pa
     )
     query = OfferQuery(providers=("aws",), gpus=("T4G",))
     for source in (SnapshotSource(), CustomSource([str(path)])):
-        found = [offer for part in source.offers(query) for offer in part.offers]
-        assert found
-        for offer in found:
+        offers = [offer for part in source.offers(query) for offer in part.offers]
+        assert offers
+        for offer in offers:
             codes = {needed.code for needed in changes(make_plan("T4G", offer=offer), resolve_gpu("T4G"))}
             assert Code.INSTALL_AARCH64 in codes, offer
             x86 = replace(offer, architecture="x86_64", includes=("4 vCPU (Arm)",))

@@ -321,12 +321,12 @@ def test_the_smallest_set_that_leaves_most(
     removed: dict[str, tuple[str, ...]], expected: tuple[tuple[str, ...], int] | None
 ) -> None:
     removals = {plan: [removal(rule) for rule in rules] for plan, rules in removed.items()}
-    found = would_give_way(removals)
+    ways = would_give_way(removals)
     if expected is None:
-        assert found is None
+        assert ways is None
     else:
         rules = tuple(f"{rule} (org.yaml:7)" for rule in expected[0])
-        assert found == GiveWay(rules=rules, num_plans=expected[1])
+        assert ways == GiveWay(rules=rules, num_plans=expected[1])
 
 
 def test_everything_removed_is_exit_code_3_and_names_the_rule(tmp_path: Path) -> None:

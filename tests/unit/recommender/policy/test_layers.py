@@ -117,12 +117,12 @@ def test_the_order_of_the_files_does_not_matter(tmp_path: Path) -> None:
 def test_what_is_locked_cannot_be_set_below(
     tmp_path: Path, lock: str, body: str, key: str, lower: str
 ) -> None:
-    said = fault_of(
+    fault = fault_of(
         tmp_path,
         org=f"lock:\n- prefer\n- {lock}" if lock != "prefer" else "lock:\n\n- prefer",
         **{lower: body},
     )
-    assert said == (
+    assert fault == (
         f"{tmp_path / lower}.yaml:4: {key} is locked by the organisation ({tmp_path / 'org'}.yaml:6), so a"
         f" {lower} cannot set it: remove it here, or have the lock lifted there"
     )
@@ -140,8 +140,8 @@ def test_a_lock_leaves_other_keys_and_the_locking_layer_alone(tmp_path: Path) ->
 
 def test_a_team_locks_the_project_and_not_the_organisation(tmp_path: Path) -> None:
     assert policy_of(tmp_path, org="spot: {allowed: false}", team="lock: [spot]").rules
-    said = fault_of(tmp_path, team="lock: [spot]", project="spot: {allowed: false}")
-    assert "spot.allowed is locked by the team" in said
+    fault = fault_of(tmp_path, team="lock: [spot]", project="spot: {allowed: false}")
+    assert "spot.allowed is locked by the team" in fault
 
 
 @pytest.mark.parametrize("key", lockable_keys())
@@ -167,10 +167,10 @@ def test_every_key_can_be_locked(tmp_path: Path, key: str) -> None:
 def test_two_files_of_one_layer_must_not_want_different_things(
     tmp_path: Path, first: str, second: str, words: str
 ) -> None:
-    said = fault_of(tmp_path, team=first, team_2=second)
-    assert words in said
-    assert said.startswith(f"{tmp_path / 'team_2'}.yaml:4: ")
-    assert f"({tmp_path / 'team'}.yaml:4)" in said
+    fault = fault_of(tmp_path, team=first, team_2=second)
+    assert words in fault
+    assert fault.startswith(f"{tmp_path / 'team_2'}.yaml:4: ")
+    assert f"({tmp_path / 'team'}.yaml:4)" in fault
     assert policy_of(tmp_path, team=first, team_2=first).rules
     assert policy_of(tmp_path, team=first, project=second).rules
 
@@ -186,9 +186,9 @@ def test_two_files_of_one_layer_must_not_want_different_things(
     ],
 )
 def test_allow_lists_must_have_something_in_common(tmp_path: Path, key: str, upper: str, lower: str) -> None:
-    said = fault_of(tmp_path, org=f"allow: {{{key}: {upper}}}", team=f"allow: {{{key}: {lower}}}")
-    assert said.startswith(f"{tmp_path / 'team'}.yaml:4: allow.{key}: ")
-    assert f"({tmp_path / 'org'}.yaml:4) have nothing in common" in said
+    fault = fault_of(tmp_path, org=f"allow: {{{key}: {upper}}}", team=f"allow: {{{key}: {lower}}}")
+    assert fault.startswith(f"{tmp_path / 'team'}.yaml:4: allow.{key}: ")
+    assert f"({tmp_path / 'org'}.yaml:4) have nothing in common" in fault
 
 
 @pytest.mark.parametrize(

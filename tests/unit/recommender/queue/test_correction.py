@@ -94,9 +94,9 @@ def test_those_that_wait_count_as_kaplan_and_meier_do():
         at_risk = RIGHT_ONES * CELL_SHARES[i:].sum() + waiting[i:].sum()
         surviving *= 1 - RIGHT_ONES * CELL_SHARES[i] / at_risk
         share.append(1 - surviving)
-    found = places(Correction(), waiting)
-    assert np.interp(found[P50], np.arange(NUM_CELLS), share) == pytest.approx(0.5)
-    assert (found > places(Correction())).all()
+    ranks = places(Correction(), waiting)
+    assert np.interp(ranks[P50], np.arange(NUM_CELLS), share) == pytest.approx(0.5)
+    assert (ranks > places(Correction())).all()
 
 
 def test_a_job_that_was_just_submitted_tells_next_to_nothing():

@@ -180,8 +180,8 @@ BERLIN = ZoneInfo("Europe/Berlin")
 def test_a_change_of_clocks_makes_no_wait_an_hour_wrong(tmp_path, submit, start, end, run, wait_min):
     text = f"submit,start,end,elapsed,gpus\n{submit},{start},{end},{run},1\n0,60,120,60,1\n"
     log = read_job_log(write(tmp_path, text), BERLIN)
-    found = [job.wait_s / 60 for job in log.jobs[1:]]
-    assert found == ([] if wait_min is None else [wait_min])
+    waits_min = [job.wait_s / 60 for job in log.jobs[1:]]
+    assert waits_min == ([] if wait_min is None else [wait_min])
     assert log.left_out == ({"waited in the hour that a clock repeats": 1} if wait_min is None else {})
 
 

@@ -196,8 +196,8 @@ def fitted():
     ],
 )
 def test_a_question_is_answered_by_the_narrowest_bin(fitted, asked, key, num_jobs):
-    found = fitted.of(**asked)
-    assert (found.key, found.num_jobs) == (key, num_jobs)
+    bin_used = fitted.of(**asked)
+    assert (bin_used.key, bin_used.num_jobs) == (key, num_jobs)
 
 
 def test_an_unknown_queue_is_refused_with_the_nearest(fitted):
@@ -298,22 +298,24 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_real_logs_are_foreseen_as_documented(name):
     """The p90 covers what it should, also by the fits that are used, and the tails are honest."""
-    found = check(read_job_log(SHARED / "traces" / f"{name}.csv.gz"))
-    assert (found.online.coverage.p90, found.frozen.coverage.p90) == pytest.approx(REAL[name], abs=0.005)
-    for score in (found.online, found.frozen):
+    score_of = check(read_job_log(SHARED / "traces" / f"{name}.csv.gz"))
+    assert (score_of.online.coverage.p90, score_of.frozen.coverage.p90) == pytest.approx(
+        REAL[name], abs=0.005
+    )
+    for score in (score_of.online, score_of.frozen):
         least, most = (0.86, 0.94) if name != "metacentrum_wagap_2013" else (0.78, 0.94)
         assert least <= score.coverage.p90 <= most
         assert score.tails.p10 <= 0.13
         assert score.tails.p99 >= 0.975
         assert score.coverage_se is not None
-    assert found.online.pinball.p90 < found.baseline.pinball.p90
+    assert score_of.online.pinball.p90 < score_of.baseline.pinball.p90
 
 
 @needs_shared
 def test_a_thinned_log_is_foreseen_too():
     """A third of KTH's users: fewer jobs, wider errors."""
-    found = check(thinned("kth_sp2_1996", 3))
-    for score in (found.online, found.frozen):
+    forecast = check(thinned("kth_sp2_1996", 3))
+    for score in (forecast.online, forecast.frozen):
         assert score.coverage_se is not None
         assert score.coverage.p90 == pytest.approx(0.9, abs=0.04 + 2 * score.coverage_se.p90)
         assert score.tails.p99 >= 0.97

@@ -61,8 +61,8 @@ def test_what_helps_nowhere_is_not_told() -> None:
 
 def test_of_a_policys_pick_that_decides_what_would_be_recommended() -> None:
     fast = changed("C", "bf16", 0.5, 34.0)
-    found = best(fast, recommended="C", pick=PickName.FASTEST)
-    assert found == WhatIf(change="bf16", same=fast, instead=None)
+    change = best(fast, recommended="C", pick=PickName.FASTEST)
+    assert change == WhatIf(change="bf16", same=fast, instead=None)
     cheap = changed("A", "bf16", 3.0, 6.0)
     assert best(fast, cheap, recommended="A", pick=PickName.CHEAPEST) == WhatIf(
         change="bf16", same=cheap, instead=None

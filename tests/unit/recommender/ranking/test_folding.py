@@ -25,8 +25,8 @@ def folded(*options: Option, best: str, value: float = 2.0) -> dict[str, str | N
 
 def row(*options: Option, best: str) -> str:
     """What the row of the best says of others."""
-    told = next(option for option in with_folded(options, best, Worth()) if option.plan.id == best)
-    return ", ".join(sentence(reason) for reason in told.reasons if reason.code is Code.ALIKE)
+    row_shown = next(option for option in with_folded(options, best, Worth()) if option.plan.id == best)
+    return ", ".join(sentence(reason) for reason in row_shown.reasons if reason.code is Code.ALIKE)
 
 
 R = minutes("R", 10.3, 0.05)
@@ -68,8 +68,8 @@ def test_a_row_speaks_for_its_own_market_alone() -> None:
 def test_own_machines_speak_for_the_same_owner_alone() -> None:
     lab = [make_plan("X", 1.0, tier=Tier.CLUSTER, id=f"lab-{i}", provider="lab") for i in (1, 2)]
     other = make_plan("X", 1.0, tier=Tier.CLUSTER, id="other", provider="other")
-    found = folded(R, *(minutes("X", 10.3, 0.05, plan=plan) for plan in (*lab, other)), best="R")
-    assert found == {"R": None, "lab-1": None, "lab-2": "lab-1", "other": None}
+    groups = folded(R, *(minutes("X", 10.3, 0.05, plan=plan) for plan in (*lab, other)), best="R")
+    assert groups == {"R": None, "lab-1": None, "lab-2": "lab-1", "other": None}
 
 
 def test_free_machines_that_take_longer_keep_their_rows() -> None:
@@ -94,10 +94,10 @@ def test_what_is_recommended_keeps_its_row_though_another_is_preferred() -> None
 def test_nothing_is_folded_into_what_is_folded_itself() -> None:
     """Each saves little on the next one, the first much on the last."""
     chain = [minutes(f"{i}", 100 * 0.97**i, 1 + i) for i in range(9)]
-    found = folded(*chain, best="0")
-    assert {into for into in found.values() if into} <= {name for name, into in found.items() if into is None}
-    assert found["1"] == "0"
-    assert found["8"] is None
+    under = folded(*chain, best="0")
+    assert {into for into in under.values() if into} <= {name for name, into in under.items() if into is None}
+    assert under["1"] == "0"
+    assert under["8"] is None
 
 
 def test_what_never_ends_keeps_its_row() -> None:

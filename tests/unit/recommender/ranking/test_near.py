@@ -36,64 +36,64 @@ def words(recommendation: Recommendation, name: str) -> str:
 
 
 def test_a_dominated_option_within_five_per_cent_is_a_tie() -> None:
-    found = answer(("A", 10.0, 50.0), ("B", 10.4, 52.0), ("C", 10.6, 50.0), ("D", 10.0, 53.0))
-    assert found.frontier == ("A",)
-    assert [option(found, name).tie_with for name in "ABCD"] == [None, "A", None, None]
-    assert "tie with A: within 5 % in time and cost" in words(found, "B")
-    assert all(o.feasible for o in found.options)
+    recommendation = answer(("A", 10.0, 50.0), ("B", 10.4, 52.0), ("C", 10.6, 50.0), ("D", 10.0, 53.0))
+    assert recommendation.frontier == ("A",)
+    assert [option(recommendation, name).tie_with for name in "ABCD"] == [None, "A", None, None]
+    assert "tie with A: within 5 % in time and cost" in words(recommendation, "B")
+    assert all(o.feasible for o in recommendation.options)
 
 
 def test_of_two_frontier_options_it_ties_with_the_nearer() -> None:
-    found = answer(("A", 10.0, 50.0), ("B", 10.3, 48.6), ("C", 10.35, 49.0))
-    assert set(found.frontier) == {"A", "B"}
-    assert option(found, "C").tie_with == "B"
+    recommendation = answer(("A", 10.0, 50.0), ("B", 10.3, 48.6), ("C", 10.35, 49.0))
+    assert set(recommendation.frontier) == {"A", "B"}
+    assert option(recommendation, "C").tie_with == "B"
 
 
 def test_equal_options_tie_and_both_stay() -> None:
-    found = answer(("A", 10.0, 50.0), ("B", 10.0, 50.0))
-    assert set(found.frontier) == {"A", "B"}
-    assert {option(found, name).tie_with for name in "AB"} == {"A", "B"}
+    recommendation = answer(("A", 10.0, 50.0), ("B", 10.0, 50.0))
+    assert set(recommendation.frontier) == {"A", "B"}
+    assert {option(recommendation, name).tie_with for name in "AB"} == {"A", "B"}
 
 
 def test_free_options_tie_with_free_ones_alone() -> None:
-    found = answer(("A", 10.0, 0.0), ("B", 10.1, 0.0), ("C", 10.1, 0.01))
-    assert option(found, "B").tie_with == "A"
-    assert option(found, "C").tie_with is None
+    recommendation = answer(("A", 10.0, 0.0), ("B", 10.1, 0.0), ("C", 10.1, 0.01))
+    assert option(recommendation, "B").tie_with == "A"
+    assert option(recommendation, "C").tie_with is None
 
 
 def test_overlapping_predictions_leave_it_open_which_is_faster() -> None:
     # 12 % slower, each 10 % uncertain: the log ratio has sigma 0.0744 x sqrt(2 (1 - 0.2)) = 0.094.
-    found = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
-    assert found.frontier == ("A",)
-    text = words(found, "B")
+    recommendation = answer(("A", 10.0, 50.0), ("B", 11.2, 60.0), spread=1.1)
+    assert recommendation.frontier == ("A",)
+    text = words(recommendation, "B")
     assert "near tie in time with A, which costs no more: slower with p" in text
     p = float(text.split("with p ")[1].split()[0])
     assert p == pytest.approx(0.88, abs=0.03)
 
 
 def test_neighbours_on_the_frontier_may_be_as_fast() -> None:
-    found = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
-    assert found.frontier == ("A", "B")
-    assert "near tie in time with B, which costs no more: faster with p" in words(found, "A")
-    assert "near tie" not in words(found, "B")
+    recommendation = answer(("A", 10.0, 60.0), ("B", 10.5, 40.0), spread=1.1)
+    assert recommendation.frontier == ("A", "B")
+    assert "near tie in time with B, which costs no more: faster with p" in words(recommendation, "A")
+    assert "near tie" not in words(recommendation, "B")
 
 
 @pytest.mark.parametrize("spread", [1.0, 1.1])
 def test_what_is_twice_as_slow_is_surely_slower(spread: float) -> None:
-    found = answer(("A", 10.0, 50.0), ("B", 20.0, 60.0), spread=spread)
-    assert "near tie" not in words(found, "B")
+    recommendation = answer(("A", 10.0, 50.0), ("B", 20.0, 60.0), spread=spread)
+    assert "near tie" not in words(recommendation, "B")
 
 
 def test_without_uncertainty_nothing_is_near() -> None:
-    found = answer(("A", 10.0, 50.0), ("B", 10.1, 60.0), ("C", 10.2, 49.0))
-    assert "near tie" not in words(found, "A") + words(found, "B") + words(found, "C")
+    ranked = answer(("A", 10.0, 50.0), ("B", 10.1, 60.0), ("C", 10.2, 49.0))
+    assert "near tie" not in words(ranked, "A") + words(ranked, "B") + words(ranked, "C")
 
 
 def test_one_gpu_in_two_places_is_surely_ordered() -> None:
     """Whatever is wrong in its prediction is wrong in both places."""
     wide = make_estimate("A", Interval(p10=18.0, p50=36.0, p90=72.0))
     plans = [make_plan("A", 5.0, id="near"), make_plan("A", 6.0, id="slow", startup_s=600.0)]
-    found = recommend(
+    recommendation = recommend(
         make_trace(),
         {("A", 1): wide},
         {"A": make_gpu("A")},
@@ -101,4 +101,4 @@ def test_one_gpu_in_two_places_is_surely_ordered() -> None:
         make_job(iterations=1000),
         rng=np.random.default_rng(0),
     )
-    assert "near tie" not in words(found, "slow")
+    assert "near tie" not in words(recommendation, "slow")

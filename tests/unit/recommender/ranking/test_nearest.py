@@ -76,13 +76,13 @@ def test_without_limits_nothing_is_near() -> None:
 
 def test_the_gaps_are_of_the_medians() -> None:
     limits = {"budget_usd": 3.0, "deadline_s": 4 * HOUR_S}
-    found = nearest(options(CASES[1], spread=2.0, **limits), make_job(iterations=1000, **limits))
-    assert len(found) == 1
-    assert found[0].over_budget_usd == pytest.approx(2.0)
-    assert found[0].late_s == pytest.approx(6 * HOUR_S)
+    closest = nearest(options(CASES[1], spread=2.0, **limits), make_job(iterations=1000, **limits))
+    assert len(closest) == 1
+    assert closest[0].over_budget_usd == pytest.approx(2.0)
+    assert closest[0].late_s == pytest.approx(6 * HOUR_S)
 
 
 def test_a_limit_that_is_met_has_no_gap() -> None:
     limits = {"budget_usd": 3.0, "deadline_s": 20 * HOUR_S}
-    found = nearest(options(CASES[1], **limits), make_job(iterations=1000, **limits))
-    assert found[0].late_s == 0
+    closest = nearest(options(CASES[1], **limits), make_job(iterations=1000, **limits))
+    assert closest[0].late_s == 0

@@ -55,47 +55,47 @@ CHEAP = (make_plan("CHEAP", 0.09), wide(360.0))  # 100 h, 9 dollars
 
 
 def test_each_pick_has_its_plan_and_its_reason() -> None:
-    found = picks(answer(FAST, VALUE, CHEAP))
-    assert {name: pick.plan_id for name, pick in found.items()} == {
+    by_name = picks(answer(FAST, VALUE, CHEAP))
+    assert {name: pick.plan_id for name, pick in by_name.items()} == {
         "cheapest": "CHEAP",
         "fastest": "FAST",
         "best-value": "VALUE",
         "safest": "VALUE",
     }
-    assert sentence(found[PickName.CHEAPEST].reason) == "the least median cost"
-    assert sentence(found[PickName.FASTEST].reason) == "the least median time"
-    assert "at $2/h: $10.00 and 2 h" in sentence(found[PickName.BEST_VALUE].reason)
-    assert sentence(found[PickName.SAFEST].reason) == "is not preempted, the least cost at p90: $10.00"
+    assert sentence(by_name[PickName.CHEAPEST].reason) == "the least median cost"
+    assert sentence(by_name[PickName.FASTEST].reason) == "the least median time"
+    assert "at $2/h: $10.00 and 2 h" in sentence(by_name[PickName.BEST_VALUE].reason)
+    assert sentence(by_name[PickName.SAFEST].reason) == "is not preempted, the least cost at p90: $10.00"
 
 
 def test_the_recommended_is_the_best_value() -> None:
-    found = answer(FAST, VALUE, CHEAP)
-    assert found.recommended == picks(found)[PickName.BEST_VALUE].plan_id
-    assert found.rule == picks(found)[PickName.BEST_VALUE].reason
+    recommendation = answer(FAST, VALUE, CHEAP)
+    assert recommendation.recommended == picks(recommendation)[PickName.BEST_VALUE].plan_id
+    assert recommendation.rule == picks(recommendation)[PickName.BEST_VALUE].reason
 
 
 @pytest.mark.parametrize("name", PickName)
 def test_any_pick_can_be_asked_for(name: PickName) -> None:
-    found = answer(FAST, VALUE, CHEAP, job=make_job(iterations=1000, pick=name))
-    assert found.recommended == picks(found)[name].plan_id
-    assert found.rule is not None
-    assert sentence(found.rule) == f"the policy's objective: {sentence(picks(found)[name].reason)}"
+    ranked = answer(FAST, VALUE, CHEAP, job=make_job(iterations=1000, pick=name))
+    assert ranked.recommended == picks(ranked)[name].plan_id
+    assert ranked.rule is not None
+    assert sentence(ranked.rule) == f"the policy's objective: {sentence(picks(ranked)[name].reason)}"
 
 
 def test_what_is_slower_and_dearer_in_the_median_may_be_expected_to_be_neither() -> None:
     """A long tail is paid for by whoever takes it."""
     tail, even = (make_plan("TAIL", 5.0), wide(7.2, factor=4.0)), (make_plan("EVEN", 5.0), 7.3)
-    found = answer(tail, even)
-    assert found.frontier == ("TAIL",)
-    assert found.recommended == "EVEN"
+    recommendation = answer(tail, even)
+    assert recommendation.frontier == ("TAIL",)
+    assert recommendation.recommended == "EVEN"
 
 
 def test_an_unknown_cost_is_said_where_it_is_picked() -> None:
-    found = answer((make_plan("FREE", None, tier=Tier.CLUSTER), 3.6))
+    recommendation = answer((make_plan("FREE", None, tier=Tier.CLUSTER), 3.6))
     for name in (PickName.CHEAPEST, PickName.SAFEST):
-        assert "unknown and counts as 0" in sentence(picks(found)[name].reason)
-    assert found.rule is not None
-    assert "unknown" in sentence(found.rule)
+        assert "unknown and counts as 0" in sentence(picks(recommendation)[name].reason)
+    assert recommendation.rule is not None
+    assert "unknown" in sentence(recommendation.rule)
 
 
 def test_nothing_feasible_has_no_picks() -> None:
@@ -158,17 +158,17 @@ UNSURE = (make_plan("UNSURE", 5.0), wide(7.2))
 
 def test_risk_keeps_what_is_dominated_but_safer() -> None:
     assert answer(UNSURE, SURE).frontier == ("UNSURE",)
-    found = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
-    assert found.frontier == ("UNSURE", "SURE")
-    assert found.recommended == "UNSURE"
-    assert picks(found)[PickName.SAFEST].plan_id == "SURE"
-    assert picks(found)[PickName.CHEAPEST].plan_id == "UNSURE"
+    recommendation = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
+    assert recommendation.frontier == ("UNSURE", "SURE")
+    assert recommendation.recommended == "UNSURE"
+    assert picks(recommendation)[PickName.SAFEST].plan_id == "SURE"
+    assert picks(recommendation)[PickName.CHEAPEST].plan_id == "UNSURE"
 
 
 def test_what_risk_keeps_is_still_called_what_it_is() -> None:
     """A tie of the frontier of time and cost, and no rival of what is slower and dearer."""
-    found = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
-    assert next(o for o in found.options if o.plan.id == "UNSURE").tie_with is None
+    recommendation = answer(UNSURE, SURE, job=make_job(iterations=1000, risk_counts=True))
+    assert next(o for o in recommendation.options if o.plan.id == "UNSURE").tie_with is None
     far = (make_plan("FAR", 5.0), 8.5)
     wider = answer(UNSURE, far, job=make_job(iterations=1000, risk_counts=True))
     assert wider.frontier == ("UNSURE", "FAR")
@@ -190,11 +190,11 @@ def test_of_equal_points_risk_removes_the_riskier_and_nothing_else() -> None:
 @pytest.mark.parametrize(("usd_per_h", "recommended"), [(0.001, "CHEAP"), (1.0, "VALUE"), (100.0, "FAST")])
 def test_the_more_an_hour_is_worth_the_faster_is_recommended(usd_per_h: float, recommended: str) -> None:
     job = make_job(iterations=1000, value_of_time_usd_per_h=usd_per_h)
-    found = answer(FAST, VALUE, (make_plan("CHEAP", 0.09), 360.0), job=job)
-    assert found.recommended == recommended
-    assert found.rule is not None
-    assert "on average" in sentence(found.rule)
-    assert f"${usd_per_h:g}/h" in sentence(found.rule)
+    recommendation = answer(FAST, VALUE, (make_plan("CHEAP", 0.09), 360.0), job=job)
+    assert recommendation.recommended == recommended
+    assert recommendation.rule is not None
+    assert "on average" in sentence(recommendation.rule)
+    assert f"${usd_per_h:g}/h" in sentence(recommendation.rule)
 
 
 def test_means_count_the_tail() -> None:
@@ -213,16 +213,16 @@ def test_an_hour_must_be_worth_something(usd_per_h: float) -> None:
 QUEUED = make_plan("LAB", 0.5, tier=Tier.CLUSTER, wait_s=Quantiles(p50=HOUR_S, p90=4 * HOUR_S))
 
 
-def reasons(found: Recommendation, plan_id: str) -> str:
-    return said(next(o for o in found.options if o.plan.id == plan_id).reasons)
+def reasons(recommendation: Recommendation, plan_id: str) -> str:
+    return said(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
 
 
 def test_only_the_best_rented_plan_and_the_clusters_are_told_of_the_wait() -> None:
     job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
-    found = answer(FAST, VALUE, (QUEUED, 7.2), job=job)
-    assert "once the wait exceeds" in reasons(found, "VALUE")
-    assert "once the wait exceeds" in reasons(found, "LAB")
-    assert "wait exceeds" not in reasons(found, "FAST")
+    recommendation = answer(FAST, VALUE, (QUEUED, 7.2), job=job)
+    assert "once the wait exceeds" in reasons(recommendation, "VALUE")
+    assert "once the wait exceeds" in reasons(recommendation, "LAB")
+    assert "wait exceeds" not in reasons(recommendation, "FAST")
     assert "at $2/h" in reasons(answer(FAST, (QUEUED, 7.2)), "LAB")
 
 
@@ -233,5 +233,5 @@ def test_renting_may_pay_without_any_wait() -> None:
 
 def test_an_unknown_wait_is_compared_all_the_same() -> None:
     job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
-    found = answer(VALUE, (replace(QUEUED, wait_s=None), 7.2), job=job)
-    assert "the wait is unknown" in reasons(found, "LAB")
+    recommendation = answer(VALUE, (replace(QUEUED, wait_s=None), 7.2), job=job)
+    assert "the wait is unknown" in reasons(recommendation, "LAB")

@@ -126,7 +126,7 @@ def test_a_run_takes_some_time() -> None:
 
 def test_the_option_says_so_and_the_others_do_not() -> None:
     plans = [make_plan("A", 2.0, market=Market.SPOT), make_plan("B", 2.0)]
-    found = recommend(
+    recommendation = recommend(
         make_trace(),
         {(name, 1): make_estimate(name, 0.1) for name in "AB"},
         {name: make_gpu(name) for name in "AB"},
@@ -134,9 +134,9 @@ def test_the_option_says_so_and_the_others_do_not() -> None:
         make_job(),
         rng=np.random.default_rng(0),
     )
-    a, b = with_shifts(found, {"A": history(night)}, NOW).options
-    assert b == found.options[1]
-    assert a.reasons[:-1] == found.options[0].reasons
+    a, b = with_shifts(recommendation, {"A": history(night)}, NOW).options
+    assert b == recommendation.options[1]
+    assert a.reasons[:-1] == recommendation.options[0].reasons
     assert sentence(a.reasons[-1]).startswith(
         "a start 8 h later (20:00 UTC) was cheaper over the last 29 days: $"
     )

@@ -40,8 +40,8 @@ def tipped(chosen: Option, *others: Option, pick: PickName | None = None) -> Fin
     return what_tips([chosen, *others], chosen, replace(JOB, pick=pick))
 
 
-def instead(found: Finding) -> object:
-    other = found.facts["instead"]
+def instead(tip: Finding) -> object:
+    other = tip.facts["instead"]
     assert isinstance(other, Finding)
     return other.facts["plan_id"]
 
@@ -60,9 +60,9 @@ def test_without_another_nothing_tips() -> None:
 
 def test_a_rival_whose_owner_set_no_cost_has_none() -> None:
     own = replace(RIVAL, plan=replace(RIVAL.plan, usd_per_h=None))
-    found = tipped(CHOSEN, own)
-    assert found.facts["cost_usd"] is None
-    assert "at a cost that nobody configured" in sentence(found)
+    tipping = tipped(CHOSEN, own)
+    assert tipping.facts["cost_usd"] is None
+    assert "at a cost that nobody configured" in sentence(tipping)
 
 
 def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
@@ -77,27 +77,27 @@ def test_other_gpus_tip_though_the_chosen_row_speaks_for_them() -> None:
 
 def test_where_all_is_sure_the_worth_of_an_hour_tips() -> None:
     """4 USD save an hour: at 4 USD an hour both are as good."""
-    found = tipped(CHOSEN, RIVAL, FAR)
-    assert found.code is Code.TIPPED_BY_VALUE
-    assert found.facts["value_usd_per_h"] == pytest.approx(4.0)
-    assert (instead(found), found.facts["is_above"]) == ("B", True)
+    tipping = tipped(CHOSEN, RIVAL, FAR)
+    assert tipping.code is Code.TIPPED_BY_VALUE
+    assert tipping.facts["value_usd_per_h"] == pytest.approx(4.0)
+    assert (instead(tipping), tipping.facts["is_above"]) == ("B", True)
 
 
 def test_so_does_a_lower_one() -> None:
-    found = tipped(CHOSEN, certain("D", 9.0, 5.0), FAR)
-    assert found.facts["value_usd_per_h"] == pytest.approx(5.0 / 4.0)
-    assert (instead(found), found.facts["is_above"]) == ("D", False)
+    tipping = tipped(CHOSEN, certain("D", 9.0, 5.0), FAR)
+    assert tipping.facts["value_usd_per_h"] == pytest.approx(5.0 / 4.0)
+    assert (instead(tipping), tipping.facts["is_above"]) == ("D", False)
 
 
 @pytest.mark.parametrize("factor", [0.99, 1.01])
 def test_there_the_choice_is_another_indeed(factor: float) -> None:
     for others in ((RIVAL, FAR), (certain("D", 9.0, 5.0), FAR)):
-        found = tipped(CHOSEN, *others)
-        worth = found.facts["value_usd_per_h"]
+        tipping = tipped(CHOSEN, *others)
+        worth = tipping.facts["value_usd_per_h"]
         assert isinstance(worth, float)
-        beyond = (factor > 1) == found.facts["is_above"]
+        beyond = (factor > 1) == tipping.facts["is_above"]
         best = least_total([CHOSEN, *others], Worth(hour_usd=worth * factor)).plan.id
-        assert best == (instead(found) if beyond else "A")
+        assert best == (instead(tipping) if beyond else "A")
 
 
 # --- Facts at their p90 ------------------------------------------------------------------------------
@@ -106,11 +106,11 @@ def test_there_the_choice_is_another_indeed(factor: float) -> None:
 @pytest.mark.parametrize(("p90", "code"), [(1.19, Code.TIPPED_BY_VALUE), (1.21, Code.TIPPED_BY_PRICE)])
 def test_a_price_tips_that_makes_up_for_the_gap(p90: float, code: Code) -> None:
     """2 USD of 10 are 20 %."""
-    found = tipped(rising(CHOSEN, p90), RIVAL)
-    assert found.code is code
-    assert instead(found) == "B"
+    tipping = tipped(rising(CHOSEN, p90), RIVAL)
+    assert tipping.code is code
+    assert instead(tipping) == "B"
     if code is Code.TIPPED_BY_PRICE:
-        assert found.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
+        assert tipping.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
 
 
 def test_disks_do_not_follow_the_price_of_the_machine() -> None:
@@ -122,20 +122,20 @@ def test_disks_do_not_follow_the_price_of_the_machine() -> None:
 @pytest.mark.parametrize(("median", "code"), [(11.9, Code.TIPPED_BY_QUOTE), (12.1, Code.TIPPED_BY_VALUE)])
 def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float, code: Code) -> None:
     """4 h are worth 8 USD: it is as good at 12 USD, and counts at 20."""
-    found = tipped(CHOSEN, guessed(certain("B", 4.0, median), 20.0))
-    assert found.code is code
+    tipping = tipped(CHOSEN, guessed(certain("B", 4.0, median), 20.0))
+    assert tipping.code is code
     if code is Code.TIPPED_BY_QUOTE:
-        assert found.facts["usd_per_h"] == pytest.approx(12.0 / 4.0)
+        assert tipping.facts["usd_per_h"] == pytest.approx(12.0 / 4.0)
 
 
 @pytest.mark.parametrize(("p90_h", "code"), [(0.9, Code.TIPPED_BY_VALUE), (1.1, Code.TIPPED_BY_WAIT)])
 def test_a_wait_tips_that_makes_up_for_the_gap(p90_h: float, code: Code) -> None:
     """2 USD are an hour."""
     waiting = replace(CHOSEN, wait_s=Quantiles(p50=0.0, p90=p90_h * HOUR_S))
-    found = tipped(waiting, RIVAL)
-    assert found.code is code
+    tipping = tipped(waiting, RIVAL)
+    assert tipping.code is code
     if code is Code.TIPPED_BY_WAIT:
-        assert (found.facts["wait_s"], found.facts["is_known"]) == (pytest.approx(HOUR_S), True)
+        assert (tipping.facts["wait_s"], tipping.facts["is_known"]) == (pytest.approx(HOUR_S), True)
 
 
 def test_an_expected_wait_is_a_part_of_it() -> None:
@@ -145,8 +145,8 @@ def test_an_expected_wait_is_a_part_of_it() -> None:
 
 
 def test_an_unknown_wait_may_be_as_long_as_the_job() -> None:
-    found = tipped(replace(CHOSEN, wait_s=None), RIVAL)
-    assert (found.code, found.facts["is_known"]) == (Code.TIPPED_BY_WAIT, False)
+    tipping = tipped(replace(CHOSEN, wait_s=None), RIVAL)
+    assert (tipping.code, tipping.facts["is_known"]) == (Code.TIPPED_BY_WAIT, False)
     assert tipped(replace(CHOSEN, wait_s=None), certain("B", 4.0, 24.0)).code is Code.TIPPED_BY_VALUE
 
 
@@ -154,10 +154,10 @@ def test_an_unknown_wait_may_be_as_long_as_the_job() -> None:
 def test_a_step_tips_that_takes_longer(factor: float, code: Code) -> None:
     """Both money and time grow: 10 % of 10 USD and of 5 h are the 2 USD."""
     step_s = Interval(p10=0.1, p50=0.1, p90=0.1 * factor)
-    found = tipped(replace(CHOSEN, estimate=make_estimate("A", step_s)), RIVAL)
-    assert found.code is code
+    tipping = tipped(replace(CHOSEN, estimate=make_estimate("A", step_s)), RIVAL)
+    assert tipping.code is code
     if code is Code.TIPPED_BY_STEP:
-        assert found.facts["step_s"] == pytest.approx(0.11)
+        assert tipping.facts["step_s"] == pytest.approx(0.11)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_of_several_the_one_that_must_move_least() -> None:
 
 
 def test_a_tip_is_where_both_totals_are_equal() -> None:
-    found = tipped(rising(CHOSEN, 2.0), RIVAL)
-    usd_per_h = found.facts["usd_per_h"]
+    tipping = tipped(rising(CHOSEN, 2.0), RIVAL)
+    usd_per_h = tipping.facts["usd_per_h"]
     assert isinstance(usd_per_h, float)
     dearer = certain("A", 5.0, 5.0 * usd_per_h)
     assert total_usd(dearer, Worth()) == pytest.approx(total_usd(RIVAL, Worth()))
@@ -209,8 +209,8 @@ def test_a_tip_is_where_both_totals_are_equal() -> None:
 
 
 def test_of_a_policys_pick_the_objective_tips() -> None:
-    found = what_tips([CHOSEN, RIVAL], RIVAL, replace(JOB, pick=PickName.FASTEST))
-    assert (found.code, instead(found)) == (Code.TIPPED_BY_OBJECTIVE, "A")
+    tipping = what_tips([CHOSEN, RIVAL], RIVAL, replace(JOB, pick=PickName.FASTEST))
+    assert (tipping.code, instead(tipping)) == (Code.TIPPED_BY_OBJECTIVE, "A")
     assert tipped(CHOSEN, RIVAL, pick=PickName.CHEAPEST).code is Code.NOTHING_TIPS
 
 

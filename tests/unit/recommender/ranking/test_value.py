@@ -180,7 +180,7 @@ def test_the_best_rented_plan_is_told_of_the_best_of_each_cluster() -> None:
     advice = wait_or_rent(options, at(2.0))
     assert set(advice) == {"LAB", "OLD", "R"}
     assert [item.facts["own_id"] for item in advice["R"]] == ["LAB"]
-    assert {item.facts["rented_id"] for found in advice.values() for item in found} == {"R"}
+    assert {item.facts["rented_id"] for one in advice.values() for item in one} == {"R"}
 
 
 def test_there_is_nothing_to_tell_without_both() -> None:

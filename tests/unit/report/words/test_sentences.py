@@ -18,9 +18,9 @@ from advisor.report.writers.json_text import to_json
 from tests.findings import FACTS, sample, texts
 
 MODULES = [
-    importlib.import_module(f"{words.__name__}.{found.name}")
-    for found in pkgutil.iter_modules(words.__path__)
-    if found.name not in ("sentences", "table")
+    importlib.import_module(f"{words.__name__}.{one.name}")
+    for one in pkgutil.iter_modules(words.__path__)
+    if one.name not in ("sentences", "table")
 ]
 # They are no finding's: another table of the same figures has them, too.
 SHARED = {"basis"}
@@ -40,16 +40,16 @@ def test_every_function_of_words_has_a_code() -> None:
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if function.__module__ == module.__name__ and not name.startswith("_") and name not in SHARED
     }
-    assert functions == {told for told in WORDS.values() if callable(told)}
+    assert functions == {words for words in WORDS.values() if callable(words)}
 
 
 @pytest.mark.parametrize("code", Code)
 def test_every_code_has_a_sentence_of_its_facts(code: Code) -> None:
-    told = sentence(sample(code))
-    assert told.strip() == told != ""
-    assert not told.endswith(".")
-    assert "Finding(" not in told
-    assert "{" not in told
+    text = sentence(sample(code))
+    assert text.strip() == text != ""
+    assert not text.endswith(".")
+    assert "Finding(" not in text
+    assert "{" not in text
 
 
 @pytest.mark.parametrize("code", FACTS)
@@ -81,14 +81,14 @@ def test_a_finding_within_another_is_told_and_read() -> None:
 
 
 def test_braces_in_a_name_are_no_part_of_the_words() -> None:
-    found = Finding(Code.APPROVAL_NEEDED, {"by": "{by.__class__}", "detail": "x", "file": "f"})
-    assert sentence(found) == "needs approval by {by.__class__}: x (f)"
+    one = Finding(Code.APPROVAL_NEEDED, {"by": "{by.__class__}", "detail": "x", "file": "f"})
+    assert sentence(one) == "needs approval by {by.__class__}: x (f)"
     assert sentence(texts("{0} {text}")[0]) == "{0} {text}"
 
 
 def test_warnings_stand_beside_their_findings() -> None:
-    found = [*texts("one"), sample(Code.CLUSTER_WAIT_UNKNOWN)]
-    document = warnings_json(found)
+    warnings = [*texts("one"), sample(Code.CLUSTER_WAIT_UNKNOWN)]
+    document = json.loads(json.dumps(warnings_json(warnings)))
     assert document["warnings"] == ["one", sentence(sample(Code.CLUSTER_WAIT_UNKNOWN))]
     assert [one["code"] for one in document["warning_findings"]] == ["text", "cluster-wait-unknown"]
 
@@ -98,8 +98,8 @@ def variant(code: Code, **facts: object) -> str:
 
 
 def test_what_would_fit_depends_on_how_much_does() -> None:
-    told = variant(Code.MEMORY)
-    assert told == ("does not fit: needs 20 GiB, the GPU has 16 GiB; a batch of 32 instead of 64 would fit")
+    text = variant(Code.MEMORY)
+    assert text == ("does not fit: needs 20 GiB, the GPU has 16 GiB; a batch of 32 instead of 64 would fit")
     assert "profile the script" in variant(Code.MEMORY, fitting_share=None, fitting_batch_size=None)
     assert "state alone do not fit" in variant(Code.MEMORY, fitting_share=0.0, fitting_batch_size=0)
     assert "not even a batch of one" in variant(Code.MEMORY, fitting_share=0.01, fitting_batch_size=0)
@@ -139,8 +139,8 @@ def test_an_error_speaks_flags_on_the_command_line_and_names_in_python() -> None
 
 
 def test_the_age_of_prices() -> None:
-    told = sentence(sample(Code.PRICES_NOT_LIVE))
-    assert told == (
+    text = sentence(sample(Code.PRICES_NOT_LIVE))
+    assert text == (
         "1 of 2 prices are not live: aws 124 to 511 days old (2025-06-28 to 2026-07-20);"
         " `advisor prices refresh` pulls newer ones and needs no account"
     )

@@ -52,16 +52,16 @@ def test_columns_fit_and_words_break_only_where_they_must(
     table: tuple[list[list[str]], list[bool]], available: int
 ) -> None:
     columns, kept_whole = table
-    found = column_widths(columns, available, kept_whole=kept_whole)
+    widths = column_widths(columns, available, kept_whole=kept_whole)
     least = least_widths(columns, kept_whole=kept_whole)
     needed = least_widths(columns, kept_whole=[True] * len(columns))
-    assert sum(found) <= available
-    assert all(width <= most for width, most in zip(found, needed, strict=True))
+    assert sum(widths) <= available
+    assert all(width <= most for width, most in zip(widths, needed, strict=True))
     if sum(needed) <= available:
-        assert found == needed
+        assert widths == needed
     elif sum(least) <= available:
-        assert all(width >= word for width, word in zip(found, least, strict=True))
-        assert sum(found) == available
+        assert all(width >= word for width, word in zip(widths, least, strict=True))
+        assert sum(widths) == available
 
 
 @given(TABLES, st.integers(40, 120))

@@ -72,16 +72,16 @@ def test_what_cannot_be_drawn_is_refused(series) -> None:
 
 
 def test_a_price_holds_until_the_next() -> None:
-    found = steps([(0.0, 1.0), (10.0, 2.0)], 20.0, 5)
-    assert found == [(0.0, 1.0), (5.0, 1.0), (10.0, 2.0), (15.0, 2.0), (20.0, 2.0)]
+    drawn = steps([(0.0, 1.0), (10.0, 2.0)], 20.0, 5)
+    assert drawn == [(0.0, 1.0), (5.0, 1.0), (10.0, 2.0), (15.0, 2.0), (20.0, 2.0)]
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), VALUES), min_size=1, max_size=8), st.floats(100, 200))
 def test_steps_only_hold_values_that_were_there(points, until) -> None:
     points = sorted(points)
-    found = steps(points, until, 50)
-    assert {y for _, y in found} <= {y for _, y in points}
-    assert found[-1][1] == points[-1][1]
+    drawn = steps(points, until, 50)
+    assert {y for _, y in drawn} <= {y for _, y in points}
+    assert drawn[-1][1] == points[-1][1]
 
 
 def test_dots_lie_under_letters_and_widen_the_scale() -> None:

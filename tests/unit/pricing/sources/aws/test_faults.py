@@ -60,9 +60,9 @@ def test_a_role_that_may_not_be_taken_is_named_instead_of_the_call() -> None:
 
 def error_classes() -> list[type[BotoCoreError]]:
     return [
-        found
-        for _, found in inspect.getmembers(botocore.exceptions, inspect.isclass)
-        if issubclass(found, BotoCoreError)
+        cls
+        for _, cls in inspect.getmembers(botocore.exceptions, inspect.isclass)
+        if issubclass(cls, BotoCoreError)
     ]
 
 

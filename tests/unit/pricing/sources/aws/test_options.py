@@ -65,8 +65,8 @@ def test_credentials_are_found_or_not(monkeypatch: pytest.MonkeyPatch, start: An
     source = aws_source({})
     with pytest.raises(CloudError, match="ProfileNotFound"):
         source.credentials()
-    found, fault = credentials_of(source)
-    assert found is Credentials.MISSING
+    credentials, fault = credentials_of(source)
+    assert credentials is Credentials.MISSING
     assert "cannot be used (ProfileNotFound)" in (fault or "")
 
 

@@ -82,16 +82,16 @@ def test_blocks_that_may_not_be_seen_fail_alone(start: Start) -> None:
 def test_scores_come_best_first(start: Start) -> None:
     scores = (("us-east-1", "use1-az1", 3), ("eu-west-1", "euw1-az3", 9), ("us-east-1", "use1-az2", 9))
     start(dataclasses.replace(small_world(), scores=scores))
-    found = placement_scores(["p5.48xlarge"], num_instances=2, regions=["us-east-1"], options=ONCE)
-    assert found[0] == PlacementScore(region="eu-west-1", zone="euw1-az3", score=9)
-    assert [score.score for score in found] == [9, 9, 3]
+    rows = placement_scores(["p5.48xlarge"], num_instances=2, regions=["us-east-1"], options=ONCE)
+    assert rows[0] == PlacementScore(region="eu-west-1", zone="euw1-az3", score=9)
+    assert [score.score for score in rows] == [9, 9, 3]
 
 
 def test_quotas_are_vcpus_by_family_and_market(start: Start) -> None:
     quotas = {"L-DB2E81BA": 64.0, "L-417A185B": 0.0, "L-3819A6DF": 96.0}
     start(dataclasses.replace(small_world(), quotas=quotas))
-    found = vcpu_quotas("us-east-1", options=ONCE)
-    assert found == (
+    rows = vcpu_quotas("us-east-1", options=ONCE)
+    assert rows == (
         VcpuQuota(
             region="us-east-1", market=Market.ON_DEMAND, families=("g", "vt"), code="L-DB2E81BA", num_vcpus=64
         ),

@@ -100,12 +100,12 @@ def test_whatever_lies_between_the_products_the_price_stays(rubbish: list[str]) 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(("0", "-1", "1.5", "2.5"))), max_size=8))
 def test_the_order_of_the_rows_does_not_matter_and_no_bad_price_comes_out(rows: Any) -> None:
     products = [product(f"g6.{name}", REGION, usd) for name, usd in rows]
-    found = read(*products)
-    assert found == read(*reversed(products))
-    assert all(usd > 0 and math.isfinite(usd) for usd in found.usd_per_h.values())
-    for name, usd in found.usd_per_h.items():
-        said = {float(text) for letter, text in rows if f"g6.{letter}" == name}
-        assert {price for price in said if price > 0} == {usd}
+    quotes = read(*products)
+    assert quotes == read(*reversed(products))
+    assert all(usd > 0 and math.isfinite(usd) for usd in quotes.usd_per_h.values())
+    for name, usd in quotes.usd_per_h.items():
+        numbers = {float(text) for letter, text in rows if f"g6.{letter}" == name}
+        assert {price for price in numbers if price > 0} == {usd}
 
 
 @needs_shared

@@ -279,7 +279,7 @@ def test_traps_change_nothing_but_for_the_new_machine(start: Start, honours_filt
     assert set(part.offers) - {new} == set(plain.offers)
     assert (new.gpu, new.num_gpus, new.num_vcpus, new.usd_per_h) == ("aws B400", 8, 256, 200.0)
     assert new.includes == ("256 vCPU", "16 GiB RAM", "30.4 TB local SSD")
-    told = "\n".join(part.gaps)
+    text = "\n".join(part.gaps)
     for words in (
         "GPUs that the catalog lacks keep AWS's name: aws B400 with 400 GiB",
         "types with a fraction of a GPU are left out: g6f.large",
@@ -287,7 +287,7 @@ def test_traps_change_nothing_but_for_the_new_machine(start: Start, honours_filt
         "count as unknown: g6.xlarge, g9.negative, g9.zero",
         "AWS lists different prices for one type, so none is taken: g9.twice",
     ):
-        assert words in told
+        assert words in text
 
 
 def test_new_types_that_cannot_be_described_are_told_and_the_rest_stays(start: Start) -> None:

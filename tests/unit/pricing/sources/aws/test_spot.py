@@ -163,16 +163,16 @@ MACHINES = catalog_machines()
 
 
 @given(rows, st.randoms(use_true_random=False))
-def test_neither_order_nor_repeats_of_the_rows_matter(found: list[Any], rng: random.Random) -> None:
-    again = [*found, *found[:3]]
+def test_neither_order_nor_repeats_of_the_rows_matter(drawn: list[Any], rng: random.Random) -> None:
+    again = [*drawn, *drawn[:3]]
     rng.shuffle(again)
-    read, twice = (read_points(r, "us-east-1", ZONES, MACHINES) for r in (found, again))
+    read, twice = (read_points(r, "us-east-1", ZONES, MACHINES) for r in (drawn, again))
     assert (read.by_place, read.unsound) == (twice.by_place, twice.unsound)
 
 
 @given(rows)
-def test_points_are_sound_in_order_and_of_known_zones(found: list[Any]) -> None:
-    read = read_points(found, "us-east-1", ZONES, MACHINES)
+def test_points_are_sound_in_order_and_of_known_zones(drawn: list[Any]) -> None:
+    read = read_points(drawn, "us-east-1", ZONES, MACHINES)
     for (instance_type, zone), points in read.by_place.items():
         assert points
         assert [p.observed_at for p in points] == sorted(p.observed_at for p in points)
@@ -184,6 +184,6 @@ def test_points_are_sound_in_order_and_of_known_zones(found: list[Any]) -> None:
         interval = spot_quantiles(points, start=start, end=start + timedelta(days=1))
         assert interval is not None
         assert min(p.usd_per_h for p in points) <= interval.p10 <= interval.p90
-    linux = [row for row in found if row["ProductDescription"] == LINUX]
+    linux = [row for row in drawn if row["ProductDescription"] == LINUX]
     quoted = {(row["InstanceType"], ZONES.get(row["AvailabilityZone"])) for row in linux}
     assert set(read.by_place) | read.unsound == {place for place in quoted if place[1]}

@@ -44,9 +44,9 @@ def test_list_prices_meet_motos_offerings_and_descriptions() -> None:
     prices = usd_per_h(part)
     assert prices["g6.xlarge", None] == 0.8048
     assert prices["p5.48xlarge", None] == 55.04
-    told = "\n".join(part.gaps)
-    assert "types with a fraction of a GPU are left out: g6f.large" in told
-    assert "types without GPUs of NVIDIA or AMD are left out: m5.large, trn1.2xlarge" in told
+    text = "\n".join(part.gaps)
+    assert "types with a fraction of a GPU are left out: g6f.large" in text
+    assert "types without GPUs of NVIDIA or AMD are left out: m5.large, trn1.2xlarge" in text
 
 
 @pytest.mark.usefixtures("moto")

@@ -207,8 +207,8 @@ def test_if_a_page_in_the_middle_fails_nothing_counts(behaviour: Behaviour, faul
 )
 def test_each_fault_says_what_to_do(behaviour: Behaviour, fault: str, words: list[str]) -> None:
     behaviour.always = fault
-    said = failure(patience=HURRIED if fault == "slow" else PATIENT)
-    assert not [word for word in words if word not in said], said
+    message = failure(patience=HURRIED if fault == "slow" else PATIENT)
+    assert not [word for word in words if word not in message], message
 
 
 @pytest.mark.parametrize("fault", ["401", "403", "403 disabled"])
@@ -237,8 +237,8 @@ def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_google_auth_says_is_not_repeated() -> None:
     from google.auth.exceptions import RefreshError, TransportError
 
-    said = failure_in_words(RefreshError(f"invalid_grant: {SECRETS[0]}", {"error": SECRETS[1]}))
-    assert said.startswith("Google refused the credentials: they are expired or revoked.")
+    message = failure_in_words(RefreshError(f"invalid_grant: {SECRETS[0]}", {"error": SECRETS[1]}))
+    assert message.startswith("Google refused the credentials: they are expired or revoked.")
     assert "cannot reach" in failure_in_words(TransportError(SECRETS[0]))
 
 
@@ -291,12 +291,12 @@ def test_where_credentials_are_looked_for(
 
 
 @pytest.mark.parametrize(
-    ("product", "found"),
+    ("product", "mode"),
     [("Google Compute Engine\n", Credentials.FOUND), ("HVM domU\n", Credentials.MISSING)],
 )
-def test_a_machine_of_google_has_credentials(stranger: Path, product: str, found: Credentials) -> None:
+def test_a_machine_of_google_has_credentials(stranger: Path, product: str, mode: Credentials) -> None:
     (stranger / "product_name").write_text(product, encoding="utf-8")
-    assert GcpSource().credentials() is found
+    assert GcpSource().credentials() is mode
 
 
 def test_a_stand_in_needs_no_credentials(behaviour: Behaviour) -> None:
