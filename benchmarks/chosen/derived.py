@@ -63,17 +63,13 @@ def derived_prices(shared: Path, zones: Panel) -> list[Derived]:
 
 
 def most_weights(derived: Sequence[Derived], model: PriceModel) -> Mapping[QuoteKind, float]:
-    """By kind: the weight of least mean absolute error, in logarithms, of those that need it."""
+    """By kind: the weight of least mean absolute error, in logarithms, of those that need it.
+
+    At the floor a quote says nothing: nobody bids.
+    """
     plain = [one for one in derived if not one.is_at_floor]
-    low = [one for one in derived if one.is_at_floor]
     weight = min(WEIGHTS, key=lambda w: _error(plain, replace(model, most_weight={QuoteKind.DERIVED: w})))
-    weights = {QuoteKind.DERIVED: weight}
-    if not low:
-        return {**weights, QuoteKind.FLOOR: weight}
-    floor = min(
-        WEIGHTS, key=lambda w: _error(low, replace(model, most_weight={**weights, QuoteKind.FLOOR: w}))
-    )
-    return {**weights, QuoteKind.FLOOR: min(floor, weight)}
+    return {QuoteKind.DERIVED: weight, QuoteKind.FLOOR: 0.0}
 
 
 def _error(derived: Sequence[Derived], model: PriceModel) -> float:

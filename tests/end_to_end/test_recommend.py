@@ -240,9 +240,9 @@ def test_a_strange_variable_warns_and_changes_nothing(shell: Shell) -> None:
         (("--epochs", "1", "--gpu", "L4:0"), ("L4:0",)),
         (("--epochs", "1", "--explain", "nowhere"), ("no option 'nowhere'",)),
         (("--epochs", "1", "--batch-size", "3"), ("--batch-size",)),
-        (("--epochs", "1", "--max-age", "30"), ("not a duration", "prices.max_age")),
-        (("--epochs", "1", "--dataset-gb", "-1"), ("cloud.dataset_gb", "greater than or equal to 0")),
-        (("--epochs", "1", "--result-gb", "nan"), ("cloud.result_gb", "finite")),
+        (("--epochs", "1", "--max-age", "30"), ("not a duration", "--max-age: ")),
+        (("--epochs", "1", "--dataset-gb", "-1"), ("--dataset-gb: ", "greater than or equal to 0")),
+        (("--epochs", "1", "--result-gb", "nan"), ("--result-gb: ", "finite")),
         (("--epochs", "1", "--result-gb", "much"), ("--result-gb",)),
     ],
 )

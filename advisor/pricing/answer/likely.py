@@ -137,6 +137,9 @@ def _quotes(
         if market is Market.SPOT and ratio is not None:
             family[:, members] = _family(quoted[members], listed[members], ratio)
             most[members] = np.nan_to_num(listed[members], nan=np.inf)
+            if kind is QuoteKind.DERIVED:
+                unsold = [i for i in members if is_low[i] and not weight[i]]
+                family[1:, unsold] = _without_market(family[1, unsold], listed[unsold])
     for i, past in _histories(offers):
         family[:, i] = np.log((past.p10, past.p50, past.p90))
     return Quotes(quoted=quoted, family=family, weight=weight, down=down, up=up, most=most)
@@ -146,6 +149,15 @@ def _family(quoted: Array, listed: Array, ratio: Interval) -> Array:
     """Quantiles [3, n] of the family's spot price; an unknown on-demand price makes the quote a lucky one."""
     logs = np.log([[ratio.p10], [ratio.p50], [ratio.p90]])
     return np.asarray(logs + np.where(np.isnan(listed), quoted - logs[0], listed))
+
+
+def _without_market(mid: Array, listed: Array) -> Array:
+    """p50 and p90 [2, n] where the savings are the most there can be and say nothing: nobody bids.
+
+    A family is of machines that are sold. Of one that is not it gives the lower half: all that is known above
+    is that spot never costs more than on-demand.
+    """
+    return np.array([(mid + listed) / 2, listed])
 
 
 def _with_histories(offers: Sequence[Offer], families: Array) -> Array:

@@ -75,8 +75,16 @@ def test_a_quote_above_its_family_keeps_its_price() -> None:
     assert usd.p10 < 6.0
 
 
-def test_what_was_derived_at_the_floor_is_its_family() -> None:
-    assert price_of(spot(1.0, source="derived from savings")).usd_per_h.p50 == pytest.approx(4.0)
+def test_what_was_derived_at_the_floor_lies_between_its_family_and_on_demand() -> None:
+    """The family's quantiles are 2.5, 4 and 6.5 USD: of machines that somebody bids for."""
+    usd = price_of(spot(1.0, source="derived from savings")).usd_per_h
+    assert usd.p50 == pytest.approx(math.sqrt(4.0 * 10.0))
+    assert usd.p90 == pytest.approx(10.0)
+    assert usd.p10 < 4.0
+
+
+def test_what_somebody_quoted_at_the_floor_is_its_family() -> None:
+    assert price_of(spot(1.0, 2.0)).usd_per_h.p50 == pytest.approx(4.0)
 
 
 def test_what_was_agreed_is_exact_however_old() -> None:

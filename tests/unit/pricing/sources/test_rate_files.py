@@ -104,23 +104,23 @@ def test_the_date_may_be_called_as_offers_call_it(tmp_path: Path) -> None:
     [
         ({"gpu": "A100"}, "'gpu': 'A100' means several GPUs: choose one of A100-PCIE-40GB"),
         ({"gpu": "A1000"}, "'gpu': no GPU is called 'A1000'. Did you mean 'A100'"),
-        ({"num_gpus": 0}, "'num_gpus': Input should be greater than or equal to 1"),
-        ({"num_gpus": 1.5}, "'num_gpus': Input should be a valid integer"),
-        ({"num_gpus": 4097}, "'num_gpus': Input should be less than or equal to 4096"),
-        ({"usd_per_h": 0}, "'usd_per_h': Input should be greater than 0; got"),
-        ({"usd_per_h": -1}, "'usd_per_h': Input should be greater than 0; got"),
-        ({"usd_per_h": float("nan")}, "'usd_per_h': Input should be"),
-        ({"usd_per_h": float("inf")}, "'usd_per_h': Input should be"),
-        ({"usd_per_h": "three"}, "'usd_per_h': Input should be a valid number"),
-        ({"usd_per_h": "3,50"}, "'usd_per_h': Input should be a valid number"),
-        ({"usd_per_h": "$3.50"}, "'usd_per_h': Input should be a valid number"),
+        ({"num_gpus": 0}, "'num_gpus': it must be greater than or equal to 1"),
+        ({"num_gpus": 1.5}, "'num_gpus': it must be a valid integer"),
+        ({"num_gpus": 4097}, "'num_gpus': it must be less than or equal to 4096"),
+        ({"usd_per_h": 0}, "'usd_per_h': it must be greater than 0; got"),
+        ({"usd_per_h": -1}, "'usd_per_h': it must be greater than 0; got"),
+        ({"usd_per_h": float("nan")}, "'usd_per_h': it must be"),
+        ({"usd_per_h": float("inf")}, "'usd_per_h': it must be"),
+        ({"usd_per_h": "three"}, "'usd_per_h': it must be a valid number"),
+        ({"usd_per_h": "3,50"}, "'usd_per_h': it must be a valid number"),
+        ({"usd_per_h": "$3.50"}, "'usd_per_h': it must be a valid number"),
         ({"usd_per_gpu_h": 0.9}, "give either usd_per_h, of the whole machine, or usd_per_gpu_h."),
-        ({"market": "spt"}, "'market': Input should be 'on-demand', 'spot',"),
+        ({"market": "spt"}, "'market': it must be 'on-demand', 'spot',"),
         ({"currency": "EUR"}, "'currency': only USD is understood: convert the price"),
         ({"as_of": "yesterday"}, "'as_of': a day is written 2026-11-21; got 'yesterday'."),
         ({"as_of": "2026-02-30"}, "'as_of': a day is written 2026-11-21; got '2026-02-30'."),
-        ({"minimum_billed_s": -1}, "'minimum_billed_s': Input should be greater than or equal to 0"),
-        ({"billed_step_s": 0}, "'billed_step_s': Input should be greater than 0"),
+        ({"minimum_billed_s": -1}, "'minimum_billed_s': it must be greater than or equal to 0"),
+        ({"billed_step_s": 0}, "'billed_step_s': it must be greater than 0"),
         ({"provider": " "}, "'provider'"),
         ({"usd_per_hour": 3}, "there is no column 'usd_per_hour'. Did you mean 'usd_per_h'"),
         ({"colour": "red"}, "there is no column 'colour'. Columns are provider, instance_type, gpu,"),
@@ -164,7 +164,7 @@ def test_what_yaml_reads_as_something_else_is_refused(tmp_path: Path, name: str,
 
 def test_a_time_of_day_is_no_day(tmp_path: Path) -> None:
     row = RATE | {"as_of": datetime(2026, 11, 1, 3, tzinfo=UTC)}
-    assert "'as_of': Input should be a valid date" in faults_of(write_yaml(tmp_path / "r.yaml", row))
+    assert "'as_of': it must be a valid date" in faults_of(write_yaml(tmp_path / "r.yaml", row))
 
 
 def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
