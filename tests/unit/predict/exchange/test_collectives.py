@@ -62,6 +62,13 @@ def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(
     assert sharded_over(trace_of(*collectives)) == world
 
 
+def test_where_no_gradients_are_known_none_are_missing() -> None:
+    trace = trace_of(collective("broadcast", 10**6))
+    unknown = replace(trace, memory=replace(trace.memory, gradient_bytes=None))
+    assert sharded_over(unknown) is None
+    assert sharded_over(trace) == 8
+
+
 def test_activations_of_tensor_parallel_ranks_are_no_gradients() -> None:
     # They all-reduce more bytes than all gradients have, and each holds a part of the model all the same.
     trace = trace_of(collective("all_reduce", 10**12))
