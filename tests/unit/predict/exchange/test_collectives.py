@@ -52,6 +52,9 @@ def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives: tupl
         (LAYERS, 8),
         # Hybrid sharding: 4 ranks shard, 2 groups of them reduce.
         ((collective("reduce_scatter", 10**8, 4), collective("all_reduce", 10**8, 2)), 8),
+        # Two ranks shard; one alone has nobody to shard with.
+        ((*BUCKETS, collective("reduce_scatter", 10**8, 2)), 8),
+        ((*BUCKETS, collective("reduce_scatter", 10**8, 1)), None),
         # Tensor parallelism reduces activations.
         ((collective("all_reduce", 10**6, count=2),), 8),
     ],
