@@ -108,7 +108,7 @@ def test_the_traces_themselves_can_be_predicted(name: str, folder: Path) -> None
     assert exit_code(str(folder / "whole.json"), *GPUS) == 0
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     place=st.sampled_from(PLACES),
     value=st.sampled_from(ABSURD),

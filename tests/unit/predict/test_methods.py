@@ -11,6 +11,7 @@ from advisor.core.values import GpuSpec, Kernel, Method, Op, Phase, Trace
 from advisor.operators.gemm import GEMM
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.predict.constants import constants_for
+from advisor.predict.interval import SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED
 from advisor.predict.iteration import HOST, predict
 from advisor.predict.knowledge import shipped
 from advisor.predict.methods import op_times
@@ -74,6 +75,22 @@ def test_only_the_roofline_rests_on_a_constant() -> None:
     trace = trace_of(measured(), make_op("aten::sum", flops=0, num_bytes=10**9))
     scaled, roofline = op_times(trace, T4, constants_for(T4), shipped())
     assert (scaled.constant, roofline.constant) == ("", "streaming_fraction")
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "sigma"),
+    [
+        ("aten::sum", "T4", SIGMA_ROOFLINE_FITTED),
+        ("aten::sum", "B200-SXM", SIGMA_ROOFLINE_ASSUMED),
+        # It rests on the link alone, which is the same for all.
+        ("advisor::h2d_copy", "B200-SXM", SIGMA_ROOFLINE_FITTED),
+    ],
+)
+def test_a_roofline_is_surer_where_its_constant_was_fitted(name: str, gpu: str, sigma: float) -> None:
+    spec = resolve_gpu(gpu)
+    trace = trace_of(make_op(name, flops=0, num_bytes=10**9), origin_gpu=None)
+    (found,) = op_times(trace, spec, constants_for(spec), shipped())
+    assert (found.method, found.sigma, found.shared_sigma) == (Method.ROOFLINE, sigma, sigma)
 
 
 def test_each_time_knows_its_operator_and_family() -> None:

@@ -107,6 +107,8 @@ def test_other_gpus_are_not_touched() -> None:
         f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = 3',
         f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = "fast"',
         f'source = "{CALIBRATED}"\ngemm_fraction.fp16 = true',
+        f'source = "{CALIBRATED}"\ngemm_fraction = 0.5',
+        f'source = "{CALIBRATED}"\nlearned = 0.5',
     ],
 )
 def test_a_broken_one_is_refused_with_its_path(text: str) -> None:

@@ -52,6 +52,9 @@ def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives: tupl
         (LAYERS, 8),
         # Hybrid sharding: 4 ranks shard, 2 groups of them reduce.
         ((collective("reduce_scatter", 10**8, 4), collective("all_reduce", 10**8, 2)), 8),
+        # Two ranks shard; one alone has nobody to shard with.
+        ((*BUCKETS, collective("reduce_scatter", 10**8, 2)), 8),
+        ((*BUCKETS, collective("reduce_scatter", 10**8, 1)), None),
         # Tensor parallelism reduces activations.
         ((collective("all_reduce", 10**6, count=2),), 8),
     ],
@@ -60,6 +63,13 @@ def test_ranks_share_a_model_that_scatter_or_reduce_less_than_all_gradients(
     collectives: tuple[Collective, ...], world: int | None
 ) -> None:
     assert sharded_over(trace_of(*collectives)) == world
+
+
+def test_where_no_gradients_are_known_none_are_missing() -> None:
+    trace = trace_of(collective("broadcast", 10**6))
+    unknown = replace(trace, memory=replace(trace.memory, gradient_bytes=None))
+    assert sharded_over(unknown) is None
+    assert sharded_over(trace) == 8
 
 
 def test_activations_of_tensor_parallel_ranks_are_no_gradients() -> None:

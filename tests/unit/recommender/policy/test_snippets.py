@@ -70,6 +70,8 @@ BAD = {
     "another currency for all": ("currency: EUR", 4, ["currency", "convert them and write currency: USD"]),
     "less than nothing": ("limits: {usd_per_job: -1}", 4, ["greater than or equal to 0"]),
     "without end": ("limits: {usd_per_job: .inf}", 4, ["finite"]),
+    "a rate without end": ("spot: {preemptions_per_h_at_most: .inf}", 4, ["finite"]),
+    "a rate below nothing": ("spot: {preemptions_per_h_at_most: -0.1}", 4, ["greater than or equal to 0"]),
     "not a number": ("limits: {usd_per_job: .nan}", 4, ["limits.usd_per_job"]),
     "beyond a float": (f"limits: {{usd_per_job: 1{'0' * 400}}}", 4, ["limits.usd_per_job"]),
     "true is no amount": ("limits: {usd_per_job: true}", 4, ["write a number"]),

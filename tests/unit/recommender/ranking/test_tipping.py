@@ -119,6 +119,29 @@ def test_disks_do_not_follow_the_price_of_the_machine() -> None:
     assert tipped(rising(disks, 1.4), RIVAL).code is Code.TIPPED_BY_PRICE
 
 
+def test_a_bill_of_disks_alone_follows_no_price() -> None:
+    disks = replace(rising(CHOSEN, 9.0), cost_breakdown_usd={"storage": 10.0})
+    assert tipped(disks, RIVAL).code is Code.TIPPED_BY_VALUE
+    rival = replace(guessed(certain("B", 4.0, 11.9), 20.0), cost_breakdown_usd={"storage": 11.9})
+    assert tipped(CHOSEN, rival).code is Code.TIPPED_BY_VALUE
+
+
+def test_of_several_guesses_the_one_that_must_fall_least() -> None:
+    quoted = guessed(certain("B", 4.0, 14.0), 14.0)  # counts as what it is expected to cost
+    far, near = guessed(certain("C", 4.0, 11.9), 20.0), guessed(certain("D", 4.0, 11.0), 20.0)
+    assert tipped(CHOSEN, quoted).code is Code.TIPPED_BY_VALUE
+    assert instead(tipped(CHOSEN, quoted, far, near)) == "D"
+
+
+def test_a_job_of_cents_follows_prices_like_any_other() -> None:
+    """0.10 USD of 0.50 are 20 %; a guess of 0.55 counts 0.15 more."""
+    cheap = certain("A", 0.25, 0.5)
+    assert tipped(cheap, guessed(certain("B", 0.2, 0.55), 0.7)).code is Code.TIPPED_BY_QUOTE
+    found = tipped(rising(cheap, 1.21), certain("B", 0.2, 0.7))
+    assert found.code is Code.TIPPED_BY_PRICE
+    assert found.facts["usd_per_h"] == pytest.approx(2.0 * 1.2)
+
+
 @pytest.mark.parametrize(("median", "code"), [(11.9, Code.TIPPED_BY_QUOTE), (12.1, Code.TIPPED_BY_VALUE)])
 def test_a_rival_that_nobody_quoted_may_be_cheaper_than_it_counts(median: float, code: Code) -> None:
     """4 h are worth 8 USD: it is as good at 12 USD, and counts at 20."""
