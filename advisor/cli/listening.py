@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from advisor.cli.live_line import Narration, counting, progress
 from advisor.core.findings import Finding
+from advisor.report.flags import flag_of, in_flags
 from advisor.report.plain import few, print_message
-
-# Where a flag is not the argument's name with dashes.
-FLAGS: Mapping[str, str] = {
-    "budget_usd": "--budget",
-    "cloud.providers": "--provider",
-    "cloud.regions": "--region",
-    "cloud.markets": "--market",
-    "cost_usd": "--cost",
-    "deadline_s": "--deadline",
-    "duration_s": "--duration",
-    "gpus": "--gpu",
-    "local.gpu": "--local-gpu",
-    "max_usd_per_h": "--max-price",
-    "most_more": "--fail-above",
-    "num_gpus": "--gpus",
-    "pretended_gpu": "--as",
-    "run_id": "--id",
-    "source": "--from",
-    "started_at": "--start",
-    "usd_per_h": "--usd-per-hour",
-    "value_of_time_usd_per_h": "--value-of-time",
-    "vendors": "--allow-vendor",
-    "world_size": "--world",
-}
 
 
 def warn(messages: Iterable[str]) -> None:
     """Warnings go to stderr, so that results stay clean; of very many only the first."""
     for message in few(messages):
-        print_message("warning", message)
+        print_message("warning", in_flags(message))
 
 
 def note(message: str) -> None:
@@ -73,7 +50,7 @@ class Terminal:
 
     def name_of(self, argument: str) -> str:
         """The flag."""
-        return FLAGS.get(argument) or f"--{argument.rpartition('.')[2].replace('_', '-')}"
+        return flag_of(argument)
 
 
 TERMINAL = Terminal()

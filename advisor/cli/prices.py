@@ -55,7 +55,7 @@ def prices(
     from advisor.core.errors import NoOfferError
     from advisor.core.findings import quoted
     from advisor.report.offers import offers_document
-    from advisor.report.words import sentences
+    from advisor.report.words import error_text, sentences
     from advisor.service.price_list import PricesRequest, list_prices
 
     request = PricesRequest(gpus=tuple(gpu or ()), max_usd_per_h=max_price, order=sort, every_zone=all_)
@@ -71,7 +71,7 @@ def prices(
     except NoOfferError as error:
         # A program that reads the answer gets one, whatever the exit code.
         if output is not Format.TABLE:
-            print_document(offers_document([], [], [quoted(str(error))]), output)
+            print_document(offers_document([], [], [quoted(error_text(error))]), output)
         raise
     warn(sentences(answer.warnings))
     print_document(offers_document(answer.offers, answer.prices, answer.warnings), output)

@@ -38,7 +38,8 @@ class AdvisorError(Exception):
     """The root of the tree.
 
     Args:
-        args: the message, in the words of Python: arguments have names and no dashes.
+        args: the message, in the words of Python: an argument or setting has its name in backquotes, such as
+            ```profile.python```, and the command line puts its flag there.
         finding: the same for a caller that has other words for it, such as flags.
     """
 
@@ -84,7 +85,14 @@ class ProfileError(AdvisorError):
 
 
 class GpuUnusableError(ProfileError):
-    """This machine's GPU is missing, busy or too small to profile on; without it, it may work."""
+    """This machine's GPU is missing, busy or too small to profile on; without it, it may work.
+
+    Its first argument is why, its second what to do about it.
+    """
+
+    def __str__(self) -> str:
+        """Both."""
+        return " ".join(map(str, self.args))
 
 
 class CalibrationError(ProfileError):

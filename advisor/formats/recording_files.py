@@ -223,7 +223,7 @@ def _line(document: Mapping[str, object]) -> bytes:
 def _unwritable(path: Path, error: OSError) -> RecordingError:
     return RecordingError(
         f"cannot write the recording to {str(path)!r}: {error.strerror}. What is in it is kept: make room"
-        " and repeat the command, or choose another place with --out."
+        " and repeat the command, or choose another place with `out`."
     )
 
 

@@ -56,7 +56,7 @@ def write_trace(trace: Trace, path: Path) -> None:
         write_atomically(path, payload)
     except OSError as error:
         raise TraceError(
-            f"cannot write the trace to {str(path)!r}: {error.strerror}. Choose another place with --out."
+            f"cannot write the trace to {str(path)!r}: {error.strerror}. Choose another place with `out`."
         ) from error
 
 
@@ -67,7 +67,7 @@ def read_trace(path: str | Path) -> Trace:
         InputError: what was handed in is no path.
         TraceError: missing, truncated, not a trace, or from a newer version.
     """
-    check_kind("path", path, str | Path, "advisor profile --out writes such a file")
+    check_kind("path", path, str | Path, "advisor profile writes such a file")
     path = Path(path)
     try:
         with open_unpacked(path) as file:

@@ -76,7 +76,7 @@ def _origin(path: Path, recording: Recording, given: str | None) -> str:
     name = given or recording.device_name
     if name is None:
         raise InputError(
-            f"the profile {str(path)!r} does not say which GPU it ran on: add --origin-gpu NAME."
+            f"the profile {str(path)!r} does not say which GPU it ran on: add `origin_gpu` NAME."
         )
     return resolve_gpu(name).name
 

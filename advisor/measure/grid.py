@@ -45,7 +45,7 @@ def grid(extent: Extent, *, only: Sequence[str] = (), backend: str = "cuda") -> 
     for family in only:
         if family not in generators:
             raise InputError(
-                f"--only takes no family {family!r}: choose from {', '.join(generators)}."
+                f"`only` takes no family {family!r}: choose from {', '.join(generators)}."
                 + did_you_mean(family, generators)
             )
     caps = _CAPS[backend]

@@ -139,7 +139,7 @@ def _existing(path: Path, backend: str) -> Recording | None:
     if recording.header.backend != backend:
         raise RecordingError(
             f"{str(path)!r} is a recording of the backend {recording.header.backend}, not {backend}:"
-            " choose another file with --out."
+            " choose another file with `out`."
         )
     return recording
 
@@ -148,17 +148,17 @@ def _check_can_grow(path: Path) -> None:
     if is_gzip(path):
         raise RecordingError(
             f"{str(path)!r} is gzipped and not complete, and nothing can be added to it: gunzip it first, or"
-            " choose another file with --out."
+            " choose another file with `out`."
         )
 
 
 def _check_is_file(path: Path) -> None:
     if path.is_dir():
         example = str(path / "kernels.jsonl")
-        raise RecordingError(f"{str(path)!r} is a folder: name a file in it with --out, such as {example!r}.")
+        raise RecordingError(f"{str(path)!r} is a folder: name a file in it with `out`, such as {example!r}.")
     # Devices have no end to read to, and pipes nothing to continue.
     if not path.is_file():
-        raise RecordingError(f"{str(path)!r} is no file that can be kept: choose another with --out.")
+        raise RecordingError(f"{str(path)!r} is no file that can be kept: choose another with `out`.")
 
 
 def _check_place(path: Path) -> None:
@@ -179,7 +179,7 @@ def _check_same(kept: Header, new: Header, path: Path) -> None:
         if before != now:
             raise RecordingError(
                 f"{str(path)!r} was recorded with {name} {before}, and this is {name} {now}: times of the two"
-                " do not belong together. Choose another file with --out."
+                " do not belong together. Choose another file with `out`."
             )
 
 

@@ -62,7 +62,7 @@ def measure(
     losses = 0
     interpreters = candidates(python, os.environ)
     if not interpreters:
-        raise InputError("no Python interpreter was found: name one that has torch with --python.")
+        raise InputError("no Python interpreter was found: name one that has torch with `profile.python`.")
     while keeper.missing:
         result, ending, interpreter = _first_with_torch(interpreters, keeper, backend)
         if result is not None and result["status"] == Status.OK:
@@ -170,7 +170,7 @@ def _failure(
     if status == Status.NO_CUDA:
         return GpuUnusableError(
             f"{message}, so there is nothing to measure. advisor measure --backend cpu tries it out,"
-            " without use for predictions; another interpreter is named with --python."
+            " without use for predictions; another interpreter is named with `profile.python`."
         )
     if status == Status.FULL_DEVICE:
         return GpuUnusableError(

@@ -146,7 +146,7 @@ def _record(
             log=ending.log,
             timeout_s=limits.timeout_s,
         )
-    raise InputError("no Python interpreter was found: name one that has torch with --python.")
+    raise InputError("no Python interpreter was found: name one that has torch with `profile.python`.")
 
 
 def _attempt(

@@ -25,8 +25,9 @@ def check_backend(backend: str, environment: Mapping[str, str]) -> None:
     reason = why_first_is_busy(environment)
     if reason is not None:
         raise GpuUnusableError(
-            f"{reason}. Wait until it is free, choose another with CUDA_VISIBLE_DEVICES, or profile"
-            " without it: --backend fake."
+            f"{reason}.",
+            "Wait until it is free, choose another with CUDA_VISIBLE_DEVICES, or profile without it:"
+            " `profile.backend` fake.",
         )
 
 

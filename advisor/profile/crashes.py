@@ -30,8 +30,8 @@ def crash(recording: Recording, script: str) -> str:
         return ended + hint
     return (
         f"{ended} It comes from torch, whose GPU is only pretended, so the fault may be the script's or"
-        " advisor's: run the script by itself, or with --backend cpu if it can do without a GPU. If it trains"
-        " there, please report this."
+        " advisor's: run the script by itself, or with `profile.backend` cpu if it can do without a GPU. If"
+        " it trains there, please report this."
     )
 
 
@@ -42,5 +42,5 @@ def syntax_error(recording: Recording, script: str, python: str) -> str:
     what = repr(script) if recording.get("is_script") else f"{script!r} imports {file!r}, which"
     return (
         f"{what} has a syntax error in line {line}, {text!r}: {message}. Correct it; if it is"
-        f" written for a newer Python than that of {python!r}, name that one with --python PATH."
+        f" written for a newer Python than that of {python!r}, name that one with `profile.python` PATH."
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.payload.protocol import Loading, Result
 
-_GIVE = "give --iterations, or --iterations-per-epoch with --epochs"
+_GIVE = "give `iterations`, or `iterations_per_epoch` with `epochs`"
 NO_LOADER = "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
 
 # Endless samplers and streams claim a length that nothing reaches: 10**8, 2**31, sys.maxsize.
@@ -82,7 +82,7 @@ def _iterations(loading: Loading) -> tuple[int | None, list[str]]:
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
     warning = (
         f"the script's sampler has no length: {per_epoch:,} iterations, one pass over the data set,"
-        " count as an epoch; --iterations-per-epoch says otherwise"
+        " count as an epoch; `iterations_per_epoch` says otherwise"
     )
     return per_epoch, [warning]
 
@@ -107,7 +107,7 @@ def _rival_warnings(loading: Loading) -> list[str]:
         f"{1 + len(loading['rivals'])} DataLoaders feed an iteration: the one with"
         f" {_batches(loading['num_batches'])}"
         f" is taken to drive the loop, so that its end is an epoch's and its batches are counted; beside it"
-        f" {others}. --iterations-per-epoch says otherwise"
+        f" {others}. `iterations_per_epoch` says otherwise"
     )
     return [warning]
 

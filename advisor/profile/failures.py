@@ -31,7 +31,7 @@ def failure(
     status, message = recording["status"], recording.get("message", "")
     unusable = _gpu_problem(recording, script)
     if unusable is not None:
-        return GpuUnusableError(unusable)
+        return GpuUnusableError(*unusable)
     if status == Status.NOT_PYTHON:
         return InputError(
             f"{script!r} is not a Python script: {message}. Give the .py file that starts the training."
@@ -59,6 +59,7 @@ def failure(
     return kind(crash(recording, script) + _traceback(recording))
 
 
+WITHOUT_IT = "Profile without it: `profile.backend` fake."
 # Packages that consist of GPU kernels, most often behind a switch of the script.
 _KERNEL_PACKAGES = (
     "apex", "causal_conv1d", "cupy", "flash_attn", "flash_attn_interface", "fused_dense_lib",
@@ -66,20 +67,19 @@ _KERNEL_PACKAGES = (
 )  # fmt: skip
 
 
-def _gpu_problem(recording: Recording, script: str) -> str | None:
-    """What keeps the script from being measured on this machine's GPU."""
+def _gpu_problem(recording: Recording, script: str) -> tuple[str, str] | None:
+    """What keeps the script from being measured on this machine's GPU, and what to do."""
     message = recording.get("message", "")
     if recording["status"] == Status.NO_CUDA:
-        return f"{message}. Profile without a GPU: --backend fake."
+        return f"{message}.", "Profile without a GPU: `profile.backend` fake."
     if recording.get("backend") != "cuda":
         return None
     if "CUDA out of memory" in message:
-        return f"{script!r} does not fit on this GPU ({message}). Profile without it: --backend fake."
+        return f"{script!r} does not fit on this GPU ({message}).", WITHOUT_IT
     if recording["status"] == Status.NO_ITERATION:
-        return (
-            f"{script!r} made {recording['num_spans']} step(s) of a torch optimizer, too few to measure"
-            f" ({message}). Let it train longer, or profile without the GPU: --backend fake."
-        )
+        made = f"{recording['num_spans']} step(s) of a torch optimizer, too few to measure ({message})"
+        instead = "Let it train longer, or profile without the GPU: `profile.backend` fake."
+        return f"{script!r} made {made}.", instead
     return None
 
 
@@ -87,7 +87,7 @@ def _vanished(script: str, returncode: int | None, timeout_s: float) -> str:
     if returncode is None:
         return (
             f"{script!r} made no three optimizer steps within {timeout_s:g} s and was stopped. Allow"
-            " more with --timeout, or pass arguments that shorten what comes before training."
+            " more with `profile.timeout`, or pass arguments that shorten what comes before training."
         )
     if returncode == -signal.SIGKILL:
         return (
@@ -112,19 +112,19 @@ def torch_problem(recording: Result, python: str) -> str | None:
         return _strange_torch(recording["torch"], message, python)
     if status == Status.NO_TORCH:
         return (
-            f"the interpreter {python!r} has no torch. Name the one that you train with (--python"
+            f"the interpreter {python!r} has no torch. Name the one that you train with (`profile.python`"
             " PATH), activate its environment, or install torch: pip install torch."
         )
     if status == Status.BROKEN_TORCH:
         return (
             f"the torch of the interpreter {python!r} cannot be imported: {message}. Repair it, or"
-            " name another interpreter with --python PATH."
+            " name another interpreter with `profile.python` PATH."
         )
     if status != Status.OLD_TORCH:
         return None
     return (
         f"the interpreter {python!r} has torch {message}, which is too old: 2.6 or newer is needed."
-        " Name another one with --python PATH, or upgrade: pip install -U torch."
+        " Name another one with `profile.python` PATH, or upgrade: pip install -U torch."
     )
 
 
@@ -132,7 +132,7 @@ def _strange_torch(version: str, lacks: str, python: str) -> str:
     return (
         f"torch {version} of the interpreter {python!r} lacks {lacks}. advisor is tested with torch 2.13 and"
         " expected to work from 2.11 on (docs/torch-versions.md): name an interpreter with such a torch"
-        " (--python PATH)."
+        " (`profile.python` PATH)."
     )
 
 
@@ -146,7 +146,7 @@ def _no_gpu_work(script: str) -> str:
 def _missing_module(script: str, name: str, python: str) -> str:
     text = (
         f"{script!r} imports {name!r}, which the interpreter {python!r} does not have. Install it"
-        " there, or name the interpreter that you train with (--python PATH)."
+        " there, or name the interpreter that you train with (`profile.python` PATH)."
     )
     if name.partition(".")[0] in _KERNEL_PACKAGES:
         text += (
@@ -162,7 +162,7 @@ def _no_iteration(script: str, message: str, num_processes: int) -> str:
             f"{script!r} made no step of a torch optimizer in its own process, but started {num_processes} of"
             " multiprocessing.Process, which are not profiled. Let it train in the main process: call the"
             " training function there, or use torch.multiprocessing.spawn, which runs rank 0 in place"
-            " (--world N says how many ranks there are)."
+            " (`world_size` N says how many ranks there are)."
         )
     return (
         f"{script!r} made no step of a torch optimizer: {message}. A training script is needed whose"

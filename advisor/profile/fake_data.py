@@ -54,15 +54,15 @@ def parse_fake_data(text: str) -> tuple[FakeField, ...]:
             fields.append(_field(part.strip()))
         except ValueError as error:
             raise InputError(
-                f"--fake-data: {part!r} at character {position + 1}: {error}. Write for instance"
+                f"`profile.fake_data`: {part!r} at character {position + 1}: {error}. Write for instance"
                 f" {EXAMPLE}, or input_ids=512:int64,labels=512:int64."
             ) from error
         position += len(part) + 1
     names = [field.name for field in fields]
     if None in names and any(names):
-        raise InputError(f"--fake-data {text!r}: name all fields (a dict) or none (a tuple).")
+        raise InputError(f"`profile.fake_data` {text!r}: name all fields (a dict) or none (a tuple).")
     if any(names) and len(set(names)) < len(names):
-        raise InputError(f"--fake-data {text!r}: a name stands twice.")
+        raise InputError(f"`profile.fake_data` {text!r}: a name stands twice.")
     return tuple(fields)
 
 

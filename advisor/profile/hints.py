@@ -22,7 +22,8 @@ _DOWNLOADS = (
 )
 _NETWORK = (
     " It wants something from the network that cannot be reached from here: download it once before, and pass"
-    f" its path after `--`. For a torch data set, samples of its form can stand in: --fake-data {EXAMPLE}."
+    f" its path after `--`. For a torch data set, samples of its form can stand in:"
+    f" `profile.fake_data` {EXAMPLE}."
 )
 _FULL = (
     " What it saves goes to the temporary folder while it is profiled: make room there, or name another one"
@@ -37,7 +38,7 @@ _NO_INPUT = " Its standard input is empty while it is profiled: give its answers
 _HINTS = {
     **dict.fromkeys(
         ("torch.distributed", "process group", "world size", "WORLD_SIZE", "RANK", "LOCAL_RANK"),
-        " Where several processes train together, say how many: --world N.",
+        " Where several processes train together, say how many: `world_size` N.",
     ),
     "Cannot access accelerator device": " An integer is no device here: write torch.device('cuda', 0).",
     # A file that ends too early is an EOFError, too.
@@ -50,7 +51,7 @@ _HINTS = {
     "CUDA_HOME": _EXTENSION,
     "Error building extension": _EXTENSION,
     "Read-only file system": " The sandbox lets it write nowhere but in its temporary folder: profile it"
-    " without --sandbox, or have it write below tempfile.gettempdir().",
+    " without `profile.sandbox`, or have it write below tempfile.gettempdir().",
     "No space left on device": _FULL,
     "PytorchStreamWriter failed": _FULL,
     "OfflineModeIsEnabled": _DOWNLOADS,
@@ -72,7 +73,7 @@ _HINTS = {
     " and the common libraries can be read back.",
     "attempted relative import": " It is part of a package: give its path inside the package's folder, which"
     " needs an __init__.py, or call advisor from that folder's parent.",
-    "device_count": " It sees one GPU while it is profiled: let it accept that, or say --world N.",
+    "device_count": " It sees one GPU while it is profiled: let it accept that, or say `world_size` N.",
 }
 
 
@@ -107,5 +108,5 @@ def _refused_hint(message: str, refused: Iterable[str], *, is_fed: bool) -> str:
     # The error itself may name them, and once is enough.
     unsaid = [name for name in refused if name not in message]
     named = f" What it could not download before that: {', '.join(map(repr, unsaid))}." if unsaid else ""
-    fed = f" For a torch data set, samples of its form can stand in: --fake-data {EXAMPLE}."
+    fed = f" For a torch data set, samples of its form can stand in: `profile.fake_data` {EXAMPLE}."
     return named + _DOWNLOADS + ("" if is_fed else fed)

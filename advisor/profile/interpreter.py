@@ -36,7 +36,9 @@ def _checked(python: Path) -> Path:
     if python.is_dir() and _can_run(python / "bin" / "python"):
         return python / "bin" / "python"
     if not _can_run(python):
-        raise InputError(f"--python {str(python)!r} is not an interpreter that can be run. {_ALLOWED}")
+        raise InputError(
+            f"`profile.python` {str(python)!r} is not an interpreter that can be run. {_ALLOWED}"
+        )
     _check_is_python(python)
     return python
 
@@ -49,9 +51,9 @@ def _check_is_python(python: Path) -> None:
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise InputError(f"--python {str(python)!r} does not start: {error}. {_ALLOWED}") from error
+        raise InputError(f"`profile.python` {str(python)!r} does not start: {error}. {_ALLOWED}") from error
     if answer.stdout.strip() != b"Python speaks":
-        raise InputError(f"--python {str(python)!r} is no Python interpreter. {_ALLOWED}")
+        raise InputError(f"`profile.python` {str(python)!r} is no Python interpreter. {_ALLOWED}")
 
 
 def _can_run(path: Path) -> bool:

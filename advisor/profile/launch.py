@@ -109,7 +109,7 @@ def _check_started(report: BinaryIO, command: Sequence[str | Path]) -> None:
     if number.isdigit():
         raise InputError(
             f"cannot start the Python interpreter {str(command[0])!r}: {os.strerror(int(number))}."
-            " Name one that has torch with --python."
+            " Name one that has torch with `profile.python`."
         )
 
 

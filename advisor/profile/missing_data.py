@@ -33,7 +33,7 @@ def missing_data_hint(message: str) -> str:
     what = "Its data set is" if name is None else f"The data set {name[1]!r} is"
     return (
         f" {what} not here: profile where it is, pass the path that the script needs after `--`, or let"
-        f" samples of its form stand in for torch data sets, such as --fake-data {EXAMPLE}."
+        f" samples of its form stand in for torch data sets, such as `profile.fake_data` {EXAMPLE}."
     )
 
 
@@ -41,12 +41,12 @@ def fed_hint(message: str) -> str:
     """Why a script can fail that was fed fake samples."""
     if _is_missing(message):
         return (
-            " --fake-data takes the place of torch Dataset classes and of what DataLoaders give; this is"
-            " read elsewhere: pass the path that the script needs after `--`."
+            " `profile.fake_data` takes the place of torch Dataset classes and of what DataLoaders give; this"
+            " is read elsewhere: pass the path that the script needs after `--`."
         )
     return (
-        " It ran on the samples of --fake-data: they must have the form that its data set gives, in the"
-        " same order or with the same names."
+        " It ran on the samples of `profile.fake_data`: they must have the form that its data set gives, in"
+        " the same order or with the same names."
     )
 
 

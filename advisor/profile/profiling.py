@@ -16,6 +16,7 @@ from advisor.payload.protocol import FakeSamples, SampleField
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, Job, Limits, PretendedGpu, record
 from advisor.profile.backends import check_backend
 from advisor.profile.environment import redact_arguments
+from advisor.profile.failures import WITHOUT_IT
 from advisor.profile.fake_data import FakeField
 from advisor.profile.interpreter import candidates
 from advisor.profile.launch import Progress
@@ -121,7 +122,7 @@ def profile(
         if backend != "auto":
             raise
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
-        reason = str(error).partition("\n")[0]
+        reason = str(error.args[0]).partition("\n")[0]
         return replace(trace, warnings=(f"profiled without the GPU: {reason}", *trace.warnings))
 
 
@@ -136,13 +137,13 @@ def _trace(job: Job, interpreters: Sequence[Path], limits: Limits, progress: Pro
     try:
         return trace_of(recording, job.script, arguments, timeline)
     except UnknownGpuError as error:
-        raise GpuUnusableError(f"{error} Profile without it: --backend fake.") from error
+        raise GpuUnusableError(str(error), WITHOUT_IT) from error
 
 
 def _fed(fields: Sequence[FakeField], num_samples: int | None) -> FakeSamples | None:
     if not fields:
         if num_samples is not None:
-            raise InputError("--samples counts fake samples: give --fake-data as well.")
+            raise InputError("`profile.samples` counts fake samples: give `profile.fake_data` as well.")
         return None
     described: list[SampleField] = [
         {"name": field.name, "shape": list(field.shape), "kind": field.kind} for field in fields

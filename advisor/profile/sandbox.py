@@ -39,8 +39,9 @@ _ISOLATED = (
 _NO_CAPABILITIES = ("--cap-drop", "ALL")
 _TRIAL_S = 20.0
 _ROOT = (
-    "the script runs as root and without --sandbox: nothing keeps it from reading credentials, those of this"
-    " command included, or from changing the system. Use --sandbox, or profile as another user."
+    "the script runs as root and without `profile.sandbox`: nothing keeps it from reading credentials, those"
+    " of this command included, or from changing the system. Use `profile.sandbox`, or profile as another"
+    " user."
 )
 
 
@@ -52,9 +53,9 @@ def check_sandbox() -> None:
     """
     if shutil.which(_PROGRAM) is None:
         raise InputError(
-            "--sandbox needs bubblewrap, which is not installed: apt install bubblewrap, dnf install"
-            " bubblewrap; it exists for Linux only. Without --sandbox, docs/what-is-intercepted.md says"
-            " what a profiled script can still write."
+            "`profile.sandbox` needs bubblewrap, which is not installed: apt install bubblewrap, dnf install"
+            " bubblewrap; it exists for Linux only. Without `profile.sandbox`, docs/what-is-intercepted.md"
+            " says what a profiled script can still write."
         )
     try:
         trial = subprocess.run(
@@ -66,13 +67,13 @@ def check_sandbox() -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(
-            f"--sandbox: bubblewrap does not start: {error}. Repair it or go without."
+            f"`profile.sandbox`: bubblewrap does not start: {error}. Repair it or go without."
         ) from error
     if trial.returncode:
         raise InputError(
-            f"--sandbox: this machine does not let bubblewrap isolate a process ({trial.stderr.strip()})."
-            " Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; in a container:"
-            " --security-opt seccomp=unconfined), or profile without --sandbox."
+            "`profile.sandbox`: this machine does not let bubblewrap isolate a process"
+            f" ({trial.stderr.strip()}). Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1; in"
+            " a container: --security-opt seccomp=unconfined), or profile without `profile.sandbox`."
         )
 
 

@@ -10,6 +10,7 @@ from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Column, Document, Row, Section, Table, Tone
+from advisor.report.flags import in_flags
 from advisor.report.trace import summary
 from advisor.report.words import finding_json, sentence, sentences
 
@@ -36,7 +37,7 @@ def estimates_document(
     facts = {
         "trace": summary(trace),
         "estimates": [estimate_json(estimate) for estimate in estimates],
-        "warnings": (*trace.warnings, *sentences(doubts)),
+        "warnings": (*map(in_flags, trace.warnings), *sentences(doubts)),
         "doubt_findings": list(map(finding_json, doubts)),
     }
     return Document(facts=facts, blocks=(_table(estimates), *_assumptions(estimates)))

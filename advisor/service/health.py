@@ -147,7 +147,7 @@ def _torch(config: Config) -> Check:
         if version:
             return Check(name="torch", state="ok", detail=f"{version} in {python}")
     places = " and ".join(map(str, pythons))
-    advice = "activate the script's environment, or give --python PATH. Saved traces work without."
+    advice = "activate the script's environment, or name one in profile.python. Saved traces work without."
     return Check(name="torch", state="note", detail=f"none in {places}: {advice}")
 
 

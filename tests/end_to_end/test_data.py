@@ -72,7 +72,7 @@ def test_an_endless_stream_has_no_epoch_and_names_the_flag(outcomes):
     trace = outcomes["endless_stream"]
     assert trace.batch_size == 32
     assert trace.iterations_per_epoch is trace.samples_per_epoch is None
-    assert is_warned(trace, "--iterations-per-epoch")
+    assert is_warned(trace, "`iterations_per_epoch`")
 
 
 def test_of_two_loaders_the_one_that_ends_makes_the_epoch(outcomes):
@@ -108,7 +108,7 @@ def test_of_two_loaders_the_outer_loops_makes_the_epoch(tmp_path):
     (tmp_path / "train.py").write_text(RESTARTED)
     trace = profile(tmp_path / "train.py")
     assert (trace.batch_size, trace.samples_per_epoch, trace.iterations_per_epoch) == (256, 2560, 10)
-    assert is_warned(trace, "beside it 5 batches. --iterations-per-epoch says otherwise")
+    assert is_warned(trace, "beside it 5 batches. `iterations_per_epoch` says otherwise")
 
 
 def test_fake_samples_stand_in_for_a_missing_file(outcomes):
@@ -125,13 +125,13 @@ def test_a_length_that_nobody_knows_stays_unknown(outcomes):
     trace = outcomes["csv_dataset_missing of unknown length"]
     assert trace.batch_size == 256
     assert trace.samples_per_epoch is trace.iterations_per_epoch is None
-    assert is_warned(trace, "--samples N")
+    assert is_warned(trace, "`profile.samples` N")
 
 
 def test_a_missing_file_is_named_and_fake_data_proposed(outcomes):
     message = str(outcomes["csv_dataset_missing without fake data"])
     assert "'houses.csv' is not here" in message
-    assert "--fake-data" in message
+    assert "`profile.fake_data`" in message
 
 
 TORCHVISION = """

@@ -62,8 +62,8 @@ def test_a_torchrun_script_runs_without_a_world_and_says_so(traces):
     parameters = 512 * 2048 + 2048 + 2048 * 10 + 10
     bucket = Collective(kind="all_reduce", num_bytes=4 * parameters, world_size=1, count=1)
     assert traces["torchrun alone"].collectives == (bucket,)
-    assert any("--world N" in warning for warning in traces["torchrun alone"].warnings)
-    assert not any("--world" in warning for warning in traces["torchrun"].warnings)
+    assert any("`world_size` N" in warning for warning in traces["torchrun alone"].warnings)
+    assert not any("world_size" in warning for warning in traces["torchrun"].warnings)
 
 
 def test_fsdp2_gathers_every_layer_twice_and_scatters_its_gradients_once(traces):

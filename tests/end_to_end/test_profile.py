@@ -251,7 +251,7 @@ def test_old_amp_and_compile(trace):
         ("missing argument", ProfileError, ["sys.exit(2)", "--data", "after `--`"]),
         ("not python", InputError, ["not a Python script", ".py file"]),
         ("null bytes", InputError, ["not a Python script"]),
-        ("endless", ProfileError, ["within 4 s", "--timeout"]),
+        ("endless", ProfileError, ["within 4 s", "`profile.timeout`"]),
     ],
 )
 def test_failures_say_what_to_do(name, kind, parts, error, warm_folder):

@@ -34,6 +34,6 @@ def test_any_other_text_is_an_input_error(text: str) -> None:
     try:
         fields = parse_fake_data(text)
     except InputError as error:
-        assert "--fake-data" in str(error)  # noqa: PT017
+        assert "`profile.fake_data`" in str(error)  # noqa: PT017
     else:
         assert parse_fake_data(",".join(map(written, fields))) == fields

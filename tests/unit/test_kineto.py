@@ -269,7 +269,7 @@ def test_without_step_marks_optimizer_steps_bound_an_iteration(tmp_path: Path) -
 
 def test_the_gpu_can_be_named(tmp_path: Path) -> None:
     path = three_steps(device=None).write(tmp_path)
-    with pytest.raises(InputError, match="--origin-gpu"):
+    with pytest.raises(InputError, match="`origin_gpu`"):
         read_kineto(path)
     assert read_kineto(path, origin_gpu="A100-SXM4-40GB").origin_gpu == "A100-SXM-40GB"
     with pytest.raises(UnknownGpuError):

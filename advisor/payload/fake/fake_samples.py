@@ -69,7 +69,8 @@ class FakeData:
         """What was replaced, for the trace."""
         if not self.num_replaced:
             return (
-                "--fake-data replaced nothing: the script makes no torch DataLoader, so its data is its own"
+                "`profile.fake_data` replaced nothing: the script makes no torch DataLoader, so its data is"
+                " its own"
             )
         return (
             f"{self.num_replaced} DataLoader(s) were fed fake data: how long loading takes is unknown, and"
@@ -87,8 +88,8 @@ class FakeData:
         else:
             self._forget_lengths()
             warning = (
-                "fake samples take its place, and how many it has is unknown: give --samples N, or"
-                " --iterations-per-epoch"
+                "fake samples take its place, and how many it has is unknown: give `profile.samples` N, or"
+                " `iterations_per_epoch`"
             )
         self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {warning}")
         names = self._class_names()

@@ -59,9 +59,11 @@ class World:
     def warnings(self) -> list[str]:
         """What the user should know about the number of processes."""
         if self.used is None and self.asked is not None:
-            return [f"--world {self.asked} had no effect: the script made no process group"]
+            return [f"`world_size` {self.asked} had no effect: the script made no process group"]
         if self.used is not None and self.asked is not None and self.used != self.asked:
-            return [f"the script made a group of {self.used} processes itself, not of --world {self.asked}"]
+            return [
+                f"the script made a group of {self.used} processes itself, not of `world_size` {self.asked}"
+            ]
         if self.used == 1:
-            return ["the script was the only process of its group: --world N profiles it as one of N"]
+            return ["the script was the only process of its group: `world_size` N profiles it as one of N"]
         return []

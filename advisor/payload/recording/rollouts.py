@@ -34,6 +34,6 @@ class Rollouts:
         return (
             f"{self._before_first_step:,} forward passes without gradients ran before the optimizer's first"
             " step. Work between phases of updates (rollouts, generation, evaluation) is not part of the"
-            " recorded iteration: --iterations counts optimizer steps, and what comes between them is to be"
+            " recorded iteration: `iterations` counts optimizer steps, and what comes between them is to be"
             " added. advisor.profile.profile_callable profiles it as a function"
         )

@@ -65,7 +65,7 @@ def calibrate(recording: Recording) -> Calibration:
     if not fitted:
         raise CalibrationError(
             "the recording holds no kernel of 50 microseconds or more of these families:"
-            f" {', '.join(_calibrated())}. advisor calibrate without --from measures what is needed."
+            f" {', '.join(_calibrated())}. advisor calibrate without `source` measures what is needed."
         )
     return Calibration(
         gpu=gpu.name,
@@ -111,8 +111,8 @@ def calibrated_gpu(header: Header) -> str:
     """
     if header.backend != "cuda":
         raise RecordingError(
-            f"the recording is of the backend {header.backend}: only kernels of a GPU (--backend cuda) tell a"
-            " GPU's constants."
+            f"the recording is of the backend {header.backend}: only kernels of a GPU"
+            " (`profile.backend` cuda) tell a GPU's constants."
         )
     if header.gpu is None:
         raise RecordingError(why_unknown(header.device_name))

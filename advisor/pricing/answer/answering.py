@@ -131,7 +131,7 @@ def _refuse_stale(offers: Sequence[Offer], now: datetime, max_age_s: float) -> N
         raise StaleCatalogError(
             f"{len(stale)} of {len(offers)} prices are older than {format_duration(max_age_s)}:"
             f" {_ages(freshness_of(stale), now)}. Pull new ones with `advisor prices refresh`, allow a"
-            " greater age with --max-age, or narrow the query by provider, region or market."
+            " greater age with `prices.max_age`, or narrow the query by provider, region or market."
         )
 
 

@@ -56,7 +56,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
     if problems and not is_forced:
         raise CatalogError(
             f"the new snapshot looks wrong beside the one in {str(folder)!r}, which stays:"
-            f" {'; '.join(problems)}. Look at `advisor prices check`; --force replaces it all the same."
+            f" {'; '.join(problems)}. Look at `advisor prices check`; `force` replaces it all the same."
         )
     try:
         _replace(folder, known)
@@ -78,7 +78,7 @@ def _before(folder: Path) -> tuple[Offer, ...]:
     if not folder.exists():
         return ()
     if not (folder / INSTANCE_FILE).is_file():
-        raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another --out.")
+        raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another `out`.")
     instances, prices = snapshot_files(folder)
     types = read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, types))

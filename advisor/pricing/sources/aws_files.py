@@ -32,7 +32,7 @@ FILE_BYTES = 4000 * MB
 # `prices.refresh_within` ends a refresh earlier; this ends the thread that nobody listens to any more.
 FILE_WITHIN_S = 300.0
 NO_REGION = (
-    "an offer file holds some hundred MB, so only regions that are named are read: name them with --region,"
+    "an offer file holds some hundred MB, so only regions that are named are read: name them in"
     " cloud.regions or prices.options.aws-files.regions"
 )
 _NUM_THREADS = 2

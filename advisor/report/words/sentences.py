@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from advisor.core.errors import AdvisorError
 from advisor.core.findings import Code, Finding
 from advisor.core.values import Recommendation
+from advisor.report.flags import in_flags
 from advisor.report.words.changes import CHANGES
 from advisor.report.words.errors import ERRORS
 from advisor.report.words.estimate_notes import ESTIMATES
@@ -50,12 +51,12 @@ def sentence(finding: Finding) -> str:
         name: sentence(fact) if isinstance(fact, Finding) else fact for name, fact in finding.facts.items()
     }
     words = WORDS[finding.code]
-    return words.format(**facts) if isinstance(words, str) else words(**facts)
+    return in_flags(words.format(**facts) if isinstance(words, str) else words(**facts))
 
 
 def error_text(error: AdvisorError) -> str:
     """An error as the command line tells it: with flags, where it knows them."""
-    return str(error) if error.finding is None else f"{sentence(error.finding)}."
+    return in_flags(str(error)) if error.finding is None else f"{sentence(error.finding)}."
 
 
 def text_of(message: str | Finding) -> str:

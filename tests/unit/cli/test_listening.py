@@ -6,7 +6,8 @@ import pytest
 from typer.main import get_command
 
 from advisor.cli import app
-from advisor.cli.listening import FLAGS, TERMINAL
+from advisor.cli.listening import TERMINAL
+from advisor.report.flags import FLAGS
 from advisor.service.listening import Listener, Silence
 
 

@@ -174,9 +174,9 @@ def test_a_full_disk_is_told_with_what_to_do() -> None:
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="--out"):
+    with pytest.raises(RecordingError, match="`out`"):
         start_recording(tmp_path / "no" / "k.jsonl", make_header())
-    with pytest.raises(RecordingError, match="--out"):
+    with pytest.raises(RecordingError, match="`out`"):
         drop_half_line(tmp_path)
 
 

@@ -101,7 +101,7 @@ def test_writing_leaves_nothing_else_behind(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="--out"):
+    with pytest.raises(TraceError, match="`out`"):
         write_trace(make_trace(), tmp_path / "missing" / "t.json")
 
 

@@ -93,7 +93,7 @@ def test_an_explicit_age_limit_makes_old_prices_an_error() -> None:
         load_offers(OfferQuery(), now=NOW, max_age_s=30 * DAY_S, answers=[known])
     message = str(caught.value)
     assert message.startswith("1 of 2 prices are older than 30 d: gcp 40 days old (2026-10-12)")
-    assert "--max-age" in message
+    assert "`prices.max_age`" in message
 
 
 def test_only_prices_that_match_must_be_young_enough() -> None:

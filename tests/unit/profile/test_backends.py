@@ -47,7 +47,7 @@ def test_no_driver_is_for_the_child_to_tell(backend, monkeypatch, tmp_path):
 def test_a_busy_gpu_is_refused_where_it_would_be_measured(line, words, nvidia_smi):
     nvidia_smi(line)
     for backend in ("auto", "cuda"):
-        with pytest.raises(GpuUnusableError, match=words + ".*--backend fake"):
+        with pytest.raises(GpuUnusableError, match=words + ".*`profile.backend` fake"):
             check_backend(backend, {})
     for backend in ("fake", "cpu"):
         check_backend(backend, {})

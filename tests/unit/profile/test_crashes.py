@@ -21,7 +21,7 @@ def test_an_error_from_torch_is_blamed_on_nobody():
     text = message("RuntimeError: shapes differ", origin="pretended")
     assert "raised" not in text
     assert "fix it" not in text
-    for word in ("may be the script's or advisor's", "--backend cpu", "please report"):
+    for word in ("may be the script's or advisor's", "`profile.backend` cpu", "please report"):
         assert word in text
 
 
@@ -48,8 +48,8 @@ def test_a_check_of_made_up_values_is_no_evidence_alone():
             "ConnectionError: HTTPSConnectionPool(host='a', port=443): Max retries exceeded",
             "from the network",
         ),
-        ("ValueError: RANK is not set", "--world N"),
-        ("ValueError: LOCAL_RANK is not set", "--world N"),
+        ("ValueError: RANK is not set", "`world_size` N"),
+        ("ValueError: LOCAL_RANK is not set", "`world_size` N"),
     ],
 )
 def test_a_hint_names_the_cause(text, hint):
@@ -60,7 +60,7 @@ def test_a_hint_names_the_cause(text, hint):
     ("text", "hint"),
     [
         ("EOFError: Ran out of input", "standard input"),
-        ("ValueError: LOW_RANK must be set", "--world"),
+        ("ValueError: LOW_RANK must be set", "`world_size`"),
         ("URLError: <urlopen error [Errno -2]>", "Its data set is"),
     ],
 )

@@ -50,18 +50,18 @@ def test_the_script_is_named(status):
 def test_the_interpreter_is_named_where_it_matters(status):
     text = str(explain(status, message="2.1"))
     assert "'/p/python'" in text
-    assert "--python" in text
+    assert "`profile.python`" in text
 
 
 @pytest.mark.parametrize(
     ("returncode", "words", "others"),
     [
         (None, "1.5 s", ("memory", "exit code", "SIG")),
-        (-9, "memory", ("--timeout", "exit code", "SIGKILL")),
-        (-15, "SIGTERM", ("memory", "--timeout", "exit code")),
-        (-11, "SIGSEGV", ("memory", "--timeout", "exit code")),
-        (0, "exit code 0", ("memory", "--timeout", "SIG")),
-        (1, "exit code 1 ", ("memory", "--timeout", "SIG")),
+        (-9, "memory", ("`profile.timeout`", "exit code", "SIGKILL")),
+        (-15, "SIGTERM", ("memory", "`profile.timeout`", "exit code")),
+        (-11, "SIGSEGV", ("memory", "`profile.timeout`", "exit code")),
+        (0, "exit code 0", ("memory", "`profile.timeout`", "SIG")),
+        (1, "exit code 1 ", ("memory", "`profile.timeout`", "SIG")),
     ],
 )
 def test_each_way_to_vanish_has_its_own_words(returncode, words, others):
@@ -123,9 +123,9 @@ def test_a_sentence_does_not_end_twice():
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ("ValueError: torch.distributed is not initialised", "--world N"),
-        ("ValueError: Default process group has not been initialized", "--world N"),
-        ("KeyError: 'WORLD_SIZE'", "--world N"),
+        ("ValueError: torch.distributed is not initialised", "`world_size` N"),
+        ("ValueError: Default process group has not been initialized", "`world_size` N"),
+        ("KeyError: 'WORLD_SIZE'", "`world_size` N"),
         (
             "RuntimeError: Cannot access accelerator device when none is available.",
             "torch.device('cuda', 0)",
@@ -215,7 +215,7 @@ def test_what_works_without_the_gpu_says_so(explanation, words):
     error = explain(**explanation)
     assert type(error) is GpuUnusableError
     assert words in str(error)
-    assert str(error).endswith("--backend fake.")
+    assert str(error).endswith("`profile.backend` fake.")
 
 
 def test_any_fault_on_the_gpu_may_be_the_gpus():
@@ -236,7 +236,7 @@ def test_what_fails_without_the_gpu_too_does_not(explanation):
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ("OSError: [Errno 30] Read-only file system: 'x'", "without --sandbox"),
+        ("OSError: [Errno 30] Read-only file system: 'x'", "without `profile.sandbox`"),
         ("OSError: [Errno 28] No space left on device", "TMPDIR"),
         ("RuntimeError: PytorchStreamWriter failed writing file data/0", "TMPDIR"),
         ("ConnectionError: Couldn't reach 'imdb' on the Hub (OfflineModeIsEnabled)", "only caches are read"),
@@ -270,8 +270,10 @@ def test_what_the_error_names_is_not_named_again():
 
 
 def test_a_refused_download_may_be_a_data_set_that_samples_can_stand_in_for():
-    assert "--fake-data 3x224x224" in str(explain("crashed", message=MNIST, refused=["x"]))
-    assert "--fake-data" not in str(explain("crashed", message=MNIST, refused=["x"], fed_fake_data=True))
+    assert "`profile.fake_data` 3x224x224" in str(explain("crashed", message=MNIST, refused=["x"]))
+    assert "profile.fake_data" not in str(
+        explain("crashed", message=MNIST, refused=["x"], fed_fake_data=True)
+    )
 
 
 def test_processes_of_the_script_are_told_where_nothing_else_trains():
@@ -280,7 +282,7 @@ def test_processes_of_the_script_are_told_where_nothing_else_trains():
         "started 2 of multiprocessing.Process",
         "main process",
         "torch.multiprocessing.spawn",
-        "--world N",
+        "`world_size` N",
     ):
         assert words in text
     assert "Process" not in str(explain("no_iteration", message="it came to its end", num_processes=0))

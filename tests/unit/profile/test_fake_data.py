@@ -57,7 +57,7 @@ def test_every_dtype_is_one_of_torchs(kind):
 def test_what_cannot_is_told_with_its_place(text, parts):
     with pytest.raises(InputError) as caught:
         parse_fake_data(text)
-    for part in ("--fake-data", *parts):
+    for part in ("`profile.fake_data`", *parts):
         assert part in str(caught.value)
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_is_told_with_its_place(text, parts):
 def test_a_missing_data_set_is_named_and_fake_data_proposed(message, name):
     hint = missing_data_hint(message)
     assert name in hint
-    assert f"--fake-data {EXAMPLE}" in hint
+    assert f"`profile.fake_data` {EXAMPLE}" in hint
 
 
 @pytest.mark.parametrize(

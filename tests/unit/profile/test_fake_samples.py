@@ -135,7 +135,7 @@ def test_of_an_unknown_length_nothing_is_claimed(fake, reported):
     data = stood_in(fake(field("float32", 2)))
     assert (len(data), hasattr(data, "classes")) == (STAND_IN_LENGTH, False)
     assert reported.forgotten == 1
-    assert "--samples N" in reported.warnings[0]
+    assert "`profile.samples` N" in reported.warnings[0]
 
 
 @pytest.mark.parametrize(

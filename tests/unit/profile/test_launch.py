@@ -122,5 +122,5 @@ def test_an_interpreter_that_does_not_start(tmp_path):
     broken = tmp_path / "python"
     broken.write_text("no program")
     broken.chmod(0o755)
-    with pytest.raises(InputError, match=r"cannot start the Python interpreter .*--python"):
+    with pytest.raises(InputError, match=r"cannot start the Python interpreter .*`profile\.python`"):
         run("", tmp_path, command=[broken])

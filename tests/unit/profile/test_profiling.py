@@ -173,7 +173,7 @@ def test_any_other_failure_ends_the_search(status, script, tmp_path, monkeypatch
 
 def test_no_interpreter_at_all(script, monkeypatch):
     with_interpreters(monkeypatch)
-    with pytest.raises(InputError, match="--python"):
+    with pytest.raises(InputError, match=r"`profile\.python`"):
         profile(script)
 
 

@@ -103,7 +103,7 @@ def test_a_guess_which_loader_drives_is_told():
     assert "3 DataLoaders" in warning
     assert "the one with 100 batches" in warning
     assert "5 batches, batches without end" in warning
-    assert "--iterations-per-epoch" in warning
+    assert "`iterations_per_epoch`" in warning
 
 
 @pytest.mark.parametrize(("num_optimizers", "accumulation"), [(1, 3), (2, 1)])
@@ -131,14 +131,14 @@ def test_data_without_length():
 def test_a_sampler_without_length_makes_an_epoch_of_the_data_set():
     trace = trace_of(recording(loading=LOADING | {"num_batches": None}), "train.py", [])
     assert trace.iterations_per_epoch == 20019
-    assert "--iterations-per-epoch" in trace.warnings[-1]
+    assert "`iterations_per_epoch`" in trace.warnings[-1]
 
 
 def test_batches_of_unknown_size_and_number():
     loading = LOADING | {"num_batches": None, "samples": None}
     trace = trace_of(recording(loading=loading), "train.py", [])
     assert trace.iterations_per_epoch is trace.batch_size is None
-    assert "--iterations-per-epoch" in trace.warnings[-1]
+    assert "`iterations_per_epoch`" in trace.warnings[-1]
 
 
 def test_batches_that_differ_in_size_are_told():
@@ -165,7 +165,7 @@ def test_a_length_that_nothing_reaches_is_told(changes, claimed):
         w for w in trace_of(recording(loading=LOADING | changes), "t", []).warnings if "claims" in w
     ]
     assert claimed in warning
-    assert "--iterations" in warning
+    assert "`iterations`" in warning
     assert not any("claims" in w for w in trace_of(recording(), "t", []).warnings)
 
 
@@ -206,9 +206,9 @@ def explain(status, returncode=0, log="", **details):
     ("error", "kind", "parts"),
     [
         (explain("not_python", message="invalid syntax"), InputError, ["not a Python", ".py file"]),
-        (explain("no_torch"), InputError, ["/bin/python", "--python", "pip install torch"]),
+        (explain("no_torch"), InputError, ["/bin/python", "`profile.python`", "pip install torch"]),
         (explain("old_torch", message="1.13"), InputError, ["1.13", "2.6", "pip install -U"]),
-        (explain("broken_torch", message="OSError: x"), InputError, ["OSError: x", "--python"]),
+        (explain("broken_torch", message="OSError: x"), InputError, ["OSError: x", "`profile.python`"]),
         (explain("missing_module", message="timm"), ProfileError, ["'timm'", "/bin/python"]),
         (
             explain("no_iteration", message="it came to its end", log="a\nb"),
@@ -221,7 +221,7 @@ def explain(status, returncode=0, log="", **details):
             ["raised ValueError: x", "third optimizer step", "\n\nthe frames"],
         ),
         (explain("crashed", message="bug", internal=True), ProfileError, ["inside advisor", "report"]),
-        (explain(None, None), ProfileError, ["within 30 s", "--timeout"]),
+        (explain(None, None), ProfileError, ["within 30 s", "`profile.timeout`"]),
         (explain(None, -9), ProfileError, ["killed", "memory"]),
         (explain(None, -11), ProfileError, ["SIGSEGV"]),
         (explain(None, 3), ProfileError, ["exit code 3"]),

@@ -44,6 +44,6 @@ def test_the_warning_says_how_many_and_what_to_do():
     for words in (
         "1,025 forward passes",
         "rollouts, generation, evaluation",
-        "--iterations counts optimizer steps",
+        "`iterations` counts optimizer steps",
     ):
         assert words in warning

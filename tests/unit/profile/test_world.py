@@ -61,9 +61,9 @@ def test_without_any_word_the_group_has_one_process():
         (None, None, None),
         (8, 8, None),
         (None, 4, None),
-        (None, 1, "only process of its group: --world N"),
-        (8, None, "--world 8 had no effect"),
-        (8, 2, "a group of 2 processes itself, not of --world 8"),
+        (None, 1, "only process of its group: `world_size` N"),
+        (8, None, "`world_size` 8 had no effect"),
+        (8, 2, "a group of 2 processes itself, not of `world_size` 8"),
     ],
 )
 def test_surprises_are_told(asked, used, warning):

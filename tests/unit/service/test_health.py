@@ -130,7 +130,7 @@ def test_without_torch_all_interpreters_are_named(house, monkeypatch):
     check = checks._torch(load())
     assert check.state == "note"
     assert "first and second" in check.detail
-    assert "--python" in check.detail
+    assert "profile.python" in check.detail
 
 
 def test_the_interpreter_is_asked_without_importing_torch(monkeypatch):

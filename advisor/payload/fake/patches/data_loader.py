@@ -96,5 +96,5 @@ def _cut_short(num_given: int, num_batches: int | None) -> str:
     return (
         f"an evaluation without gradients was ended after {num_given}{of_all} batches: it is not"
         " part of a training iteration. If the script trains on what it computed there, give"
-        " --iterations-per-epoch"
+        " `iterations_per_epoch`"
     )

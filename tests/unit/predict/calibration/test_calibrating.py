@@ -135,7 +135,7 @@ def test_a_gpu_that_cannot_be_the_one_of_the_data_sheet_is_refused(factor: float
     ],
 )
 def test_small_kernels_and_other_families_do_not_count(kernel: Measurement) -> None:
-    with pytest.raises(CalibrationError, match=r"these families: gemm, .*without --from"):
+    with pytest.raises(CalibrationError, match=r"these families: gemm, .*without `source`"):
         calibrate(recorded(kernel))
 
 

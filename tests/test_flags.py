@@ -1,0 +1,88 @@
+"""Flags belong to the command line: the rooms below call an argument or a setting by its name."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from advisor.cli import app
+from advisor.report.flags import FLAGS, NAMED, flag_of, in_flags
+
+KNOW_FLAGS = {"cli", "report"}
+# What may hold a flag all the same.
+COMMANDS = re.compile(r"advisor [a-z]+(?: [a-z]+)?(?: LOG)? --[a-z-]+")  # a whole line to type
+OTHER_PROGRAMS = {
+    "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
+    "recommender/queue/job_log_lines.py": {"--format"},  # of sacct
+}
+NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
+
+
+def flags_of(command: object) -> set[str]:
+    own = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}  # type: ignore[attr-defined]
+    return own.union(*(flags_of(inner) for inner in getattr(command, "commands", {}).values()))
+
+
+ROOT = Path(__file__).resolve().parents[1]
+OURS = flags_of(get_command(app))
+
+
+@cache
+def texts(path: Path) -> tuple[str, ...]:
+    """String constants of a module that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, owners)]
+    docstrings = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return tuple(n.value for n in constants if isinstance(n.value, str) and id(n) not in docstrings)
+
+
+def flags_in(text: str) -> set[str]:
+    return OURS & set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", COMMANDS.sub("", text)))
+
+
+MODULES = [
+    path.relative_to(ROOT)
+    for room in ("advisor", "recommender")
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if path.relative_to(ROOT).parts[1] not in KNOW_FLAGS
+]
+
+
+def test_no_room_below_the_report_speaks_flags() -> None:
+    spoken = {str(path): {flag for text in texts(ROOT / path) for flag in flags_in(text)} for path in MODULES}
+    assert {path: flags for path, flags in spoken.items() if flags} == OTHER_PROGRAMS
+
+
+def test_what_they_name_is_known_and_nothing_else_is() -> None:
+    named = {name for path in MODULES for text in texts(ROOT / path) for name in NAME.findall(text)}
+    # profile_callable, which takes a setup, is no command.
+    assert named - {"setup"} == NAMED
+
+
+@pytest.mark.parametrize("name", sorted(NAMED | FLAGS.keys()))
+def test_each_has_a_flag_that_exists(name: str) -> None:
+    assert flag_of(name) in OURS
+
+
+def test_a_flag_stands_where_an_argument_was_named() -> None:
+    assert in_flags("`profile.backend` fake, or `world_size` 8") == "--backend fake, or --world 8"
+
+
+@pytest.mark.parametrize("text", ["`advisor prices`", "`--`", "profile.backend", "`profile.nothing`", ""])
+def test_what_names_no_argument_stays(text: str) -> None:
+    assert in_flags(text) == text
+
+
+@pytest.mark.parametrize("text", ["give --python PATH", "(--world N)", "--out"])
+def test_a_flag_in_a_message_is_seen(text: str) -> None:
+    assert flags_in(text)
+
+
+def test_a_command_to_type_may_have_flags() -> None:
+    assert not flags_in("`advisor prices --sort place` shows them")
+    assert flags_in("advisor prices shows them with --sort place")
