@@ -58,7 +58,7 @@ def _commit(revision: str, text: str) -> str:
 def _extract(commit: str, folder: Path) -> None:
     """All files of the commit; a script needs the modules beside it."""
     root = _answer_of_git("rev-parse", "--show-toplevel")
-    archive = _answer_of_git("-C", root.stdout.decode().strip() or ".", "archive", "--format=tar", commit)
+    archive = _answer_of_git("-C", root.stdout.decode().strip() or ".", "archive", commit)
     if archive.returncode:
         raise InputError(
             f"git archive {commit[:10]} failed: {archive.stderr.decode(errors='replace').strip()}"
