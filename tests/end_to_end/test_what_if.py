@@ -168,7 +168,8 @@ def recorded(name: str, gpu: str) -> tuple[Trace, Trace]:
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_autocast_supposed_is_near_autocast_written_in(shell: Shell, example: Any, dtype: str) -> None:
-    check_supposed(*example(shell, dtype), dtype)
+    full, real = example(shell, dtype)
+    check_supposed(full, real, dtype)
 
 
 @pytest.mark.parametrize("name", ["ResNet-50", "BERT-large fine-tuning"])
