@@ -59,16 +59,16 @@ def _bars(chart: Chart, width: int) -> Iterator[str]:
     margin, highest = max(map(len, names)), max(sum(max(part, 0.0) for part in stack) for stack in stacks)
     cells = max(min(width, _CURVE_WIDTH) - margin - max(map(len, sums)) - 3, 10)
     for name, stack, total in zip(names, stacks, sums, strict=True):
-        yield f"{name:<{margin}} |{_letters(stack, cells / highest if highest else 0.0)} {total}"
+        yield f"{name:<{margin}} |{_letters(stack, highest, cells)} {total}"
     yield from _legend(series.label for series in chart.series)
 
 
-def _letters(stack: Sequence[float], per_unit: float) -> str:
-    """As many of each as its part is high; what is below zero has none."""
+def _letters(stack: Sequence[float], highest: float, cells: int) -> str:
+    """As many of each as its part is high, ``cells`` for the highest; what is below zero has none."""
     letters, height = "", 0.0
     for mark, part in zip(MARKS, stack, strict=False):
         height += max(part, 0.0)
-        letters += mark * (round(height * per_unit) - len(letters))
+        letters += mark * (round(height / (highest or 1.0) * cells) - len(letters))
     return letters
 
 
