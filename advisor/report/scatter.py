@@ -86,7 +86,7 @@ def _frontier(
     )
     if len(points) < 2:
         return ()
-    return (Series("the frontier: nothing else is both cheaper and faster", tuple(points)),)
+    return (Series("frontier: nothing is both cheaper and faster", tuple(points)),)
 
 
 def _up_to_p90(median: float, quantiles: Quantiles) -> Range | None:

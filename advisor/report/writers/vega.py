@@ -57,7 +57,7 @@ def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
     """The specification of a chart; every text in it is shown text.
 
     Raises:
-        ValueError: it has neither points nor bars.
+        ValueError: it has no points.
     """
     import altair as alt
     from altair.utils.schemapi import debug_mode
@@ -267,7 +267,14 @@ class _Drawing:
         if self._is_lettered:
             names = [f"{letter}  {name}" for letter, name in zip(MARKS, names, strict=False)]
         label = f"{_literal([shown(name) for name in names])}[datum.value]"
-        return alt.Legend(title=None, orient="bottom", columns=1, labelExpr=label, labelLimit=600)
+        return alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=1,
+            labelExpr=label,
+            labelLimit=_STILL_WIDTH - 100,
+            symbolOpacity=1,
+        )
 
 
 def _chart(rows: Sequence[Any]) -> alt.Chart:

@@ -51,8 +51,8 @@ def rows_of(chart: Chart) -> Rows:
     Raises:
         ValueError: nothing is.
     """
-    if not chart.series and not chart.others:
-        raise ValueError("a chart needs a series or other points")
+    if not chart.others and not any(one.points for one in chart.series):
+        raise ValueError("a chart needs points")
     return _Reader(chart).rows()
 
 
