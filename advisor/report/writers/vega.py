@@ -78,7 +78,10 @@ def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
 
 
 def still(spec: Mapping[str, Any]) -> str:
-    """What a specification draws, as an SVG that nothing moves in."""
+    """What a specification draws, as an SVG that nothing moves in.
+
+    A control character in any of its texts would end the process: vl-convert 1.9 aborts.
+    """
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(_sized(spec)))
@@ -293,7 +296,7 @@ def _axis(scale: Scale) -> alt.Axis:
     """The words that we chose beside the values that we chose."""
     import altair as alt
 
-    words = f"{_literal(scale.words)}[indexof({_literal(scale.ticks)}, datum.value)]"
+    words = f"{_literal(list(map(shown, scale.words)))}[indexof({_literal(scale.ticks)}, datum.value)]"
     return alt.Axis(values=list(scale.ticks), labelExpr=words, labelOverlap=True, labelSeparation=6)
 
 
