@@ -32,7 +32,7 @@ from advisor.cli.common import (
 from advisor.cli.completion import gpu_names, vendor_names
 from advisor.core.limits import MAX_ROWS
 from advisor.core.values import Scaling
-from advisor.report.printing import Format
+from advisor.report.printing import Format, check_page_path
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -131,6 +131,10 @@ def recommend(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer to this page, too, with a chart to point at."),
+    ] = None,
     record: Annotated[
         bool | None,
         typer.Option(
@@ -185,6 +189,8 @@ def recommend(
         what_if=what_if,
     )
     check(request, TERMINAL)
+    if html is not None:
+        check_page_path(html)
     config = settings_with(
         local__gpu=local_gpu,
         cloud__providers=provider,
@@ -209,6 +215,7 @@ def recommend(
         explained=explain,
         top=None if all_ else top,
         plot=plot,
+        page=html,
     )
 
 
@@ -221,6 +228,7 @@ def _show(
     explained: str | None,
     top: int | None,
     plot: bool,
+    page: Path | None,
 ) -> None:
     """Show it, then record it: a database that is down takes nothing away from the answer."""
     from advisor.cli.answer import show
@@ -235,6 +243,7 @@ def _show(
         explained=explained,
         top=top,
         plot=plot,
+        page=page,
         recorded_as=answer.entry_id,
     )
     if answer.entry_id is not None:

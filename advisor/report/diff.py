@@ -58,6 +58,7 @@ def diff_document(answer: DiffAnswer) -> Document:
         blocks=tuple(blocks),
         sheet=lambda: _sheet(answer.parts),
         is_letter=True,
+        title=f"What a change of {answer.head.script or 'this script'} costs",
     )
 
 
