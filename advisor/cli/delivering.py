@@ -84,8 +84,8 @@ class Outlet:
         if not self.channels:
             print_document(document, output)
             return ()
+        from advisor.report.document import warnings_of
         from advisor.report.mail import message_of
-        from advisor.report.recommendation import warnings_of
 
         whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
         return self.send(message_of(whole, subject), output, config, period=period)

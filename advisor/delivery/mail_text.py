@@ -68,11 +68,12 @@ def _fill(mail: EmailMessage, message: Message) -> None:
     mail.set_content(message.text)
     if message.html is None:
         return
-    mail.add_alternative(message.html, subtype="html")
-    html = mail.get_payload(1)
-    assert isinstance(html, EmailMessage)  # noqa: S101 - by what was just added
-    for picture in message.pictures:
-        html.add_related(
+    html = message.html()
+    mail.add_alternative(html.text, subtype="html")
+    part = mail.get_payload(1)
+    assert isinstance(part, EmailMessage)  # noqa: S101 - by what was just added
+    for picture in html.pictures:
+        part.add_related(
             picture.png,
             "image",
             "png",

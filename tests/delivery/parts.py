@@ -12,12 +12,16 @@ from advisor.config.delivery_settings import ChannelSettings
 from advisor.config.layers import Config, load_config
 from advisor.delivery.channel import Channel, Parcel
 from advisor.delivery.channels.opening import open_channel
-from advisor.delivery.message import File, Message, Picture
+from advisor.delivery.message import File, Html, Message, Picture
 from advisor.delivery.patience import Clock
 from advisor.delivery.secret_values import Secrets
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+HTML = Html(
+    text='<p>All is <b>well</b>, Zürich.</p><img src="cid:chart-1" alt="cost">',
+    pictures=(Picture(cid="chart-1", png=PNG),),
+)
 MAIL = {"kind": "smtp", "host": "127.0.0.1", "from": "Advisor <bot@example.org>", "to": ["ann@example.org"]}
 
 
@@ -26,12 +30,11 @@ def make_message(**changes: Any) -> Message:
     values: dict[str, Any] = {
         "subject": "Week 47: $1,234 of $2,000",
         "text": "All is well, Zürich.\n.a line that begins with a dot",
-        "html": '<p>All is <b>well</b>, Zürich.</p><img src="cid:chart-1" alt="cost">',
-        "pictures": (Picture(cid="chart-1", png=PNG),),
+        "html": lambda: HTML,
         "files": (
-            File(suffix=".html", media_type="text/html", payload=b"<!doctype html><p>page</p>"),
-            File(suffix=".md", media_type="text/markdown", payload=b"# Page\n"),
-            File(suffix=".csv", media_type="text/csv", payload=b"a,b\n1,2\n"),
+            File(suffix=".html", media_type="text/html", make=lambda: "<!doctype html><p>page</p>"),
+            File(suffix=".md", media_type="text/markdown", make=lambda: "# Page"),
+            File(suffix=".csv", media_type="text/csv", make=lambda: "a,b\n1,2"),
         ),
         "blocks": ({"type": "section", "text": {"type": "plain_text", "text": "All is well"}},),
         "facts": {"usd": 1234.5, "team": "Zürich <!channel>"},

@@ -16,7 +16,7 @@ from advisor.delivery.patience import Patience
 from advisor.delivery.posting import Outcome, Post
 from advisor.store.handle import Store
 from tests.delivery.mail_server import PASSWORD, USER, MailServer, free_port, serving, write_certificate
-from tests.delivery.parts import MAIL, SetClock, channel_of, make_message, make_parcel
+from tests.delivery.parts import HTML, MAIL, PNG, SetClock, channel_of, make_message, make_parcel
 
 # On loopback nobody listens in.
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS:UserWarning")
@@ -76,8 +76,8 @@ def test_a_mail_program_reads_text_html_picture_and_files(plain: MailServer) -> 
     assert text.get_content().splitlines() == make_message().text.splitlines()
     assert related.get_content_type() == "multipart/related"
     html, picture = related.iter_parts()
-    assert html.get_content().strip() == make_message().html
-    assert picture.get_content() == make_message().pictures[0].png
+    assert html.get_content().strip() == HTML.text
+    assert picture.get_content() == PNG
     assert (picture["Content-ID"], picture.get_content_disposition()) == ("<chart-1>", "inline")
     assert page.get_filename() == "answer.html"
     assert page.get_content().encode() == make_message().files[0].payload
