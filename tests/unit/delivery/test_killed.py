@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -49,9 +50,7 @@ def write_never(*_: Any, **__: Any) -> None:
 
 
 def post_and_stop_at_the_file(there: Connection, folder: str, *arguments: Any) -> None:
-    local.write_atomically = write_never
-    import os
-
+    local.write_atomically = write_never  # type: ignore[attr-defined]
     os.chdir(folder)
     post_in_child(there, *arguments)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -153,7 +153,7 @@ class Sender:
         except StopIteration:
             pass
 
-    def _steps(self, store: Store, key: str, drops_repeats: bool) -> Iterator[datetime]:  # type: ignore[misc]
+    def _steps(self, store: Store, key: str, drops_repeats: bool) -> Generator[datetime, datetime, None]:
         held = claim(store, now=(yield), drops_repeats=drops_repeats, key=key)
         yield NOON
         if held.token is None:

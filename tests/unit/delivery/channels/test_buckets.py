@@ -62,7 +62,7 @@ def aws(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         client.delete_object(Bucket="team", Key=item["Key"])
 
 
-def s3() -> Channel:
+def s3() -> Any:
     return channel_of({"kind": "s3", "url": "s3://team/reports/{date}.html"})
 
 
@@ -150,7 +150,8 @@ class Bucket:
         from email.policy import HTTP
 
         head = f"Content-Type: {request.headers['Content-Type']}\r\n\r\n".encode()
-        about, media = BytesParser(policy=HTTP).parsebytes(head + request.body).iter_parts()  # type: ignore[attr-defined]
+        whole: Any = BytesParser(policy=HTTP).parsebytes(head + request.body)
+        about, media = whole.iter_parts()
         return json.loads(about.get_payload()), media.get_payload(decode=True)
 
 
