@@ -44,6 +44,12 @@ def post_in_child(there: Connection, url: str, settings: dict[str, Any], environ
     there.send(post(url, settings, environ).outcome)
 
 
+def post_at_once(there: Connection, gate: Any, *arguments: Any) -> None:
+    there.send("up")
+    gate.wait(WAIT_S)
+    there.send(post(*arguments).outcome)
+
+
 def write_never(*_: Any, **__: Any) -> None:
     Path("stopped").touch()
     threading.Event().wait()
@@ -174,3 +180,22 @@ def test_of_two_processes_at_once_one_sends(mail: MailServer, url: str) -> None:
     mail.stop_at = ""
     assert post(url, settings_of(mail), {"P": PASSWORD}).outcome is Outcome.SENT
     assert len(mail.taken) == 1
+
+
+def test_of_many_that_begin_at_one_moment_one_sends(url: str) -> None:
+    """Slack cannot tell repeats: the outbox has to."""
+    gate = SERVED.Event()
+    with http_server.serving() as server:
+        arguments = url, {"kind": "slack", "url": "env:U"}, {"U": server.url}
+        pipes = [SERVED.Pipe() for _ in range(6)]
+        children = [SERVED.Process(target=post_at_once, args=(there, gate, *arguments)) for _, there in pipes]
+        for child in children:
+            child.start()
+        assert all(here.poll(WAIT_S) and here.recv() == "up" for here, _ in pipes)
+        gate.set()
+        outcomes = sorted(here.recv() for here, _ in pipes if here.poll(WAIT_S))
+        for child in children:
+            child.join(WAIT_S)
+        assert len(server.requests) == outcomes.count(Outcome.SENT) == 1
+        assert set(outcomes) <= {Outcome.SENT, Outcome.SENT_BEFORE, Outcome.BUSY}
+        assert len(outcomes) == 6
