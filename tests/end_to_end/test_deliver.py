@@ -37,7 +37,7 @@ delivery:
       {{kind: smtp, host: 127.0.0.1, port: {port}, security: none, user: {user}, password: env:SMTP_PASSWORD,
        from: bot@example.org, to: [ann@example.org]}}
     hook: {{kind: webhook, url: "{url}/in"}}
-    file: {{kind: file, path: "out/{{date}}.html"}}
+    file: {{kind: file, path: "out/{{date}}.md"}}
   give_up_after: 2s
 """
 
@@ -80,8 +80,8 @@ def test_a_recommendation_goes_to_each_channel_once(shell: Shell, mail: MailServ
     assert body["facts"]["recommended"]
     kinds = [part.get_content_type() for part in got.walk()]
     assert kinds == ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
-    (page,) = (shell.folder / ".config/advisor/out").glob("*.html")
-    assert page.read_text().startswith("<!doctype html>")
+    (page,) = (shell.folder / ".config/advisor/out").glob("*.md")
+    assert "| recommended |" in page.read_text()
     assert PASSWORD not in first.out + first.err + again.out + again.err
 
 
