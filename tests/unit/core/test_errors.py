@@ -27,6 +27,7 @@ TREE = {
     "StoreError": ("AdvisorError", 1),
     "LeaseTakenError": ("StoreError", 1),
     "CloudError": ("AdvisorError", 1),
+    "DeliveryError": ("AdvisorError", 1),
     "NoOfferError": ("AdvisorError", 1),
     "PolicyViolationError": ("AdvisorError", 3),
     "NothingFeasibleError": ("AdvisorError", 4),
