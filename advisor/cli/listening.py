@@ -13,6 +13,7 @@ from advisor.report.plain import few, print_message
 # Where a flag is not the argument's name with dashes.
 FLAGS: Mapping[str, str] = {
     "budget_usd": "--budget",
+    "channel": "--to",
     "cloud.providers": "--provider",
     "cloud.regions": "--region",
     "cloud.markets": "--market",
