@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 4
 GRACE_S = 60.0
 """How long a service that is asked to end lets its commands go on."""
-_LONGEST_WAIT_S = 60.0
+LONGEST_WAIT_S = 60.0
 
 
 class ScheduleService:
@@ -83,8 +83,8 @@ class ScheduleService:
 
     def _pause_s(self, next_at: datetime | None) -> float:
         if next_at is None:
-            return _LONGEST_WAIT_S
-        return min(max((next_at - self._world.now()).total_seconds(), 0.0), _LONGEST_WAIT_S)
+            return LONGEST_WAIT_S
+        return min(max((next_at - self._world.now()).total_seconds(), 0.0), LONGEST_WAIT_S)
 
     def _begin(self, schedule: Schedule) -> datetime | None:
         """Begin it if it is due, and say when it is due next."""
