@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import warn
@@ -10,6 +12,7 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation, Trace
+from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
 from advisor.report.printing import Format, print_document
@@ -31,8 +34,9 @@ def show(
     what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
+    hand_out: Callable[[Document], None] | None = None,
 ) -> None:
-    """Results to stdout, warnings to stderr.
+    """Results to stdout or to whoever hands them out, warnings to stderr.
 
     Args:
         recommendation: with what-ifs if they are to be rows.
@@ -43,6 +47,7 @@ def show(
         what_if: the change of the script that helps most, for two sentences.
         plot: draw time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
+        hand_out: prints or sends the answer; None prints it.
 
     Raises:
         InputError: ``explained`` names no option, or a plot is wanted in another format.
@@ -58,7 +63,7 @@ def show(
         document = recommendation_document(
             recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
         )
-    print_document(document, output)
+    (hand_out or partial(print_document, output=output))(document)
     warn(sentences(recommendation.warnings))
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))

@@ -11,6 +11,7 @@ from advisor.cli.catalog import app as catalog_app
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.config import app as config_app
 from advisor.cli.config import init
+from advisor.cli.deliver import app as deliver_app
 from advisor.cli.doctor import doctor
 from advisor.cli.gpus import gpus
 from advisor.cli.measure import measure
@@ -78,4 +79,5 @@ app.add_typer(run_app, name="run")
 app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(policy_app, name="policy")
+app.add_typer(deliver_app, name="deliver")
 app.add_typer(config_app, name="config")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,10 @@ from advisor.cli.help_lines import WholeLines
 from advisor.core.values import DeliverWhen
 from advisor.report.printing import Format, print_document
 from advisor.schedule.exports.exported import Scheduler
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.serving import Voice
 
 app = typer.Typer(
     cls=WholeLines,
@@ -117,7 +121,8 @@ def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: Js
     from advisor.report.schedules import ran_document
     from advisor.service.serving import run_now as run
 
-    occurrence = run(name, settings_with(), _log)
+    config = settings_with()
+    occurrence = run(name, config, _voice(config))
     print_document(ran_document(name, occurrence), chosen_format(output, as_json))
     if occurrence.exit_code != 0 or occurrence.state != "done":
         raise typer.Exit(occurrence.exit_code or 1)
@@ -138,12 +143,12 @@ def run(
 
     config = settings_with()
     if once:
-        run_due(config, _log)
+        run_due(config, _voice(config))
         return
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    serve(config, stop, _log)
+    serve(config, _voice(config), stop)
 
 
 @app.command("export")
@@ -177,6 +182,13 @@ def export(
         print_text("\n".join(f"# ---- {file.name}\n{file.text}" for file in files).rstrip())
     else:
         print_lines(*(f"Wrote {path}" for path in write_files(files, out)))
+
+
+def _voice(config: Config) -> Voice:
+    from advisor.cli.sending_output import sender
+    from advisor.service.serving import Voice
+
+    return Voice(deliver=sender(config), log=_log)
 
 
 def _log(line: str) -> None:

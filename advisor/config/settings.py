@@ -14,6 +14,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from advisor.config.delivery_settings import DeliverySettings
 from advisor.config.rent_settings import (
     CloudSettings,
     ContractSettings,
@@ -218,6 +219,7 @@ class Settings(Section):
     prices: PriceSettings = PriceSettings()
     store: StoreSettings = StoreSettings()
     policy: PolicySettings = PolicySettings()
+    delivery: DeliverySettings = DeliverySettings()
     schedule: ScheduleSettings = ScheduleSettings()
 
 

@@ -18,6 +18,7 @@
     ├── StoreError               1  the database cannot be reached, read or written
     │   └── LeaseTakenError      1  another process does what only one may do at a time
     ├── CloudError               1  a cloud refused a call or did not answer
+    ├── DeliveryError            1  an answer did not reach a channel, or only perhaps
     ├── NoOfferError             1  nothing is for rent under this query
     ├── PolicyViolationError     3  the policy removed everything
     ├── NothingFeasibleError     4  no option meets memory, budget and deadline
@@ -109,6 +110,10 @@ class LeaseTakenError(StoreError):
 
 class CloudError(AdvisorError):
     """A cloud refused a call, did not answer, or answered what nobody can read; never with a secret in it."""
+
+
+class DeliveryError(AdvisorError):
+    """An answer did not reach a channel, or nobody knows whether it did."""
 
 
 class NoOfferError(AdvisorError):

@@ -118,6 +118,12 @@ def recommendation_document(
     )
 
 
+def subject_of(recommendation: Recommendation, trace: Trace) -> str:
+    """What it comes to in one line: ``train.py: aws g6.xlarge us-east-1 spot, 3.1 h for $1.20``."""
+    chosen = _chosen(recommendation)
+    return f"{trace.script}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
+
+
 def notebook_document(recommendation: Recommendation) -> Document:
     """The table, with what is recommended above it and the warnings below."""
     caption = "Nothing is feasible"

@@ -84,6 +84,16 @@ def added_document(planned: Planned) -> Document:
     return Document(facts={"schedule": _json(planned), "warnings": []}, blocks=(Lines(lines),))
 
 
+def output_document(schedule: Schedule, ended: Occurrence) -> Document:
+    """What a command wrote, for those to whom it is sent."""
+    title = f"advisor {shlex.join(schedule.command)}: {ended.outcome}"
+    due = f"Schedule {schedule.name}, due {_on_its_clock(schedule, ended.due_at)}"
+    return Document(
+        facts={"schedule": schedule.name, "occurrence": _occurrence(ended), "warnings": []},
+        blocks=(Section(title, (due,)), Lines(("", *ended.output.splitlines()))),
+    )
+
+
 def ran_document(schedule_name: str, occurrence: Occurrence) -> Document:
     """How an occurrence ended, below what it wrote."""
     delivery = f"; {occurrence.delivery}" if occurrence.delivery else ""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -27,6 +27,7 @@ _POLL_S = 0.5
 # What a command that was asked to end takes to remove what it made.
 _LAST_WORDS_S = 10.0
 _COLUMNS = "120"
+_MAY_BE_SENT_LATER = ("busy", "failed")
 
 
 class Ending(Enum):
@@ -46,6 +47,7 @@ class Ran:
         output: what it wrote to stdout, then to stderr, without secrets and perhaps without its middle.
         output_sha256: of stdout, all of it.
         recommended: id of the option that it recommends; None if it recommends nothing.
+        undelivered: the channels that it could not reach, and why; "" if there are none.
     """
 
     ending: Ending
@@ -53,6 +55,7 @@ class Ran:
     output: str
     output_sha256: str
     recommended: str | None = None
+    undelivered: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +91,15 @@ def run_command(command: Command, may_go_on: Callable[[], bool]) -> Ran:
                 ending = _wait(child, command.timeout_s, may_go_on)
             finally:
                 _end(child)
+            facts = _facts(folder / "answer.json")
+            recommended = facts.get("recommended")
             return Ran(
                 ending=ending,
                 exit_code=child.returncode if ending is Ending.BY_ITSELF else None,
                 output="\n".join(filter(None, (_kept(out), _kept(err)))),
                 output_sha256=_sha256(out),
-                recommended=_recommended(folder / "answer.json"),
+                recommended=recommended if isinstance(recommended, str) else None,
+                undelivered=_undelivered(facts),
             )
 
 
@@ -161,10 +167,21 @@ def _sha256(written: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _recommended(answer: Path) -> str | None:
-    """The option that the command's answer names; None where it names none."""
+def _facts(answer: Path) -> Mapping[str, object]:
+    """The command's answer as JSON; empty where it gave none."""
     with suppress(OSError, ValueError):
         facts = json.loads(answer.read_bytes())
-        if isinstance(facts, dict) and isinstance(facts.get("recommended"), str):
-            return str(facts["recommended"])
-    return None
+        if isinstance(facts, dict):
+            return facts
+    return {}
+
+
+def _undelivered(facts: Mapping[str, object]) -> str:
+    """What `--to` of the command could not send now and may send later: docs/json.md."""
+    deliveries = facts.get("deliveries")
+    lost = [
+        f"{one.get('channel')}: {one.get('error') or one['outcome']}"
+        for one in (deliveries if isinstance(deliveries, list) else ())
+        if isinstance(one, dict) and one.get("outcome") in _MAY_BE_SENT_LATER
+    ]
+    return "; ".join(lost)

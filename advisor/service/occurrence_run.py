@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import AdvisorError
+from advisor.core.errors import AdvisorError, DeliveryError
 from advisor.core.redaction import error_in_words
-from advisor.core.units import HOUR_S, format_duration
+from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.service.child_commands import Command, Ending, Ran
 
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
 CLAIM_S = 120.0
 """How long a service that was killed keeps the others from its occurrence."""
 _RENEW_S = 20.0
-# Longer than any channel is tried.
-_DELIVER_S = 2 * HOUR_S
 MOST_ATTEMPTS = 5
-"""How often a command is started whose service dies each time: it may be the command that kills it."""
+"""How often a command is started whose service dies, or whose output reaches nobody."""
+_POSTPONED_S = 5 * MINUTE_S
+_LOST = "another service took it over"
 # Exit codes of an answer: nothing feasible is one, wrong words are none.
 _ANSWERS = (0, 3, 4, 5)
 _MEANINGS = {0: "exit code 0", 4: "exit code 4: nothing feasible", 3: "exit code 3: the policy removes all"}
@@ -39,9 +41,8 @@ class Outgoing:
 
     channel: str
     key: str
-    title: str
-    text: str
-    folder: str
+    schedule: Schedule
+    ended: Occurrence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,8 @@ class Surroundings:
         is_stopping: whether it was asked to end.
         is_hurried: whether what runs may not be finished, either.
         run: runs a command; asks its second argument now and then whether it may go on.
-        deliver: sends and returns a few words about it; raises ``AdvisorError`` where it cannot.
+        deliver: sends and returns a few words about it. Raises ``DeliveryError`` where it cannot now, and
+            another ``AdvisorError`` where it never can.
         log: hears a line of what happens.
     """
 
@@ -101,25 +103,39 @@ def run_claimed(
 
     name = claim.schedule.name
     if claim.attempts >= MOST_ATTEMPTS:
-        outcome = f"given up: the service ended during each of {claim.attempts} attempts"
+        outcome = f"given up: the service ended during the last of {claim.attempts} attempts"
         end(store, claim, _ended(claim, world, OccurrenceState.FAILED, outcome))
         world.log(f"{name}: {outcome}")
         return
     if not begin(store, claim, claimant(world)):
-        world.log(f"{name}: another service took it over")
+        world.log(f"{name}: {_LOST}")
         return
     again = f", attempt {claim.attempts + 1}" if claim.attempts else ""
     world.log(f"{name}: begins, due at {utc_text(claim.due_at)}{again}")
     keeper = _Keeper(claim, store, world, is_cut_short)
-    ended = _ended_by(claim, store, world, limits, keeper)
-    if ended is None and not keeper.is_lost:
-        give_back(store, claim, world.now())
-        world.log(f"{name}: stopped before its end; the next service runs it again")
-    elif ended is None or not end(store, claim, ended):
-        world.log(f"{name}: another service took it over")
+    attempt = _attempt(claim, store, world, limits, keeper)
+    if attempt is not None:
+        _note_end(claim, store, world, attempt)
+    elif keeper.is_lost or not give_back(store, claim, world.now()):
+        world.log(f"{name}: {_LOST}")
     else:
-        delivery = f"; {ended.delivery}" if ended.delivery else ""
-        world.log(f"{name}: {ended.state}, {ended.outcome}{delivery}")
+        world.log(f"{name}: stopped before its end; the next service runs it again")
+
+
+def _note_end(claim: Claim, store: Store, world: Surroundings, attempt: _Attempt) -> None:
+    from advisor.store.occurrences import end, postpone
+
+    ended = attempt.ended
+    if attempt.undelivered and claim.attempts + 1 < MOST_ATTEMPTS:
+        # Run again under the same key: what did arrive is not sent twice.
+        until = world.now() + timedelta(seconds=_POSTPONED_S * 2**claim.attempts)
+        words = f"not delivered yet: {attempt.undelivered}"
+        is_ours = postpone(store, claim, until, words)
+        line = f"{words}; again at {utc_text(until)}"
+    else:
+        is_ours = end(store, claim, ended)
+        line = "; ".join(filter(None, (f"{ended.state}, {ended.outcome}", ended.delivery)))
+    world.log(f"{claim.schedule.name}: {line if is_ours else _LOST}")
 
 
 def interrupted(claim: Claim, store: Store, world: Surroundings) -> None:
@@ -133,16 +149,28 @@ def interrupted(claim: Claim, store: Store, world: Surroundings) -> None:
     end(store, claim, _ended(claim, world, OccurrenceState.FAILED, "interrupted"))
 
 
-def claimant(world: Surroundings, for_s: float = CLAIM_S) -> Claimant:
+def claimant(world: Surroundings) -> Claimant:
     """This service, at this moment."""
     from advisor.store.occurrences import Claimant
 
-    return Claimant(name=world.name, now=world.now(), for_s=for_s)
+    return Claimant(name=world.name, now=world.now(), for_s=CLAIM_S)
 
 
 def utc_text(moment: datetime) -> str:
     """As log lines show it."""
     return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """How a command ended.
+
+    Attributes:
+        undelivered: why its output did not arrive, though it may later; "" where nothing is missing.
+    """
+
+    ended: Occurrence
+    undelivered: str = ""
 
 
 class _Keeper:
@@ -166,22 +194,39 @@ class _Keeper:
             self.renew()
         return not self.is_lost
 
-    def renew(self, for_s: float = CLAIM_S) -> None:
+    @contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Keep the claim while something runs that asks nobody, such as a channel that is tried for long."""
+        is_over = Event()
+
+        def renew() -> None:
+            while not is_over.wait(_RENEW_S):
+                self.renew()
+
+        thread = Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def renew(self) -> None:
         """Keep the claim for a while from now on."""
         from advisor.store.occurrences import renew
 
         self._renewed_at = self._world.now()
         try:
-            self.is_lost = not renew(self._store, self._claim, claimant(self._world, for_s))
+            self.is_lost = not renew(self._store, self._claim, claimant(self._world))
         except AdvisorError as error:
             # The command need not suffer: the claim lasts for several renewals.
             self._world.log(f"{self._claim.schedule.name}: {error}")
 
 
-def _ended_by(
+def _attempt(
     claim: Claim, store: Store, world: Surroundings, limits: Limits, keeper: _Keeper
-) -> Occurrence | None:
-    """How it ended and what became of its output; None if it was stopped."""
+) -> _Attempt | None:
+    """Run the command and deliver its output; None if it was stopped."""
     schedule = claim.schedule
     command = Command(
         words=schedule.command,
@@ -192,14 +237,26 @@ def _ended_by(
     try:
         ran = world.run(command, keeper)
     except OSError as error:
-        return _ended(claim, world, OccurrenceState.FAILED, f"cannot start: {error_in_words(error)}")
+        outcome = f"cannot start: {error_in_words(error)}"
+        return _Attempt(ended=_ended(claim, world, OccurrenceState.FAILED, outcome))
     if ran.ending is Ending.STOPPED:
         return None
     ended = _ended_as(claim, world, limits, ran)
+    if ran.undelivered:
+        return _undelivered(ended, ran.undelivered)
     if schedule.channel is None:
-        return ended
-    keeper.renew(_DELIVER_S)
-    return None if keeper.is_lost else _delivered(claim, store, world, ended, schedule.channel)
+        return _Attempt(ended=ended)
+    keeper.renew()
+    if keeper.is_lost:
+        return None
+    with keeper.renewing():
+        return _delivered(claim, store, world, ended, schedule.channel)
+
+
+def _undelivered(ended: Occurrence, why: str) -> _Attempt:
+    outcome = f"{ended.outcome}, but not delivered: {why}"
+    failed = replace(ended, state=OccurrenceState.FAILED, outcome=outcome)
+    return _Attempt(ended=failed, undelivered=why)
 
 
 def _ended_as(claim: Claim, world: Surroundings, limits: Limits, ran: Ran) -> Occurrence:
@@ -233,27 +290,25 @@ def _outcome(ran: Ran, limits: Limits) -> str:
     return _MEANINGS.get(ran.exit_code or 0, f"exit code {ran.exit_code}")
 
 
-def _delivered(
-    claim: Claim, store: Store, world: Surroundings, ended: Occurrence, channel: str
-) -> Occurrence:
+def _delivered(claim: Claim, store: Store, world: Surroundings, ended: Occurrence, channel: str) -> _Attempt:
     from advisor.store.occurrences import last_delivered
 
     before = last_delivered(store, claim.schedule.id)
     why_not = _why_not(claim.schedule, ended, before)
     if why_not is not None:
-        return replace(ended, delivery=f"not sent: {why_not}")
+        return _Attempt(ended=replace(ended, delivery=f"not sent: {why_not}"))
     outgoing = Outgoing(
         channel=channel,
         key=occurrence_key(claim),
-        title=f"{claim.schedule.name}: {ended.outcome}",
-        text=ended.output,
-        folder=claim.schedule.folder,
+        schedule=claim.schedule,
+        ended=ended,
     )
     try:
-        return replace(ended, delivery=world.deliver(outgoing))
+        return _Attempt(ended=replace(ended, delivery=world.deliver(outgoing)))
+    except DeliveryError as error:
+        return _undelivered(ended, str(error))
     except AdvisorError as error:
-        outcome = f"{ended.outcome}, but not delivered to {channel}: {error}"
-        return replace(ended, state=OccurrenceState.FAILED, outcome=outcome)
+        return _Attempt(ended=_undelivered(ended, str(error)).ended)
 
 
 def _why_not(schedule: Schedule, ended: Occurrence, before: Occurrence | None) -> str | None:

@@ -14,6 +14,7 @@ from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import DeliverWhen, Occurrence, Schedule
 from advisor.schedule.schedulable import check_name, check_words, name_for, schedulable
 from advisor.schedule.times import next_after
+from advisor.service.delivering import check_channels
 from advisor.service.live import now, opened
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def add_schedule(request: ScheduleRequest, config: Config, listener: Listener) -
     """Keep a new schedule.
 
     Raises:
+        ConfigError: the settings have no such channel.
         InputError: its times, zone, command or name cannot be, or another one has its name.
         StoreError: the database cannot be written.
     """
@@ -77,6 +79,8 @@ def add_schedule(request: ScheduleRequest, config: Config, listener: Listener) -
     if request.channel is None and request.when is not DeliverWhen.ALWAYS:
         when, channel = listener.name_of("when"), listener.name_of("channel")
         raise InputError(f"{when} {request.when} says when the output is sent: say to whom with {channel}.")
+    if request.channel is not None:
+        check_channels((request.channel,), config)
     with opened(config) as store:
         names = [schedule.name for schedule in kept.schedules(store)]
         schedule = _schedule(request, request.name or name_for(command, names))

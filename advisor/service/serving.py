@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from advisor.core.errors import ConfigError, InputError, LeaseTakenError
+from advisor.core.errors import InputError, LeaseTakenError
 from advisor.core.units import DAY_S
 from advisor.core.values import Occurrence
 from advisor.service.child_commands import run_command
@@ -38,6 +38,19 @@ class Stop:
         self.is_hurried, self.is_asked = self.is_asked, True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """What a service says, and to whom.
+
+    Attributes:
+        deliver: as of `Surroundings`.
+        log: hears a line of what happens.
+    """
+
+    deliver: Callable[[Outgoing], str]
+    log: Callable[[str], None]
+
+
 class Inline(Executor):
     """Runs what it is given at once, one after the other."""
 
@@ -48,31 +61,31 @@ class Inline(Executor):
         return future
 
 
-def serve(config: Config, stop: Stop, log: Callable[[str], None]) -> None:
+def serve(config: Config, voice: Voice, stop: Stop) -> None:
     """Run what is due until it is asked to end.
 
     Raises:
         StoreError: the database cannot be read or written when it begins.
     """
     with opened(config) as store, ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        world = _surroundings(config, stop, log)
-        log(f"{world.name} runs the schedules of {store.place}; Ctrl-C or SIGTERM ends it")
+        world = _surroundings(voice, stop)
+        voice.log(f"{world.name} runs the schedules of {store.place}; Ctrl-C or SIGTERM ends it")
         ScheduleService(store, world, limits_of(config), pool).run()
-    log("ended")
+    voice.log("ended")
 
 
-def run_due(config: Config, log: Callable[[str], None]) -> None:
+def run_due(config: Config, voice: Voice) -> None:
     """Run what is due now, one after the other, and return.
 
     Raises:
         StoreError: the database cannot be read or written.
     """
     with opened(config) as store:
-        world = _surroundings(config, Stop(), log)
+        world = _surroundings(voice, Stop())
         ScheduleService(store, world, limits_of(config), Inline()).begin_due()
 
 
-def run_now(name: str, config: Config, log: Callable[[str], None]) -> Occurrence:
+def run_now(name: str, config: Config, voice: Voice) -> Occurrence:
     """Run a schedule at once, whenever it is due, and say how it ended.
 
     Raises:
@@ -85,7 +98,7 @@ def run_now(name: str, config: Config, log: Callable[[str], None]) -> Occurrence
 
     schedule = planned_schedule(name, config).schedule
     with opened(config) as store:
-        world = _surroundings(config, Stop(), log)
+        world = _surroundings(voice, Stop())
         claim = Claim(schedule=schedule, due_at=world.now())
         if not claim_now(store, claim, claimant(world)):
             raise LeaseTakenError(f"{name} runs already: `advisor schedule show {name}` says where.")
@@ -101,16 +114,6 @@ def run_now(name: str, config: Config, log: Callable[[str], None]) -> Occurrence
     return ended
 
 
-def deliver_with(config: Config) -> Callable[[Outgoing], str]:
-    """Sends to the channels of the settings."""
-    del config
-
-    def deliver(outgoing: Outgoing) -> str:
-        raise ConfigError(f"there is no channel {outgoing.channel!r}.")
-
-    return deliver
-
-
 def limits_of(config: Config) -> Limits:
     """As the settings have them."""
     settings = config.settings.schedule
@@ -122,7 +125,7 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def _surroundings(config: Config, stop: Stop, log: Callable[[str], None]) -> Surroundings:
+def _surroundings(voice: Voice, stop: Stop) -> Surroundings:
     def wait(seconds: float) -> None:
         end = time.monotonic() + seconds
         while not stop.is_asked and (rest := end - time.monotonic()) > 0:
@@ -135,6 +138,6 @@ def _surroundings(config: Config, stop: Stop, log: Callable[[str], None]) -> Sur
         is_stopping=lambda: stop.is_asked,
         is_hurried=lambda: stop.is_hurried,
         run=run_command,
-        deliver=deliver_with(config),
-        log=log,
+        deliver=voice.deliver,
+        log=voice.log,
     )

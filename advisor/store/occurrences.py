@@ -161,6 +161,21 @@ def give_back(store: Store, claim: Claim, now: datetime) -> bool:
     return _change(store, claim, expires_at=now)
 
 
+def postpone(store: Store, claim: Claim, until: datetime, outcome: str) -> bool:
+    """Let nobody take over before a moment; False if the claim was lost.
+
+    Args:
+        store: what the services share.
+        claim: ours.
+        until: from when on it is run again.
+        outcome: why, in a few words.
+
+    Raises:
+        StoreError: the database cannot be written.
+    """
+    return _change(store, claim, expires_at=until, state=OccurrenceState.CLAIMED, outcome=outcome)
+
+
 def end(store: Store, claim: Claim, ended: Occurrence) -> bool:
     """Note how it ended; False if the claim was lost, and what was noted then stays.
 

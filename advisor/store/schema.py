@@ -27,7 +27,7 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0005"
+VERSION = "0006"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -217,6 +217,23 @@ runs = Table(
     Column("duration_s", Double, nullable=False),
     Column("cost_usd", Double, nullable=False),
     Column("note", Text, nullable=False),
+)
+
+# An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("channel", Text, primary_key=True),
+    Column("content_sha256", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("begun_at", UtcTime, nullable=False),
+    Column("changed_at", UtcTime, nullable=False, index=True),
+    Column("error", Text),
+    Column("token", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
 )
 
 schedules = Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import textwrap
@@ -39,7 +40,7 @@ class Screen:
     """stdout: as wide as the terminal, with its colours (NO_COLOR is honoured); 80 in a file or a pipe.
 
     Args:
-        width: characters a line may take, instead of those there are.
+        width: characters a line may take, instead of those there are; then it is no terminal.
     """
 
     def __init__(self, width: int | None = None) -> None:
@@ -50,9 +51,11 @@ class Screen:
         """Made for the first block that needs it: rich takes longer to import than lines to print."""
         from rich.console import Console
 
-        if self._asked is None and sys.stdout.isatty():
+        if self._asked is not None:
+            return Console(highlight=False, width=self._asked, file=io.StringIO())
+        if sys.stdout.isatty():
             return Console(highlight=False)
-        return Console(highlight=False, width=self._asked or _columns_of_environment() or _NOT_A_TERMINAL)
+        return Console(highlight=False, width=_columns_of_environment() or _NOT_A_TERMINAL)
 
     @property
     def width(self) -> int:

@@ -27,7 +27,7 @@ def in_its_place(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
             assert words[:3] == [sys.executable, "-m", "advisor"]
             return real([sys.executable, "-c", code, *words[3:]], **more)
 
-        monkeypatch.setattr(child_commands.subprocess, "Popen", start)
+        monkeypatch.setattr("advisor.service.child_commands.subprocess.Popen", start)
 
     return put
 
@@ -69,6 +69,19 @@ def test_what_it_recommends_is_read_from_its_answer(
         assert run_command(command(tmp_path), always).recommended is None
 
 
+def test_what_it_could_not_send_is_read_from_its_answer(
+    tmp_path: Path, in_its_place: Callable[[str], None]
+) -> None:
+    outcomes = {"a": "sent", "b": "busy", "c": "failed", "d": "perhaps", "e": "sent-before"}
+    deliveries = [
+        {"channel": name, "outcome": outcome, "error": "says 550" if name == "c" else None}
+        for name, outcome in outcomes.items()
+    ]
+    answer = json.dumps({"deliveries": deliveries})
+    in_its_place(f"import os; open(os.environ['ADVISOR_ANSWER_FILE'], 'w').write({answer!r})")
+    assert run_command(command(tmp_path), always).undelivered == "b: busy; c: says 550"
+
+
 def test_secrets_are_not_kept_and_a_long_output_loses_its_middle(
     tmp_path: Path, in_its_place: Callable[[str], None]
 ) -> None:
@@ -82,22 +95,16 @@ def test_secrets_are_not_kept_and_a_long_output_loses_its_middle(
     assert done.output_sha256 == hashlib.sha256(whole.encode()).hexdigest()
 
 
-def test_a_command_that_takes_too_long_is_ended_with_its_children(
+def test_a_command_that_must_end_ends_with_its_children(
     tmp_path: Path, in_its_place: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_commands, "_POLL_S", 0.05)
     in_its_place(
-        "import subprocess, sys, time; print('begun', flush=True);"
+        "import os, subprocess, sys, time; print('begun', flush=True);"
         " inner = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
-        " open('pid', 'w').write(str(inner.pid)); inner.wait()"
+        " open('new', 'w').write(str(inner.pid)); os.replace('new', 'pid'); inner.wait()"
     )
-    polls = iter(range(10**6))
-
-    def when_begun() -> bool:
-        # The time limit is that of a real clock: it must not end the command before it has begun.
-        return (tmp_path / "pid").exists() is False or next(polls) < 1
-
-    done = run_command(command(tmp_path), when_begun)
+    done = run_command(command(tmp_path), lambda: not (tmp_path / "pid").exists())
     assert (done.ending, done.exit_code, done.output) == (Ending.STOPPED, None, "begun")
     pid = int((tmp_path / "pid").read_text())
     status = Path(f"/proc/{pid}/status")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.core.errors import StoreError
+from advisor.core.errors import ConfigError, DeliveryError, StoreError
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.service import schedule_loop
 from advisor.service.child_commands import Command, Ending, Ran
@@ -79,7 +79,12 @@ def test_each_runs_on_its_minute_and_the_store_is_looked_at_each_minute(store: S
     seen: list[datetime] = []
     start = MONDAY - timedelta(minutes=10, seconds=20)
     world = VirtualWorld(clock=[start], until=MONDAY + timedelta(minutes=5))
-    world.act = lambda *_: (seen.append(world.clock[0]), ran())[1]
+
+    def look(command: Command, may_go_on: MayGoOn) -> Ran:
+        seen.append(world.clock[0])
+        return ran()
+
+    world.act = look
     service(store, world).run()
     assert seen == [MONDAY]
     assert max(world.waits) == 60.0
@@ -223,7 +228,7 @@ def test_a_command_that_kills_its_service_each_time_is_given_up(store: Store) ->
     assert last.commands == []
     (only,) = past(store, weekly)
     assert (only.state, only.attempts) == (OccurrenceState.FAILED, MOST_ATTEMPTS)
-    assert only.outcome == "given up: the service ended during each of 5 attempts"
+    assert only.outcome == "given up: the service ended during the last of 5 attempts"
 
 
 def test_a_long_command_keeps_its_claim(store: Store) -> None:
@@ -383,23 +388,67 @@ def test_another_recommended_option_is_a_change(store: Store) -> None:
         world.clock[0] = MONDAY + timedelta(days=day)
         world.act = lambda *_, option=option: ran(0, recommended=option)
         service(store, world).begin_due()
-    assert [one.title for one in world.outgoing] == ["weekly: recommends aws/a", "weekly: recommends gcp/b"]
+    assert [one.ended.outcome for one in world.outgoing] == ["recommends aws/a", "recommends gcp/b"]
     assert [one.delivery for one in past(store, weekly)] == [
         "sent to team", "not sent: nothing changed", "sent to team",
     ]  # fmt: skip
 
 
-def test_a_change_that_did_not_arrive_is_sent_the_next_time(store: Store) -> None:
-    weekly = keep(store, cron="0 7 * * *", zone="UTC", channel="team", when=DeliverWhen.CHANGES)
-    world = VirtualWorld(clock=[MONDAY], is_delivering=False)
+def test_what_did_not_arrive_is_tried_again_under_the_same_key(store: Store) -> None:
+    weekly = keep(store, channel="team")
+    world = VirtualWorld(clock=[MONDAY], trouble=DeliveryError("team: the server says 451"))
     service(store, world).begin_due()
     (first,) = past(store, weekly)
-    assert (first.state, first.exit_code, first.delivery) == (OccurrenceState.FAILED, 0, "")
-    assert first.outcome == "exit code 0, but not delivered to team: the server says 550"
-    world.is_delivering = True
-    world.clock[0] += timedelta(days=1)
+    assert (first.state, first.outcome) == (
+        OccurrenceState.CLAIMED,
+        "not delivered yet: team: the server says 451",
+    )
+    assert world.log[-1].endswith("451; again at 2026-11-23 07:05 UTC")
+    world.pass_s(299)
+    service(store, world).begin_due()
+    assert len(world.commands) == 1
+    world.pass_s(1)
+    world.trouble = None
+    service(store, world).begin_due()
+    assert [one.key for one in world.outgoing] == [world.commands[0].key] == [world.commands[1].key]
+    (done,) = past(store, weekly)
+    assert (done.state, done.delivery, done.attempts) == (OccurrenceState.DONE, "sent to team", 2)
+
+
+def test_what_never_arrives_is_given_up_and_a_change_is_sent_the_next_day(store: Store) -> None:
+    daily = keep(store, cron="0 7 * * *", zone="UTC", channel="team", when=DeliverWhen.CHANGES)
+    trouble = DeliveryError("team: the server says 550")
+    world = VirtualWorld(clock=[MONDAY], until=MONDAY + timedelta(hours=4), trouble=trouble)
+    service(store, world).run()
+    (failed,) = past(store, daily)
+    assert (failed.state, failed.attempts, failed.delivery) == (OccurrenceState.FAILED, MOST_ATTEMPTS, "")
+    assert failed.outcome == "exit code 0, but not delivered: team: the server says 550"
+    assert failed.ended_at == MONDAY + timedelta(minutes=5 + 10 + 20 + 40)
+    world.trouble = None
+    world.clock[0] = MONDAY + timedelta(days=1)
     service(store, world).begin_due()
     assert len(world.outgoing) == 1
+
+
+def test_a_channel_that_is_gone_is_not_tried_again(store: Store) -> None:
+    weekly = keep(store, channel="team")
+    world = VirtualWorld(clock=[MONDAY], trouble=ConfigError("there is no channel 'team'."))
+    service(store, world).begin_due()
+    (failed,) = past(store, weekly)
+    assert (failed.state, failed.exit_code) == (OccurrenceState.FAILED, 0)
+    assert failed.outcome == "exit code 0, but not delivered: there is no channel 'team'."
+
+
+def test_what_a_command_could_not_send_is_tried_again_too(store: Store) -> None:
+    weekly = keep(store, command=("report", "--to", "team"))
+    world = VirtualWorld(clock=[MONDAY], act=lambda *_: ran(1, undelivered="team: busy"))
+    service(store, world).begin_due()
+    world.act = lambda *_: ran(0)
+    world.pass_s(300)
+    service(store, world).begin_due()
+    (done,) = past(store, weekly)
+    assert (done.state, done.attempts, done.outcome) == (OccurrenceState.DONE, 2, "exit code 0")
+    assert len({command.key for command in world.commands}) == 1
 
 
 def test_a_database_that_fails_for_a_while_is_tried_again(

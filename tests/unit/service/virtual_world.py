@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from advisor.core.errors import CloudError
+from advisor.core.errors import AdvisorError
 from advisor.service.child_commands import Command, Ending, Ran
 from advisor.service.occurrence_run import Limits, Outgoing, Surroundings
 from tests.schedules import AT
@@ -40,7 +40,7 @@ class VirtualWorld:
     until: datetime = AT + timedelta(days=7)
     act: Callable[[Command, MayGoOn], Ran] = lambda command, may_go_on: ran()  # noqa: ARG005
     is_hurried: bool = False
-    is_delivering: bool = True
+    trouble: AdvisorError | None = None
     commands: list[Command] = field(default_factory=list)
     outgoing: list[Outgoing] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
@@ -72,7 +72,7 @@ class VirtualWorld:
         return self.act(command, may_go_on)
 
     def _deliver(self, outgoing: Outgoing) -> str:
-        if not self.is_delivering:
-            raise CloudError("the server says 550")
+        if self.trouble is not None:
+            raise self.trouble
         self.outgoing.append(outgoing)
         return f"sent to {outgoing.channel}"

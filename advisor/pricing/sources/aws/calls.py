@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from advisor.core.deadlines import within
 from advisor.core.errors import CloudError
 from advisor.pricing.sources.aws.faults import explained
 from advisor.pricing.sources.aws.options import AwsOptions
-from advisor.pricing.sources.deadlines import within
 from advisor.pricing.sources.replies import Allowance
 
 if TYPE_CHECKING:
