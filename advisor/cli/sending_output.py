@@ -33,12 +33,17 @@ def sender(config: Config) -> Callable[[Outgoing], str]:
         message = message_of(output_document(outgoing.schedule, outgoing.ended), subject)
         request = DeliveryRequest(channels=(outgoing.channel,), command="schedule", key=outgoing.key)
         (delivery,) = deliver(message, request, config, Silence())
-        return _in_words(delivery)
+        return in_words(delivery)
 
     return send
 
 
-def _in_words(delivery: Delivery) -> str:
+def in_words(delivery: Delivery) -> str:
+    """What became of a delivery.
+
+    Raises:
+        DeliveryError: it did not arrive, and may arrive later.
+    """
     from advisor.delivery.posting import Outcome
 
     name = delivery.channel
