@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -18,6 +19,8 @@ from advisor.service.scheduling import planned_schedule, planned_schedules
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+
+_ENV = "env:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +68,13 @@ def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -
 
             return systemd_units(wanted, SystemdPlan(program=program, timeout_s=limits.timeout))
         case Scheduler.GITHUB_ACTIONS:
-            from advisor.schedule.exports.github_actions import WorkflowPlan, workflows
+            from advisor.schedule.exports.github_actions import WorkflowPlan, workflow
 
-            plan = WorkflowPlan(secrets=_secrets(wanted), timeout_s=limits.timeout, now=now())
-            return workflows(wanted, plan)
+            plans = (
+                WorkflowPlan(secrets=_secrets(one, config), timeout_s=limits.timeout, now=now())
+                for one in wanted
+            )
+            return tuple(map(workflow, wanted, plans))
         case Scheduler.KUBERNETES:
             from advisor.schedule.exports.kubernetes import CronJobPlan, cron_jobs
 
@@ -82,9 +88,17 @@ def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -
             assert_never(request.scheduler)
 
 
-def _secrets(wanted: Sequence[Schedule]) -> tuple[str, ...]:
-    """Variables whose values are secret: where the output is delivered, the database that all share."""
-    return (environment_variable("store.url"),) if any(s.channel for s in wanted) else ()
+def _secrets(schedule: Schedule, config: Config) -> tuple[str, ...]:
+    """Variables whose values are secret: of its channels, and the database that services share."""
+    words = schedule.command
+    names = {after for word, after in pairwise(words) if word == "--to"} | {schedule.channel}
+    channels = (one for name, one in config.settings.delivery.channels.items() if name in names)
+    values = (value for channel in channels for value in channel.model_dump(mode="json").values())
+    variables = {
+        text.removeprefix(_ENV) for text in values if isinstance(text, str) and text.startswith(_ENV)
+    }
+    shared = {environment_variable("store.url")} if schedule.channel is not None else set()
+    return tuple(sorted(variables | shared))
 
 
 def write_files(files: Sequence[ExportedFile], folder: Path) -> tuple[Path, ...]:

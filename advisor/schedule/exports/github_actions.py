@@ -42,29 +42,25 @@ class WorkflowPlan:
     now: datetime
 
 
-def workflows(schedules: Sequence[Schedule], plan: WorkflowPlan) -> tuple[ExportedFile, ...]:
-    """A workflow for each schedule.
+def workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
+    """The workflow of a schedule.
 
     Raises:
-        InputError: a schedule cannot be said in UTC.
+        InputError: it cannot be said in UTC.
     """
-    return tuple(_workflow(schedule, plan) for schedule in schedules)
-
-
-def _workflow(schedule: Schedule, plan: WorkflowPlan) -> ExportedFile:
     zone, cron = zone_of(schedule.zone), parse_cron(schedule.cron)
     lines = {
         offset: tuple(map(cron_text, in_utc(cron, offset, schedule))) for offset in _offsets(zone, plan.now)
     }
     unit = unit_name(schedule)
-    workflow = {
+    document = {
         "name": f"advisor {schedule.name}",
         "on": {"schedule": [{"cron": line} for line in _all(lines)], "workflow_dispatch": {}},
         "permissions": {"contents": "read"},
         "concurrency": {"group": unit, "cancel-in-progress": False},
         "jobs": {"advisor": _job(schedule, plan, lines)},
     }
-    return ExportedFile(name=f"{unit}.yml", text=_header(schedule, lines) + yaml_text(workflow))
+    return ExportedFile(name=f"{unit}.yml", text=_header(schedule, lines) + yaml_text(document))
 
 
 def _job(schedule: Schedule, plan: WorkflowPlan, lines: _Lines) -> dict[str, object]:

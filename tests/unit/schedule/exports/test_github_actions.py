@@ -15,7 +15,7 @@ import yaml
 from advisor.core.errors import InputError
 from advisor.schedule.cron import parse_cron
 from advisor.schedule.exports.exported import cron_text
-from advisor.schedule.exports.github_actions import WorkflowPlan, in_utc, workflows
+from advisor.schedule.exports.github_actions import WorkflowPlan, in_utc, workflow
 from tests.schedules import AT, make_schedule
 
 PLAN = WorkflowPlan(secrets=("ADVISOR_STORE__URL", "SMTP_PASSWORD"), timeout_s=3600, now=AT)
@@ -83,9 +83,9 @@ WORKFLOW = {
 }
 
 
-def workflow(**changes: Any) -> dict[str, Any]:
+def document_of(**changes: Any) -> dict[str, Any]:
     """The workflow of one schedule, as GitHub reads it."""
-    (file,) = workflows([make_schedule(**changes)], PLAN)
+    file = workflow(make_schedule(**changes), PLAN)
     # YAML 1.1 would read an unquoted key of this name as true.
     document = yaml.safe_load(file.text)
     jsonschema.validate(document, WORKFLOW)
@@ -113,9 +113,9 @@ def counts(document: dict[str, Any], line: str, offset: str, folder: Path) -> bo
 
 
 def test_a_zone_with_summer_time_has_both_lines_and_one_counts(tmp_path: Path) -> None:
-    (file,) = workflows([make_schedule()], PLAN)
+    file = workflow(make_schedule(), PLAN)
     assert "'0 8 * * MON' in Europe/Zurich is, in UTC: 0 7 * * 1 at +0100; 0 6 * * 1 at +0200." in file.text
-    document = workflow()
+    document = document_of()
     assert lines_of(document) == ["0 6 * * 1", "0 7 * * 1"]
     assert counts(document, "0 7 * * 1", "+0100", tmp_path)
     assert counts(document, "0 6 * * 1", "+0200", tmp_path)
@@ -127,7 +127,7 @@ def test_a_zone_with_summer_time_has_both_lines_and_one_counts(tmp_path: Path) -
 
 
 def test_a_zone_without_summer_time_has_one_line_and_no_such_step() -> None:
-    document = workflow(zone="Asia/Kolkata")
+    document = document_of(zone="Asia/Kolkata")
     assert lines_of(document) == ["30 2 * * 1"]
     assert [next(iter(step)) for step in document["jobs"]["advisor"]["steps"]] == [
         "uses",
@@ -136,15 +136,15 @@ def test_a_zone_without_summer_time_has_one_line_and_no_such_step() -> None:
         "run",
     ]
     # What comes every hour comes every hour anywhere.
-    assert lines_of(workflow(cron="15 * * * *")) == ["15 * * * *"]
+    assert lines_of(document_of(cron="15 * * * *")) == ["15 * * * *"]
 
 
 def test_days_move_where_midnight_lies_between() -> None:
     (moved,) = in_utc(parse_cron("30 0 * * MON"), timedelta(hours=1), make_schedule())
     assert cron_text(moved) == "30 23 * * 0"
     with pytest.raises(InputError, match=r"knows UTC alone, where '30 0 1 .*falls on another day"):
-        workflow(cron="30 0 1 * *")
-    assert lines_of(workflow(cron="30 0 * * *", zone="Asia/Tokyo")) == ["30 15 * * *"]
+        document_of(cron="30 0 1 * *")
+    assert lines_of(document_of(cron="30 0 * * *", zone="Asia/Tokyo")) == ["30 15 * * *"]
 
 
 def test_times_that_part_make_several_lines() -> None:
@@ -155,7 +155,7 @@ def test_times_that_part_make_several_lines() -> None:
 def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMTP_PASSWORD", "hunter22")
     words = ("recommend", "a b.py", "--", "${{ secrets.X }}", "$(id)")
-    (file,) = workflows([make_schedule(command=words)], PLAN)
+    file = workflow(make_schedule(command=words), PLAN)
     assert "hunter22" not in file.text
     last = yaml.safe_load(file.text)["jobs"]["advisor"]["steps"][-1]
     assert last["env"] == {
@@ -168,7 +168,7 @@ def test_secrets_are_referenced_and_words_are_no_expressions(monkeypatch: pytest
 def test_the_offsets_of_the_year_that_follows_count() -> None:
     # Samoa gave up summer time in 2021.
     plan = WorkflowPlan(secrets=(), timeout_s=60, now=datetime(2021, 1, 1, tzinfo=UTC))
-    (file,) = workflows([make_schedule(zone="Pacific/Apia", cron="0 20 * * *")], plan)
+    file = workflow(make_schedule(zone="Pacific/Apia", cron="0 20 * * *"), plan)
     assert lines_of(yaml.safe_load(file.text)) == ["0 6 * * *", "0 7 * * *"]
-    (later,) = workflows([make_schedule(zone="Pacific/Apia", cron="0 20 * * *")], PLAN)
+    later = workflow(make_schedule(zone="Pacific/Apia", cron="0 20 * * *"), PLAN)
     assert lines_of(yaml.safe_load(later.text)) == ["0 7 * * *"]
