@@ -30,6 +30,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a schedule
 
 @app.command("add")
 def add(
+    context: typer.Context,
     times: Annotated[
         str,
         typer.Argument(
@@ -75,7 +76,7 @@ def add(
     from advisor.service.scheduling import ScheduleRequest, add_schedule
 
     words = tuple(command or ())
-    check_command_line(words)
+    check_command_line(context.find_root().command, words)
     request = ScheduleRequest(
         cron=times, zone=zone, command=words, folder=Path.cwd(), name=name, channel=channel, when=when
     )

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-
 from advisor.core.errors import InputError
 from advisor.schedule.schedulable import schedulable
 
 
-def check_command_line(words: Sequence[str]) -> None:
+def check_command_line(root: Any, words: Sequence[str]) -> None:
     """Refuse what advisor would refuse when the time has come.
+
+    Args:
+        root: advisor's own command, as typer made it.
+        words: what follows ``advisor``.
 
     Raises:
         InputError: there is no such command, or it may not be scheduled.
         UsageError: typer's, for an option or a value that the command does not take.
     """
-    from advisor.cli.commands import app
-
     name = schedulable(words)
-    command: Any = typer.main.get_command(app)
+    command = root
     for part in name.split():
         command = getattr(command, "commands", {}).get(part)
         if command is None:

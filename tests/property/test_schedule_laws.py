@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from advisor.schedule.cron import parse_cron
 from advisor.schedule.exports.exported import cron_text
 from advisor.schedule.exports.github_actions import in_utc
-from advisor.schedule.times import next_after, times_between
+from advisor.schedule.recurrence import next_after, times_between
 from tests.schedules import make_schedule, next_by_manual
 
 ZONES = sorted(available_timezones() - {"Factory", "localtime"})

@@ -15,7 +15,7 @@ import pytest
 
 from advisor.schedule.cron import parse_cron
 from advisor.schedule.exports.systemd import SystemdPlan, on_calendar, systemd_units
-from advisor.schedule.times import times_between
+from advisor.schedule.recurrence import times_between
 from tests.schedules import AT, make_schedule
 
 PLAN = SystemdPlan(program=(sys.executable, "-m", "advisor"), timeout_s=3600)

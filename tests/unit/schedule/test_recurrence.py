@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.schedule.times import MOST_MISSED, due, next_after, times_between
+from advisor.schedule.recurrence import MOST_MISSED, due, next_after, times_between
 from advisor.schedule.zones import zone_of
 from tests.schedules import AT, make_schedule
 
