@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from advisor.config.layers import Config
     from advisor.delivery.posting import Delivery
-    from advisor.service.occurrence_run import Outgoing
+    from advisor.service.schedule_world import Outgoing
 
 
 _CUT_OFF = "a service ended in the middle of sending it"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from advisor.core.errors import AdvisorError, DeliveryError
@@ -14,14 +12,12 @@ from advisor.core.redaction import error_in_words
 from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.service.child_commands import Command, Ending, Ran
+from advisor.service.claim_keeping import ClaimKeeper
+from advisor.service.schedule_world import Limits, Outgoing, Surroundings, utc_text
 
 if TYPE_CHECKING:
-    from advisor.store.handle import Store
-    from advisor.store.occurrences import Claim, Claimant
+    from advisor.store.occurrences import Claim
 
-CLAIM_S = 120.0
-"""How long a service that was killed keeps the others from its occurrence."""
-_RENEW_S = 20.0
 MOST_ATTEMPTS = 5
 """How often a command is started whose service dies, or whose output reaches nobody."""
 _POSTPONED_S = 5 * MINUTE_S
@@ -31,69 +27,12 @@ _ANSWERS = (0, 3, 4, 5)
 _MEANINGS = {0: "exit code 0", 4: "exit code 4: nothing feasible", 3: "exit code 3: the policy removes all"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outgoing:
-    """What a command wrote, on its way to a channel.
-
-    Attributes:
-        key: a channel gets each key once.
-    """
-
-    channel: str
-    key: str
-    schedule: Schedule
-    ended: Occurrence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Of a service.
-
-    Attributes:
-        catch_up_s: how late the latest occurrence may still run.
-        timeout_s: of one command.
-        remember_s: how long occurrences are kept.
-    """
-
-    catch_up_s: float
-    timeout_s: float
-    remember_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The world of a service: its clock, what runs and delivers, and who hears of it.
-
-    Attributes:
-        name: for people to read who holds a claim.
-        now: with a time zone.
-        wait: seconds to sleep at most; returns early when there is something to do.
-        is_stopping: whether it was asked to end.
-        is_hurried: whether what runs may not be finished, either.
-        run: runs a command; asks its second argument now and then whether it may go on.
-        deliver: sends and returns a few words about it. Raises ``DeliveryError`` where it cannot now, and
-            another ``AdvisorError`` where it never can.
-        log: hears a line of what happens.
-    """
-
-    name: str
-    now: Callable[[], datetime]
-    wait: Callable[[float], None]
-    is_stopping: Callable[[], bool]
-    is_hurried: Callable[[], bool]
-    run: Callable[[Command, Callable[[], bool]], Ran]
-    deliver: Callable[[Outgoing], str]
-    log: Callable[[str], None]
-
-
 def occurrence_key(claim: Claim) -> str:
     """What an occurrence is called wherever it runs: its answer is sent once."""
     return f"{claim.schedule.id}@{claim.due_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
-def run_claimed(
-    claim: Claim, store: Store, world: Surroundings, limits: Limits, *, is_cut_short: Callable[[], bool]
-) -> None:
+def run_claimed(claim: Claim, world: Surroundings, *, is_cut_short: Callable[[], bool]) -> None:
     """Run a claimed occurrence to its end, or give it back where the service ends before.
 
     Raises:
@@ -101,28 +40,28 @@ def run_claimed(
     """
     from advisor.store.occurrences import begin, end, give_back
 
-    name = claim.schedule.name
+    name, store = claim.schedule.name, world.store
     if claim.attempts >= MOST_ATTEMPTS:
         outcome = f"given up: the service ended during the last of {claim.attempts} attempts"
         end(store, claim, _ended(claim, world, OccurrenceState.FAILED, outcome))
         world.log(f"{name}: {outcome}")
         return
-    if not begin(store, claim, claimant(world)):
+    if not begin(store, claim, world.claimant()):
         world.log(f"{name}: {_LOST}")
         return
     again = f", attempt {claim.attempts + 1}" if claim.attempts else ""
     world.log(f"{name}: begins, due at {utc_text(claim.due_at)}{again}")
-    keeper = _Keeper(claim, store, world, is_cut_short)
-    attempt = _attempt(claim, store, world, limits, keeper)
+    keeper = ClaimKeeper(claim, world, is_cut_short)
+    attempt = _attempt(claim, world, keeper)
     if attempt is not None:
-        _note_end(claim, store, world, attempt)
+        _note_end(claim, world, attempt)
     elif keeper.is_lost or not give_back(store, claim, world.now()):
         world.log(f"{name}: {_LOST}")
     else:
         world.log(f"{name}: stopped before its end; the next service runs it again")
 
 
-def _note_end(claim: Claim, store: Store, world: Surroundings, attempt: _Attempt) -> None:
+def _note_end(claim: Claim, world: Surroundings, attempt: _Attempt) -> None:
     from advisor.store.occurrences import end, postpone
 
     ended = attempt.ended
@@ -130,15 +69,15 @@ def _note_end(claim: Claim, store: Store, world: Surroundings, attempt: _Attempt
         # Run again under the same key: what did arrive is not sent twice.
         until = world.now() + timedelta(seconds=_POSTPONED_S * 2**claim.attempts)
         words = f"not delivered yet: {attempt.undelivered}"
-        is_ours = postpone(store, claim, until, words)
+        is_ours = postpone(world.store, claim, until, words)
         line = f"{words}; again at {utc_text(until)}"
     else:
-        is_ours = end(store, claim, ended)
+        is_ours = end(world.store, claim, ended)
         line = "; ".join(filter(None, (f"{ended.state}, {ended.outcome}", ended.delivery)))
     world.log(f"{claim.schedule.name}: {line if is_ours else _LOST}")
 
 
-def interrupted(claim: Claim, store: Store, world: Surroundings) -> None:
+def interrupted(claim: Claim, world: Surroundings) -> None:
     """Note that whoever asked for it stopped it.
 
     Raises:
@@ -146,19 +85,7 @@ def interrupted(claim: Claim, store: Store, world: Surroundings) -> None:
     """
     from advisor.store.occurrences import end
 
-    end(store, claim, _ended(claim, world, OccurrenceState.FAILED, "interrupted"))
-
-
-def claimant(world: Surroundings) -> Claimant:
-    """This service, at this moment."""
-    from advisor.store.occurrences import Claimant
-
-    return Claimant(name=world.name, now=world.now(), for_s=CLAIM_S)
-
-
-def utc_text(moment: datetime) -> str:
-    """As log lines show it."""
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
+    end(world.store, claim, _ended(claim, world, OccurrenceState.FAILED, "interrupted"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,66 +100,14 @@ class _Attempt:
     undelivered: str = ""
 
 
-class _Keeper:
-    """Keeps a claim while its command runs, and says when the command must end."""
-
-    def __init__(
-        self, claim: Claim, store: Store, world: Surroundings, is_cut_short: Callable[[], bool]
-    ) -> None:
-        self._claim = claim
-        self._store = store
-        self._world = world
-        self._is_cut_short = is_cut_short
-        self._renewed_at = world.now()
-        self.is_lost = False
-
-    def __call__(self) -> bool:
-        """Whether the command may go on."""
-        if self._is_cut_short():
-            return False
-        if (self._world.now() - self._renewed_at).total_seconds() >= _RENEW_S:
-            self.renew()
-        return not self.is_lost
-
-    @contextmanager
-    def renewing(self) -> Iterator[None]:
-        """Keep the claim while something runs that asks nobody, such as a channel that is tried for long."""
-        is_over = Event()
-
-        def renew() -> None:
-            while not is_over.wait(_RENEW_S):
-                self.renew()
-
-        thread = Thread(target=renew, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            thread.join()
-
-    def renew(self) -> None:
-        """Keep the claim for a while from now on."""
-        from advisor.store.occurrences import renew
-
-        self._renewed_at = self._world.now()
-        try:
-            self.is_lost = not renew(self._store, self._claim, claimant(self._world))
-        except AdvisorError as error:
-            # The command need not suffer: the claim lasts for several renewals.
-            self._world.log(f"{self._claim.schedule.name}: {error}")
-
-
-def _attempt(
-    claim: Claim, store: Store, world: Surroundings, limits: Limits, keeper: _Keeper
-) -> _Attempt | None:
+def _attempt(claim: Claim, world: Surroundings, keeper: ClaimKeeper) -> _Attempt | None:
     """Run the command and deliver its output; None if it was stopped."""
     schedule = claim.schedule
     command = Command(
         words=schedule.command,
         folder=schedule.folder,
         key=occurrence_key(claim),
-        timeout_s=limits.timeout_s,
+        timeout_s=world.limits.timeout_s,
     )
     try:
         ran = world.run(command, keeper)
@@ -241,7 +116,7 @@ def _attempt(
         return _Attempt(ended=_ended(claim, world, OccurrenceState.FAILED, outcome))
     if ran.ending is Ending.STOPPED:
         return None
-    ended = _ended_as(claim, world, limits, ran)
+    ended = _ended_as(claim, world, ran)
     if ran.undelivered:
         return _undelivered(ended, ran.undelivered)
     if schedule.channel is None:
@@ -250,7 +125,7 @@ def _attempt(
     if keeper.is_lost:
         return None
     with keeper.renewing():
-        return _delivered(claim, store, world, ended, schedule.channel)
+        return _delivered(claim, world, ended, schedule.channel)
 
 
 def _undelivered(ended: Occurrence, why: str) -> _Attempt:
@@ -259,9 +134,9 @@ def _undelivered(ended: Occurrence, why: str) -> _Attempt:
     return _Attempt(ended=failed, undelivered=why)
 
 
-def _ended_as(claim: Claim, world: Surroundings, limits: Limits, ran: Ran) -> Occurrence:
+def _ended_as(claim: Claim, world: Surroundings, ran: Ran) -> Occurrence:
     state = OccurrenceState.DONE if ran.exit_code in _ANSWERS else OccurrenceState.FAILED
-    ended = _ended(claim, world, state, _outcome(ran, limits))
+    ended = _ended(claim, world, state, _outcome(ran, world.limits))
     return replace(
         ended,
         exit_code=ran.exit_code,
@@ -290,10 +165,10 @@ def _outcome(ran: Ran, limits: Limits) -> str:
     return _MEANINGS.get(ran.exit_code or 0, f"exit code {ran.exit_code}")
 
 
-def _delivered(claim: Claim, store: Store, world: Surroundings, ended: Occurrence, channel: str) -> _Attempt:
+def _delivered(claim: Claim, world: Surroundings, ended: Occurrence, channel: str) -> _Attempt:
     from advisor.store.occurrences import last_delivered
 
-    before = last_delivered(store, claim.schedule.id)
+    before = last_delivered(world.store, claim.schedule.id)
     why_not = _why_not(claim.schedule, ended, before)
     if why_not is not None:
         return _Attempt(ended=replace(ended, delivery=f"not sent: {why_not}"))

@@ -55,7 +55,6 @@ def schedule_files(request: ExportRequest, config: Config) -> tuple[ExportedFile
 
 
 def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -> tuple[ExportedFile, ...]:
-    limits = config.settings.schedule
     # By its path: cron and systemd know few folders.
     program = (sys.executable, "-m", "advisor")
     match request.scheduler:
@@ -66,26 +65,33 @@ def _files(wanted: Sequence[Schedule], request: ExportRequest, config: Config) -
         case Scheduler.SYSTEMD:
             from advisor.schedule.exports.systemd import SystemdPlan, systemd_units
 
-            return systemd_units(wanted, SystemdPlan(program=program, timeout_s=limits.timeout))
+            return systemd_units(
+                wanted, SystemdPlan(program=program, timeout_s=config.settings.schedule.timeout)
+            )
         case Scheduler.GITHUB_ACTIONS:
-            from advisor.schedule.exports.github_actions import WorkflowPlan, workflow
-
-            plans = (
-                WorkflowPlan(secrets=_secrets(one, config), timeout_s=limits.timeout, now=now())
-                for one in wanted
-            )
-            return tuple(map(workflow, wanted, plans))
+            return tuple(_workflow(schedule, config) for schedule in wanted)
         case Scheduler.KUBERNETES:
-            from advisor.schedule.exports.kubernetes import CronJobPlan, cron_jobs
-
-            if request.image is None:
-                raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
-            return cron_jobs(
-                wanted,
-                CronJobPlan(image=request.image, timeout_s=limits.timeout, catch_up_s=limits.catch_up),
-            )
+            return _cron_jobs(wanted, request.image, config)
         case _:
             assert_never(request.scheduler)
+
+
+def _workflow(schedule: Schedule, config: Config) -> ExportedFile:
+    from advisor.schedule.exports.github_actions import WorkflowPlan, workflow
+
+    timeout_s = config.settings.schedule.timeout
+    return workflow(
+        schedule, WorkflowPlan(secrets=_secrets(schedule, config), timeout_s=timeout_s, now=now())
+    )
+
+
+def _cron_jobs(wanted: Sequence[Schedule], image: str | None, config: Config) -> tuple[ExportedFile, ...]:
+    from advisor.schedule.exports.kubernetes import CronJobPlan, cron_jobs
+
+    if image is None:
+        raise InputError("kubernetes runs images: name one that holds advisor with --image NAME.")
+    limits = config.settings.schedule
+    return cron_jobs(wanted, CronJobPlan(image=image, timeout_s=limits.timeout, catch_up_s=limits.catch_up))
 
 
 def _secrets(schedule: Schedule, config: Config) -> tuple[str, ...]:

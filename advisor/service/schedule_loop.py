@@ -12,10 +12,10 @@ from advisor.core.redaction import error_in_words
 from advisor.core.units import format_duration
 from advisor.core.values import Schedule
 from advisor.schedule.recurrence import Due, due, next_after
-from advisor.service.occurrence_run import Limits, Surroundings, claimant, run_claimed, utc_text
+from advisor.service.occurrence_run import run_claimed
+from advisor.service.schedule_world import Surroundings, utc_text
 
 if TYPE_CHECKING:
-    from advisor.store.handle import Store
     from advisor.store.occurrences import Claim
 
 MOST_AT_ONCE = 4
@@ -28,16 +28,12 @@ class ScheduleService:
     """Runs what is due in a store, as long as nobody asks it to end.
 
     Args:
-        store: shared with other services.
-        world: clock, commands, channels.
-        limits: of time.
+        world: database, clock, commands, channels.
         pool: runs a few commands at once.
     """
 
-    def __init__(self, store: Store, world: Surroundings, limits: Limits, pool: Executor) -> None:
-        self._store = store
+    def __init__(self, world: Surroundings, pool: Executor) -> None:
         self._world = world
-        self._limits = limits
         self._pool = pool
         self._running = 0
         self._lock = Lock()
@@ -67,8 +63,8 @@ class ScheduleService:
         from advisor.store.occurrences import take_over
         from advisor.store.schedules import schedules
 
-        known = schedules(self._store)
-        while self._has_room() and (claim := take_over(self._store, known, claimant(self._world))):
+        known = schedules(self._world.store)
+        while self._has_room() and (claim := take_over(self._world.store, known, self._world.claimant())):
             self._world.log(f"{claim.schedule.name}: taken over, it was due at {utc_text(claim.due_at)}")
             self._submit(claim)
         times = [self._begin(schedule) for schedule in known]
@@ -89,7 +85,7 @@ class ScheduleService:
     def _begin(self, schedule: Schedule) -> datetime | None:
         """Begin it if it is due, and say when it is due next."""
         try:
-            now_due = due(schedule, self._world.now(), catch_up_s=self._limits.catch_up_s)
+            now_due = due(schedule, self._world.now(), catch_up_s=self._world.limits.catch_up_s)
             if self._has_room() and (now_due.run_at is not None or now_due.missed):
                 self._settle(schedule, now_due)
             return next_after(schedule, self._world.now())
@@ -102,9 +98,9 @@ class ScheduleService:
         from advisor.store.occurrences import Claim, settle
 
         claim = None if now_due.run_at is None else Claim(schedule=schedule, due_at=now_due.run_at)
-        by = claimant(self._world)
-        forget_before = by.now - timedelta(seconds=self._limits.remember_s)
-        if not settle(self._store, schedule, claim, now_due.missed, by, forget_before=forget_before):
+        by = self._world.claimant()
+        forget_before = by.now - timedelta(seconds=self._world.limits.remember_s)
+        if not settle(self._world.store, schedule, claim, now_due.missed, by, forget_before=forget_before):
             return
         if now_due.missed:
             self._world.log(_missed_in_words(schedule, now_due))
@@ -121,7 +117,7 @@ class ScheduleService:
 
     def _carry_out(self, claim: Claim) -> None:
         try:
-            run_claimed(claim, self._store, self._world, self._limits, is_cut_short=self._is_cut_short)
+            run_claimed(claim, self._world, is_cut_short=self._is_cut_short)
         except Exception as error:  # noqa: BLE001 - one schedule's trouble must not end the service
             self._world.log(f"{claim.schedule.name}: {error_in_words(error)}. Its claim will run out.")
         finally:

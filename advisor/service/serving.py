@@ -15,11 +15,13 @@ from advisor.core.units import DAY_S
 from advisor.core.values import Occurrence
 from advisor.service.child_commands import run_command
 from advisor.service.live import now, opened
-from advisor.service.occurrence_run import Limits, Outgoing, Surroundings, claimant, interrupted, run_claimed
+from advisor.service.occurrence_run import interrupted, run_claimed
 from advisor.service.schedule_loop import MOST_AT_ONCE, ScheduleService
+from advisor.service.schedule_world import Limits, Outgoing, Surroundings
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.store.handle import Store
 
 # How soon a service hears that it is to end.
 _NAP_S = 0.25
@@ -68,9 +70,9 @@ def serve(config: Config, voice: Voice, stop: Stop) -> None:
         StoreError: the database cannot be read or written when it begins.
     """
     with opened(config) as store, ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        world = _surroundings(voice, stop)
+        world = _surroundings(store, config, voice, stop)
         voice.log(f"{world.name} runs the schedules of {store.place}; Ctrl-C or SIGTERM ends it")
-        ScheduleService(store, world, limits_of(config), pool).run()
+        ScheduleService(world, pool).run()
     voice.log("ended")
 
 
@@ -81,8 +83,8 @@ def run_due(config: Config, voice: Voice) -> None:
         StoreError: the database cannot be read or written.
     """
     with opened(config) as store:
-        world = _surroundings(voice, Stop())
-        ScheduleService(store, world, limits_of(config), Inline()).begin_due()
+        world = _surroundings(store, config, voice, Stop())
+        ScheduleService(world, Inline()).begin_due()
 
 
 def run_now(name: str, config: Config, voice: Voice) -> Occurrence:
@@ -98,15 +100,15 @@ def run_now(name: str, config: Config, voice: Voice) -> Occurrence:
 
     schedule = planned_schedule(name, config).schedule
     with opened(config) as store:
-        world = _surroundings(voice, Stop())
+        world = _surroundings(store, config, voice, Stop())
         claim = Claim(schedule=schedule, due_at=world.now())
-        if not claim_now(store, claim, claimant(world)):
+        if not claim_now(store, claim, world.claimant()):
             raise LeaseTakenError(f"{name} runs already: `advisor schedule show {name}` says where.")
         try:
-            run_claimed(claim, store, world, limits_of(config), is_cut_short=lambda: False)
+            run_claimed(claim, world, is_cut_short=lambda: False)
         except KeyboardInterrupt:
             # Whoever asked for it has thought better of it: no service takes it over.
-            interrupted(claim, store, world)
+            interrupted(claim, world)
             raise
         ended = occurrence_at(store, schedule.id, claim.due_at)
     if ended is None:
@@ -114,7 +116,7 @@ def run_now(name: str, config: Config, voice: Voice) -> Occurrence:
     return ended
 
 
-def limits_of(config: Config) -> Limits:
+def _limits(config: Config) -> Limits:
     """As the settings have them."""
     settings = config.settings.schedule
     return Limits(
@@ -125,13 +127,15 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def _surroundings(voice: Voice, stop: Stop) -> Surroundings:
+def _surroundings(store: Store, config: Config, voice: Voice, stop: Stop) -> Surroundings:
     def wait(seconds: float) -> None:
         end = time.monotonic() + seconds
         while not stop.is_asked and (rest := end - time.monotonic()) > 0:
             time.sleep(min(rest, _NAP_S))
 
     return Surroundings(
+        store=store,
+        limits=_limits(config),
         name=f"process {os.getpid()} on {socket.gethostname()}",
         now=now,
         wait=wait,

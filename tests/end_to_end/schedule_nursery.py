@@ -26,8 +26,8 @@ from advisor.delivery.patience import Clock, Patience
 from advisor.delivery.posting import Post
 from advisor.delivery.secret_values import Secrets
 from advisor.service.child_commands import Command, Ending, Ran
-from advisor.service.occurrence_run import Limits, Outgoing, Surroundings
 from advisor.service.schedule_loop import ScheduleService
+from advisor.service.schedule_world import Limits, Outgoing, Surroundings
 from advisor.service.serving import Inline
 from advisor.store.database import open_store
 
@@ -108,18 +108,20 @@ def serve(folder: Path, name: str) -> None:
         say(f"delivered {outgoing.key}")
         return words
 
-    world = Surroundings(
-        name=name,
-        now=now,
-        wait=wait,
-        is_stopping=is_stopping,
-        is_hurried=lambda: False,
-        run=run,
-        deliver=deliver,
-        log=lambda line: say(f"log {line}"),
-    )
     with open_store(f"sqlite:///{folder}/advisor.db") as store:
-        ScheduleService(store, world, LIMITS, Inline()).run()
+        world = Surroundings(
+            store=store,
+            limits=LIMITS,
+            name=name,
+            now=now,
+            wait=wait,
+            is_stopping=is_stopping,
+            is_hurried=lambda: False,
+            run=run,
+            deliver=deliver,
+            log=lambda line: say(f"log {line}"),
+        )
+        ScheduleService(world, Inline()).run()
     say("ended")
 
 

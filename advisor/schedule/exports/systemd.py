@@ -13,6 +13,35 @@ from advisor.schedule.exports.exported import ExportedFile, exported_words, list
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
 
+_SERVICE = """\
+# Written by `advisor schedule export`: put it into ~/.config/systemd/user beside {unit}.timer.
+[Unit]
+Description=advisor schedule {name}
+
+[Service]
+Type=oneshot
+WorkingDirectory={folder}
+# Secrets, as NAME=value; chmod 600. It need not exist.
+EnvironmentFile=-%h/.config/advisor/secrets.env
+ExecStart={words}
+TimeoutStartSec={timeout_s:.0f}
+"""
+_TIMER = """\
+# Written by `advisor schedule export`: systemctl --user enable --now {unit}.timer
+# It runs while you are logged in; `loginctl enable-linger` lets it run always.
+[Unit]
+Description=Times of the advisor schedule {name}
+
+[Timer]
+{times}
+AccuracySec=1s
+# A time that the machine was off for is caught up once.
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemdPlan:
@@ -34,42 +63,17 @@ def systemd_units(schedules: Sequence[Schedule], plan: SystemdPlan) -> tuple[Exp
 
 def _units(schedule: Schedule, plan: SystemdPlan) -> Iterator[ExportedFile]:
     unit = unit_name(schedule)
-    words = " ".join(map(_quoted, (*plan.program, *exported_words(schedule))))
-    yield ExportedFile(
-        name=f"{unit}.service",
-        text=f"""\
-# Written by `advisor schedule export`: put it into ~/.config/systemd/user beside {unit}.timer.
-[Unit]
-Description=advisor schedule {schedule.name}
-
-[Service]
-Type=oneshot
-WorkingDirectory={schedule.folder.replace("%", "%%")}
-# Secrets, as NAME=value; chmod 600. It need not exist.
-EnvironmentFile=-%h/.config/advisor/secrets.env
-ExecStart={words}
-TimeoutStartSec={plan.timeout_s:.0f}
-""",
+    service = _SERVICE.format(
+        unit=unit,
+        name=schedule.name,
+        folder=schedule.folder.replace("%", "%%"),
+        words=" ".join(map(_quoted, (*plan.program, *exported_words(schedule)))),
+        timeout_s=plan.timeout_s,
     )
-    times = "\n".join(f"OnCalendar={line}" for line in on_calendar(parse_cron(schedule.cron), schedule.zone))
-    yield ExportedFile(
-        name=f"{unit}.timer",
-        text=f"""\
-# Written by `advisor schedule export`: systemctl --user enable --now {unit}.timer
-# It runs while you are logged in; `loginctl enable-linger` lets it run always.
-[Unit]
-Description=Times of the advisor schedule {schedule.name}
-
-[Timer]
-{times}
-AccuracySec=1s
-# A time that the machine was off for is caught up once.
-Persistent=true
-
-[Install]
-WantedBy=timers.target
-""",
-    )
+    yield ExportedFile(name=f"{unit}.service", text=service)
+    events = on_calendar(parse_cron(schedule.cron), schedule.zone)
+    times = "\n".join(f"OnCalendar={event}" for event in events)
+    yield ExportedFile(name=f"{unit}.timer", text=_TIMER.format(unit=unit, name=schedule.name, times=times))
 
 
 def on_calendar(cron: Cron, zone: str) -> Iterator[str]:

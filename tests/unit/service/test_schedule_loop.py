@@ -22,7 +22,7 @@ from advisor.store.handle import Store
 from advisor.store.occurrences import Claim, Claimant, begin, occurrences, settle
 from advisor.store.schedules import add_schedule, remove_schedule, schedules
 from tests.schedules import AT, make_schedule
-from tests.unit.service.virtual_world import LIMITS, MayGoOn, VirtualWorld, ran
+from tests.unit.service.virtual_world import MayGoOn, VirtualWorld, ran
 
 MONDAY = datetime(2026, 11, 23, 7, tzinfo=UTC)
 
@@ -47,7 +47,7 @@ def keep(store: Store, **changes: object) -> Schedule:
 
 
 def service(store: Store, world: VirtualWorld, name: str = "ann") -> ScheduleService:
-    return ScheduleService(store, world.surroundings(name), LIMITS, Inline())
+    return ScheduleService(world.surroundings(store, name), Inline())
 
 
 def past(store: Store, schedule: Schedule) -> list[Occurrence]:
@@ -500,7 +500,7 @@ def test_no_more_is_claimed_than_can_run(store: Store) -> None:
     for number in range(MOST_AT_ONCE + 2):
         keep(store, id=f"{number}", name=f"{number}")
     world = VirtualWorld(clock=[MONDAY])
-    ScheduleService(store, world.surroundings(), LIMITS, Never()).begin_due()
+    ScheduleService(world.surroundings(store), Never()).begin_due()
     assert sum(len(past(store, schedule)) for schedule in schedules(store)) == MOST_AT_ONCE
     other = VirtualWorld(clock=[MONDAY])
     service(store, other, "bob").begin_due()

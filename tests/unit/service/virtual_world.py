@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from advisor.core.errors import AdvisorError
 from advisor.service.child_commands import Command, Ending, Ran
-from advisor.service.occurrence_run import Limits, Outgoing, Surroundings
+from advisor.service.schedule_world import Limits, Outgoing, Surroundings
+from advisor.store.handle import Store
 from tests.schedules import AT
 
 LIMITS = Limits(catch_up_s=86_400, timeout_s=3600, remember_s=400 * 86_400)
@@ -50,9 +51,11 @@ class VirtualWorld:
         """Let time pass."""
         self.clock[0] += timedelta(seconds=seconds)
 
-    def surroundings(self, name: str = "ann") -> Surroundings:
+    def surroundings(self, store: Store, name: str = "ann") -> Surroundings:
         """As a service sees it."""
         return Surroundings(
+            store=store,
+            limits=LIMITS,
             name=name,
             now=lambda: self.clock[0],
             wait=self._wait,
