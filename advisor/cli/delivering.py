@@ -51,15 +51,16 @@ class Outlet:
         """Refuse what cannot be meant, before long work begins.
 
         Raises:
-            InputError: a preview of nothing.
+            InputError: a preview of nothing, or ``ADVISOR_DELIVERY_KEY`` cannot be a key.
             ConfigError: there is no such channel.
         """
         if self.is_preview and not self.channels:
             raise InputError("--preview shows what --to would send: add --to CHANNEL.")
         if self.channels:
-            from advisor.service.delivering import check_channels
+            from advisor.service.delivering import check_channels, key_of_environment
 
             check_channels(self.channels, config)
+            key_of_environment()
 
     def hand_out(
         self,
@@ -84,8 +85,8 @@ class Outlet:
         if not self.channels:
             print_document(document, output)
             return ()
+        from advisor.report.document import warnings_of
         from advisor.report.mail import message_of
-        from advisor.report.recommendation import warnings_of
 
         whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
         return self.send(message_of(whole, subject), output, config, period=period)

@@ -54,10 +54,15 @@ def _address_of_server(text: str) -> str:
 def _mailbox(text: str) -> str:
     from email.policy import SMTP
 
-    # A line break would end the header.
-    header = SMTP.header_factory("To", text if text.isprintable() else "")
-    mailboxes = [one for one in header.addresses if one.domain and one.addr_spec.isascii()]
-    if header.defects or len(mailboxes) != 1 or len(header.addresses) != 1:
+    try:
+        # A line break would end the header.
+        header = SMTP.header_factory("To", text if text.isprintable() else "")
+        (group,) = header.groups
+        (mailbox,) = group.addresses
+        is_one = group.display_name is None and mailbox.domain and mailbox.addr_spec.isascii()
+    except (ValueError, IndexError):  # IndexError: Python's own parser at "ann@"
+        is_one = False
+    if not is_one or header.defects:
         raise ValueError("write one mail address, such as 'Ann Lee <ann@example.org>' or ann@example.org")
     return text
 

@@ -13,6 +13,9 @@ from advisor.config.delivery_settings import SmtpChannel
 from advisor.delivery.channel import Parcel, PermanentError
 from advisor.delivery.message import Message
 
+# No server need be asked whether it takes more, and a preview is text.
+_SEVEN_BITS = SMTP.clone(cte_type="7bit")
+
 
 def mail_bytes(parcel: Parcel, settings: SmtpChannel, channel: str) -> bytes:
     """The whole message of RFC 5322, as it goes over the wire.
@@ -23,7 +26,7 @@ def mail_bytes(parcel: Parcel, settings: SmtpChannel, channel: str) -> bytes:
         PermanentError: the message lacks a file that is to be attached.
     """
     message, label = parcel.message, _digest(parcel.key, channel)
-    mail = EmailMessage(policy=SMTP)
+    mail = EmailMessage(policy=_SEVEN_BITS)
     mail["Subject"] = one_line(message.subject)
     mail["From"] = settings.sender
     mail["To"] = ", ".join(settings.to)
@@ -65,11 +68,12 @@ def _fill(mail: EmailMessage, message: Message) -> None:
     mail.set_content(message.text)
     if message.html is None:
         return
-    mail.add_alternative(message.html, subtype="html")
-    html = mail.get_payload(1)
-    assert isinstance(html, EmailMessage)  # noqa: S101 - by what was just added
-    for picture in message.pictures:
-        html.add_related(
+    html = message.html()
+    mail.add_alternative(html.text, subtype="html")
+    part = mail.get_payload(1)
+    assert isinstance(part, EmailMessage)  # noqa: S101 - by what was just added
+    for picture in html.pictures:
+        part.add_related(
             picture.png,
             "image",
             "png",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 TEXT_TYPE = "text/plain"
@@ -13,10 +13,18 @@ JSON_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A PNG inside the HTML of a mail, which shows it by ``cid:``."""
+    """A PNG inside the HTML of a mail."""
 
     cid: str
     png: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Html:
+    """The HTML of a mail, which shows its pictures by ``cid:``."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +34,17 @@ class File:
     Attributes:
         suffix: such as ``.html``.
         media_type: such as ``text/html``; texts are UTF-8.
+        make: its text, made where a channel wants it: a page takes seconds.
     """
 
     suffix: str
     media_type: str
-    payload: bytes = field(repr=False)
+    make: Callable[[], str] = field(repr=False)
+
+    @property
+    def payload(self) -> bytes:
+        """Its bytes, which end with a line."""
+        return f"{self.make()}\n".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +54,7 @@ class Message:
     Attributes:
         subject: one line.
         text: for whoever reads plain text.
-        html: of a mail, its pictures by ``cid:``; None for none.
-        pictures: of the HTML.
+        html: makes that of a mail; None for none.
         files: other forms of the answer; text and JSON are made of the fields here.
         blocks: of Slack's Block Kit.
         facts: for programs, as plain JSON.
@@ -49,8 +62,7 @@ class Message:
 
     subject: str
     text: str
-    html: str | None = None
-    pictures: tuple[Picture, ...] = ()
+    html: Callable[[], Html] | None = None
     files: tuple[File, ...] = ()
     blocks: tuple[Mapping[str, object], ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
@@ -58,22 +70,13 @@ class Message:
     def file(self, suffix: str) -> File | None:
         """The answer as a file of this suffix, if it has one."""
         if suffix == ".txt":
-            return File(suffix=suffix, media_type=TEXT_TYPE, payload=f"{self.text}\n".encode())
+            return File(suffix=suffix, media_type=TEXT_TYPE, make=lambda: self.text)
         if suffix == ".json":
-            payload = json.dumps(self.facts, indent=2)
-            return File(suffix=suffix, media_type=JSON_TYPE, payload=f"{payload}\n".encode())
+            return File(suffix=suffix, media_type=JSON_TYPE, make=lambda: json.dumps(self.facts, indent=2))
         return next((file for file in self.files if file.suffix == suffix), None)
 
     @property
     def sha256(self) -> str:
-        """Of all that can be sent."""
-        parts = [
-            self.subject.encode(),
-            self.text.encode(),
-            (self.html or "").encode(),
-            json.dumps([self.facts, self.blocks], sort_keys=True).encode(),
-            *(picture.png for picture in self.pictures),
-            *(file.payload for file in self.files),
-        ]
-        # Each part by its own hash: no two divisions of the same bytes look alike.
-        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+        """Of what it says; how that looks follows from it."""
+        said = json.dumps([self.subject, self.text, self.blocks, self.facts], sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()

@@ -69,8 +69,8 @@ def _note(one: Delivery) -> str:
             return one.error or "not sent again"
         case Outcome.PERHAPS:
             return (
-                f"{one.error or _CUT_OFF}; not repeated, since it may be there: look, and run it again with"
-                " another ADVISOR_DELIVERY_KEY if it is not"
+                f"{one.error or _CUT_OFF}; it is not repeated. Look for it, and send it with another"
+                " ADVISOR_DELIVERY_KEY if it is missing"
             )
         case Outcome.BUSY:
             return f"another process has been at it since {_minute(one.at)} UTC: ask again later"

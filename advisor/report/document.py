@@ -6,15 +6,17 @@ numbers with a kind. What a format cannot show it leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property
 from typing import TypeAlias
 
 from advisor.report.cells import TEXT, Cell, Kind
+from advisor.report.plain import few
 
 Point: TypeAlias = tuple[float, float]
+Range: TypeAlias = tuple[float, float]
 # Below this many characters most tables that have a narrow form take it.
 NARROW = 110
 # Characters of the name of a fact, at least.
@@ -72,6 +74,11 @@ class Table:
     narrow_below: int = 0
     keeps_words: bool = True
 
+    def in_order(self, places: Sequence[int]) -> Table:
+        """The same with its columns in another order, and no narrow form."""
+        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in places)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in places), rows=rows, narrow=())
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -111,33 +118,73 @@ class Section:
     entries: tuple[Entry, ...]
 
 
+def warnings_of(warnings: Sequence[str]) -> tuple[Section, ...]:
+    """A section of their own, for documents that are read without standard error."""
+    return (Section("Warnings", tuple(few(warnings))),) if warnings else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The kind of its values; ``lowest`` stands for the least of them, such as ``free``."""
+    """The kind of its values; ``lowest`` stands for the least of them, such as ``free``.
+
+    ``title`` says what they are, where there is room for it.
+    """
 
     kind: Kind
     lowest: str | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What is known of a point beyond its place.
+
+    Attributes:
+        label: what a reader sees who points at it; may have several lines.
+        x_range: low and high, an error bar.
+        y_range: the same; along a line those of all its points are a band.
+    """
+
+    label: str = ""
+    x_range: Range | None = None
+    y_range: Range | None = None
+
+
+NO_DETAIL = Detail()
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points with a name; in a line chart a value holds until the next."""
+    """Points with a name; in a line chart a value holds until the next.
+
+    ``details`` has one for each point, or is empty. ``tone`` is for writers that have colours; without one,
+    series differ by colour alone.
+    """
 
     label: str
     points: tuple[Point, ...]
+    details: tuple[Detail, ...] = ()
+    tone: Tone | None = None
+
+    def detailed(self) -> Iterator[tuple[Point, Detail]]:
+        """Each point with what else is known of it."""
+        return zip(self.points, self.details or (NO_DETAIL,) * len(self.points), strict=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Points (scatter), or values over time (line).
+    """Points (scatter), values over time (line), or bars.
 
     Attributes:
-        series: the first lies on top.
+        series: the first lies on top; of bars the first is at the bottom, the others stand on it.
         until: where the last value of each series ends, in a line chart.
+        bars: a name for each bar, in their order; a point's x is the place of its bar, the first 0.
         is_log: both axes logarithmic, for values above 0.
         title: empty for none.
         others: points that have no name of their own, below all series.
         others_label: what they are.
+        others_details: one for each of them, or empty.
+        guides: straight lines from point to point below all else, such as a frontier, a budget, a forecast.
         note: about what is not drawn.
     """
 
@@ -145,10 +192,13 @@ class Chart:
     y: Axis
     series: tuple[Series, ...]
     until: float | None = None
+    bars: tuple[str, ...] = ()
     is_log: bool = False
     title: str = ""
     others: tuple[Point, ...] = ()
     others_label: str = ""
+    others_details: tuple[Detail, ...] = ()
+    guides: tuple[Series, ...] = ()
     note: str = ""
 
 
@@ -183,11 +233,15 @@ class Document:
         facts: what JSON holds, by contract (docs/json.md); made from the values, not from the blocks.
         blocks: what a person reads, in order.
         sheet: the rows for a spreadsheet, or what makes them, where they are not those of the first table.
+        title: of a page.
+        page: makes what a page shows where it is not what a terminal shows, such as a chart beside a table.
     """
 
     facts: Mapping[str, object]
     blocks: tuple[Block, ...]
     sheet: Table | Callable[[], Table] | None = None
+    title: str = ""
+    page: Callable[[], tuple[Block, ...]] | None = None
 
     def tables(self) -> Iterator[Table]:
         """The tables among the blocks."""

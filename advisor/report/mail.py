@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cache, partial
 
-from advisor.delivery.message import File, Message
+from advisor.delivery.message import File, Html, Message
 from advisor.report.document import Document
 from advisor.report.plain import shown
-from advisor.report.writers.csv_text import to_csv
-from advisor.report.writers.json_text import to_json
-from advisor.report.writers.markdown import to_markdown
+from advisor.report.printing import Format, text_of
 from advisor.report.writers.slack import to_slack
 from advisor.report.writers.terminal import Screen, to_terminal
 
@@ -27,10 +26,18 @@ def message_of(document: Document, subject: str) -> Message:
     return Message(
         subject=shown(subject),
         text=to_terminal(document, Screen(_WIDTH)),
+        html=cache(partial(_html, document, subject)),
         files=(
-            File(suffix=".md", media_type="text/markdown", payload=f"{to_markdown(document)}\n".encode()),
-            File(suffix=".csv", media_type="text/csv", payload=f"{to_csv(document)}\n".encode()),
+            File(suffix=".html", media_type="text/html", make=cache(partial(text_of, document, Format.HTML))),
+            File(suffix=".md", media_type="text/markdown", make=partial(text_of, document, Format.MARKDOWN)),
+            File(suffix=".csv", media_type="text/csv", make=partial(text_of, document, Format.CSV)),
         ),
         blocks=to_slack(document, subject),
-        facts=json.loads(to_json(document.facts)),
+        facts=json.loads(text_of(document, Format.JSON)),
     )
+
+
+def _html(document: Document, subject: str) -> Html:
+    from advisor.report.writers.mail_html import to_mail_html
+
+    return to_mail_html(document, subject)

@@ -31,6 +31,7 @@ def runs_document(runs: Sequence[Run]) -> Document:
         facts={"runs": [_json(run) for run in runs], "total_usd": total_usd, "warnings": []},
         blocks=(table, total) if runs else (total,),
         sheet=table,
+        title="Runs",
     )
 
 

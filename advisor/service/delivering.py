@@ -74,10 +74,17 @@ class ChannelState:
 
 
 def key_of_environment(environ: Mapping[str, str] | None = None) -> str | None:
-    """The key that a scheduler gives by ``ADVISOR_DELIVERY_KEY``."""
+    """The key that a scheduler gives by ``ADVISOR_DELIVERY_KEY``.
+
+    Raises:
+        InputError: it cannot be one.
+    """
     from advisor.config.layers import DELIVERY_KEY_VARIABLE
 
-    return (os.environ if environ is None else environ).get(DELIVERY_KEY_VARIABLE) or None
+    key = (os.environ if environ is None else environ).get(DELIVERY_KEY_VARIABLE) or None
+    if key is not None:
+        _check_key(key)
+    return key
 
 
 def check_channels(names: tuple[str, ...], config: Config) -> None:
@@ -173,12 +180,16 @@ def _key(message: Message, request: DeliveryRequest) -> str:
     if request.key is None:
         parts = json.dumps([request.command, request.period, message.sha256])
         return hashlib.sha256(parts.encode()).hexdigest()[:32]
-    if not _KEY.fullmatch(request.key):
-        raise InputError(
-            f"ADVISOR_DELIVERY_KEY is {request.key[:50]!r}: it may have 200 letters, digits and ._:@+=- at"
-            " most, the first of them a letter or digit."
-        )
+    _check_key(request.key)
     return request.key
+
+
+def _check_key(key: str) -> None:
+    if not _KEY.fullmatch(key):
+        raise InputError(
+            f"ADVISOR_DELIVERY_KEY is {key[:50]!r}: it may have 200 letters, digits and ._:@+=- at most, the"
+            " first of them a letter or digit."
+        )
 
 
 def _telling(step: Step) -> Callable[[str, float], None]:

@@ -88,10 +88,10 @@ def in_words(error: RequestException) -> SendingError:
     reason = getattr(reason, "reason", reason)
     if isinstance(error, requests.exceptions.SSLError):
         return PermanentError("no safe connection to the server: check its certificate and the address")
-    if isinstance(reason, ConnectTimeoutError):
-        return TemporaryError("the server did not take the connection in time")
     if isinstance(reason, NewConnectionError | ProxyError):
         return TemporaryError("cannot reach the server: check the address, the network and the proxy")
+    if isinstance(reason, ConnectTimeoutError):
+        return TemporaryError("the server did not take the connection in time")
     if isinstance(error, requests.ConnectionError | requests.Timeout):
         why = "no answer in time" if isinstance(error, requests.Timeout) else "the connection ended"
         return UncertainError(f"{why} after it was sent: perhaps it arrived")

@@ -13,7 +13,7 @@ from advisor.delivery.channels.webhook import request_text
 from advisor.delivery.message import JSON_TYPE
 from advisor.delivery.secret_values import Secrets
 
-_HEADERS: Mapping[str, str] = {"Content-Type": JSON_TYPE, "User-Agent": USER_AGENT}
+_HEADERS: Mapping[str, str] = {"User-Agent": USER_AGENT, "Content-Type": JSON_TYPE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,8 @@ class Webhook:
         post(url, body, headers, begin=begin, drops_repeats=self.drops_repeats)
 
     def _headers(self, parcel: Parcel) -> dict[str, str]:
-        return {"Content-Type": JSON_TYPE, "User-Agent": USER_AGENT, "Idempotency-Key": parcel.key}
+        # In the order in which requests sends them.
+        return {"User-Agent": USER_AGENT, "Content-Type": JSON_TYPE, "Idempotency-Key": parcel.key}
 
 
 def body_of(parcel: Parcel) -> bytes:

@@ -52,7 +52,7 @@ class Screen:
         from rich.console import Console
 
         if self._asked is not None:
-            return Console(highlight=False, width=self._asked, file=io.StringIO())
+            return Console(highlight=False, width=self._asked, file=io.StringIO(), force_terminal=False)
         if sys.stdout.isatty():
             return Console(highlight=False)
         return Console(highlight=False, width=_columns_of_environment() or _NOT_A_TERMINAL)

@@ -23,7 +23,7 @@ from tests.rates import RATE, write_yaml
 CLUSTER = {"name": "lab", "gpu": "T4", "num_gpus": 4}
 
 
-MAIL = {"kind": "smtp", "host": "h", "from": "a@b.org", "to": ["c@d.org"]}
+MAIL = {"kind": "smtp", "user": "me", "password": "env:P", "host": "h", "from": "a@b.org", "to": ["c@d.org"]}
 
 
 def channel(settings: Settings) -> Any:
@@ -45,9 +45,9 @@ PATHS: list[tuple[str, Any, Any]] = [
     ("spot.history", "{}", lambda s: s.spot.history),
     ("store.url", "sqlite:///{}", lambda s: s.store.url.removeprefix("sqlite:///")),
     ("policy.files", ["{}"], lambda s: s.policy.files[0]),
-    ("delivery.channels", {"a": {"kind": "file", "path": "{}.md"}}, lambda s: channel(s).path.with_suffix("")),
+    ("delivery.channels", {"a": {"kind": "file", "path": "{}.md"}}, lambda s: str(channel(s).path)[:-3]),
     ("delivery.channels", {"a": MAIL | {"ca_file": "{}"}}, lambda s: channel(s).ca_file),
-    ("delivery.channels", {"a": MAIL | {"user": "me", "password": "file:{}"}}, lambda s: channel(s).password[5:]),
+    ("delivery.channels", {"a": MAIL | {"password": "file:{}"}}, lambda s: channel(s).password[5:]),
     ("delivery.channels", {"a": {"kind": "slack", "url": "file:{}"}}, lambda s: channel(s).url[5:]),
     (
         "delivery.channels", {"a": {"kind": "webhook", "url": "https://a.org", "secret": "file:{}"}},
