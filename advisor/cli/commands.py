@@ -23,6 +23,7 @@ from advisor.cli.profile import profile
 from advisor.cli.queue import app as queue_app
 from advisor.cli.recommend import recommend
 from advisor.cli.run import app as run_app
+from advisor.cli.schedule import app as schedule_app
 from advisor.cli.spot_rates import app as spot_app
 from advisor.cli.trust import trust
 from advisor.cli.usage import PlainGroup
@@ -77,6 +78,7 @@ app.add_typer(prices_app, name="prices")
 app.add_typer(queue_app, name="queue")
 app.add_typer(spot_app, name="spot")
 app.add_typer(run_app, name="run")
+app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(policy_app, name="policy")
 app.add_typer(deliver_app, name="deliver")

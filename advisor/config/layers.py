@@ -26,6 +26,7 @@ from advisor.config.setting_paths import beside
 from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
 from advisor.config.trusted_files import is_trusted, read_project_file
 from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.variables import ANSWER_FILE_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 ENV_PREFIX = "ADVISOR_"
 TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
 DELIVERY_KEY_VARIABLE = "ADVISOR_DELIVERY_KEY"
+_NO_SETTINGS = (TRUST_VARIABLE, DELIVERY_KEY_VARIABLE, ANSWER_FILE_VARIABLE)
 PROJECT_FILE = ".advisor.yaml"
 FLAG = "flag"
 ARGUMENT = "argument"
@@ -269,7 +271,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
     known = {environment_variable(name): name for name in setting_names()}
     layers, warnings = [], []
     for variable in sorted(environ):
-        if not variable.startswith(ENV_PREFIX) or variable in (TRUST_VARIABLE, DELIVERY_KEY_VARIABLE):
+        if not variable.startswith(ENV_PREFIX) or variable in _NO_SETTINGS:
             continue
         if variable in known:
             place = f"the environment variable {variable}"

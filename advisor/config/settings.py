@@ -27,6 +27,7 @@ from advisor.config.section import ProjectMay, Section
 from advisor.config.setting_kinds import (
     Count,
     CpuSeconds,
+    Duration,
     Planned,
     PositiveDuration,
     PositivePlanned,
@@ -168,6 +169,16 @@ class StoreSettings(Section):
     )
 
 
+class ScheduleSettings(Section):
+    """Commands that run at set times."""
+
+    catch_up: Annotated[Duration, ProjectMay.NOTHING] = Field(
+        "1d",
+        description="how late a time that no service was there for is still caught up: the latest one alone",
+    )  # type: ignore[assignment]
+    timeout: Annotated[Timeout, ProjectMay.NOTHING] = Field("1h", description="end a command after this long")  # type: ignore[assignment]
+
+
 class PolicySettings(Section):
     """Rules of the organisation, its teams and projects."""
 
@@ -216,6 +227,7 @@ class Settings(Section):
     store: StoreSettings = StoreSettings()
     policy: PolicySettings = PolicySettings()
     delivery: DeliverySettings = DeliverySettings()
+    schedule: ScheduleSettings = ScheduleSettings()
 
 
 LIST_SECTIONS: Mapping[str, type[BaseModel]] = {

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 # Where a flag is not the argument's name with dashes.
 FLAGS: Mapping[str, str] = {
     "budget_usd": "--budget",
+    "channel": "--to",
     "cloud.providers": "--provider",
     "cloud.regions": "--region",
     "cloud.markets": "--market",

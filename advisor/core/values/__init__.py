@@ -29,6 +29,7 @@ from advisor.core.values.option import (
 )
 from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
+from advisor.core.values.schedule import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
@@ -48,6 +49,7 @@ __all__ = [
     "Collective",
     "DataPlace",
     "DataSet",
+    "DeliverWhen",
     "EmpiricalWait",
     "FittedConstants",
     "GpuSpec",
@@ -61,6 +63,8 @@ __all__ = [
     "MemoryUse",
     "Method",
     "OccupancyLimits",
+    "Occurrence",
+    "OccurrenceState",
     "Offer",
     "Op",
     "Option",
@@ -76,6 +80,7 @@ __all__ = [
     "RankWork",
     "Recommendation",
     "Scaling",
+    "Schedule",
     "StartWait",
     "TensorSpec",
     "Tier",
