@@ -19,7 +19,8 @@ PREDICTED = Interval(p10=0.160, p50=0.172, p90=0.205)
 RUN = Run(
     id="9018", project="vision", script="train.py", provider="gcp", gpu="L4", num_gpus=1, market=Market.SPOT,
     started_at=datetime(2026, 11, 22, tzinfo=UTC), duration_s=8040.0, cost_usd=0.83,
-    instance_type="g2-standard-8", region="us-west4", zone="us-west4-a", status=RunStatus.FINISHED, exit_code=0, num_steps=45_000,
+    instance_type="g2-standard-8", region="us-west4", zone="us-west4-a",
+    status=RunStatus.FINISHED, exit_code=0, num_steps=45_000,
     step_s=Interval(p10=0.175, p50=0.178, p90=0.191), cost_kind=CostKind.ESTIMATED, usd_per_h=0.3714,
     price_retrieved_at=datetime(2026, 11, 21, tzinfo=UTC),
 )  # fmt: skip
