@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -243,7 +244,7 @@ def _show(
     from advisor.cli.listening import note
     from advisor.report.recommendation import subject_of
     from advisor.report.words import sentences
-    from advisor.service.ledger import keep_recommendation
+    from advisor.service.advised import keep_recommendation
 
     subject = subject_of(answer.recommendation, answer.trace)
     warnings = sentences(answer.recommendation.warnings)
@@ -263,6 +264,6 @@ def _show(
         recorded_as=answer.entry_id,
     )
     if answer.entry_id is not None:
-        keep_recommendation(answer, config, project)
+        keep_recommendation(answer, config, project, arguments=sys.argv[1:])
         (print if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
     check_delivered(deliveries)

@@ -179,6 +179,25 @@ class ScheduleSettings(Section):
     timeout: Annotated[Timeout, ProjectMay.NOTHING] = Field("1h", description="end a command after this long")  # type: ignore[assignment]
 
 
+class RunSettings(Section):
+    """How the runs of `advisor run -- COMMAND` are watched."""
+
+    metadata: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="ask the metadata service of AWS or GCP which machine this is"
+    )
+    metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
+        "http://169.254.169.254", description="where that service answers"
+    )
+
+
+class PredictSettings(Section):
+    """How times are predicted."""
+
+    receipts: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="correct predictions for a GPU by how long recorded runs took on it"
+    )
+
+
 class PolicySettings(Section):
     """Rules of the organisation, its teams and projects."""
 
@@ -224,7 +243,9 @@ class Settings(Section):
         return clusters
 
     prices: PriceSettings = PriceSettings()
+    predict: PredictSettings = PredictSettings()
     store: StoreSettings = StoreSettings()
+    run: RunSettings = RunSettings()
     policy: PolicySettings = PolicySettings()
     delivery: DeliverySettings = DeliverySettings()
     schedule: ScheduleSettings = ScheduleSettings()

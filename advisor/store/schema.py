@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     DateTime,
     Double,
@@ -27,7 +28,7 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0006"
+VERSION = "0007"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -200,6 +201,18 @@ recommendations = Table(
     Column("cost_p50_usd", Double, nullable=False),
     Column("cost_p90_usd", Double, nullable=False),
     Column("note", Text, nullable=False),
+    Column("instance_type", Text),
+    Column("region", Text),
+    Column("command", Text),
+    Column("budget_usd", Double),
+    Column("deadline_s", Double),
+    Column("usd_per_h", Double),
+    Column("num_iterations", BigInteger),
+    Column("iteration_p10_s", Double),
+    Column("iteration_p50_s", Double),
+    Column("iteration_p90_s", Double),
+    Column("uncorrected_p50_s", Double),
+    Column("alternatives", Text, nullable=False, server_default="[]"),
 )
 
 runs = Table(
@@ -214,9 +227,22 @@ runs = Table(
     Column("num_gpus", Integer, nullable=False),
     Column("market", MarketName),
     Column("started_at", UtcTime, nullable=False, index=True),
-    Column("duration_s", Double, nullable=False),
-    Column("cost_usd", Double, nullable=False),
+    Column("duration_s", Double),
+    Column("cost_usd", Double),
     Column("note", Text, nullable=False),
+    Column("instance_type", Text),
+    Column("region", Text),
+    Column("zone", Text),
+    Column("user", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False, server_default="finished"),
+    Column("exit_code", Integer),
+    Column("num_steps", BigInteger),
+    Column("step_p10_s", Double),
+    Column("step_p50_s", Double),
+    Column("step_p90_s", Double),
+    Column("cost_kind", Text),
+    Column("usd_per_h", Double),
+    Column("price_retrieved_at", UtcTime),
 )
 
 # An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.
