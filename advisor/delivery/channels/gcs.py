@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 _GOOGLE = "https://storage.googleapis.com"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_LOG_IN = "gcloud auth application-default login"
 _TIMEOUT_S = (10.0, 20.0)
 _IS_THERE = 412
 
@@ -50,35 +51,39 @@ class Gcs:
         import requests
         from google.auth.exceptions import RefreshError, TransportError
 
-        parts, file = urlsplit(parcel.fill(self.target)), file_of(parcel, self.target)
-        name = parts.path.lstrip("/")
+        file = file_of(parcel, self.target)
         session, server = _session()
         try:
             begin()
-            body, content_type = _multipart(file, name, parcel.key)
-            with session.post(
-                f"{server}/upload/storage/v1/b/{parts.netloc}/o",
-                params={"uploadType": "multipart", "ifGenerationMatch": "0"},
-                data=body,
-                headers={"Content-Type": content_type},
-                timeout=_TIMEOUT_S,
-                allow_redirects=False,
-                stream=True,
-            ) as reply:
-                if reply.status_code != _IS_THERE:
-                    check(reply, drops_repeats=True)
-                    return
-            # An object that is there is ours, or the name was taken.
-            url = f"{server}/storage/v1/b/{parts.netloc}/o/{quote(name, safe='')}"
-            with session.get(url, timeout=_TIMEOUT_S, allow_redirects=False) as reply:
-                check(reply, drops_repeats=True)
-                check_key(reply.json().get("metadata", {}).get(KEY_NAME), parcel, self.target)
+            self._put(session, server, file, parcel)
         except RefreshError:
-            raise PermanentError("Google refuses the login: gcloud auth application-default login") from None
+            raise PermanentError(f"Google refuses the login: {_LOG_IN}") from None
         except (TransportError, requests.RequestException) as error:
             # Of a login that failed on its way nothing is known either: an object is written once anyway.
             cause = error if isinstance(error, requests.RequestException) else requests.ConnectionError()
             raise in_words(cause) from None
+
+    def _put(self, session: Session, server: str, file: File, parcel: Parcel) -> None:
+        parts = urlsplit(parcel.fill(self.target))
+        bucket, name = parts.netloc, parts.path.lstrip("/")
+        body, content_type = _multipart(file, name, parcel.key)
+        with session.post(
+            f"{server}/upload/storage/v1/b/{bucket}/o",
+            params={"uploadType": "multipart", "ifGenerationMatch": "0"},
+            data=body,
+            headers={"Content-Type": content_type},
+            timeout=_TIMEOUT_S,
+            allow_redirects=False,
+            stream=True,
+        ) as reply:
+            if reply.status_code != _IS_THERE:
+                check(reply, drops_repeats=True)
+                return
+        # An object that is there is ours, or the name was taken.
+        url = f"{server}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
+        with session.get(url, timeout=_TIMEOUT_S, allow_redirects=False) as reply:
+            check(reply, drops_repeats=True)
+            check_key(reply.json().get("metadata", {}).get(KEY_NAME), parcel, self.target)
 
 
 def _multipart(file: File, name: str, key: str) -> tuple[bytes, str]:
@@ -107,9 +112,7 @@ def _session() -> tuple[Session, str]:
         credentials, _ = google.auth.default(scopes=[_SCOPE])
         session: Session = AuthorizedSession(credentials, max_refresh_attempts=1)
     except DefaultCredentialsError:
-        raise PermanentError(
-            "there are no credentials of Google: gcloud auth application-default login"
-        ) from None
+        raise PermanentError(f"there are no credentials of Google: {_LOG_IN}") from None
     except TransportError:
         raise TemporaryError("cannot reach Google to log in: check the network and the proxy") from None
     return session, _GOOGLE

@@ -1,4 +1,4 @@
-"""Settings of a channel -> the channel; what it needs is imported when one of its kind is opened."""
+"""Settings of a channel -> the channel."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from advisor.config.delivery_settings import (
     WebhookChannel,
 )
 from advisor.delivery.channel import Channel
+from advisor.delivery.channels.gcs import Gcs
+from advisor.delivery.channels.local import LocalFile, Stdout
+from advisor.delivery.channels.s3 import S3
+from advisor.delivery.channels.slack import Slack
+from advisor.delivery.channels.smtp import Smtp
+from advisor.delivery.channels.webhook import Webhook
 from advisor.delivery.secret_values import Secrets
 
 
@@ -22,32 +28,18 @@ def open_channel(name: str, settings: ChannelSettings, secrets: Secrets) -> Chan
     """The channel that settings describe; nothing is read or asked yet."""
     match settings:
         case FileChannel():
-            from advisor.delivery.channels.local import LocalFile
-
             return LocalFile(settings=settings, secrets=secrets)
         case StdoutChannel():
-            from advisor.delivery.channels.local import Stdout
-
             return Stdout(settings=settings, secrets=secrets)
         case SmtpChannel():
-            from advisor.delivery.channels.smtp import Smtp
-
             return Smtp(name=name, settings=settings, secrets=secrets)
         case SlackChannel():
-            from advisor.delivery.channels.slack import Slack
-
             return Slack(settings=settings, secrets=secrets)
         case WebhookChannel():
-            from advisor.delivery.channels.webhook import Webhook
-
             return Webhook(settings=settings, secrets=secrets)
         case S3Channel():
-            from advisor.delivery.channels.s3 import S3
-
             return S3(settings=settings, secrets=secrets)
         case GcsChannel():
-            from advisor.delivery.channels.gcs import Gcs
-
             return Gcs(settings=settings, secrets=secrets)
         case _:
             assert_never(settings)

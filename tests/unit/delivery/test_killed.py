@@ -96,8 +96,7 @@ def settings_of(mail: MailServer) -> dict[str, Any]:
     return MAIL | login
 
 
-@pytest.mark.parametrize("command", ["EHLO", "MAIL", "RCPT"])
-@pytest.mark.parametrize("num_kills", [1, 3])
+@pytest.mark.parametrize(("command", "num_kills"), [("EHLO", 1), ("MAIL", 1), ("RCPT", 3)])
 def test_before_the_data_the_next_one_sends_it_once(
     mail: MailServer, url: str, command: str, num_kills: int
 ) -> None:
