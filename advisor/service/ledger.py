@@ -107,6 +107,9 @@ def _is_new(store: Store, run: Run, listener: Listener) -> bool:
     from advisor.store.ledger import find_run
 
     before = find_run(store, run.id)
+    is_whole = run.status is not RunStatus.LOST
+    if before is not None and before.status is RunStatus.LOST and is_whole:
+        return True
     if before is not None and before != run:
         raise InputError(
             f"{listener.name_of('run_id')}: {run.id!r} is the id of another run, which started at"

@@ -8,7 +8,7 @@ import math
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, RowMapping, Table, func, select
 
@@ -17,6 +17,9 @@ from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
 from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 _RUNS = schema.runs.c
 _RECOMMENDATIONS = schema.recommendations.c
@@ -188,7 +191,7 @@ def recommendation_ids(store: Store) -> tuple[str, ...]:
 
 
 def record_run(store: Store, run: Run) -> str:
-    """Keep a run and return its id; keeping it again changes nothing.
+    """Keep a run and return its id; keeping it again changes nothing, but its end replaces that it was lost.
 
     Raises:
         StoreError: a number or time cannot be true, or the database cannot be written.
@@ -247,8 +250,18 @@ def _record(store: Store, table: Table, entry: LedgerEntry | Run, what: str) -> 
         if isinstance(value, float | int) and name != "exit_code":
             _check(what, name, value)
     with writing(store) as connection:
-        connection.execute(insert_into(connection, table).values(columns).on_conflict_do_nothing())
+        connection.execute(_once(insert_into(connection, table).values(columns), table, columns))
     return entry.id
+
+
+def _once(
+    insert: postgresql.Insert | sqlite.Insert, table: Table, columns: dict[str, object]
+) -> postgresql.Insert | sqlite.Insert:
+    """The row as it came first; a run that nobody saw end is none yet."""
+    if table is not schema.runs:
+        return insert.on_conflict_do_nothing()
+    was_lost = _RUNS.status == RunStatus.LOST.value
+    return insert.on_conflict_do_update(index_elements=[_RUNS.id], set_=columns, where=was_lost)
 
 
 def _check(what: str, name: str, number: float) -> None:
@@ -266,7 +279,9 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
             columns |= {column: getattr(value, quantile) for quantile, column in names.items()}
         elif item.name == "alternatives":
             columns[item.name] = json.dumps([dataclasses.asdict(one) for one in value])
-        elif item.name not in _INTERVALS:
+        elif item.name in _INTERVALS:
+            columns |= dict.fromkeys(_quantile_columns(item.name, Interval).values())
+        else:
             # A driver might take a member by its name.
             columns[item.name] = value.value if isinstance(value, RunStatus | CostKind) else value
     return columns

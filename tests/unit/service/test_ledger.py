@@ -17,12 +17,14 @@ from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
+from advisor.receipt.receipt_files import ReceiptFile
 from advisor.service import advised, ledger
 from advisor.service.advised import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
 from advisor.service.ledger import (
     EARLIEST,
     RunRequest,
     RunsRequest,
+    keep_receipt,
     keep_run,
     recorded_runs,
 )
@@ -32,6 +34,7 @@ from advisor.store.database import open_store
 from advisor.store.ledger import Run, find_recommendation, find_run, new_id, recommendation_ids
 from tests.builders import make_trace
 from tests.recommendations import many_options
+from tests.unit.store.test_ledger import make_run
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
@@ -207,6 +210,21 @@ def test_a_run_of_unknown_cost_is_kept_as_such(config: Config) -> None:
     assert (run.cost_usd, run.cost_kind, run.status) == (None, None, RunStatus.FAILED)
     with pytest.raises(InputError, match=r"'mine' is the id of another run.*cost an unknown amount"):
         kept(config, a_run(run_id="mine"))
+
+
+def test_the_receipt_of_a_run_that_was_thought_lost_is_new(config: Config, tmp_path: Path) -> None:
+    lost = make_run(id="one", cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
+    whole = make_run(id="one", exit_code=0)
+    path = tmp_path / "receipt.json"
+    seen = []
+    for run in (lost, whole, whole):
+        path.write_bytes(ReceiptFile(run=run).to_bytes())
+        seen.append(keep_receipt(path, config, TERMINAL)[1])
+    assert seen == [True, True, False]
+    assert stored(config, "one") == whole
+    path.write_bytes(ReceiptFile(run=make_run(id="one", exit_code=7)).to_bytes())
+    with pytest.raises(InputError, match="'one' is the id of another run"):
+        keep_receipt(path, config, TERMINAL)
 
 
 def test_the_place_of_a_run_is_that_of_its_plan_unless_another_machine_is_named(config: Config) -> None:

@@ -198,6 +198,15 @@ def test_an_unknown_cost_and_end_stay_unknown_and_are_counted(store: Store) -> N
     assert spending(store, since=NOON, project="speech") == Spending(usd=0.0, num_unknown=1)
 
 
+def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(store: Store) -> None:
+    unknown = {"cost_usd": None, "cost_kind": None, "duration_s": None, "status": RunStatus.LOST}
+    lost = make_run(id="one", num_steps=3, step_s=Interval(p10=1.0, p50=2.0, p90=3.0), **unknown)
+    ended = make_run(id="one", exit_code=0)
+    for run in (lost, lost, ended, lost, make_run(id="one", exit_code=7)):
+        record_run(store, run)
+    assert runs(store, since=NOON) == (ended,)
+
+
 @pytest.mark.parametrize("change", [{"cost_usd": None}, {"cost_kind": None}])
 def test_a_cost_and_its_kind_go_together(store: Store, change: dict[str, Any]) -> None:
     with pytest.raises(StoreError, match="a cost and no kind of it, or the reverse"):
