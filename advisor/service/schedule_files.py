@@ -46,7 +46,7 @@ def schedule_files(request: ExportRequest, config: Config) -> tuple[ExportedFile
         StoreError: the database cannot be read.
     """
     if (request.name is None) is not request.is_all:
-        raise InputError("name one schedule, or give --all; `advisor schedule list` shows them.")
+        raise InputError("name one schedule, or ask for all of them; `advisor schedule list` shows them.")
     planned = planned_schedules(config) if request.name is None else (planned_schedule(request.name, config),)
     wanted = [one.schedule for one in planned]
     if not wanted:

@@ -222,7 +222,7 @@ def test_exports_are_printed_or_written(weekly: Shell, scheduler: str) -> None:
 
 def test_exports_that_lack_something(weekly: Shell) -> None:
     export = ("schedule", "export")
-    assert_plain_error(weekly.run(*export, "--to", "cron"), 2, "name one schedule, or give --all")
+    assert_plain_error(weekly.run(*export, "--to", "cron"), 2, "name one schedule, or ask for all of them")
     assert_plain_error(weekly.run(*export, "weekly", "--all", "--to", "cron"), 2, "name one schedule")
     assert_plain_error(weekly.run(*export, "weekly", "--to", "kubernetes"), 2, "--image NAME")
     assert_plain_error(weekly.run(*export, "weekly"), 2, "Missing option '--to'")
