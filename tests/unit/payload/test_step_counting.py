@@ -192,7 +192,7 @@ model, other = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
 optimizer = torch.optim.AdamW(model.parameters())
 second = torch.optim.SGD(other.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cpu")
-data = DataLoader(TensorDataset(torch.randn(24, 4)), batch_size=2, num_workers=2)
+data = DataLoader(TensorDataset(torch.randn(24, 4)), batch_size=2, num_workers=1)
 for number, (batch,) in enumerate(data):
     loss = model(batch).mean() + other(batch).mean()
     if number == 7:
