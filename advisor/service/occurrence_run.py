@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
-from advisor.core.errors import AdvisorError, DeliveryError
+from advisor.core.errors import AdvisorError, DeliveryError, InputError
 from advisor.core.redaction import error_in_words
 from advisor.core.units import MINUTE_S, format_duration
 from advisor.core.values import DeliverWhen, Occurrence, OccurrenceState, Schedule
+from advisor.schedule.schedulable import schedulable
 from advisor.service.child_commands import Command, Ending, Ran
 from advisor.service.claim_keeping import ClaimKeeper
 from advisor.service.schedule_world import Limits, Outgoing, Surroundings, utc_text
@@ -110,8 +111,10 @@ def _attempt(claim: Claim, world: Surroundings, keeper: ClaimKeeper) -> _Attempt
         timeout_s=world.limits.timeout_s,
     )
     try:
+        # Whoever writes to a shared database need not have asked our command line.
+        schedulable(schedule.command)
         ran = world.run(command, keeper)
-    except OSError as error:
+    except (InputError, OSError) as error:
         outcome = f"cannot start: {error_in_words(error)}"
         return _Attempt(ended=_ended(claim, world, OccurrenceState.FAILED, outcome))
     if ran.ending is Ending.STOPPED:

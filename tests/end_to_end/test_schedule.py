@@ -134,6 +134,8 @@ def test_run_now_runs_it_delivers_and_keeps_what_it_wrote(weekly: Shell) -> None
     assert "g2-standard" in answer.out
     assert answer.out.splitlines()[-1] == "mailed: done, exit code 0; sent to inbox"
     assert "mailed: begins, due at" in answer.err
+    # Neither the key nor the file of the answer is taken for a setting.
+    assert "no setting of ours" not in answer.out + answer.err
     sent = (weekly.folder / "inbox.txt").read_text()
     assert "advisor prices --gpu L4: exit code 0" in sent
     assert "g2-standard" in sent

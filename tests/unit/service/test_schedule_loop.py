@@ -336,6 +336,15 @@ def test_a_folder_that_is_gone_fails_one_schedule_and_no_other(store: Store) -> 
     assert past(store, other)[0].state is OccurrenceState.DONE
 
 
+def test_a_command_that_somebody_wrote_into_the_database_is_not_run(store: Store) -> None:
+    weekly = keep(store, command=("trust", "theirs"))
+    world = VirtualWorld(clock=[MONDAY])
+    service(store, world).begin_due()
+    assert world.commands == []
+    (failed,) = past(store, weekly)
+    assert failed.outcome.startswith("cannot start: InputError: 'trust' cannot be scheduled")
+
+
 def test_an_unforeseen_error_is_one_schedules_own(store: Store) -> None:
     keep(store)
     keep(store, id="7a", name="other")
