@@ -15,6 +15,7 @@ from typing import TypeAlias
 from advisor.report.cells import TEXT, Cell, Kind
 
 Point: TypeAlias = tuple[float, float]
+Range: TypeAlias = tuple[float, float]
 # Below this many characters most tables that have a narrow form take it.
 NARROW = 110
 # Characters of the name of a fact, at least.
@@ -113,31 +114,66 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The kind of its values; ``lowest`` stands for the least of them, such as ``free``."""
+    """The kind of its values; ``lowest`` stands for the least of them, such as ``free``.
+
+    ``title`` says what they are, where there is room for it.
+    """
 
     kind: Kind
     lowest: str | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What is known of a point beyond its place.
+
+    Attributes:
+        label: what a reader sees who points at it; may have several lines.
+        x_range: low and high, an error bar.
+        y_range: the same; along a line those of all its points are a band.
+    """
+
+    label: str = ""
+    x_range: Range | None = None
+    y_range: Range | None = None
+
+
+NO_DETAIL = Detail()
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points with a name; in a line chart a value holds until the next."""
+    """Points with a name; in a line chart a value holds until the next.
+
+    ``details`` has one for each point, or is empty. ``tone`` is for writers that have colours; without one,
+    series differ by colour alone.
+    """
 
     label: str
     points: tuple[Point, ...]
+    details: tuple[Detail, ...] = ()
+    tone: Tone | None = None
+
+    def detailed(self) -> Iterator[tuple[Point, Detail]]:
+        """Each point with what else is known of it."""
+        return zip(self.points, self.details or (NO_DETAIL,) * len(self.points), strict=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Points (scatter), or values over time (line).
+    """Points (scatter), values over time (line), or bars.
 
     Attributes:
-        series: the first lies on top.
+        series: the first lies on top; of bars the first is at the bottom, the others stand on it.
         until: where the last value of each series ends, in a line chart.
+        bars: a name for each bar, in their order; a point's x is the place of its bar, the first 0.
         is_log: both axes logarithmic, for values above 0.
         title: empty for none.
         others: points that have no name of their own, below all series.
         others_label: what they are.
+        others_details: one for each of them, or empty.
+        guides: straight lines from point to point below all else, such as a frontier, a budget, a forecast.
         note: about what is not drawn.
     """
 
@@ -145,10 +181,13 @@ class Chart:
     y: Axis
     series: tuple[Series, ...]
     until: float | None = None
+    bars: tuple[str, ...] = ()
     is_log: bool = False
     title: str = ""
     others: tuple[Point, ...] = ()
     others_label: str = ""
+    others_details: tuple[Detail, ...] = ()
+    guides: tuple[Series, ...] = ()
     note: str = ""
 
 
@@ -183,11 +222,15 @@ class Document:
         facts: what JSON holds, by contract (docs/json.md); made from the values, not from the blocks.
         blocks: what a person reads, in order.
         sheet: the rows for a spreadsheet, or what makes them, where they are not those of the first table.
+        title: of a page.
+        page: makes what a page shows where it is not what a terminal shows, such as a chart beside a table.
     """
 
     facts: Mapping[str, object]
     blocks: tuple[Block, ...]
     sheet: Table | Callable[[], Table] | None = None
+    title: str = ""
+    page: Callable[[], tuple[Block, ...]] | None = None
 
     def tables(self) -> Iterator[Table]:
         """The tables among the blocks."""

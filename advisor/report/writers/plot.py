@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from advisor.report.document import Axis, Chart, Point
 from advisor.report.plain import shown
@@ -14,10 +14,24 @@ DOT = "."
 Points = Sequence[Point]
 # Curves get no clearer by being longer; a value over time is looked up at this many moments.
 _CURVE_WIDTH, _MOMENTS = 78, 200
+_TOO_MANY = f"between 1 and {len(MARKS)} series with points can be drawn, got {{}}"
 
 
 def draw_chart(chart: Chart, width: int) -> Iterator[str]:
-    """The lines of a chart in a terminal of ``width`` characters, its legend below; they may be longer."""
+    """The lines of a chart in a terminal of ``width`` characters, its legend below; they may be longer.
+
+    Guides, and how far a point may be off, are left out.
+    """
+    if chart.title:
+        yield shown(chart.title)
+    yield from (_bars if chart.bars else _grid)(chart, width)
+    if chart.others_label:
+        yield f"{DOT} {shown(chart.others_label)}"
+    if chart.note:
+        yield f"  {shown(chart.note)}"
+
+
+def _grid(chart: Chart, width: int) -> list[str]:
     until = chart.until
     series = {
         one.label: one.points if until is None else steps(one.points, until, _MOMENTS) for one in chart.series
@@ -31,13 +45,35 @@ def draw_chart(chart: Chart, width: int) -> Iterator[str]:
         is_log=chart.is_log,
         dots=chart.others,
     )
-    if chart.title:
-        yield shown(chart.title)
-    yield from drawing.splitlines()
-    if chart.others_label:
-        yield f"{DOT} {shown(chart.others_label)}"
-    if chart.note:
-        yield f"  {shown(chart.note)}"
+    return drawing.splitlines()
+
+
+def _bars(chart: Chart, width: int) -> Iterator[str]:
+    """A line for each bar: its name, a letter for each share of the largest, and its sum."""
+    if len(chart.series) > len(MARKS):
+        raise ValueError(_TOO_MANY.format(len(chart.series)))
+    names = [shown(name) for name in chart.bars]
+    heights = [dict(series.points) for series in chart.series]
+    stacks = [[height.get(place, 0.0) for height in heights] for place in range(len(names))]
+    sums = [chart.y.kind.words(sum(stack)) for stack in stacks]
+    margin, highest = max(map(len, names)), max(sum(max(part, 0.0) for part in stack) for stack in stacks)
+    cells = max(min(width, _CURVE_WIDTH) - margin - max(map(len, sums)) - 3, 10)
+    for name, stack, total in zip(names, stacks, sums, strict=True):
+        yield f"{name:<{margin}} |{_letters(stack, highest, cells)} {total}"
+    yield from _legend(series.label for series in chart.series)
+
+
+def _letters(stack: Sequence[float], highest: float, cells: int) -> str:
+    """As many of each as its part is high, ``cells`` for the highest; what is below zero has none."""
+    letters, height = "", 0.0
+    for mark, part in zip(MARKS, stack, strict=False):
+        height += max(part, 0.0)
+        letters += mark * (round(height / (highest or 1.0) * cells) - len(letters))
+    return letters
+
+
+def _legend(labels: Iterable[str]) -> list[str]:
+    return [f"{mark} {shown(label)}" for mark, label in zip(MARKS, labels, strict=False)]
 
 
 def _text_of(axis: Axis, values: Sequence[float]) -> Callable[[float], str]:
@@ -71,7 +107,7 @@ def draw(
     """
     points = [*dots, *(point for marks in series.values() for point in marks)]
     if not points or len(series) > len(MARKS):
-        raise ValueError(f"between 1 and {len(MARKS)} series with points can be drawn, got {len(series)}")
+        raise ValueError(_TOO_MANY.format(len(series)))
     scale = math.log if is_log else float
     xs, ys = [x for x, _ in points], [y for _, y in points]
     labels = [y_text(max(ys)), y_text(min(ys))]
@@ -83,8 +119,7 @@ def draw(
         for x, y in marks:
             column = _place(scale(x), scale(min(xs)), scale(max(xs)), columns)
             grid[height - 1 - _place(scale(y), scale(min(ys)), scale(max(ys)), height)][column] = mark
-    legend = [f"{mark} {shown(label)}" for mark, label in zip(MARKS, series, strict=False)]
-    return "\n".join([*_framed(grid, labels, margin), _x_axis(xs, x_text, margin, columns), *legend])
+    return "\n".join([*_framed(grid, labels, margin), _x_axis(xs, x_text, margin, columns), *_legend(series)])
 
 
 def steps(points: Points, until: float, columns: int) -> list[tuple[float, float]]:
