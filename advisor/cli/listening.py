@@ -17,6 +17,7 @@ FLAGS: Mapping[str, str] = {
     "cloud.regions": "--region",
     "cloud.markets": "--market",
     "cost_usd": "--cost",
+    "policies": "--policy",
     "deadline_s": "--deadline",
     "duration_s": "--duration",
     "gpus": "--gpu",

@@ -55,4 +55,5 @@ _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("spot.history",): _path,
     ("store.url",): _url,
     ("policy.files", _EACH): _path,
+    ("report.bills", _EACH): _path,
 }

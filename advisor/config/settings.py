@@ -26,6 +26,7 @@ from advisor.config.section import ProjectMay, Section
 from advisor.config.setting_kinds import (
     Count,
     CpuSeconds,
+    Name,
     Planned,
     PositiveDuration,
     PositivePlanned,
@@ -169,6 +170,23 @@ class PolicySettings(Section):
     )
 
 
+class ReportSettings(Section):
+    """Reports of what was spent."""
+
+    teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
+        Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
+    )
+    bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+        (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
+    )
+    cost_explorer: Annotated[bool, ProjectMay.NOTHING] = Field(
+        False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
+    )
+    project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+        "project", description="tag or label of clouds that names a charge's project"
+    )
+
+
 class Settings(Section):
     """All settings. Sections are the first level of the YAML files."""
 
@@ -207,6 +225,7 @@ class Settings(Section):
     prices: PriceSettings = PriceSettings()
     store: StoreSettings = StoreSettings()
     policy: PolicySettings = PolicySettings()
+    report: ReportSettings = ReportSettings()
 
 
 LIST_SECTIONS: Mapping[str, type[BaseModel]] = {

@@ -20,6 +20,7 @@ from advisor.report.words.price_notes import PRICES
 from advisor.report.words.removals import REMOVALS
 from advisor.report.words.risks import RISKS
 from advisor.report.words.table import Words
+from advisor.report.words.team_report import TEAM_REPORT
 
 _TABLES = (
     CHANGES,
@@ -33,6 +34,7 @@ _TABLES = (
     REMOVALS,
     RISKS,
     IN_SHORT,
+    TEAM_REPORT,
     {Code.TEXT: "{text}"},
 )
 WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}
