@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -216,7 +217,7 @@ def _show(answer: RecommendAnswer, config: Config, project: str, *, output: Form
     """Show it, then record it: a database that is down takes nothing away from the answer."""
     from advisor.cli.answer import show
     from advisor.cli.listening import note
-    from advisor.service.ledger import keep_recommendation
+    from advisor.service.advised import keep_recommendation
 
     show(
         answer.recommendation,
@@ -227,5 +228,5 @@ def _show(answer: RecommendAnswer, config: Config, project: str, *, output: Form
         **shown,
     )
     if answer.entry_id is not None:
-        keep_recommendation(answer, config, project)
+        keep_recommendation(answer, config, project, arguments=sys.argv[1:])
         (print if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")

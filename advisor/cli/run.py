@@ -9,7 +9,7 @@ import typer
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, provider_names
 from advisor.cli.help_lines import WholeLines
-from advisor.core.values import Market
+from advisor.core.values import Market, RunStatus
 from advisor.report.printing import Format, print_document
 
 app = typer.Typer(
@@ -29,7 +29,18 @@ def record(
         str, typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC.")
     ],
     duration: Annotated[str, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")],
-    cost: Annotated[float, typer.Option(metavar="USD", help="What was or will be billed, before tax.")],
+    cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="What was or will be billed, before tax; left out, it is unknown."),
+    ] = None,
+    status: Annotated[
+        RunStatus | None,
+        typer.Option(
+            metavar="STATUS",
+            help="How it ended: finished (default), failed, interrupted, lost.",
+            case_sensitive=False,
+        ),
+    ] = None,
     recommendation: Annotated[
         str | None,
         typer.Option(metavar="ID", help="What `recommend --record` printed; tells plan, script and project."),
@@ -77,6 +88,7 @@ def record(
         started_at=moment("--start", start),
         duration_s=duration_s("--duration", duration),
         cost_usd=cost,
+        status=status,
         recommendation=recommendation,
         plan=plan,
         provider=provider,

@@ -24,11 +24,14 @@ NARROW_COLUMNS = (_STARTED, Column("GPUs, and where"), *_FIGURES)
 
 def runs_document(runs: Sequence[Run]) -> Document:
     """One row a run in the given order, and what they cost together."""
-    total_usd = sum(run.cost_usd for run in runs)
+    known = [run.cost_usd for run in runs if run.cost_usd is not None]
+    num_unknown, total_usd = len(runs) - len(known), sum(known)
     table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
-    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}",))
+    unknown = f" and the unknown cost of {num_unknown:,}" if num_unknown else ""
+    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}{unknown}",))
+    facts = {"runs": [_json(run) for run in runs], "total_usd": total_usd, "num_unknown_costs": num_unknown}
     return Document(
-        facts={"runs": [_json(run) for run in runs], "total_usd": total_usd, "warnings": []},
+        facts=facts | {"warnings": []},
         blocks=(table, total) if runs else (total,),
         sheet=table,
     )
@@ -41,7 +44,7 @@ def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
     for run in runs:
         texts = (run.project if len(projects) > 1 else "", run.script, run.note)
         lines = (f"{_gpus(run)}, {_where(run)}", *(text for text in texts if text not in ("", "-")))
-        rows.append(Row((_started(run), lines, run.duration_s, run.cost_usd)))
+        rows.append(Row((_started(run), lines, *_figures(run))))
     yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
     if len(projects) == 1 and not projects & {"", "-"}:
         yield Lines((f"project: {projects.pop()}",))
@@ -59,7 +62,15 @@ def recorded_document(run: Run, *, is_new: bool) -> Document:
 
 def _wide(run: Run) -> tuple[Cell, ...]:
     names = run.project or None, run.script or None, _where(run), _gpus(run)
-    return _started(run), *names, run.duration_s, run.cost_usd, run.note
+    return _started(run), *names, *_figures(run), run.note
+
+
+def _figures(run: Run) -> tuple[Cell, Cell]:
+    return _or_unknown(run.duration_s), _or_unknown(run.cost_usd)
+
+
+def _or_unknown(figure: float | None) -> Cell:
+    return "unknown" if figure is None else figure
 
 
 def _started(run: Run) -> str:
@@ -75,4 +86,8 @@ def _gpus(run: Run) -> str:
 
 
 def _json(run: Run) -> dict[str, object]:
-    return asdict(run) | {"started_at": run.started_at.isoformat()}
+    priced_at = run.price_retrieved_at
+    return asdict(run) | {
+        "started_at": run.started_at.isoformat(),
+        "price_retrieved_at": None if priced_at is None else priced_at.isoformat(),
+    }

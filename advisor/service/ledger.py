@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import MAX_USD
 from advisor.core.units import format_duration
-from advisor.core.values import Market
+from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.live import now, opened
 from advisor.service.ran_on import Place, place_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
-    from advisor.service.recommending import RecommendAnswer
     from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
 
@@ -31,7 +30,8 @@ class RunRequest:
 
     Attributes:
         started_at: with a time zone.
-        cost_usd: what was or will be billed, before tax.
+        cost_usd: what was or will be billed, before tax; None if nobody knows.
+        status: how it ended.
         recommendation: id in the ledger, which knows plan, script and project.
         plan: id of an option.
         provider: a cloud, a cluster or ``local``.
@@ -41,7 +41,8 @@ class RunRequest:
 
     started_at: datetime
     duration_s: float
-    cost_usd: float
+    cost_usd: float | None
+    status: RunStatus | None = None
     recommendation: str | None = None
     plan: str | None = None
     provider: str | None = None
@@ -85,10 +86,14 @@ def _is_new(store: Store, run: Run, listener: Listener) -> bool:
     if before is not None and before != run:
         raise InputError(
             f"{listener.name_of('run_id')}: {run.id!r} is the id of another run, which started at"
-            f" {before.started_at.isoformat()} and cost {before.cost_usd:g} USD. Nothing was recorded:"
+            f" {before.started_at.isoformat()} and cost {_amount(before.cost_usd)}. Nothing was recorded:"
             " choose another id."
         )
     return before is None
+
+
+def _amount(cost_usd: float | None) -> str:
+    return "an unknown amount" if cost_usd is None else f"{cost_usd:g} USD"
 
 
 def _check_times(request: RunRequest, listener: Listener) -> None:
@@ -142,7 +147,7 @@ def _run(
 
     provider, gpu, num_gpus, market = place.complete(config, listener)
     is_free = market is None and request.cost_usd == 0
-    if not (is_free or 0 < request.cost_usd <= MAX_USD):
+    if request.cost_usd is not None and not (is_free or 0 < request.cost_usd <= MAX_USD):
         raise InputError(
             f"{listener.name_of('cost_usd')} must be above 0 US dollars, got {request.cost_usd:g}: at most"
             f" {MAX_USD:,.0f}, and 0 is for a machine of your own."
@@ -159,7 +164,11 @@ def _run(
         started_at=request.started_at.astimezone(UTC),
         duration_s=request.duration_s,
         cost_usd=request.cost_usd,
+        cost_kind=None if request.cost_usd is None else CostKind.STATED,
         note=request.note,
+        instance_type=place.instance_type,
+        region=place.region,
+        status=request.status or RunStatus.FINISHED,
     )
 
 
@@ -168,7 +177,14 @@ def _first(*texts: str | None) -> str:
 
 
 def _place_of_entry(entry: LedgerEntry) -> Place:
-    return Place(provider=entry.provider, gpu=entry.gpu, num_gpus=entry.num_gpus, market=entry.market)
+    return Place(
+        provider=entry.provider,
+        gpu=entry.gpu,
+        num_gpus=entry.num_gpus,
+        market=entry.market,
+        instance_type=entry.instance_type,
+        region=entry.region,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,32 +224,3 @@ def _start(since: datetime | float | None) -> datetime:
         return since or EARLIEST
     age_s = (now() - EARLIEST).total_seconds()
     return now() - timedelta(seconds=min(since, age_s))
-
-
-def keep_recommendation(answer: RecommendAnswer, config: Config, project: str) -> None:
-    """Enter what was recommended into the ledger, under the answer's id.
-
-    Raises:
-        StoreError: a number is not finite, or the database cannot be written.
-    """
-    from advisor.store.ledger import LedgerEntry, record_recommendation
-
-    assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
-    recommended = answer.recommendation.recommended
-    chosen = next(o for o in answer.recommendation.options if o.plan.id == recommended)
-    plan = chosen.plan
-    entry = LedgerEntry(
-        id=answer.entry_id,
-        at=now(),
-        project=project,
-        script=answer.trace.script,
-        plan_id=plan.id,
-        provider=plan.provider,
-        gpu=plan.gpu,
-        num_gpus=plan.num_gpus,
-        market=plan.offer.market if plan.offer is not None else None,
-        time_s=chosen.time_s,
-        cost_usd=chosen.cost_usd,
-    )
-    with opened(config) as store:
-        record_recommendation(store, entry)

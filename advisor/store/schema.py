@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     DateTime,
     Double,
@@ -25,7 +26,7 @@ from sqlalchemy.types import TypeDecorator
 
 from advisor.core.values import Market
 
-VERSION = "0004"
+VERSION = "0005"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -188,6 +189,18 @@ recommendations = Table(
     Column("cost_p50_usd", Double, nullable=False),
     Column("cost_p90_usd", Double, nullable=False),
     Column("note", Text, nullable=False),
+    Column("instance_type", Text),
+    Column("region", Text),
+    Column("command", Text),
+    Column("budget_usd", Double),
+    Column("deadline_s", Double),
+    Column("usd_per_h", Double),
+    Column("num_iterations", BigInteger),
+    Column("iteration_p10_s", Double),
+    Column("iteration_p50_s", Double),
+    Column("iteration_p90_s", Double),
+    Column("uncorrected_p50_s", Double),
+    Column("alternatives", Text, nullable=False, server_default="[]"),
 )
 
 runs = Table(
@@ -202,7 +215,20 @@ runs = Table(
     Column("num_gpus", Integer, nullable=False),
     Column("market", MarketName),
     Column("started_at", UtcTime, nullable=False, index=True),
-    Column("duration_s", Double, nullable=False),
-    Column("cost_usd", Double, nullable=False),
+    Column("duration_s", Double),
+    Column("cost_usd", Double),
     Column("note", Text, nullable=False),
+    Column("instance_type", Text),
+    Column("region", Text),
+    Column("zone", Text),
+    Column("user", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False, server_default="finished"),
+    Column("exit_code", Integer),
+    Column("num_steps", BigInteger),
+    Column("step_p10_s", Double),
+    Column("step_p50_s", Double),
+    Column("step_p90_s", Double),
+    Column("cost_kind", Text),
+    Column("usd_per_h", Double),
+    Column("price_retrieved_at", UtcTime),
 )

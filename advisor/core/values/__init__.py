@@ -5,6 +5,7 @@ a new value from the ones before it; no value is filled in later. Units end the 
 from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
+from advisor.core.values.ending import CostKind, RunStatus
 from advisor.core.values.estimate import (
     Bound,
     EmpiricalWait,
@@ -46,6 +47,7 @@ __all__ = [
     "AttributeValue",
     "Bound",
     "Collective",
+    "CostKind",
     "DataPlace",
     "DataSet",
     "EmpiricalWait",
@@ -75,6 +77,7 @@ __all__ = [
     "QuoteKind",
     "RankWork",
     "Recommendation",
+    "RunStatus",
     "Scaling",
     "StartWait",
     "TensorSpec",
