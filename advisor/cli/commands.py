@@ -20,6 +20,7 @@ from advisor.cli.prices import app as prices_app
 from advisor.cli.profile import profile
 from advisor.cli.queue import app as queue_app
 from advisor.cli.recommend import recommend
+from advisor.cli.report import report
 from advisor.cli.run import app as run_app
 from advisor.cli.spot_rates import app as spot_app
 from advisor.cli.trust import trust
@@ -64,6 +65,7 @@ def _root(
 app.command("recommend", cls=ScriptCommand)(recommend)
 app.command("profile", cls=ScriptCommand)(profile)
 app.command("predict", cls=ScriptCommand)(predict)
+app.command("report")(report)
 app.command("gpus")(gpus)
 app.command("measure")(measure)
 app.command("calibrate")(calibrate)

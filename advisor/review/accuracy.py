@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from advisor.core.values import Quantiles
+from advisor.core.values import Quantiles, RunStatus
 
 if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry, Run
 
 EXPECTED_SHARE = 0.9
 """Of runs that stay within a p90."""
-FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +77,7 @@ def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accu
         runs: of the report.
         advised: recommendations by id.
     """
-    followed = [(run, advised[run.recommendation_id]) for run in runs if run.recommendation_id in advised]
+    followed = with_advice(runs, advised)
     there = [(run, entry) for run, entry in followed if _machine(run) == _machine(entry)]
     comparisons = tuple(
         Comparison(
@@ -89,7 +88,7 @@ def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accu
             actual_usd=run.cost_usd,
         )
         for run, entry in there
-        if run.status == FINISHED and run.duration_s is not None
+        if run.status is RunStatus.FINISHED and run.duration_s is not None
     )
     by_gpu: dict[str, list[Comparison]] = {}
     for one in comparisons:
@@ -101,6 +100,14 @@ def accuracy_of(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Accu
         by_gpu={gpu: record for gpu in sorted(by_gpu) if (record := _record(_times(by_gpu[gpu])))},
         num_elsewhere=len(followed) - len(there),
     )
+
+
+def with_advice(
+    runs: Iterable[Run], advised: Mapping[str, LedgerEntry]
+) -> tuple[tuple[Run, LedgerEntry], ...]:
+    """Runs that followed a recommendation, each with it."""
+    pairs = ((run, advised.get(run.recommendation_id or "")) for run in runs)
+    return tuple((run, entry) for run, entry in pairs if entry is not None)
 
 
 def predicted_s(entry: LedgerEntry) -> Quantiles:

@@ -30,7 +30,7 @@ class Budget:
     """What may be spent in a calendar month.
 
     Attributes:
-        rule: where it stands, such as ``limits.usd_per_month (team.yaml:4)``; "" for spending without a limit.
+        rule: where it stands, such as ``team.yaml:4``; "" without a limit.
         most_usd: None without a limit.
     """
 
@@ -77,7 +77,9 @@ def budget_states(
         Owner.PROJECT: ours,
     }
     wanted = [budget for budget in budgets if budget.owner is not Owner.PROJECT or _is_one_project(scope)]
-    unlimited = Budget(rule="", owner=Owner.EVERYBODY if scope.projects is None else Owner.TEAM, most_usd=None)
+    unlimited = Budget(
+        rule="", owner=Owner.EVERYBODY if scope.projects is None else Owner.TEAM, most_usd=None
+    )
     return tuple(
         _state(budget, ours if budget is unlimited else of_owner[budget.owner], now)
         for budget in wanted or [unlimited]

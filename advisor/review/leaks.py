@@ -1,4 +1,4 @@
-"""Where money leaks: runs that came to nothing, that nobody asked about, or that cost more than they should."""
+"""Where money leaks: runs that came to nothing, that nobody asked about, or that cost more than predicted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import RunStatus
 from advisor.review.money import exact, total
 from advisor.review.spending import cost_of
 
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
     from advisor.review.billing import Billing
     from advisor.store.ledger import Run
 
-_BY_STATUS = {"failed": Code.LEAK_FAILED, "interrupted": Code.LEAK_INTERRUPTED, "lost": Code.LEAK_LOST}
+_BY_STATUS = {
+    RunStatus.FAILED: Code.LEAK_FAILED,
+    RunStatus.INTERRUPTED: Code.LEAK_INTERRUPTED,
+    RunStatus.LOST: Code.LEAK_LOST,
+}
 _MOST_NAMES = 3
 
 
@@ -41,7 +46,7 @@ def leaks_of(
 
 def _ended_badly(runs: Sequence[Run]) -> Iterator[Finding]:
     for status, code in _BY_STATUS.items():
-        ended = [run for run in runs if run.status == status]
+        ended = [run for run in runs if run.status is status]
         if ended:
             yield _leak(code, ended, cost_of(ended))
 

@@ -65,7 +65,9 @@ class PriceMoves:
     unknown_gpus: tuple[str, ...]
 
 
-def price_moves(points: Mapping[str, Sequence[PricePoint]], runs: Collection[Run], period: Period) -> PriceMoves:
+def price_moves(
+    points: Mapping[str, Sequence[PricePoint]], runs: Collection[Run], period: Period
+) -> PriceMoves:
     """Moves of machines and places that runs used; where they do not tell, of the cheapest places.
 
     Args:
@@ -94,7 +96,9 @@ def _moves(
         groups.setdefault((one.provider, one.instance_type, one.market), []).append(one)
     for group in groups.values():
         used = [s for s in group if (s.provider, s.instance_type, s.region, s.market) in places]
-        cheapest = sorted(used or group, key=lambda one: (one.points[-1].usd_per_h, one.region, one.zone or ""))
+        cheapest = sorted(
+            used or group, key=lambda one: (one.points[-1].usd_per_h, one.region, one.zone or "")
+        )
         for series in cheapest[:MOST_PLACES]:
             held = spot_quantiles(series.points, start=period.since, end=period.until)
             if held is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
 from advisor.core.units import DAY_S, HOUR_S
-from advisor.core.values import Market, Plan, Quantiles
-from advisor.review.accuracy import FINISHED, predicted_s
+from advisor.core.values import Market, Plan, Quantiles, RunStatus
+from advisor.review.accuracy import predicted_s, with_advice
 
 if TYPE_CHECKING:
     from advisor.store.ledger import Alternative, LedgerEntry, Run
@@ -77,7 +78,7 @@ def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> t
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        if run.script and run.status == FINISHED and run.cost_usd:
+        if run.script and run.status is RunStatus.FINISHED and run.cost_usd:
             groups.setdefault((run.project, run.script), []).append(run)
     newest: dict[tuple[str, str], LedgerEntry] = {}
     for entry in sorted(advised.values(), key=lambda entry: entry.at):
@@ -95,13 +96,11 @@ def _recurring(
     runs: Sequence[Run], entry: LedgerEntry | None, advised: Mapping[str, LedgerEntry]
 ) -> Recurring:
     starts = [run.started_at for run in runs]
-    gaps = [(later - earlier).total_seconds() for earlier, later in zip(starts, starts[1:], strict=False)]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(starts)]
     ratios = [
-        run.duration_s / predicted_s(advised[run.recommendation_id]).p50
-        for run in runs
-        if run.recommendation_id in advised
-        and run.duration_s is not None
-        and advised[run.recommendation_id].gpu == run.gpu
+        run.duration_s / predicted_s(advice).p50
+        for run, advice in with_advice(runs, advised)
+        if run.duration_s is not None and run.gpu == advice.gpu
     ]
     return Recurring(
         project=runs[0].project,
@@ -160,7 +159,8 @@ def _markets(job: Recurring) -> Collection[Market]:
 
 def _saving(job: Recurring, alternative: Alternative, plan: Plan) -> Saving:
     entry, price, wait = job.entry, plan.price, plan.wait_s
-    assert entry is not None and price is not None, "who calls has looked"  # noqa: S101
+    assert entry is not None  # noqa: S101 - who calls has looked
+    assert price is not None  # noqa: S101
     on_p50_s = plan.startup_s + alternative.train_p50_s * job.slower
     on_p90_s = plan.startup_s + alternative.train_p90_s * job.slower
     once = plan.egress_usd + plan.transfer_usd

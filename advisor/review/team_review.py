@@ -28,7 +28,6 @@ class Violation:
     """A rule of a policy that a run did not keep."""
 
     rule: str
-    detail: str
     run: Run
 
 
@@ -50,7 +49,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Market:
+class TodaysMarket:
     """What is for rent today.
 
     Attributes:
@@ -105,7 +104,7 @@ def review(
     budgets: Sequence[Budget],
     violations: Sequence[Violation],
     jobs: Sequence[Recurring],
-    market: Market,
+    market: TodaysMarket,
     is_own: Callable[[Run], bool],
 ) -> TeamReview:
     """Put everything together.

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import CostKind
+from advisor.review.forecast import LEAST_WEEKS
 
 if TYPE_CHECKING:
     from advisor.review.billing import Billing
@@ -27,7 +29,7 @@ def unknown_runs(runs: Sequence[Run]) -> Iterator[Finding]:
             num_runs=len(without_cost),
             runs=[run.id for run in without_cost[:_MOST_NAMES]],
         )
-    estimated = [run for run in runs if run.cost_kind == "estimated"]
+    estimated = [run for run in runs if run.cost_kind is CostKind.ESTIMATED]
     if estimated:
         yield finding(Code.RUN_COSTS_ESTIMATED, num_runs=len(estimated))
 
@@ -64,8 +66,6 @@ def unknown_prospects(
 ) -> Iterator[Finding]:
     """What of the future, of prices and of savings nobody can tell."""
     if any(state.month.forecast is None for state in states):
-        from advisor.review.forecast import LEAST_WEEKS
-
         yield finding(Code.FORECAST_UNKNOWN, least_weeks=LEAST_WEEKS)
     if moves.unknown_gpus:
         yield finding(Code.PRICES_NOT_REMEMBERED, gpus=list(moves.unknown_gpus))

@@ -64,7 +64,9 @@ def _category(row: cells.Row) -> ChargeCategory:
     try:
         return ChargeCategory(written)
     except ValueError:
-        raise ValueError(f"ChargeCategory is {written[:40]!r}: FOCUS has {', '.join(ChargeCategory)}") from None
+        raise ValueError(
+            f"ChargeCategory is {written[:40]!r}: FOCUS has {', '.join(ChargeCategory)}"
+        ) from None
 
 
 def _project(row: cells.Row, tag: str) -> str | None:

@@ -38,7 +38,9 @@ def _text_rows(path: Path, *, is_json: bool) -> Iterator[Read]:
         with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
             yield from _json_rows(lines) if is_json else _csv_rows(lines)
     except UnicodeDecodeError:
-        raise BillError(f"{str(path)!r} is no text in UTF-8: export it anew as CSV, JSON or Parquet.") from None
+        raise BillError(
+            f"{str(path)!r} is no text in UTF-8: export it anew as CSV, JSON or Parquet."
+        ) from None
     except (EOFError, zlib.error) as error:
         raise BillError(f"{str(path)!r} is cut off or damaged: copy or export it again.") from error
     except OSError as error:
@@ -95,8 +97,8 @@ def _list_rows(text: str) -> Iterator[Read]:
 
 def _parquet_rows(path: Path) -> Iterator[Read]:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise BillError(
             f"{str(path)!r} is a Parquet file, which needs pyarrow: pip install 'gpu-advisor[parquet]' in"
@@ -104,10 +106,10 @@ def _parquet_rows(path: Path) -> Iterator[Read]:
         ) from error
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with ParquetFile(path) as file:
             for batch in file.iter_batches():
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row
-    except (pyarrow.ArrowException, OSError) as error:
+    except (ArrowException, OSError) as error:
         raise BillError(f"{str(path)!r} is no whole Parquet file: copy or export it again.") from error

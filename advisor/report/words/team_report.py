@@ -50,8 +50,8 @@ def saving(
     )
     return (
         f"the {rhythm} job {script}{whose} is {share:.0%} cheaper on {machine} in {place} ({market}):"
-        f" {format_usd(usd)} instead of {format_usd(now_usd)} a run, within {format_duration(time_p90_s)} at p90,"
-        f" {kept}"
+        f" {format_usd(usd)} instead of {format_usd(now_usd)} a run, within {format_duration(time_p90_s)} at"
+        f" p90, {kept}"
     )
 
 
@@ -97,7 +97,8 @@ def leak_idle(*, provider: str, instance_type: str, usd: float, billed_usd: floa
 
 def bill_rows_left_out(*, bill: str, num_left_out: int, num_read: int, first: Sequence[str]) -> str:
     """Rows of a bill that cannot be true."""
-    more = "; ..." if num_left_out > len(first) else ""
+    num_more = num_left_out - len(first)
+    more = f"; and {num_more:,} more" if num_more else ""
     return (
         f"{bill}: {_runs(num_left_out, 'row')} cannot be read and {_were(num_left_out)} left out, beside"
         f" {num_read:,} that could: {'; '.join(first)}{more}"
@@ -122,7 +123,8 @@ def other_currency(*, currency: str, amount: float, num_charges: int) -> str:
 
 def run_costs_unknown(*, num_runs: int, runs: Sequence[str]) -> str:
     """Runs without a cost."""
-    some = f"{', '.join(runs)}{', ...' if num_runs > len(runs) else ''}"
+    num_more = num_runs - len(runs)
+    some = f"{', '.join(runs)}{f' and {num_more:,} more' if num_more else ''}"
     return f"the cost of {_runs(num_runs)} is not known and counts nowhere: {some}"
 
 
@@ -134,8 +136,8 @@ def run_costs_estimated(*, num_runs: int) -> str:
 def run_machines_unknown(*, num_runs: int) -> str:
     """Runs that cannot be set beside a bill."""
     return (
-        f"{_runs(num_runs)} on billed clouds {'names' if num_runs == 1 else 'name'} no instance type, so no charge"
-        " is explained by them: `advisor run -- COMMAND` records it"
+        f"{_runs(num_runs)} on billed clouds {'names' if num_runs == 1 else 'name'} no instance type and"
+        f" explain{'s' if num_runs == 1 else ''} no charge: `advisor run -- COMMAND` records it"
     )
 
 
@@ -148,8 +150,9 @@ def jobs_unpriced(*, num_jobs: int, scripts: Sequence[str]) -> str:
     """Jobs that cannot be compared with other machines."""
     some = f"{', '.join(scripts)}{', ...' if num_jobs > len(scripts) else ''}"
     return (
-        f"{_runs(num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation tells their time"
-        " on other GPUs, or nothing quoted is for rent on their terms; `advisor recommend --record` tells it"
+        f"{_runs(num_jobs, 'recurring job')} cannot be priced elsewhere ({some}): no recommendation tells"
+        " their time on other GPUs (`advisor recommend --record` does), or nothing quoted is for rent"
+        " on their terms"
     )
 
 
@@ -187,7 +190,8 @@ TEAM_REPORT: Words = {
     Code.BILLS_OVERLAP: bills_overlap,
     Code.CHARGES_UNTAGGED: charges_untagged,
     Code.FORECAST_UNKNOWN: (
-        "how the month will end is not known: a forecast draws from at least {least_weeks} weeks of recorded runs"
+        "how the month will end is not known: a forecast draws from at least {least_weeks} weeks of recorded"
+        " runs"
     ),
     Code.JOBS_UNPRICED: jobs_unpriced,
     Code.LONG_CHARGES: long_charges,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from advisor.report.plain import Shown
 
-SCHEMA_VERSION = "2.1.0"
+SCHEMA_VERSION = "2.2.0"
 
 
 def to_json(facts: Mapping[str, object]) -> Shown:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from advisor.report.document import Document, Table
-from advisor.report.plain import Shown
+from advisor.report.plain import Shown, shown
 from advisor.report.writers.words import row_texts, words_alone
 
 # A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
@@ -26,7 +26,8 @@ def to_markdown(document: Document) -> Shown:
 
 def _table(table: Table) -> str:
     head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
-    return "\n".join([*head, *(_line(row_texts(row, table)) for row in table.rows)])
+    caption = [f"**{_inline(shown(table.caption))}**", ""] if table.caption else []
+    return "\n".join([*caption, *head, *(_line(row_texts(row, table)) for row in table.rows)])
 
 
 def _line(cells: Iterable[str]) -> str:
