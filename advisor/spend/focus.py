@@ -40,7 +40,7 @@ def charge_of(row: cells.Row, project_tag: str) -> Charge:
         ValueError: says what is wrong with it.
     """
     start, end = cells.period(row, "ChargePeriodStart", "ChargePeriodEnd")
-    provider = cells.text(row, PROVIDER[0]) or cells.required_text(row, PROVIDER[1])
+    provider = cells.text(row, PROVIDER[1]) or cells.required_text(row, PROVIDER[0])
     return Charge(
         start=start,
         end=end,
@@ -78,5 +78,5 @@ def _instance_type(row: cells.Row) -> str | None:
     named = cells.pairs(row.get(_DETAILS)).get("InstanceType") or cells.text(row, _OWN)
     if named:
         return named
-    _, use, machine = (cells.text(row, _USAGE_TYPE) or "").rpartition(":")
+    use, _, machine = (cells.text(row, _USAGE_TYPE) or "").rpartition(":")
     return machine if any(f"{use}:".endswith(known) for known in _USES) else None

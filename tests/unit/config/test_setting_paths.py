@@ -38,6 +38,7 @@ PATHS: list[tuple[str, Any, Any]] = [
     ("spot.history", "{}", lambda s: s.spot.history),
     ("store.url", "sqlite:///{}", lambda s: s.store.url.removeprefix("sqlite:///")),
     ("policy.files", ["{}"], lambda s: s.policy.files[0]),
+    ("report.bills", ["{}"], lambda s: s.report.bills[0]),
 ]  # fmt: skip
 each_path = pytest.mark.parametrize(("name", "value", "found"), PATHS, ids=[str(v) for _, v, _ in PATHS])
 
@@ -110,7 +111,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 4, "add it to setting_paths.py and to PATHS above"
+    assert schema.count('"format": "path"') == 5, "add it to setting_paths.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])
