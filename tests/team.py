@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -109,9 +108,4 @@ def make_rent(
     market = changes.pop("market", Market.ON_DEMAND)
     offer = make_offer(gpu, usd_per_h, market=market, region=changes.pop("region", "us-west4"))
     price = Price(usd_per_h=exactly(usd_per_h), kind=kind, age_days=0.0)
-    return make_plan(gpu, offer=offer, price=price, **({"startup_s": 0.0} | changes))
-
-
-def bills_of(*charges: Iterable[Charge]) -> tuple[Bill, ...]:
-    """A bill for each group of charges."""
-    return tuple(make_bill(*group, name=f"bill-{number}") for number, group in enumerate(charges))
+    return make_plan(gpu, usd_per_h, offer=offer, price=price, **changes)
