@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import warn
@@ -12,7 +13,7 @@ from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation, Trace
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
-from advisor.report.printing import Format, print_document
+from advisor.report.printing import Format, print_document, write_page
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 
@@ -31,6 +32,7 @@ def show(
     what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
+    page: Path | None = None,
 ) -> None:
     """Results to stdout, warnings to stderr.
 
@@ -43,23 +45,26 @@ def show(
         what_if: the change of the script that helps most, for two sentences.
         plot: draw time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
+        page: a file that gets the whole answer as a page, whatever else is shown.
 
     Raises:
-        InputError: ``explained`` names no option, or a plot is wanted in another format.
+        InputError: ``explained`` names no option, a plot is in no other format, the page cannot be written.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
     if explained is not None and output in (Format.CSV, Format.MARKDOWN):
         raise InputError("--explain prints text, or JSON with --json: leave --format out.")
     if plot and (explained is not None or output is not Format.TABLE):
         raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
+    answer = recommendation_document(
+        recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
+    )
+    document = answer
     if explained is not None:
         document = option_document(_find(recommendation, explained, top), recommendation)
-    else:
-        document = recommendation_document(
-            recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
-        )
     print_document(document, output)
     warn(sentences(recommendation.warnings))
+    if page is not None:
+        write_page(answer, page)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
 

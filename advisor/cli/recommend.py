@@ -33,7 +33,7 @@ from advisor.cli.common import (
 from advisor.cli.completion import gpu_names, vendor_names
 from advisor.core.limits import MAX_ROWS
 from advisor.core.values import Scaling
-from advisor.report.printing import Format
+from advisor.report.printing import Format, check_page_path
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
@@ -132,6 +132,10 @@ def recommend(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
     ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer to this page, too, with a chart to point at."),
+    ] = None,
     record: Annotated[
         bool | None,
         typer.Option(
@@ -186,6 +190,8 @@ def recommend(
         what_if=what_if,
     )
     check(request, TERMINAL)
+    if html is not None:
+        check_page_path(html)
     config = settings_with(
         local__gpu=local_gpu,
         cloud__providers=provider,
@@ -210,6 +216,7 @@ def recommend(
         explained=explain,
         top=None if all_ else top,
         plot=plot,
+        page=html,
     )
 
 

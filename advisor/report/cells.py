@@ -40,7 +40,16 @@ MICROSECONDS = Kind("microseconds", lambda seconds: f"{seconds * 1e6:,.1f} us")
 INTERVAL = Kind("interval of durations", format_duration, is_right=False)
 DAY = Kind("day", lambda timestamp: day_text(datetime.fromtimestamp(timestamp, UTC)), is_right=False)
 
-Value: TypeAlias = str | float | date | Quantiles | Interval | None
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A number in words of its own, such as ``3.67, 111 d``; the number is what a column is sorted by."""
+
+    text: str
+    value: float | None
+
+
+Value: TypeAlias = str | float | date | Quantiles | Interval | Worded | None
 Cell: TypeAlias = Value | tuple[Value, ...]
 
 
@@ -59,6 +68,8 @@ def _line(value: Value, kind: Kind) -> str:
             return NOTHING
         case str():
             return value
+        case Worded():
+            return value.text
         case date():
             return day_text(value)
         case Quantiles():

@@ -6,13 +6,14 @@ numbers with a kind. What a format cannot show it leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property
 from typing import TypeAlias
 
 from advisor.report.cells import TEXT, Cell, Kind
+from advisor.report.plain import few
 
 Point: TypeAlias = tuple[float, float]
 Range: TypeAlias = tuple[float, float]
@@ -73,6 +74,11 @@ class Table:
     narrow_below: int = 0
     keeps_words: bool = True
 
+    def in_order(self, places: Sequence[int]) -> Table:
+        """The same with its columns in another order, and no narrow form."""
+        rows = tuple(replace(row, cells=tuple(row.cells[i] for i in places)) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[i] for i in places), rows=rows, narrow=())
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -110,6 +116,11 @@ class Section:
 
     title: str
     entries: tuple[Entry, ...]
+
+
+def warnings_of(warnings: Sequence[str]) -> tuple[Section, ...]:
+    """A section of their own, for documents that are read without standard error."""
+    return (Section("Warnings", tuple(few(warnings))),) if warnings else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from advisor.core.findings import Finding
 from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
-from advisor.report.document import NARROW, Column, Document, Row, Section, Table, Tone
+from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
+from advisor.report.iterations_chart import iterations_chart
 from advisor.report.trace import summary
 from advisor.report.words import finding_json, sentence, sentences
 
@@ -33,13 +34,24 @@ def estimates_document(
     trace: Trace, estimates: Sequence[IterationEstimate], doubts: Sequence[Finding] = ()
 ) -> Document:
     """Estimates in the given order, what they rest on, and what makes some doubtful."""
+    warnings = (*trace.warnings, *sentences(doubts))
     facts = {
         "trace": summary(trace),
         "estimates": [estimate_json(estimate) for estimate in estimates],
-        "warnings": (*trace.warnings, *sentences(doubts)),
+        "warnings": warnings,
         "doubt_findings": list(map(finding_json, doubts)),
     }
-    return Document(facts=facts, blocks=(_table(estimates), *_assumptions(estimates)))
+    blocks: tuple[Block, ...] = _table(estimates), *_assumptions(estimates)
+    return Document(
+        facts=facts,
+        blocks=blocks,
+        title=f"Time and memory of {trace.script or 'this script'}",
+        page=lambda: (
+            *iterations_chart(estimates),
+            *blocks,
+            *warnings_of(warnings),
+        ),
+    )
 
 
 def _table(estimates: Sequence[IterationEstimate]) -> Table:

@@ -31,7 +31,7 @@ def option_document(option: Option, recommendation: Recommendation) -> Document:
     for section in sections:
         if section.entries:
             blocks += [BLANK, section] if blocks else [section]
-    return Document(facts=option_facts(option, recommendation), blocks=tuple(blocks))
+    return Document(facts=option_facts(option, recommendation), blocks=tuple(blocks), title=where(option))
 
 
 def _headline(option: Option, recommendation: Recommendation) -> Iterator[str]:

@@ -34,7 +34,7 @@ def gpus_document(specs: Sequence[GpuSpec], base: GpuSpec | None = None) -> Docu
     units = _UNITS if base is None else _figures(base)
     rows = tuple(Row((*_names(spec), *_in_units(spec, units))) for spec in specs)
     facts = {"gpus": [_json(spec) for spec in specs]}
-    return Document(facts=facts, blocks=(Table(columns=columns, rows=rows),))
+    return Document(facts=facts, blocks=(Table(columns=columns, rows=rows),), title="GPUs")
 
 
 def _json(spec: GpuSpec) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ from advisor.pricing.refresh.price_history import Series
 from advisor.report.cells import DAY, PLAIN, USD_PER_H, Cell
 from advisor.report.document import Axis, Chart, Column, Document, Lines, Row, Table, columns
 from advisor.report.document import Series as Curve
+from advisor.report.price_bands import places_chart
 
 COLUMNS = (
     *columns("Machine", "Place", "Market", "Source", "Since", wraps=False),
@@ -33,7 +34,12 @@ def history_document(series: Sequence[Series], until: datetime, *, plot: bool = 
         plot: curves instead of the table.
     """
     blocks = _curves(series, until) if plot else (_table(series, until),)
-    return Document(facts={"series": [_json(one, until) for one in series], "warnings": []}, blocks=blocks)
+    return Document(
+        facts={"series": [_json(one, until) for one in series], "warnings": []},
+        blocks=blocks,
+        title="How prices changed",
+        page=lambda: (*places_chart(series, until), _table(series, until)),
+    )
 
 
 def _table(series: Sequence[Series], until: datetime) -> Table:

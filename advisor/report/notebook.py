@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from advisor.core.values import Recommendation, Trace
-from advisor.report.document import Document
-from advisor.report.recommendation import notebook_document, warnings_of
+from advisor.report.document import Document, warnings_of
+from advisor.report.recommendation import notebook_document
 from advisor.report.trace import trace_table
 from advisor.report.writers.html import to_html
 

@@ -42,7 +42,7 @@ def offers_document(
         keeps_words=False,
     )
     facts = {"offers": [_json(*one) for one in priced], **warnings_json(warnings)}
-    return Document(facts=facts, blocks=(table,))
+    return Document(facts=facts, blocks=(table,), title="What is for rent")
 
 
 def _json(offer: Offer, price: Price) -> Mapping[str, object]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import assert_never
 
+from advisor.core.errors import InputError
 from advisor.report.document import Document
 from advisor.report.plain import Shown, print_text
 
@@ -16,6 +18,7 @@ class Format(StrEnum):
     JSON = "json"
     CSV = "csv"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 def print_document(document: Document, output: Format) -> None:
@@ -23,6 +26,32 @@ def print_document(document: Document, output: Format) -> None:
     text = text_of(document, output)
     if text:
         print_text(text)
+
+
+def check_page_path(path: Path) -> None:
+    """Refuse where no file can be before hours are spent on what it would hold.
+
+    Raises:
+        InputError: its folder is missing, or it is a folder.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"cannot write a page to {str(path)!r}: name a file in a folder that exists.")
+
+
+def write_page(document: Document, path: Path) -> None:
+    """An answer as a page of its own, whole or not at all.
+
+    Raises:
+        InputError: the folder is not writable, or the disk is full.
+    """
+    from advisor.core.files import write_atomically
+
+    try:
+        write_atomically(path, text_of(document, Format.HTML).encode())
+    except OSError as error:
+        raise InputError(
+            f"cannot write the page to {str(path)!r}: {error.strerror}. Choose another place."
+        ) from error
 
 
 def text_of(document: Document, output: Format) -> Shown:
@@ -44,5 +73,9 @@ def text_of(document: Document, output: Format) -> Shown:
             from advisor.report.writers.markdown import to_markdown
 
             return to_markdown(document)
+        case Format.HTML:
+            from advisor.report.writers.page import to_page
+
+            return to_page(document)
         case _:
             assert_never(output)

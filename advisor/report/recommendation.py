@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, PickName, Recommendation, Trace
-from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell
+from advisor.report.cells import DURATION, PLAIN, SHORT_DURATION, USD, Cell, Worded
 from advisor.report.document import (
     BLANK,
     NARROW,
@@ -23,6 +23,7 @@ from advisor.report.document import (
     Table,
     Tone,
     columns,
+    warnings_of,
 )
 from advisor.report.options import (
     gpus,
@@ -35,7 +36,6 @@ from advisor.report.options import (
     status,
     where,
 )
-from advisor.report.plain import few
 from advisor.report.quotes import rent_text
 from advisor.report.scatter import time_over_cost
 from advisor.report.words import rule_text, sentence, sentences
@@ -62,6 +62,8 @@ COLUMNS = (
     _TIME,
     Column("Cost (p90)", USD, wraps=False),
 )
+# On a page that is too narrow for all, time and cost come before what they follow from.
+_PAGE_ORDER = (0, 1, 2, 3, 8, 9, 4, 7, 5, 6)
 # GPUs above their place: side by side they would leave no room for the rest.
 _MACHINE = Column("GPUs, and where")
 MIDDLE_COLUMNS = (_STATUS, _NUMBER, _MACHINE, _RENT, _BINDS, _WAIT, _TIME, _COST)
@@ -115,7 +117,17 @@ def recommendation_document(
         facts=Late(lambda: recommendation_facts(recommendation, trace, options(), recorded_as=recorded_as)),
         blocks=blocks,
         sheet=lambda: _sheet(recommendation, options()),
+        title=f"Where to run {trace.script or 'this script'}",
+        page=lambda: _page(recommendation, top, below),
     )
+
+
+def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:
+    """The chart and the table, and what a terminal has beside the answer: warnings."""
+    table = options_table(recommendation, top, caption="Options").in_order(_PAGE_ORDER)
+    middle = time_over_cost(recommendation, top), table
+    warnings = warnings_of(sentences(recommendation.warnings))
+    return (*_summary(recommendation), *middle, *below, *warnings)
 
 
 def notebook_document(recommendation: Recommendation) -> Document:
@@ -128,11 +140,6 @@ def notebook_document(recommendation: Recommendation) -> Document:
     hidden = len(recommendation.options) - len(table.rows)
     notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
     return Document(facts={}, blocks=(table, *notes, *warnings_of(sentences(recommendation.warnings))))
-
-
-def warnings_of(warnings: Sequence[str]) -> tuple[Section, ...]:
-    """A section of their own, for documents that are read without standard error."""
-    return (Section("Warnings", tuple(few(warnings))),) if warnings else ()
 
 
 def options_table(recommendation: Recommendation, top: int | None, *, caption: str = "") -> Table:
@@ -160,18 +167,22 @@ def options_table(recommendation: Recommendation, top: int | None, *, caption: s
 
 def _wide(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     iteration_s, binds = option.estimate.iteration_s.p50, option.estimate.binds
-    machine = where(option) + _alike(option), gpus(option), rent_text(option.plan)
+    machine = where(option) + _alike(option), gpus(option), _rent(option)
     return state, number, *machine, iteration_s, binds, _wait_s(option), option.time_s, option.cost_usd
 
 
 def _middle(number: int, option: Option, state: str) -> tuple[Cell, ...]:
     state, number, machine, time_s, usd = _narrow(number, option, state)
-    return state, number, machine, rent_text(option.plan), option.estimate.binds, _wait_s(option), time_s, usd
+    return state, number, machine, _rent(option), option.estimate.binds, _wait_s(option), time_s, usd
 
 
 def _narrow(number: int, option: Option, state: str) -> tuple[str, int, Cell, Cell, Cell]:
     machine = " ".join([gpus(option), *market(option)]), place(option) + _alike(option)
     return state, number, machine, option.time_s, option.cost_usd.p50
+
+
+def _rent(option: Option) -> Worded:
+    return Worded(rent_text(option.plan), option.plan.usd_per_h)
 
 
 def _wait_s(option: Option) -> float | None:

@@ -34,6 +34,7 @@ def runs_document(runs: Sequence[Run]) -> Document:
         facts=facts | {"warnings": []},
         blocks=(table, total) if runs else (total,),
         sheet=table,
+        title="Runs",
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from advisor.core.findings import Code
-from advisor.core.units import format_duration_short, format_usd
-from advisor.core.values import Option, Recommendation
-from advisor.report.cells import SHORT_DURATION, USD
-from advisor.report.document import Axis, Chart, Lines, Point, Series
+from advisor.core.units import format_duration, format_duration_short, format_usd
+from advisor.core.values import Option, Quantiles, Recommendation
+from advisor.report.cells import SHORT_DURATION, USD, with_p90
+from advisor.report.document import Axis, Chart, Detail, Lines, Point, Range, Series, Tone
 from advisor.report.options import gpus, ranked, selection, status, where
+from advisor.report.quotes import rent_text
 
 # Both only ask for more money or time: how far away they are is worth seeing.
 _LIMITS = {Code.BUDGET, Code.DEADLINE}
@@ -43,12 +45,14 @@ def time_over_cost(recommendation: Recommendation, top: int | None) -> Chart | L
     num_left_out = len(options) - len(drawn)
     return Chart(
         title="Time (median, log scale) over cost (median, log scale)",
-        x=Axis(USD, lowest="free" if is_free else None),
-        y=Axis(SHORT_DURATION),
+        x=Axis(USD, "free" if is_free else None, "Cost: median, and to its p90"),
+        y=Axis(SHORT_DURATION, title="Time: median, and to its p90"),
         is_log=True,
-        series=tuple(Series(_label(*pair, recommendation), (_point(pair[1], least_usd),)) for pair in named),
+        series=tuple(_named(*pair, recommendation, least_usd) for pair in named),
         others=tuple(_point(option, least_usd) for option in others),
         others_label=f"{len(others)} more, over budget or too late included" if others else "",
+        others_details=tuple(Detail(label=_hover(option, recommendation)) for option in others),
+        guides=_frontier(recommendation, drawn, least_usd),
         note=f"{num_left_out} not drawn: they cannot run, or never end" if num_left_out else "",
     )
 
@@ -60,6 +64,45 @@ def _is_drawn(option: Option) -> bool:
 
 def _point(option: Option, least_usd: float) -> Point:
     return max(option.cost_usd.p50, least_usd), max(option.time_s.p50, 1e-3)
+
+
+def _named(number: int, option: Option, recommendation: Recommendation, least_usd: float) -> Series:
+    x, y = point = _point(option, least_usd)
+    detail = Detail(
+        label=_hover(option, recommendation),
+        x_range=_up_to_p90(x, option.cost_usd),
+        y_range=_up_to_p90(y, option.time_s),
+    )
+    is_chosen = option.plan.id == recommendation.recommended
+    tone = Tone.BEST if is_chosen else Tone.GOOD
+    return Series(_label(number, option, recommendation), (point,), (detail,), tone)
+
+
+def _frontier(
+    recommendation: Recommendation, drawn: Iterable[Option], least_usd: float
+) -> tuple[Series, ...]:
+    points = sorted(
+        _point(option, least_usd) for option in drawn if option.plan.id in recommendation.frontier
+    )
+    if len(points) < 2:
+        return ()
+    return (Series("the frontier: nothing else is both cheaper and faster", tuple(points)),)
+
+
+def _up_to_p90(median: float, quantiles: Quantiles) -> Range | None:
+    return (median, quantiles.p90) if median < quantiles.p90 < math.inf else None
+
+
+def _hover(option: Option, recommendation: Recommendation) -> str:
+    state, rent = status(option, recommendation), rent_text(option.plan)
+    lines = (
+        f"{gpus(option)}, {where(option)}",
+        state,
+        f"time {with_p90(option.time_s, format_duration)}",
+        f"cost {with_p90(option.cost_usd, format_usd)}",
+        f"USD/h, age: {rent}" if rent else "",
+    )
+    return "\n".join(line for line in lines if line)
 
 
 def _label(number: int, option: Option, recommendation: Recommendation) -> str:

@@ -18,7 +18,7 @@ def trace_document(trace: Trace, path: Path) -> Document:
     """A summary, and where the trace was written."""
     table = trace_table(trace, first=(("written to", str(path)),))
     facts = {"trace": {"path": str(path), **summary(trace)}, "warnings": trace.warnings}
-    return Document(facts=facts, blocks=(table,))
+    return Document(facts=facts, blocks=(table,), title=f"Trace of {trace.script}")
 
 
 def trace_table(trace: Trace, *, first: tuple[tuple[str, str], ...] = (), caption: str = "") -> Table:

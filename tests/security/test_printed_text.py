@@ -44,6 +44,7 @@ from advisor.report.queue import fit_document, wait_document
 from advisor.report.runs import runs_document
 from advisor.report.scatter import time_over_cost
 from advisor.report.trace import trace_document
+from advisor.report.writers import page as pages_of_their_own
 from advisor.report.writers.csv_text import to_csv
 from advisor.report.writers.html import to_html
 from advisor.report.writers.json_text import to_json
@@ -59,6 +60,17 @@ from tests.unit.store.test_ledger import make_run
 
 UNTIL = datetime(2026, 11, 21, tzinfo=UTC)
 EXAMPLES = settings(max_examples=30)
+
+
+def examples_of(output: Format) -> settings:
+    """Few where charts are drawn: each takes a tenth of a second."""
+    return settings(max_examples=4) if output is Format.HTML else EXAMPLES
+
+
+@pytest.fixture(autouse=True)
+def no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vega's own script is not a text of ours."""
+    monkeypatch.setattr(pages_of_their_own, "vega_runtime", str)
 
 
 def printed(print_it: Callable[[], object]) -> str:
@@ -118,7 +130,7 @@ def test_answers_are_text(output: Format, columns: str, monkeypatch: pytest.Monk
     """Before: escape sequences in the name of a cluster, an operator or a GPU reached the terminal."""
     monkeypatch.setenv("COLUMNS", columns)
 
-    @EXAMPLES
+    @examples_of(output)
     @example(ATTACK)
     @given(texts)
     def law(text: str) -> None:
@@ -134,7 +146,7 @@ def test_lists_are_text(output: Format, columns: str, monkeypatch: pytest.Monkey
     """Before: so did names of machines, queues, sources and runs."""
     monkeypatch.setenv("COLUMNS", columns)
 
-    @EXAMPLES
+    @examples_of(output)
     @example(ATTACK)
     @given(texts)
     def law(text: str) -> None:

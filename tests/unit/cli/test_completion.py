@@ -56,7 +56,7 @@ def zsh(folder: Path, line: str) -> str:
         ("advisor prices --provider ", ["aws", "gcp"]),
         ("advisor prices --market s", ["spot"]),
         ("advisor predict train.py --backend c", ["cuda", "cpu"]),
-        ("advisor prices --format ", ["table", "json", "csv", "markdown"]),
+        ("advisor prices --format ", ["table", "json", "csv", "markdown", "html"]),
         ("advisor prices --gpu nothing", []),
     ],
 )

@@ -35,7 +35,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.open.append(tag)
-        assert {name for name, _ in attrs} <= {"style"}
+        assert {name for name, _ in attrs} <= {"style", "scope", "class", "data-value"}
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
@@ -50,7 +50,7 @@ class Page(HTMLParser):
             self.rows[-1][-1] += data
 
 
-TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li"}
+TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li", "section", "h4"}
 
 
 def test_a_recommendation_is_a_table_with_the_frontier_first() -> None:

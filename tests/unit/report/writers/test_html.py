@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from advisor.report.cells import USD
+import math
+from datetime import date
+
+import pytest
+
+from advisor.core.values import Interval, Quantiles
+from advisor.report.cells import USD, Cell, Worded
 from advisor.report.document import (
     BLANK,
     Axis,
@@ -19,6 +25,7 @@ from advisor.report.document import (
     Tone,
 )
 from advisor.report.writers.html import to_html
+from advisor.report.writers.templating import sort_value
 from tests.unit.report.printed import of
 from tests.unit.report.test_html import EVIL, Page
 
@@ -39,14 +46,15 @@ def test_every_block_shows_and_no_text_is_code() -> None:
     page = Page(html.replace("<br>", ""))
     assert "<script" not in html
     assert page.tags == {
-        "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "ul", "li", "pre",
+        "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "section", "h4", "ul", "li",
+        "dl", "div", "dt", "dd", "small", "pre",
     }  # fmt: skip
     assert page.text.count(EVIL) == 3 + 1 + 1 + 1 + 3 + 2
 
 
 def test_numbers_stand_to_the_right_in_the_words_of_their_kind() -> None:
     html = to_html(of(*BLOCKS[:1]))
-    assert '<td style="text-align: right">$1.50</td>' in html
+    assert '<td style="text-align: right" data-value="1.5">$1.50</td>' in html
     assert '<tr style="font-weight: bold">' in html
     assert "<br>x</td>" in html
 
@@ -56,7 +64,35 @@ def test_blanks_and_empty_captions_leave_nothing() -> None:
     assert "caption" not in to_html(of(Table(columns=(), rows=())))
 
 
-def test_a_fact_has_its_note_in_brackets() -> None:
-    html = to_html(of(Section("T", (Fact("rate", "$1", "a list"), Fact("plain", "x")))))
-    assert "<li>rate: $1 (a list)</li>" in html
-    assert "<li>plain: x</li>" in html
+def test_texts_facts_and_sums_are_lists_of_their_own() -> None:
+    sums = Sum((Fact("a", "1"), Fact("total", "1")))
+    html = to_html(of(Section("T", ("- one", "two", Fact("rate", "$1", "a list"), Fact("plain", "x"), sums))))
+    assert "<ul><li>one</li><li>two</li></ul>" in html
+    assert (
+        "<div><dt>rate</dt> <dd>$1 <small>a list</small></dd></div><div><dt>plain</dt> <dd>x</dd></div>"
+        in html
+    )
+    assert '<dl class="sum"><div><dt>a</dt> <dd>1</dd></div>' in html
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        (1.5, "1.5"),
+        (3, "3"),
+        (math.inf, "Infinity"),
+        (-math.inf, "-Infinity"),
+        (math.nan, ""),
+        (None, ""),
+        ("12 GB", None),
+        (date(2026, 11, 21), "2026-11-21"),
+        (Quantiles(p50=2.0, p90=9.0), "2.0"),
+        (Interval(p10=1.0, p50=2.0, p90=9.0), "2.0"),
+        (Worded("~3.67, 111 d", 3.67), "3.67"),
+        (Worded("", None), ""),
+        ((7, "below"), "7"),
+        ((), None),
+    ],
+)
+def test_a_column_is_sorted_by_values_not_by_their_words(cell: Cell, value: str | None) -> None:
+    assert sort_value(cell) == value

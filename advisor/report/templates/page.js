@@ -1,0 +1,52 @@
+"use strict";
+// Charts, and tables that are sorted by what a reader clicks on. The file asks nobody for anything.
+
+function drawCharts() {
+  for (const spec of document.querySelectorAll("script.spec")) {
+    // `ast`: expressions are interpreted, so the page can forbid code from text.
+    vegaEmbed(spec.previousElementSibling, JSON.parse(spec.textContent), {
+      actions: false, ast: true, defaultStyle: false, renderer: "svg", tooltip: { disableDefaultStyle: true },
+    }).catch((error) => console.error(error));
+  }
+}
+
+// Numbers first, then texts; cells that know nothing come last in either direction.
+function keyOf(row, place) {
+  const cell = row.cells[place];
+  const text = cell.dataset.value ?? cell.textContent.trim();
+  const number = Number(text);
+  if (text === "" || text === "-") return [2, ""];
+  return cell.dataset.value !== undefined && !Number.isNaN(number) ? [0, number] : [1, text];
+}
+
+function compared([rankA, a], [rankB, b], sign) {
+  if (rankA === 2 || rankB === 2) return rankA - rankB;
+  if (rankA !== rankB) return sign * (rankA - rankB);
+  if (rankA === 1) return sign * a.localeCompare(b, undefined, { numeric: true });
+  return a === b ? 0 : a < b ? -sign : sign;
+}
+
+function sort(heading) {
+  const place = heading.cellIndex;
+  const body = heading.closest("table").tBodies[0];
+  const isUp = heading.getAttribute("aria-sort") !== "ascending";
+  for (const other of heading.parentNode.cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", isUp ? "ascending" : "descending");
+  const keyed = Array.from(body.rows, (row) => [keyOf(row, place), row]);
+  keyed.sort(([a], [b]) => compared(a, b, isUp ? 1 : -1));
+  body.append(...keyed.map(([, row]) => row));
+}
+
+function makeSortable(table) {
+  if (table.tBodies[0].rows.length < 2) return;
+  for (const heading of table.tHead.rows[0].cells) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...heading.childNodes);
+    heading.append(button);
+    button.addEventListener("click", () => sort(heading));
+  }
+}
+
+document.querySelectorAll("table").forEach(makeSortable);
+drawCharts();

@@ -1,0 +1,81 @@
+"""A chart in a page: its drawing, what its marks mean, and its figures for those who do not see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from markupsafe import Markup
+
+from advisor.report.cells import TEXT
+from advisor.report.document import Chart, Column, Row, Series, Table
+from advisor.report.writers.templating import ours, templates
+from advisor.report.writers.vega import GLYPHS, colour_name, is_lettered, spec_of, still
+
+# Points of a chart that is also drawn for readers without JavaScript, and of one whose figures are listed.
+MOST_DRAWN, MOST_LISTED = 500, 300
+# A label, the class of its colour, and what stands for its mark.
+Sign: TypeAlias = tuple[str, str, str]
+
+
+def figure_html(chart: Chart) -> Markup:
+    """A figure of a page; `page.js` draws what its specification says."""
+    figure: Any = templates().get_template("figure.html.j2").module
+    lettered, signs, rest = is_lettered(chart), list(_signs(chart)), list(_rest(chart))
+    spec = spec_of(chart)
+    # Of more points a drawing would be larger than all else.
+    drawing = still(spec) if _num_points(chart) <= MOST_DRAWN else ""
+    written: Markup = figure.figure(
+        chart,
+        ours(_json(spec)),
+        ours(drawing),
+        signs if lettered else (),
+        rest if lettered else signs + rest,
+        _figures(chart),
+    )
+    return written
+
+
+def _json(spec: object) -> str:
+    """Data that ends no script element."""
+    return json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _num_points(chart: Chart) -> int:
+    return len(chart.others) + sum(len(one.points) for one in chart.series)
+
+
+def _signs(chart: Chart) -> Iterator[Sign]:
+    """What the letters or the colours mean."""
+    for place, one in enumerate(chart.series):
+        glyph = "■" if chart.bars else GLYPHS[place % len(GLYPHS)]
+        yield one.label, colour_name(chart, place), glyph
+
+
+def _rest(chart: Chart) -> Iterator[Sign]:
+    """What lies below the series."""
+    if chart.others_label:
+        yield chart.others_label, "soft", "●"
+    yield from ((one.label, "soft", "- -") for one in chart.guides)
+
+
+def _figures(chart: Chart) -> Table | None:
+    """What a chart shows, for whoever cannot see it."""
+    if _num_points(chart) > MOST_LISTED:
+        return None
+    rest = Series(chart.others_label, chart.others, chart.others_details)
+    x, y = chart.x, chart.y
+    rows = [
+        Row((one.label, chart.bars[int(point[0])] if chart.bars else point[0], point[1]))
+        for one in (*chart.series, rest)
+        for point in one.points
+    ]
+    return Table(
+        columns=(
+            Column("Series"),
+            Column(x.title or "Across", TEXT if chart.bars else x.kind),
+            Column(y.title or "Up", y.kind),
+        ),
+        rows=tuple(rows),
+    )

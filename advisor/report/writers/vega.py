@@ -1,0 +1,326 @@
+"""A Chart as a Vega-Lite specification, and as a picture.
+
+Colours of a page are names of its stylesheet (``var(--series-1)``), so that it turns dark, or light on paper,
+without being drawn again. Pictures for mail have the colours themselves, and their legend inside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from advisor.report.document import Chart, Tone
+from advisor.report.plain import shown
+from advisor.report.writers.plot import MARKS
+from advisor.report.writers.ticks import Scale
+from advisor.report.writers.vega_rows import Rows, rows_of
+
+if TYPE_CHECKING:
+    import altair as alt
+
+NUM_COLOURS = 8
+# Vega's shapes, and the letters that look like them.
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+GLYPHS = "●■▲◆✚▼"
+_HEIGHT, _BAR_HEIGHT = 320, 26
+_STILL_WIDTH = 640
+_POINT, _SMALL_POINT, _TARGET = 80, 40, 220
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Colours by name, and whether a chart holds its own legend."""
+
+    colours: Mapping[str, str]
+    has_legend: bool
+
+
+_SERIES = tuple(f"series-{i}" for i in range(1, NUM_COLOURS + 1))
+PAGE = Look(
+    colours={name: f"var(--{name})" for name in ("paper", "ink", "soft", "line", "best", *_SERIES)},
+    has_legend=False,
+)
+# As templates/page.css has them for light pages.
+PICTURE = Look(
+    colours={
+        "paper": "#ffffff", "ink": "#1b2129", "soft": "#59636e", "line": "#d9dee4", "best": "#b3420a",
+        "series-1": "#0b5cad", "series-2": "#c2410c", "series-3": "#047857", "series-4": "#7e22ce",
+        "series-5": "#a16207", "series-6": "#be185d", "series-7": "#0e7490", "series-8": "#475569",
+    },
+    has_legend=True,
+)  # fmt: skip
+
+
+def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
+    """The specification of a chart; every text in it is shown text.
+
+    Raises:
+        ValueError: it has neither points nor bars.
+    """
+    import altair as alt
+    from altair.utils.schemapi import debug_mode
+
+    rows = rows_of(chart)
+    # Tests validate every kind of chart; to do so each time takes longer than all else.
+    with debug_mode(False):
+        layers = [layer for layer in _Drawing(chart, rows, look).layers() if layer is not None]
+        whole = alt.LayerChart(
+            layer=layers,
+            height=len(chart.bars) * _BAR_HEIGHT or _HEIGHT,
+            width="container",
+            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+            description=rows.description,
+            config=_config(look),
+        )
+        return whole.to_dict(validate=False)
+
+
+def still(spec: Mapping[str, Any]) -> str:
+    """What a specification draws, as an SVG that nothing moves in."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(_sized(spec)))
+
+
+def svg(chart: Chart) -> str:
+    """A picture that stands alone."""
+    return still(spec_of(chart, PICTURE))
+
+
+def png(chart: Chart, *, scale: float = 2.0) -> bytes:
+    """A picture for mail, ``scale`` pixels for each of its points."""
+    import vl_convert
+
+    return bytes(vl_convert.vegalite_to_png(_sized(spec_of(chart, PICTURE)), scale=scale))
+
+
+def _sized(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """As wide as a mail is, where nothing contains it."""
+    return {**spec, "width": _STILL_WIDTH}
+
+
+def is_lettered(chart: Chart) -> bool:
+    """Whether each series is one point with a letter beside it, as in a terminal."""
+    return chart.until is None and not chart.bars and all(len(one.points) == 1 for one in chart.series)
+
+
+def colour_name(chart: Chart, place: int) -> str:
+    """Of a series, a name that a Look and the stylesheet of a page know."""
+    match chart.series[place].tone:
+        case Tone.BEST:
+            return "best"
+        case Tone.FAINT | Tone.DOUBTFUL:
+            return "soft"
+        case _:
+            return _SERIES[0 if is_lettered(chart) else place % NUM_COLOURS]
+
+
+class _Drawing:
+    """Layers of one chart, the lowest first."""
+
+    def __init__(self, chart: Chart, rows: Rows, look: Look) -> None:
+        self._chart, self._rows, self._look = chart, rows, look
+        self._is_lettered = is_lettered(chart)
+
+    def layers(self) -> list[alt.Chart | None]:
+        rows = self._rows
+        if self._chart.bars:
+            return [self._bars(), self._bar_errors()]
+        return [
+            self._area(rows.guide_bands, "linear", self._look.colours["soft"]),
+            self._area(rows.bands, "step-after"),
+            self._guides(),
+            self._guide_names(),
+            self._others(),
+            self._errors("x2"),
+            self._errors("y2"),
+            *(self._points() if self._chart.until is None else self._lines()),
+        ]
+
+    def _bars(self) -> alt.Chart:
+        import altair as alt
+
+        rows = self._rows
+        names = alt.Axis(labelExpr=f"{_literal(rows.bars)}[datum.value]", ticks=False, labelLimit=220)
+        bars: alt.Chart = _chart(rows.points).mark_bar(opacity=0.75 if rows.errors else 1)
+        drawn: alt.Chart = bars.encode(
+            y=alt.Y("bar:O", axis=names, title=self._title("x")),
+            x=alt.X("x:Q", stack="zero", axis=_axis(rows.x), scale=_scale(rows.x), title=self._title("y")),
+            order=alt.Order("place:O"),
+            color=self._colour(),
+            tooltip=alt.Tooltip("hover:N"),
+        )
+        return drawn
+
+    def _bar_errors(self) -> alt.Chart | None:
+        import altair as alt
+
+        if not self._rows.errors:
+            return None
+        mark: alt.Chart = _chart(self._rows.errors).mark_rule(strokeWidth=2, aria=False)
+        drawn: alt.Chart = mark.encode(
+            y=alt.Y("bar:O"), x=alt.X("x:Q"), x2="x2:Q", color=_value(self._look.colours["ink"])
+        )
+        return drawn
+
+    def _area(self, rows: Sequence[Any], interpolate: Any, colour: str | None = None) -> alt.Chart | None:
+        if not rows:
+            return None
+        mark = _chart(rows).mark_area(interpolate=interpolate, opacity=0.18, aria=False)
+        fill: Any = self._colour() if colour is None else _value(colour)
+        return self._placed(mark, y2="y2:Q", color=fill, detail=["place:N", "part:N"])
+
+    def _guides(self) -> alt.Chart | None:
+        if not self._rows.guides:
+            return None
+        mark = _chart(self._rows.guides).mark_line(strokeDash=[5, 4], strokeWidth=1.5, aria=False)
+        return self._placed(mark, color=_value(self._look.colours["soft"]), detail="place:N")
+
+    def _guide_names(self) -> alt.Chart | None:
+        """At their ends, where no page says what they are."""
+        if not self._look.has_legend or not self._rows.guide_ends:
+            return None
+        mark = _chart(self._rows.guide_ends).mark_text(align="right", dx=-4, dy=-8, aria=False)
+        return self._placed(mark, text="name:N", color=_value(self._look.colours["soft"]))
+
+    def _others(self) -> alt.Chart | None:
+        if not self._rows.others:
+            return None
+        mark = _chart(self._rows.others).mark_point(filled=True, size=_SMALL_POINT, opacity=0.45, aria=False)
+        return self._placed(mark, color=_value(self._look.colours["soft"]), tooltip="hover:N")
+
+    def _errors(self, end: Literal["x2", "y2"]) -> alt.Chart | None:
+        rows = [row for row in self._rows.errors if end in row]
+        if not rows:
+            return None
+        mark = _chart(rows).mark_rule(strokeWidth=2, opacity=0.4, aria=False)
+        return self._placed(mark, color=self._colour(), **{end: f"{end}:Q"})
+
+    def _points(self) -> list[alt.Chart | None]:
+        size = _POINT if self._is_lettered else _SMALL_POINT
+        mark = _chart(self._rows.points).mark_point(filled=True, size=size, opacity=0.9)
+        letters = None
+        if self._is_lettered:
+            text = _chart(self._rows.points).mark_text(
+                dx=8, dy=-8, fontSize=12, fontWeight="bold", align="left", aria=False
+            )
+            letters = self._placed(text, text="letter:N", color=self._colour())
+        points = self._placed(mark, color=self._colour(), shape=self._shape(), tooltip="hover:N")
+        return [letters, points]
+
+    def _lines(self) -> list[alt.Chart | None]:
+        """Each holds its value until the next; a shape stands at its end, and changes can be pointed at."""
+        rows = self._rows
+        line = _chart(rows.points).mark_line(interpolate="step-after", strokeWidth=2, aria=False)
+        ends = _chart(rows.ends).mark_point(filled=True, size=_SMALL_POINT, opacity=1, aria=False)
+        targets = _chart(rows.points).mark_point(filled=True, size=_TARGET, opacity=0)
+        return [
+            self._placed(line, color=self._colour(), detail="place:N"),
+            self._placed(ends, color=self._colour(), shape=self._shape()),
+            self._placed(targets, tooltip="hover:N"),
+        ]
+
+    def _placed(self, mark: alt.Chart, **channels: Any) -> alt.Chart:
+        import altair as alt
+
+        rows, is_time = self._rows, self._rows.is_time
+        x_axis = alt.Axis(format="%Y-%m-%d", labelOverlap=True, tickCount=6) if is_time else _axis(rows.x)
+        x_scale = alt.Scale(type="utc", nice=False) if is_time else _scale(rows.x, is_log=self._chart.is_log)
+        return mark.encode(
+            x=alt.X("x:T" if is_time else "x:Q", axis=x_axis, scale=x_scale, title=self._title("x")),
+            y=alt.Y(
+                "y:Q",
+                axis=_axis(rows.y),
+                scale=_scale(rows.y, is_log=self._chart.is_log),
+                title=self._title("y"),
+            ),
+            **channels,
+        )
+
+    def _title(self, side: Literal["x", "y"]) -> str | None:
+        return shown((self._chart.x if side == "x" else self._chart.y).title) or None
+
+    def _colour(self) -> alt.Color:
+        import altair as alt
+
+        names = [colour_name(self._chart, place) for place in range(len(self._chart.series))]
+        scale = alt.Scale(domain=list(range(len(names))), range=[self._look.colours[name] for name in names])
+        return alt.Color("place:N", scale=scale, legend=self._legend())
+
+    def _shape(self) -> alt.Shape:
+        import altair as alt
+
+        shapes = [SHAPES[place % len(SHAPES)] for place in range(len(self._chart.series))]
+        if self._is_lettered:
+            shapes = ["diamond" if one.tone is Tone.BEST else "circle" for one in self._chart.series]
+        scale = alt.Scale(domain=list(range(len(shapes))), range=shapes)
+        return alt.Shape("place:N", scale=scale, legend=self._legend())
+
+    def _legend(self) -> alt.Legend | None:
+        import altair as alt
+
+        if not self._look.has_legend:
+            return None
+        names = [one.label for one in self._chart.series]
+        if self._is_lettered:
+            names = [f"{letter}  {name}" for letter, name in zip(MARKS, names, strict=False)]
+        label = f"{_literal([shown(name) for name in names])}[datum.value]"
+        return alt.Legend(title=None, orient="bottom", columns=1, labelExpr=label, labelLimit=600)
+
+
+def _chart(rows: Sequence[Any]) -> alt.Chart:
+    import altair as alt
+
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def _value(colour: str) -> Any:
+    import altair as alt
+
+    return alt.value(colour)
+
+
+def _axis(scale: Scale) -> alt.Axis:
+    """The words that we chose beside the values that we chose."""
+    import altair as alt
+
+    words = f"{_literal(scale.words)}[indexof({_literal(scale.ticks)}, datum.value)]"
+    return alt.Axis(values=list(scale.ticks), labelExpr=words, labelOverlap=True, labelSeparation=6)
+
+
+def _scale(scale: Scale, *, is_log: bool = False) -> alt.Scale:
+    import altair as alt
+
+    domain = [scale.low, scale.high]
+    return (
+        alt.Scale(type="log", domain=domain) if is_log else alt.Scale(domain=domain, nice=False, zero=False)
+    )
+
+
+def _literal(values: Sequence[object]) -> str:
+    """An array as Vega's expressions write it, which is as JSON does."""
+    return json.dumps(values)
+
+
+def _config(look: Look) -> alt.Config:
+    import altair as alt
+
+    ink, soft, line = (look.colours[name] for name in ("ink", "soft", "line"))
+    return alt.Config(
+        background=look.colours["paper"],
+        font="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(
+            labelColor=soft,
+            titleColor=ink,
+            titleFontWeight="normal",
+            gridColor=line,
+            domainColor=line,
+            tickColor=line,
+            labelFontSize=12,
+            titleFontSize=12,
+        ),
+        legend=alt.LegendConfig(labelColor=ink, labelFontSize=12),
+    )
