@@ -115,16 +115,8 @@ def report_document(
 def _text(document: Document, form: ReportFormat) -> Shown:
     from advisor.report.printing import text_of
 
-    match form:
-        case ReportFormat.HTML:
-            from advisor.report.plain import Shown
-            from advisor.report.writers.html import to_html
-
-            return Shown(to_html(document))
-        case ReportFormat.FOCUS:
-            return text_of(document, Format.CSV)
-        case _:
-            return text_of(document, Format(form.value))
+    # A FOCUS data set is a CSV file of other rows.
+    return text_of(document, Format.CSV if form is ReportFormat.FOCUS else Format(form.value))
 
 
 def _write(path: Path, text: str) -> None:

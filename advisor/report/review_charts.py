@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from advisor.review.price_moves import Move
     from advisor.review.team_review import TeamReview
 
-MOST_CURVES = 6
+MOST_CURVES = 4
+MOST_POINTS = 150
+"""Runs of a chart: more cannot be told apart, and make the page slow."""
 
 
 def weeks_chart(review: TeamReview) -> Chart:
@@ -65,8 +67,9 @@ def budget_chart(state: BudgetState) -> Chart:
 
 def accuracy_chart(comparisons: Sequence[Comparison]) -> Chart:
     """Predicted against actual time; on the line both are equal."""
+    newest = comparisons[-MOST_POINTS:]
     by_gpu: dict[str, list[Comparison]] = {}
-    for one in comparisons:
+    for one in newest:
         by_gpu.setdefault(one.run.gpu, []).append(one)
     series = tuple(
         Series(
@@ -76,7 +79,7 @@ def accuracy_chart(comparisons: Sequence[Comparison]) -> Chart:
         )
         for gpu, group in by_gpu.items()
     )
-    times = [time for one in comparisons for time in (one.predicted_s.p50, one.actual_s)]
+    times = [time for one in newest for time in (one.predicted_s.p50, one.actual_s)]
     diagonal = Series("as predicted", ((min(times), min(times)), (max(times), max(times))), tone=Tone.FAINT)
     return Chart(
         x=Axis(DURATION, title="predicted"),
@@ -85,6 +88,9 @@ def accuracy_chart(comparisons: Sequence[Comparison]) -> Chart:
         is_log=True,
         guides=(diagonal,),
         title="Predicted and actual time (bars: p50 to p90)",
+        note=f"the newest {len(newest):,} of {len(comparisons):,} runs"
+        if len(newest) < len(comparisons)
+        else "",
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from advisor.review.period import Period
     from advisor.store.ledger import Run
 
-MOST_STEPS = 60
+MOST_STEPS = 40
 """Steps of a drawn history; each has a band."""
 MOST_PLACES = 2
 """Places of a machine, where no run tells which it uses."""
