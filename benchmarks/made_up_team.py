@@ -363,16 +363,21 @@ def _environ(folder: Path) -> dict[str, str]:
     return kept | home
 
 
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
 def main() -> None:
     """Write a team, and tell how to report on it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, default=NUM_RUNS)
+    parser.add_argument("--end", type=_moment, default=datetime.now(UTC).replace(microsecond=0))
     parser.add_argument("--measure", action="store_true", help="run the report and print its CPU seconds")
     given = parser.parse_args()
     folder = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    year = write_team(folder, datetime.now(UTC).replace(microsecond=0), given.runs)
+    year = write_team(folder, given.end, given.runs)
     print(f"{len(year.runs):,} runs, {len(year.entries):,} recommendations, {len(year.history):,} prices")
     print(f"XDG_CONFIG_HOME={folder / '.config'} advisor report --since 365d")
     if given.measure:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CENT = 0.01
 SAVINGS = "What to do"
+WIDE_PRICES = 140
+"""Characters that a row of prices takes."""
 _HOURS = Kind("hours", "{:,.1f}".format)
 _ONE_DECIMAL = Kind("one decimal", "{:.1f}".format)
 
@@ -149,30 +151,48 @@ def accuracy_table(review: TeamReview) -> Table:
 
 def price_table(moves: Sequence[Move]) -> Table:
     """How prices moved over the period."""
+    names = columns("GPU", "Machine", "Place", "Market", wraps=False)
+    prices = columns("First", "Last", "Lowest", "Highest", kind=USD_PER_H, wraps=False)
+    change = Column("Change", SHARE, wraps=False)
+    return Table(
+        columns=(*names, *prices, change, Column("p10 .. p50 .. p90", USD_PER_H, wraps=False)),
+        rows=tuple(Row((*_price_names(m), *_prices(m), m.series.change, m.usd_per_h)) for m in moves),
+        caption="Prices of what the team uses, USD per hour",
+        narrow=(_narrow_prices(moves),),
+        narrow_below=WIDE_PRICES,
+    )
+
+
+def _narrow_prices(moves: Sequence[Move]) -> Table:
+    """Two lines a row."""
     head = (
-        *columns("GPU", "Machine", "Place", "Market", wraps=False),
-        *columns("First", "Last", "Lowest", "Highest", kind=USD_PER_H, wraps=False),
+        *columns("GPU,\nmachine", "Place,\nmarket"),
+        *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),
         Column("Change", SHARE, wraps=False),
-        Column("p10 .. p50 .. p90", USD_PER_H, wraps=False),
+        Column("p10,\np90", USD_PER_H, wraps=False),
     )
-    rows = (
-        Row(
-            (
-                move.gpu,
-                f"{move.series.provider} {move.series.instance_type}",
-                move.series.zone or move.series.region,
-                move.series.market,
-                move.first_usd_per_h,
-                move.last_usd_per_h,
-                move.series.lowest_usd_per_h,
-                move.series.highest_usd_per_h,
-                move.series.change,
-                move.usd_per_h,
-            )
-        )
-        for move in moves
+    rows = []
+    for move in moves:
+        names, (first, last, lowest, highest) = _price_names(move), _prices(move)
+        band = move.usd_per_h.p10, move.usd_per_h.p90
+        rows.append(Row((names[:2], names[2:], (first, last), (lowest, highest), move.series.change, band)))
+    return Table(columns=head, rows=tuple(rows))
+
+
+def _price_names(move: Move) -> tuple[str, str, str, str]:
+    series = move.series
+    machine = f"{series.provider} {series.instance_type}"
+    return move.gpu, machine, series.zone or series.region, series.market
+
+
+def _prices(move: Move) -> tuple[float, float, float, float]:
+    series = move.series
+    return (
+        move.first_usd_per_h,
+        move.last_usd_per_h,
+        series.lowest_usd_per_h,
+        series.highest_usd_per_h,
     )
-    return Table(columns=head, rows=tuple(rows), caption="Prices of what the team uses, USD per hour")
 
 
 def saving_table(savings: Sequence[Saving]) -> Table:
