@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from advisor.store.ledger import Run
 
-LONG_DAYS = 1.0
+LONGEST = timedelta(days=1)
+"""A charge that covers more of time is noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,28 +102,35 @@ def billing_of(bills: Sequence[Bill], runs: Sequence[Run], period: Period, scope
     """
     begun = [charge for bill in bills for charge in bill.charges if period.holds(charge.start)]
     ours = [charge for charge in begun if scope.holds(charge.project)]
-    untaxed = [charge for charge in ours if charge.category is not ChargeCategory.TAX]
+    untaxed = [charge for charge in ours if not _is_tax(charge)]
     charges = [charge for charge in untaxed if charge.currency == USD]
-    weeks: dict[str, list[Charge]] = {f"{monday}": [] for monday in period.weeks()}
-    for charge in charges:
-        weeks[f"{monday_of(charge.start)}"].append(charge)
-    untagged = [c for c in begun if c.project is None and c.category is not ChargeCategory.TAX]
     billed = {charge.provider for charge in charges}
     return Billing(
         charges=tuple(charges),
         usd=_sum(charges),
         by_provider=_shares(charges, lambda charge: charge.provider),
         by_project=_shares(charges, lambda charge: charge.project or ""),
-        by_week=tuple(_share(name, group) for name, group in weeks.items()),
+        by_week=_by_week(charges, period),
         by_service=_shares((c for c in charges if c.instance_type is None), lambda c: c.service),
         machines=_machines(charges, runs),
-        tax_usd=_sum(c for c in ours if c.category is ChargeCategory.TAX and c.currency == USD),
-        untagged_usd=_sum(c for c in untagged if c.currency == USD),
+        tax_usd=_sum(c for c in ours if _is_tax(c) and c.currency == USD),
+        untagged_usd=_sum(c for c in begun if c.project is None and not _is_tax(c) and c.currency == USD),
         other_currencies=_other_currencies(untaxed),
         overlaps=_overlaps(bills, period),
-        num_long=sum((c.end - c.start).total_seconds() > LONG_DAYS * 86400 for c in charges),
+        num_long=sum(charge.end - charge.start > LONGEST for charge in charges),
         num_without_machine=sum(run.instance_type is None and run.provider in billed for run in runs),
     )
+
+
+def _is_tax(charge: Charge) -> bool:
+    return charge.category is ChargeCategory.TAX
+
+
+def _by_week(charges: Iterable[Charge], period: Period) -> tuple[BilledShare, ...]:
+    weeks: dict[str, list[Charge]] = {f"{monday}": [] for monday in period.weeks()}
+    for charge in charges:
+        weeks[f"{monday_of(charge.start)}"].append(charge)
+    return tuple(_share(name, group) for name, group in weeks.items())
 
 
 def _machines(charges: Iterable[Charge], runs: Iterable[Run]) -> tuple[BilledMachine, ...]:

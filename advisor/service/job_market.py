@@ -9,7 +9,7 @@ from advisor.core.errors import NoOfferError
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.core.values import Plan
+    from advisor.core.values import Offer, Plan
     from advisor.review.savings import Recurring
     from advisor.review.team_review import TodaysMarket
     from advisor.service.listening import Listener
@@ -26,33 +26,33 @@ def market_for(
     """
     from advisor.review.team_review import TodaysMarket
     from advisor.service.limits import Asked
-    from advisor.service.offers import prices_of, query_offers
+    from advisor.service.offers import query_offers
+
+    wanted: dict[str, set[int]] = {}
+    for job in jobs:
+        for one in () if job.entry is None else job.entry.alternatives:
+            wanted.setdefault(one.gpu, set()).add(one.num_gpus)
+    try:
+        offers = query_offers(config, Asked(wanted=wanted), listener, only_open=True).offers if wanted else ()
+    except NoOfferError:  # the report names the jobs that cannot be priced
+        offers = ()
+    if not offers:
+        return TodaysMarket(plans=(), is_allowed=lambda _: True)
+    return TodaysMarket(plans=_plans(offers, config), is_allowed=_judge(policy, config))
+
+
+def _plans(offers: Sequence[Offer], config: Config) -> Sequence[Plan]:
+    from advisor.service.offers import prices_of
     from advisor.service.plans import cloud_terms, rates_of, spot_terms
     from recommender.plans.candidates import plans_of_offers
 
-    counts = {
-        (one.gpu, one.num_gpus)
-        for job in jobs
-        for one in (() if job.entry is None else job.entry.alternatives)
-    }
-    spot = spot_terms(config)
-    wanted: dict[str, set[int]] = {}
-    for gpu, num_gpus in counts:
-        wanted.setdefault(gpu, set()).add(num_gpus)
-    if not wanted:
-        return TodaysMarket(plans=(), is_allowed=lambda _: True)
-    try:
-        offers = query_offers(config, Asked(wanted=wanted), listener, only_open=True).offers
-    except NoOfferError:  # the report names the jobs that cannot be priced
-        return TodaysMarket(plans=(), is_allowed=lambda _: True)
-    plans = plans_of_offers(
+    return plans_of_offers(
         offers,
-        terms=cloud_terms(config.settings.cloud, None, spot.history),
+        terms=cloud_terms(config.settings.cloud, None, spot_terms(config).history),
         catalog=rates_of(config.settings),
         quotas=config.settings.quotas,
         prices=prices_of(offers),
     )
-    return TodaysMarket(plans=plans, is_allowed=_judge(policy, config))
 
 
 def _judge(policy: Policy | None, config: Config) -> Callable[[Plan], bool]:

@@ -145,14 +145,14 @@ def pairs(value: object) -> Mapping[str, str]:
         return {str(key): str(item) for key, item in value.items() if item is not None}
     if not isinstance(value, list):
         return {}
-    found: dict[str, str] = {}
+    named: dict[str, str] = {}
     for item in value:
         # Parquet gives a map as pairs, BigQuery as objects.
         if isinstance(item, Mapping):
             item = (item.get("key"), item.get("value"))
         if isinstance(item, tuple | list) and len(item) == 2 and None not in item:
-            found[str(item[0])] = str(item[1])
-    return found
+            named[str(item[0])] = str(item[1])
+    return named
 
 
 @lru_cache(maxsize=1024)
