@@ -161,6 +161,25 @@ class StoreSettings(Section):
     )
 
 
+class RunSettings(Section):
+    """How the runs of `advisor run -- COMMAND` are watched."""
+
+    metadata: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="ask the metadata service of AWS or GCP which machine this is"
+    )
+    metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
+        "http://169.254.169.254", description="where that service answers"
+    )
+
+
+class PredictSettings(Section):
+    """How times are predicted."""
+
+    receipts: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="correct predictions for a GPU by how long recorded runs took on it"
+    )
+
+
 class PolicySettings(Section):
     """Rules of the organisation, its teams and projects."""
 
@@ -223,7 +242,9 @@ class Settings(Section):
         return clusters
 
     prices: PriceSettings = PriceSettings()
+    predict: PredictSettings = PredictSettings()
     store: StoreSettings = StoreSettings()
+    run: RunSettings = RunSettings()
     policy: PolicySettings = PolicySettings()
     report: ReportSettings = ReportSettings()
 

@@ -29,7 +29,11 @@ def runs_document(runs: Sequence[Run]) -> Document:
     table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
     unknown = f" and the unknown cost of {num_unknown:,}" if num_unknown else ""
     total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}{unknown}",))
-    facts = {"runs": [_json(run) for run in runs], "total_usd": total_usd, "num_unknown_costs": num_unknown}
+    facts = {
+        "runs": [run_json(run) for run in runs],
+        "total_usd": total_usd,
+        "num_unknown_costs": num_unknown,
+    }
     return Document(
         facts=facts | {"warnings": []},
         blocks=(table, total) if runs else (total,),
@@ -44,7 +48,7 @@ def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
     rows = []
     for run in runs:
         texts = (run.project if len(projects) > 1 else "", run.script, run.note)
-        lines = (f"{_gpus(run)}, {_where(run)}", *(text for text in texts if text not in ("", "-")))
+        lines = (f"{gpus_of(run)}, {where_of(run)}", *(text for text in texts if text not in ("", "-")))
         rows.append(Row((_started(run), lines, *_figures(run))))
     yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
     if len(projects) == 1 and not projects & {"", "-"}:
@@ -55,14 +59,14 @@ def recorded_document(run: Run, *, is_new: bool) -> Document:
     """What was entered, or was there before."""
     words = f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}."
     return Document(
-        facts={"run": _json(run), "is_new": is_new, "warnings": []},
+        facts={"run": run_json(run), "is_new": is_new, "warnings": []},
         blocks=(Lines((words,)),),
         sheet=Table(columns=COLUMNS, rows=(Row(_wide(run)),)),
     )
 
 
 def _wide(run: Run) -> tuple[Cell, ...]:
-    names = run.project or None, run.script or None, _where(run), _gpus(run)
+    names = run.project or None, run.script or None, where_of(run) or None, gpus_of(run)
     return _started(run), *names, *_figures(run), run.note
 
 
@@ -78,15 +82,18 @@ def _started(run: Run) -> str:
     return f"{run.started_at:%Y-%m-%d %H:%M}"
 
 
-def _where(run: Run) -> str:
+def where_of(run: Run) -> str:
+    """The provider and how it was rented; empty if nobody knows."""
     return " ".join([run.provider, *([run.market] if run.market is not None else [])])
 
 
-def _gpus(run: Run) -> str:
-    return f"{run.num_gpus} x {run.gpu}"
+def gpus_of(run: Run) -> str:
+    """Such as ``8 x L4``."""
+    return f"{run.num_gpus} x {run.gpu}" if run.num_gpus else "no GPU"
 
 
-def _json(run: Run) -> dict[str, object]:
+def run_json(run: Run) -> dict[str, object]:
+    """A run as JSON holds it."""
     priced_at = run.price_retrieved_at
     return asdict(run) | {
         "started_at": run.started_at.isoformat(),

@@ -12,14 +12,20 @@ from advisor.core.limits import MAX_USD
 from advisor.core.units import format_duration
 from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.live import now, opened
+from advisor.service.plan_facts import PlanRequest
 from advisor.service.ran_on import Place, place_of
+from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
     from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
 
+LAST = "last"
+"""Stands for the newest recommendation."""
 # Before the first GPU that trains anything; also keeps times within what databases hold.
 EARLIEST = datetime(2006, 1, 1, tzinfo=UTC)
 
@@ -32,7 +38,7 @@ class RunRequest:
         started_at: with a time zone.
         cost_usd: what was or will be billed, before tax; None if nobody knows.
         status: how it ended.
-        recommendation: id in the ledger, which knows plan, script and project.
+        recommendation: id in the ledger, or ``last``, which knows plan, script and project.
         plan: id of an option.
         provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
@@ -62,17 +68,35 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
         UnknownGpuError: a name that no GPU has.
         StoreError: the database cannot be read or written.
     """
-    from advisor.store.ledger import record_run
-
     _check_times(request, listener)
     if request.run_id is not None and not request.run_id.strip():
         raise InputError(f"{listener.name_of('run_id')} is empty: give a name, or leave it out.")
-    place = place_of(request, config, listener)
+    asked = PlanRequest(plan=request.plan, gpu=request.gpu, provider=request.provider, market=request.market)
+    place = place_of(asked, config, listener)
     advised = None
     if request.recommendation is not None:
-        advised = _recommendation(config, request.recommendation, listener)
-        place = place.or_else(_place_of_entry(advised))
-    run = _run(request, place, config, listener, advised=advised)
+        advised = recommendation_of(config, request.recommendation, listener)
+        place = place.or_else(place_of_entry(advised))
+    return _kept(_run(request, place, config, listener, advised=advised), config, listener)
+
+
+def keep_receipt(path: Path, config: Config, listener: Listener) -> tuple[Run, bool]:
+    """Enter what ``advisor run`` wrote to a file; the run, and whether it was new to the ledger.
+
+    Raises:
+        InputError: the file holds no receipt, or one of a time that cannot be; an id that another run has.
+        StoreError: a number cannot be true, or the database cannot be read or written.
+    """
+    from advisor.receipt.receipt_files import read_receipt
+
+    run = read_receipt(path).run
+    _check_moment(str(path), run.started_at)
+    return _kept(run, config, listener)
+
+
+def _kept(run: Run, config: Config, listener: Listener) -> tuple[Run, bool]:
+    from advisor.store.ledger import record_run
+
     with opened(config) as store:
         is_new = _is_new(store, run, listener)
         record_run(store, run)
@@ -121,7 +145,13 @@ def _check_moment(argument: str, moment: datetime) -> None:
         raise InputError(f"{argument}: {moment.isoformat()} lies before {EARLIEST.date()}: check the year.")
 
 
-def _recommendation(config: Config, wanted: str, listener: Listener) -> LedgerEntry:
+def recommendation_of(config: Config, wanted: str, listener: Listener) -> LedgerEntry:
+    """The recommendation with this id, or the last one of all.
+
+    Raises:
+        InputError: there is none.
+        StoreError: the database cannot be read.
+    """
     from advisor.store.database import open_store
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
@@ -129,10 +159,10 @@ def _recommendation(config: Config, wanted: str, listener: Listener) -> LedgerEn
     store = open_store(config.settings.store.url, must_exist=True)
     if store is not None:
         with store:
-            entry = find_recommendation(store, wanted)
+            ids = recommendation_ids(store)
+            entry = find_recommendation(store, ids[0] if wanted == LAST and ids else wanted)
             if entry is not None:
                 return entry
-            ids = recommendation_ids(store)
     raise InputError(
         f"{listener.name_of('recommendation')}: none with the id {wanted!r} is recorded."
         f"{did_you_mean(wanted, ids)}"
@@ -176,7 +206,8 @@ def _first(*texts: str | None) -> str:
     return next((text for text in texts if text is not None), "")
 
 
-def _place_of_entry(entry: LedgerEntry) -> Place:
+def place_of_entry(entry: LedgerEntry) -> Place:
+    """Where a recommendation sends its job."""
     return Place(
         provider=entry.provider,
         gpu=entry.gpu,
@@ -210,6 +241,7 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> t
     from advisor.store.database import open_store
     from advisor.store.ledger import runs
 
+    enter_left_behind(config, listener)
     start = _start(request.since)
     _check_moment(listener.name_of("since"), start)
     store = open_store(config.settings.store.url, must_exist=True)

@@ -10,8 +10,8 @@ from advisor.core.values import Market
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.service.ledger import RunRequest
     from advisor.service.listening import Listener
+    from advisor.service.plan_facts import PlanRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +63,15 @@ class Place:
         return self.provider, self.gpu, self.num_gpus or 1, self.market
 
 
-def place_of(request: RunRequest, config: Config, listener: Listener) -> Place:
+def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:
     """What is given of the machine, before what the id of a plan says.
 
     Raises:
         InputError: the id has no such form, or a GPU with several numbers.
         UnknownGpuError: a name that no GPU has.
     """
-    from advisor.service.plan_facts import PlanRequest, given_facts
+    from advisor.service.plan_facts import given_facts
 
-    asked = PlanRequest(plan=request.plan, gpu=request.gpu, provider=request.provider, market=request.market)
     facts = given_facts(asked, config, listener)
     known = None if facts.market is None else Market(facts.market)
     return Place(
