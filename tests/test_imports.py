@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = {"torch", "boto3", "botocore", "google", "pandas", "numpy", "pydantic", "yaml", "rich"}
+HEAVY = {
+    "torch", "boto3", "botocore", "google", "pandas", "numpy", "pydantic", "yaml", "rich", "jinja2", "altair",
+    "vl_convert",
+}  # fmt: skip
 
 
 def modules_after(statement: str) -> set[str]:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_duration_short, format_usd
-from advisor.core.values import Option, Quantiles, Recommendation
-from advisor.report.cells import SHORT_DURATION, USD, with_p90
+from advisor.core.values import Option, Plan, Quantiles, Recommendation
+from advisor.report.cells import SHORT_DURATION, USD
 from advisor.report.document import Axis, Chart, Detail, Lines, Point, Range, Series, Tone
 from advisor.report.options import gpus, ranked, selection, status, where
-from advisor.report.quotes import rent_text
+from advisor.report.quotes import quote_text
 
 # Both only ask for more money or time: how far away they are is worth seeing.
 _LIMITS = {Code.BUDGET, Code.DEADLINE}
@@ -86,7 +86,7 @@ def _frontier(
     )
     if len(points) < 2:
         return ()
-    return (Series("the frontier: nothing else is both cheaper and faster", tuple(points)),)
+    return (Series("frontier: nothing is both cheaper and faster", tuple(points)),)
 
 
 def _up_to_p90(median: float, quantiles: Quantiles) -> Range | None:
@@ -94,15 +94,22 @@ def _up_to_p90(median: float, quantiles: Quantiles) -> Range | None:
 
 
 def _hover(option: Option, recommendation: Recommendation) -> str:
-    state, rent = status(option, recommendation), rent_text(option.plan)
+    time, cost = option.time_s, option.cost_usd
     lines = (
         f"{gpus(option)}, {where(option)}",
-        state,
-        f"time {with_p90(option.time_s, format_duration)}",
-        f"cost {with_p90(option.cost_usd, format_usd)}",
-        f"USD/h, age: {rent}" if rent else "",
+        status(option, recommendation),
+        f"time {format_duration(time.p50)}, p90 {format_duration(time.p90)}",
+        f"cost {format_usd(cost.p50)}, p90 {format_usd(cost.p90)}",
+        _rent(option.plan),
     )
     return "\n".join(line for line in lines if line)
+
+
+def _rent(plan: Plan) -> str:
+    if plan.usd_per_h is None:
+        return "what an hour costs is unknown"
+    rent = f"{format_usd(plan.usd_per_h)} an hour"
+    return rent if plan.price is None else f"{rent} ({quote_text(plan.price)})"
 
 
 def _label(number: int, option: Option, recommendation: Recommendation) -> str:

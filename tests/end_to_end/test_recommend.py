@@ -57,6 +57,23 @@ def test_json_by_contract(shell: Shell) -> None:
         assert option["cost_usd"]["p50"] == pytest.approx(sum(option["cost_breakdown"].values()), rel=1e-6)
 
 
+def test_a_page_is_written_beside_the_answer(shell: Shell) -> None:
+    command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "200")
+    answer = shell.run(*command, "--html", "answer.html")
+    page = (shell.folder / "answer.html").read_text("utf-8")
+    assert answer.out == shell.run(*command).out
+    assert page.startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")
+    assert len(page) < 1_500_000
+    printed = shell.run(*command, "--format", "html").out
+    assert printed.rstrip("\n") == page.rstrip("\n")
+
+
+def test_a_page_has_a_place_before_the_answer_is_sought(shell: Shell) -> None:
+    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--html", "missing/answer.html")
+    assert_plain_error(answer, 2, "name a file in a folder that exists")
+
+
 def test_two_runs_agree(shell: Shell) -> None:
     command = ("recommend", "t.json.gz", "--iterations", "1000", "--json")
     assert shell.run(*command).out == shell.run(*command).out

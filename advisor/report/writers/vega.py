@@ -57,7 +57,7 @@ def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
     """The specification of a chart; every text in it is shown text.
 
     Raises:
-        ValueError: it has neither points nor bars.
+        ValueError: it has no points.
     """
     import altair as alt
     from altair.utils.schemapi import debug_mode
@@ -78,7 +78,10 @@ def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
 
 
 def still(spec: Mapping[str, Any]) -> str:
-    """What a specification draws, as an SVG that nothing moves in."""
+    """What a specification draws, as an SVG that nothing moves in.
+
+    A control character in any of its texts would end the process: vl-convert 1.9 aborts.
+    """
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(_sized(spec)))
@@ -267,7 +270,14 @@ class _Drawing:
         if self._is_lettered:
             names = [f"{letter}  {name}" for letter, name in zip(MARKS, names, strict=False)]
         label = f"{_literal([shown(name) for name in names])}[datum.value]"
-        return alt.Legend(title=None, orient="bottom", columns=1, labelExpr=label, labelLimit=600)
+        return alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=1,
+            labelExpr=label,
+            labelLimit=_STILL_WIDTH - 100,
+            symbolOpacity=1,
+        )
 
 
 def _chart(rows: Sequence[Any]) -> alt.Chart:
@@ -286,7 +296,7 @@ def _axis(scale: Scale) -> alt.Axis:
     """The words that we chose beside the values that we chose."""
     import altair as alt
 
-    words = f"{_literal(scale.words)}[indexof({_literal(scale.ticks)}, datum.value)]"
+    words = f"{_literal(list(map(shown, scale.words)))}[indexof({_literal(scale.ticks)}, datum.value)]"
     return alt.Axis(values=list(scale.ticks), labelExpr=words, labelOverlap=True, labelSeparation=6)
 
 

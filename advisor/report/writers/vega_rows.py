@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeAlias
 
 from advisor.report.cells import DAY
@@ -51,8 +52,8 @@ def rows_of(chart: Chart) -> Rows:
     Raises:
         ValueError: nothing is.
     """
-    if not chart.series and not chart.others:
-        raise ValueError("a chart needs a series or other points")
+    if not chart.others and not any(one.points for one in chart.series):
+        raise ValueError("a chart needs points")
     return _Reader(chart).rows()
 
 
@@ -68,7 +69,11 @@ class _Reader:
         x, y = self._scales()
         return Rows(
             points=points,
-            ends=[row for row, after in _pairs(points) if after is None or after["place"] != row["place"]],
+            ends=[
+                row
+                for row, after in zip_longest(points, points[1:])
+                if after is None or after["place"] != row["place"]
+            ],
             others=[
                 {**self._at(point), "hover": self._hover(chart.others_label, point, detail)}
                 for point, detail in Series("", chart.others, chart.others_details).detailed()
@@ -180,10 +185,6 @@ class _Reader:
 
 def _words(axis: Axis, value: float) -> str:
     return axis.kind.words(int(value) if float(value).is_integer() else value)
-
-
-def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]]:
-    return zip(rows, [*rows[1:], None], strict=True)
 
 
 def _short(value: float) -> float:

@@ -321,3 +321,31 @@ def test_the_line_goes_with_the_table_alone(output, capsys):
 def test_hidden_what_ifs_are_counted(capsys):
     out, _ = shown(capsys, answer(what_ifs=(CHANGED,)), top=3)
     assert "1 more rows" in out
+
+
+# --- a page ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", [{}, {"output": Format.JSON}, {"explained": "CHEAP"}, {"plot": True}])
+def test_the_page_holds_the_whole_answer_whatever_else_is_shown(capsys, tmp_path, change) -> None:
+    without, err = shown(capsys, answer(), **change)
+    path = tmp_path / "answer.html"
+    assert shown(capsys, answer(), page=path, **change) == (without, err)
+    html = path.read_text("utf-8")
+    assert "<caption>Options</caption>" in html
+    assert "Cheapest: aws cheap.xlarge us-east-1" in html
+    assert "keep in mind" in html
+    assert 'class="chart"' in html
+
+
+def test_a_page_is_written_where_nothing_is_feasible_too(capsys, tmp_path) -> None:
+    path = tmp_path / "answer.html"
+    with pytest.raises(NothingFeasibleError):
+        shown(capsys, answer(recommended=None), page=path)
+    assert "<h1>Where to run" in path.read_text("utf-8")
+
+
+def test_one_option_is_a_page_too(capsys) -> None:
+    out, _ = shown(capsys, answer(), explained="CHEAP", output=Format.HTML)
+    assert "<h1>aws cheap.xlarge us-east-1 on-demand</h1>" in out
+    assert "<h2>" in out

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.core.findings import Code, quoted
 from advisor.core.values import Quantiles, Recommendation
-from advisor.report.document import Chart
+from advisor.report.document import Chart, Tone
 from advisor.report.printing import Format, text_of
 from advisor.report.scatter import time_over_cost
 from advisor.report.writers.plot import DOT, MARKS
@@ -127,3 +127,40 @@ def test_what_is_folded_is_a_dot_and_has_no_name() -> None:
     assert isinstance(chart, Chart)
     assert [series.label.split()[0] for series in chart.series] == ["#1", "#2"]
     assert chart.others == ((100.0, HOUR_S),)
+
+
+def test_whoever_points_at_an_option_reads_what_it_is() -> None:
+    chart = time_over_cost(answer(CHEAP, MIDDLE, FAST, removed(WORSE, Code.BUDGET)), None)
+    assert isinstance(chart, Chart)
+    middle = chart.series[1].details[0]
+    assert middle.label.splitlines() == [
+        "1 x MIDDLE, aws middle.xlarge us-east-1 on-demand",
+        "recommended",
+        "time 10 h, p90 20 h",
+        "cost $10.00, p90 $20.00",
+        "$1.00 an hour",
+    ]
+    assert "over budget" in chart.others_details[0].label
+
+
+def test_error_bars_reach_to_p90_where_there_is_one() -> None:
+    endless = replace(FAST, time_s=Quantiles(p50=HOUR_S, p90=float("inf")))
+    chart = time_over_cost(answer(CHEAP, MIDDLE, endless), None)
+    assert isinstance(chart, Chart)
+    ends = [(one.details[0].x_range, one.details[0].y_range) for one in chart.series]
+    assert ends == [
+        ((100.0, 200.0), None),
+        ((10.0, 20.0), (10 * HOUR_S, 20 * HOUR_S)),
+        ((1.0, 2.0), (100 * HOUR_S, 200 * HOUR_S)),
+    ]
+    assert [one.tone for one in chart.series] == [Tone.GOOD, Tone.BEST, Tone.GOOD]
+
+
+def test_the_frontier_is_one_line_from_the_cheapest_to_the_fastest() -> None:
+    chart = time_over_cost(answer(FAST, CHEAP, WORSE, MIDDLE), None)
+    assert isinstance(chart, Chart)
+    (frontier,) = chart.guides
+    assert frontier.points == ((1.0, 100 * HOUR_S), (10.0, 10 * HOUR_S), (100.0, HOUR_S))
+    alone = time_over_cost(answer(FAST, WORSE, frontier=("FAST",), recommended="FAST"), None)
+    assert isinstance(alone, Chart)
+    assert alone.guides == ()

@@ -1,0 +1,245 @@
+"""Pages in a real browser: nothing leaves them or runs in them; they can be pointed at, sorted and read."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.report.document import Document
+from advisor.report.printing import write_page
+from tests.pages import EVIL, answer_page, estimates_page, history_page, team_page
+
+CHROMIUM = shutil.which("chromium")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PHONE, DESKTOP, PAPER = (375, 800), (1280, 900), (700, 1000)
+DOCUMENTS: Mapping[str, Callable[[], Document]] = {
+    "answer": answer_page,
+    "history": history_page,
+    "estimates": estimates_page,
+    "team": team_page,
+    "evil": lambda: team_page(EVIL),
+    "many runs": lambda: team_page(num_runs=2000),
+}
+NUM_CHARTS = {"answer": 1, "history": 1, "estimates": 1, "team": 3, "evil": 3, "many runs": 3}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One for all; closed before other tests, whose event loops it would hold up."""
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Each document written as a user's command writes it."""
+    folder = tmp_path_factory.mktemp("pages")
+    written = {name: folder / f"{name}.html" for name in DOCUMENTS}
+    for name, path in written.items():
+        write_page(DOCUMENTS[name](), path)
+    return written
+
+
+class Visit:
+    """A page in a window of its own, and all that it asked for or complained about."""
+
+    def __init__(self, browser: Any, path: Path, *, size: tuple[int, int] = DESKTOP, **options: Any) -> None:
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self._context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, offline=True, **options
+        )
+        self.page = self._context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.route("**/*", self._answer)
+        self.url = path.as_uri()
+        self.page.goto(self.url)
+
+    def _answer(self, route: Any) -> None:
+        self.asked.append(route.request.url)
+        (route.continue_ if route.request.url == self.url else route.abort)()
+
+    def drawn(self, num_charts: int) -> Visit:
+        """Once all charts are there."""
+        self.page.wait_for_function(f"document.querySelectorAll('.chart svg').length == {num_charts}")
+        return self
+
+    def __enter__(self) -> Visit:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._context.close()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_nothing_is_asked_for_nothing_complains_and_nothing_is_too_wide(browser, files, name) -> None:
+    assert files[name].stat().st_size < 1_500_000
+    with Visit(browser, files[name]) as visit:
+        visit.drawn(NUM_CHARTS[name])
+        for size in (DESKTOP, PHONE):
+            visit.page.set_viewport_size({"width": size[0], "height": size[1]})
+            wide = "[...document.querySelectorAll('.chart svg')].every(e => e.clientWidth <= innerWidth)"
+            visit.page.wait_for_function(wide)
+            assert visit.page.evaluate("document.documentElement.scrollWidth") == size[0]
+        assert visit.page.evaluate("window.pwned") is None
+        assert visit.asked == [visit.url]
+        assert visit.complaints == []
+
+
+def test_names_are_text(browser, files) -> None:
+    visible = EVIL.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
+    with Visit(browser, files["evil"]) as visit:
+        text = visit.drawn(3).page.inner_text("body")
+        assert visit.page.title() == f"Cost of {visible}"
+        assert visible in text.splitlines()
+        assert f"{visible}: $620.00 were billed." in text
+        assert visit.page.locator("main img").count() == 0
+        # A bar has the name, as much of it as there is room for.
+        assert "<script>window.pwned=1</script" in visit.page.locator(".chart svg").nth(1).text_content()
+
+
+def test_the_policy_stops_what_slips_through(browser, files) -> None:
+    inject = """code => {
+        const script = document.createElement('script');
+        script.textContent = code;
+        document.body.append(script);
+    }"""
+    with Visit(browser, files["team"]) as visit:
+        visit.drawn(3)
+        visit.page.evaluate(inject, "window.pwned = 1")
+        assert visit.page.evaluate("window.pwned") is None
+        with pytest.raises(playwright.Error):
+            visit.page.evaluate("fetch('http://127.0.0.1:9/')")
+        assert all("Content Security Policy" in line or "CSP" in line for line in visit.complaints)
+        assert len(visit.complaints) >= 2
+        assert visit.asked == [visit.url]
+
+
+def tooltip(visit: Visit) -> str:
+    element = visit.page.locator("#vg-tooltip-element.visible")
+    element.wait_for()
+    return element.inner_text()
+
+
+def test_pointing_at_an_option_tells_what_it_is(browser, files) -> None:
+    with Visit(browser, files["answer"]) as visit:
+        visit.drawn(1).page.locator(".chart svg .mark-symbol path").last.hover()
+        lines = tooltip(visit).splitlines()
+        assert lines[0].startswith("8 x ")
+        assert lines[1] in ("recommended", "frontier")
+        assert lines[2].startswith("time ")
+        assert lines[3].startswith("cost $")
+        assert visit.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "mark", "words"),
+    [
+        ("history", 0, ".mark-symbol path", "zones (aws)"),
+        ("estimates", 0, ".mark-rect path", "does not fit in memory"),
+        ("team", 0, ".mark-symbol path", "spent"),
+        ("team", 1, ".mark-rect path", "2026"),
+        ("team", 2, ".mark-symbol path", "run 0 on L4"),
+    ],
+)
+def test_every_kind_of_chart_can_be_pointed_at(browser, files, name, place, mark, words) -> None:
+    with Visit(browser, files[name]) as visit:
+        shapes = visit.drawn(NUM_CHARTS[name]).page.locator(".chart svg").nth(place).locator(mark)
+        told = set()
+        for i in range(min(shapes.count(), 12)):
+            shapes.nth(i).hover(force=True)
+            told.add(tooltip(visit))
+        assert told
+        assert visit.complaints == []
+
+
+def column(visit: Visit, place: int) -> list[str]:
+    cells = visit.page.locator("main > .scroll tbody tr").all()
+    return [row.locator("td").nth(place).inner_text() for row in cells]
+
+
+def test_tables_are_sorted_by_value_with_mouse_and_keyboard(browser, files) -> None:
+    with Visit(browser, files["team"]) as visit:
+        headings = visit.drawn(3).page.locator("main > .scroll th")
+        button = headings.nth(1).locator("button")
+        button.click()
+        assert column(visit, 1) == ["$9.50", "$20.25", "$1,000", "-"]
+        assert headings.nth(1).get_attribute("aria-sort") == "ascending"
+        button.press("Enter")
+        assert column(visit, 1) == ["$1,000", "$20.25", "$9.50", "-"]
+        assert headings.nth(1).get_attribute("aria-sort") == "descending"
+        visit.page.keyboard.press("Shift+Tab")
+        visit.page.keyboard.press("Space")
+        assert column(visit, 0) == ["vision 1", "vision 9", "vision 10", "vision 100"]
+        assert [heading.get_attribute("aria-sort") for heading in headings.all()] == ["ascending", None, None]
+
+
+def test_options_are_sorted_by_the_price_of_an_hour(browser, files) -> None:
+    with Visit(browser, files["answer"]) as visit:
+        visit.drawn(1).page.get_by_role("button", name="Cost (p90)").click()
+        rows = visit.page.locator("main > .scroll tbody td:nth-child(6)")
+        usd = rows.evaluate_all("cells => cells.map(cell => Number(cell.dataset.value))")
+        assert len(usd) == 15
+        assert usd == sorted(usd)
+
+
+@pytest.mark.parametrize("name", ["answer", "team"])
+def test_nothing_serious_stands_in_the_way_of_anybody(browser, files, name) -> None:
+    for scheme, size in (("light", DESKTOP), ("dark", PHONE)):
+        with Visit(browser, files[name], size=size, color_scheme=scheme) as visit:
+            visit.drawn(NUM_CHARTS[name])
+            visit.page.locator("summary").first.click()
+            found = axe.Axe().run(visit.page).response["violations"]
+            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_dark_pages_are_dark_and_so_are_their_charts(browser, files) -> None:
+    colours = """() => [getComputedStyle(document.body).backgroundColor,
+        getComputedStyle(document.querySelector('.chart svg .role-axis-label text')).fill]"""
+    seen = {}
+    with Visit(browser, files["team"]) as visit:
+        visit.drawn(3)
+        for scheme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=scheme)
+            seen[scheme] = visit.page.evaluate(colours)
+        visit.page.emulate_media(color_scheme="dark", media="print")
+        on_paper = visit.page.evaluate(colours)
+    assert seen["light"] == ["rgb(255, 255, 255)", "rgb(89, 99, 110)"]
+    assert seen["dark"] == ["rgb(17, 22, 28)", "rgb(160, 171, 184)"]
+    assert on_paper[0] == "rgb(255, 255, 255)"
+
+
+def test_on_paper_no_table_is_cut(browser, files) -> None:
+    for name in ("answer", "history"):
+        with Visit(browser, files[name], size=PAPER) as visit:
+            visit.drawn(NUM_CHARTS[name]).page.emulate_media(media="print")
+            assert visit.page.evaluate("document.documentElement.scrollWidth") == PAPER[0]
+            assert (
+                visit.page.locator("tbody tr").first.evaluate("row => getComputedStyle(row).breakInside")
+                == "avoid"
+            )
+
+
+def test_without_scripts_charts_are_pictures(browser, files) -> None:
+    with Visit(browser, files["team"], java_script_enabled=False) as visit:
+        pictures = visit.page.locator(".still svg")
+        assert pictures.count() == 3
+        assert pictures.first.is_visible()
+        assert "$1,000" in pictures.first.text_content()
+        assert visit.complaints == []
