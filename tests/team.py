@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.core.values import CostKind, Market, Plan, Price, PricePoint, Quantiles, QuoteKind
 from advisor.review.period import Period
+from advisor.review.savings import TodaysMarket
 from advisor.spend.charges import Bill, Charge
 from advisor.store.ledger import Alternative, LedgerEntry, Run
 from tests.builders import exactly, make_offer, make_plan
@@ -109,3 +110,10 @@ def make_rent(
     offer = make_offer(gpu, usd_per_h, market=market, region=changes.pop("region", "us-west4"))
     price = Price(usd_per_h=exactly(usd_per_h), kind=kind, age_days=0.0)
     return make_plan(gpu, usd_per_h, offer=offer, price=price, **changes)
+
+
+def make_market(*plans: Plan, is_allowed: bool = True) -> TodaysMarket:
+    """Machines that nothing disturbs."""
+    return TodaysMarket(
+        plans=plans, is_allowed=lambda _: is_allowed, lasting=lambda _, train_s: (train_s, train_s)
+    )

@@ -13,7 +13,7 @@ from advisor.core.values import Market, Plan, Quantiles, RunStatus
 from advisor.review.accuracy import predicted_s, with_advice
 
 if TYPE_CHECKING:
-    from advisor.store.ledger import Alternative, LedgerEntry, Run
+    from advisor.store.ledger import LedgerEntry, Run
 
 LEAST_RUNS = 3
 """Runs on as many days after which a job counts as one that comes again."""
@@ -69,6 +69,21 @@ class Saving:
         return (self.job.usd - self.usd.p50) * len(self.job.runs)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodaysMarket:
+    """What is for rent today.
+
+    Attributes:
+        plans: that jobs which come again could take.
+        is_allowed: whether a policy lets a plan be.
+        lasting: seconds until a job is done on a plan and seconds billed, of those that it trains.
+    """
+
+    plans: Sequence[Plan]
+    is_allowed: Callable[[Plan], bool]
+    lasting: Callable[[Plan, Quantiles], tuple[Quantiles, Quantiles]]
+
+
 def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> tuple[Recurring, ...]:
     """Jobs that came again, the dearest first.
 
@@ -115,7 +130,7 @@ def _recurring(
 
 
 def savings_of(
-    jobs: Iterable[Recurring], plans: Sequence[Plan], is_allowed: Callable[[Plan], bool]
+    jobs: Iterable[Recurring], market: TodaysMarket
 ) -> tuple[tuple[Saving, ...], tuple[Recurring, ...]]:
     """The best saving of each job that has one, and the jobs that cannot be priced elsewhere.
 
@@ -124,32 +139,36 @@ def savings_of(
 
     Args:
         jobs: that come again.
-        plans: machines for rent at today's prices.
-        is_allowed: whether policies and quotas let a plan be.
+        market: what they could rent.
     """
     by_gpus: dict[tuple[str, int], list[Plan]] = {}
-    for plan in plans:
+    for plan in market.plans:
         if plan.price is not None and not plan.price.is_guess and plan.blocked is None:
             by_gpus.setdefault((plan.gpu, plan.num_gpus), []).append(plan)
     savings: list[Saving] = []
     unpriced: list[Recurring] = []
     for job in jobs:
-        there = list(_elsewhere(job, by_gpus))
+        there = list(_elsewhere(job, by_gpus, market))
         if not there:
             unpriced.append(job)
-        cheaper = (one for one in there if _is_worth_it(one) and is_allowed(one.plan))
+        cheaper = (one for one in there if _is_worth_it(one) and market.is_allowed(one.plan))
         best = min(cheaper, key=lambda one: (one.usd.p50, one.plan.id), default=None)
         savings += [] if best is None else [best]
     return tuple(sorted(savings, key=lambda one: -one.period_usd)), tuple(unpriced)
 
 
-def _elsewhere(job: Recurring, by_gpus: Mapping[tuple[str, int], Collection[Plan]]) -> Iterator[Saving]:
+def _elsewhere(
+    job: Recurring, by_gpus: Mapping[tuple[str, int], Collection[Plan]], market: TodaysMarket
+) -> Iterator[Saving]:
     if job.entry is None:
         return
     for alternative in job.entry.alternatives:
         for plan in by_gpus.get((alternative.gpu, alternative.num_gpus), ()):
             if plan.offer is not None and plan.offer.market in _markets(job):
-                yield _saving(job, alternative, plan)
+                train_s = Quantiles(
+                    p50=alternative.train_p50_s * job.slower, p90=alternative.train_p90_s * job.slower
+                )
+                yield _saving(job, plan, *market.lasting(plan, train_s))
 
 
 def _markets(job: Recurring) -> Collection[Market]:
@@ -157,25 +176,24 @@ def _markets(job: Recurring) -> Collection[Market]:
     return {run.market for run in job.runs if run.market is not None}
 
 
-def _saving(job: Recurring, alternative: Alternative, plan: Plan) -> Saving:
-    entry, price, wait = job.entry, plan.price, plan.wait_s
+def _saving(job: Recurring, plan: Plan, done_s: Quantiles, billed_s: Quantiles) -> Saving:
+    entry, price = job.entry, plan.price
     assert entry is not None  # noqa: S101 - who calls has looked
     assert price is not None  # noqa: S101
-    on_p50_s = plan.startup_s + alternative.train_p50_s * job.slower
-    on_p90_s = plan.startup_s + alternative.train_p90_s * job.slower
+    wait = plan.wait_s or Quantiles(p50=0.0, p90=0.0)
     once = plan.egress_usd + plan.transfer_usd
 
-    def usd(billed_s: float, usd_per_h: float) -> float:
-        return max(billed_s, plan.minimum_billed_s) / HOUR_S * (usd_per_h + plan.storage_usd_per_h) + once
+    def usd(trained_s: float, usd_per_h: float) -> float:
+        on_s = max(plan.startup_s + trained_s, plan.minimum_billed_s)
+        return on_s / HOUR_S * (usd_per_h + plan.storage_usd_per_h) + once
 
     return Saving(
         job=job,
         plan=plan,
         time_s=Quantiles(
-            p50=on_p50_s + (0.0 if wait is None else wait.p50),
-            p90=on_p90_s + (0.0 if wait is None else wait.p90),
+            p50=wait.p50 + plan.startup_s + done_s.p50, p90=wait.p90 + plan.startup_s + done_s.p90
         ),
-        usd=Quantiles(p50=usd(on_p50_s, price.usd_per_h.p50), p90=usd(on_p90_s, price.usd_per_h.p90)),
+        usd=Quantiles(p50=usd(billed_s.p50, price.usd_per_h.p50), p90=usd(billed_s.p90, price.usd_per_h.p90)),
         deadline_s=entry.deadline_s,
     )
 

@@ -12,12 +12,12 @@ from advisor.review.billing import Billing, billing_of
 from advisor.review.budgets import Budget, BudgetState, budget_states
 from advisor.review.leaks import leaks_of
 from advisor.review.price_moves import PriceMoves, price_moves
-from advisor.review.savings import Recurring, Saving, savings_of
+from advisor.review.savings import Recurring, Saving, TodaysMarket, savings_of
 from advisor.review.spending import Spending, spending_of
 from advisor.review.unknowns import unknown_bills, unknown_prospects, unknown_runs
 
 if TYPE_CHECKING:
-    from advisor.core.values import Plan, PricePoint
+    from advisor.core.values import PricePoint
     from advisor.review.period import Period, Scope
     from advisor.spend.charges import Bill
     from advisor.store.ledger import LedgerEntry, Run
@@ -46,19 +46,6 @@ class Records:
     recommendations: tuple[LedgerEntry, ...] = ()
     advised: Mapping[str, LedgerEntry]
     prices: Mapping[str, Sequence[PricePoint]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TodaysMarket:
-    """What is for rent today.
-
-    Attributes:
-        plans: that jobs which come again could take.
-        is_allowed: whether a policy lets a plan be.
-    """
-
-    plans: Sequence[Plan]
-    is_allowed: Callable[[Plan], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +112,7 @@ def review(
     accuracy = accuracy_of(runs, records.advised)
     states = budget_states(budgets, records.runs, scope, period.until)
     moves = price_moves(records.prices, runs, period)
-    savings, unpriced = savings_of(jobs, market.plans, market.is_allowed)
+    savings, unpriced = savings_of(jobs, market)
     unknown = [*unknown_runs(runs), *unknown_prospects(states, moves, unpriced)]
     if billing is not None:
         unknown += unknown_bills(bills, billing, is_of_team=scope.projects is not None)

@@ -17,7 +17,7 @@ from advisor.report.review_tables import in_cents
 from advisor.report.review_words import command_of, heading
 from advisor.review.period import Scope
 from advisor.review.savings import recurring_jobs, savings_of
-from advisor.review.team_review import Records, TeamReview, TodaysMarket, Violation, review
+from advisor.review.team_review import Records, TeamReview, Violation, review
 from advisor.store.ledger import Run
 from tests.team import (
     WEEK,
@@ -25,6 +25,7 @@ from tests.team import (
     make_bill,
     make_charge,
     make_entry,
+    make_market,
     make_point,
     make_rent,
     make_run,
@@ -51,7 +52,7 @@ def whole(*runs: Run, scope: Scope = Scope(), **changes: Any) -> TeamReview:  # 
         "budgets": (),
         "violations": (Violation(rule="limits.usd_per_job: 5 (team.yaml:4)", run=runs[0]),),
         "jobs": recurring_jobs(runs, {"entry": ENTRY}),
-        "market": TodaysMarket(plans=(make_rent("L4", 2.0),), is_allowed=lambda _: True),
+        "market": make_market(make_rent("L4", 2.0)),
         "is_own": lambda _: False,
     }
     records = Records(
@@ -128,7 +129,7 @@ def test_a_saving_is_told_with_the_command_that_shows_it() -> None:
 def test_without_a_recorded_command_the_price_is_shown() -> None:
     entry = make_entry(alternatives=(make_alternative("L4", 2.0),))
     jobs = recurring_jobs(RUNS, {"entry": entry})
-    (saving,), _ = savings_of(jobs, [make_rent("L4", 2.0)], lambda _: True)
+    (saving,), _ = savings_of(jobs, make_market(make_rent("L4", 2.0)))
     assert command_of(saving).startswith("advisor prices --gpu L4:1 --provider aws --region us-west4")
 
 

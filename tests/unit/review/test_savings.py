@@ -11,7 +11,7 @@ from advisor.core.findings import Code, finding
 from advisor.core.values import Interval, Market, Plan, Quantiles, QuoteKind, RunStatus
 from advisor.review.savings import Recurring, Saving, recurring_jobs, savings_of
 from advisor.store.ledger import LedgerEntry, Run
-from tests.team import make_alternative, make_entry, make_rent, make_run
+from tests.team import make_alternative, make_entry, make_market, make_rent, make_run
 
 ENTRY = make_entry(alternatives=(make_alternative("L4", hours=2.0),))
 WEEKLY = tuple(make_run(7 * week, recommendation_id="entry") for week in range(4))
@@ -22,7 +22,7 @@ def jobs(*runs: Run, entry: LedgerEntry = ENTRY) -> tuple[Recurring, ...]:
 
 
 def saved(*plans: Plan, entry: LedgerEntry = ENTRY, runs: tuple[Run, ...] = WEEKLY) -> list[Saving]:
-    return list(savings_of(jobs(*runs, entry=entry), plans, lambda _: True)[0])
+    return list(savings_of(jobs(*runs, entry=entry), make_market(*plans))[0])
 
 
 def rent(usd_per_h: float = 1.0, p90: float | None = None, **changes: Any) -> Plan:
@@ -96,7 +96,7 @@ def test_runs_that_took_less_flatter_no_machine() -> None:
 
 
 def test_a_policy_may_forbid_the_place() -> None:
-    found, unpriced = savings_of(jobs(), [rent(2.0)], lambda _: False)
+    found, unpriced = savings_of(jobs(), make_market(rent(2.0), is_allowed=False))
     assert found == unpriced == ()
 
 
@@ -117,9 +117,9 @@ def test_what_does_not_come_again_is_no_job(runs: tuple[Run, ...]) -> None:
 
 def test_jobs_that_nothing_prices_are_named() -> None:
     (job,) = jobs(entry=make_entry())
-    assert savings_of([job], [rent(2.0)], lambda _: True) == ((), (job,))
+    assert savings_of([job], make_market(rent(2.0))) == ((), (job,))
     (job,) = jobs()
-    assert savings_of([job], [], lambda _: True) == ((), (job,))
+    assert savings_of([job], make_market()) == ((), (job,))
 
 
 def test_the_newest_recommendation_tells() -> None:

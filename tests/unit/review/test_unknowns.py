@@ -7,10 +7,10 @@ from datetime import timedelta
 from advisor.core.findings import Code
 from advisor.core.values import CostKind
 from advisor.review.period import Scope
-from advisor.review.team_review import Records, TeamReview, TodaysMarket, review
+from advisor.review.team_review import Records, TeamReview, review
 from advisor.spend.charges import Bill, ChargeCategory, RowFault
 from advisor.store.ledger import Run
-from tests.team import WEEK, make_bill, make_charge, make_run
+from tests.team import WEEK, make_bill, make_charge, make_market, make_run
 
 FAULT = RowFault(line=7, reason="BilledCost is empty")
 
@@ -24,7 +24,7 @@ def reviewed(*runs: Run, bills: tuple[Bill, ...] = (), scope: Scope = Scope()) -
         budgets=(),
         violations=(),
         jobs=(),
-        market=TodaysMarket(plans=(), is_allowed=lambda _: True),
+        market=make_market(),
         is_own=lambda _: False,
     )
 

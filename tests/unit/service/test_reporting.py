@@ -10,15 +10,16 @@ import pytest
 
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, PolicyError
-from advisor.core.values import Market
+from advisor.core.values import Market, Quantiles
 from advisor.review.budgets import Owner
 from advisor.review.team_review import TeamReview
+from advisor.service.job_market import market_for
 from advisor.service.listening import Silence
 from advisor.service.reporting import ReportRequest, report_of
 from advisor.store.database import open_store
 from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
 from advisor.store.pulls import save_part
-from tests.builders import make_offer
+from tests.builders import make_offer, make_plan
 from tests.listening import Heard
 from tests.team import WEEK, at, make_alternative, make_entry, make_point, make_run
 from tests.unit.spend.bills import write_focus
@@ -202,3 +203,23 @@ def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
     found = report(config)
     assert found.savings == ()
     assert "jobs-unpriced" in {one.code.value for one in found.unknown}
+
+
+def test_spot_machines_go_away_and_take_longer(config: Config) -> None:
+    market = market_for((), None, config, Silence())
+    train_s = Quantiles(p50=36_000.0, p90=40_000.0)
+    assert market.lasting(make_plan(), train_s) == (train_s, train_s)
+    done, billed = market.lasting(make_plan("L4", market=Market.SPOT), train_s)
+    assert train_s.p50 < billed.p50 < done.p50 < done.p90
+    assert train_s.p90 < billed.p90 < done.p90
+
+
+def test_a_job_that_lives_with_spot_machines_may_move_among_them(config: Config) -> None:
+    entry = make_entry(at=at(0), market=Market.SPOT, alternatives=(make_alternative("L4", 2.0),))
+    runs = (make_run(day, usd=100.0, market=Market.SPOT, recommendation_id="entry") for day in range(4))
+    fill(config, entry, *runs)
+    (saving,) = report(config).savings
+    assert saving.plan.offer is not None
+    assert saving.plan.offer.market is Market.SPOT
+    # Two hours of training, and what interruptions add.
+    assert saving.time_s.p50 > 2 * 3600
