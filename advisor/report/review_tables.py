@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,7 +114,9 @@ def budget_table(states: Iterable[BudgetState]) -> Table:
         Column("Over", SHARE, wraps=False),
         Column("Limit in"),
     )
-    return Table(columns=head, rows=tuple(map(_budget_row, states)), caption="The month and its budgets")
+    table = Table(columns=head, rows=tuple(map(_budget_row, states)), caption="The month and its budgets")
+    # The file that holds the limit is the first to go.
+    return replace(table, narrow=(table.in_order(range(len(head) - 1)),))
 
 
 def _budget_row(state: BudgetState) -> Row:

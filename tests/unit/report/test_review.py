@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from advisor.report.printing import Format, text_of
 from advisor.report.review import first_document, review_document
 from advisor.report.review_tables import in_cents
 from advisor.report.review_words import command_of, heading
+from advisor.review.budgets import Budget, Owner
 from advisor.review.period import Scope
 from advisor.review.savings import recurring_jobs, savings_of
 from advisor.review.team_review import Records, TeamReview, Violation, review
@@ -160,6 +162,17 @@ def test_a_cost_that_nobody_knows_makes_a_sum_a_least() -> None:
     assert "at least $42.00" in text
     assert "1 of unknown cost" in text
     assert "Cost unknown" in text
+
+
+@pytest.mark.parametrize("width", [70, 80, 120, 200])
+def test_tables_fit_a_terminal_without_breaking_words(width: int) -> None:
+    budgets = (Budget(rule="policies/organisation.yaml:12", owner=Owner.EVERYBODY, most_usd=5000.0),)
+    old = tuple(make_run(-day, usd=3.0) for day in range(1, 60))
+    text = on_screen(review_document(whole(*old, *RUNS, budgets=budgets)), width)
+    lines = [line for line in text.splitlines() if not line.startswith("    advisor recommend")]
+    assert max(map(len, lines)) <= width
+    for word in ("everybody", "$5,000.00", "Forecast", "A10G", "us-east-1", "g5.xlarge"):
+        assert word in text, word
 
 
 def test_each_format_has_its_text() -> None:
