@@ -108,16 +108,32 @@ def _weeks(spent: Iterable[tuple[datetime, Decimal]], now: datetime) -> list[lis
 def _paths(weeks: Sequence[Sequence[float]], days_left: float, so_far: float) -> list[list[float]]:
     """Draws of what will have been spent at the end of each day to come; the last may be a part of one."""
     source = random.Random(_SEED)  # noqa: S311 - nobody gains by guessing it
+    weeks = _spread(weeks)
     num_days = math.ceil(days_left)
     paths = []
     for _ in range(NUM_DRAWS):
-        drawn = [day for _ in range(0, num_days, WEEK_DAYS) for day in source.choice(weeks)]
+        # What is known of the weeks is itself a sample: without this the band would be too narrow.
+        known = source.choices(weeks, k=len(weeks))
+        drawn = [day for _ in range(0, num_days, WEEK_DAYS) for day in source.choice(known)]
         spent, path = so_far, []
         for day in range(num_days):
             spent += drawn[day] * min(1.0, days_left - day)
             path.append(spent)
         paths.append(path or [so_far])
     return paths
+
+
+def _spread(weeks: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Weeks as far apart as those of the next months may be, of which these are few.
+
+    As in a prediction interval of Student's: n weeks are too close to their own mean by (n - 1) / (n + 1).
+    """
+    wider = math.sqrt((len(weeks) + 1) / (len(weeks) - 1))
+    means = [sum(days) / len(weeks) for days in zip(*weeks, strict=True)]
+    return [
+        [max(0.0, mean + wider * (day - mean)) for day, mean in zip(week, means, strict=True)]
+        for week in weeks
+    ]
 
 
 def _ends(now: datetime, until: datetime) -> Iterable[datetime]:

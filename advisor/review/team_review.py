@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.review.accuracy import Accuracy, accuracy_of
+from advisor.review.accuracy import Accuracy, accuracy_of, with_advice
 from advisor.review.billing import Billing, billing_of
 from advisor.review.budgets import Budget, BudgetState, budget_states
 from advisor.review.leaks import leaks_of
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from advisor.store.ledger import LedgerEntry, Run
 
 
+JOB_BUDGET, JOB_DEADLINE = "the budget of the job", "the deadline of the job"
+"""Limits that a person asked for, as rules of their own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A rule of a policy that a run did not keep."""
+    """A rule of a policy, or a limit of the job itself, that a run did not keep."""
 
     rule: str
     run: Run
@@ -82,6 +87,15 @@ def runs_of(runs: Sequence[Run], period: Period, scope: Scope) -> tuple[Run, ...
     return tuple(run for run in runs if period.holds(run.started_at) and scope.holds(run.project))
 
 
+def broken_limits(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> Iterator[Violation]:
+    """Runs that cost more or took longer than the question allowed that they were recommended for."""
+    for run, entry in with_advice(runs, advised):
+        if run.cost_usd is not None and run.cost_usd > (entry.budget_usd or math.inf):
+            yield Violation(rule=JOB_BUDGET, run=run)
+        if run.duration_s is not None and run.duration_s > (entry.deadline_s or math.inf):
+            yield Violation(rule=JOB_DEADLINE, run=run)
+
+
 def review(
     records: Records,
     *,
@@ -102,7 +116,7 @@ def review(
         scope: whose runs and charges count.
         bills: what clouds billed; none if nobody gave any.
         budgets: monthly limits of the policies.
-        violations: by runs of the report.
+        violations: of policies, by runs of the report.
         jobs: of the report that come again.
         market: today's.
         is_own: whether a run used a machine of one's own.
@@ -128,7 +142,7 @@ def review(
         billing=billing,
         accuracy=accuracy,
         budgets=states,
-        violations=tuple(violations),
+        violations=(*violations, *broken_limits(runs, records.advised)),
         moves=moves,
         savings=savings,
         leaks=leaks_of(runs, accuracy.comparisons, billing, lambda run: run.recommendation_id is not None),

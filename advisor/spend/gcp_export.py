@@ -13,7 +13,8 @@ from decimal import Decimal
 from advisor.spend import cells
 from advisor.spend.charges import Charge, ChargeCategory
 
-REQUIRED = ("cost", "currency", "service.description", "usage_end_time", "usage_start_time")
+REQUIRED = ("cost", "currency", "usage_end_time", "usage_start_time")
+"""Columns that every row has; BigQuery leaves others out where they are null."""
 _MACHINE = "compute.googleapis.com/machine_spec"
 _CATEGORIES: Mapping[str, ChargeCategory] = {
     "regular": ChargeCategory.USAGE,

@@ -86,6 +86,7 @@ def test_kinds_of_costs(tmp_path: Path, cost_type: str | None, category: ChargeC
     ("change", "reason"),
     [
         ({"cost": None}, "cost is empty"),
+        ({"service": {"id": "6F81"}}, "service.description is empty"),
         ({"cost_type": "gift"}, "cost_type is 'gift': Google has regular, tax, adjustment, rounding_error"),
         ({"credits": [{"name": "x"}]}, "amount is empty"),
         ({"credits": 3}, "credits is no list of credits"),
