@@ -130,6 +130,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     Code.GLOBAL_BATCH_HELD: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
     Code.SCALING_ASSUMED: {"batch_size": None, "num_gpus": 8},
+    Code.CORRECTED_BY_RECEIPTS: {"num_runs": 12, "num_jobs": 3, "factor": 1.07, "band": 0.82},
+    Code.DRIFT: {"gpu": "L4", "num_runs": 5, "num_outside": 4, "ratio": 1.18},
     Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},

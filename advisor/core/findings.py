@@ -107,6 +107,8 @@ class Code(StrEnum):
 
     # What an estimate rests on.
     BATCH_SHARE = "batch-share"
+    CORRECTED_BY_RECEIPTS = "corrected-by-receipts"
+    DRIFT = "drift", Severity.WARNING
     CALIBRATED_RATES = "calibrated-rates"
     CALIBRATION_OUTDATED = "calibration-outdated", Severity.WARNING
     CONSTANTS = "constants"

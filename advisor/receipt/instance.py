@@ -45,16 +45,16 @@ def this_instance(url: str, *, most_s: float = MOST_S) -> Instance | None:
         most_s: for all questions together.
     """
     answers: list[Instance | None] = []
-    service = _Service(url, most_s)
     # A thread, since a service that answers letter by letter would outlast the time-out of its socket.
-    thread = threading.Thread(target=lambda: answers.append(_asked(service)), daemon=True)
+    thread = threading.Thread(target=lambda: answers.append(_asked(url, most_s)), daemon=True)
     thread.start()
     thread.join(most_s)
     return next(iter(answers), None)
 
 
-def _asked(service: _Service) -> Instance | None:
+def _asked(url: str, most_s: float) -> Instance | None:
     try:
+        service = _Service(url, most_s)
         return _aws(service) or _gcp(service)
     except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AttributeError):
         # What answers there is none of these services.

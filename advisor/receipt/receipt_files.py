@@ -83,11 +83,6 @@ class BegunFile:
         write_atomically(self.path, receipt.to_bytes(), private=True)
         os.close(self.handle)
 
-    def remove(self) -> None:
-        """The run is in the database."""
-        self.path.unlink(missing_ok=True)
-        os.close(self.handle)
-
 
 def begin(folder: Path, receipt: ReceiptFile) -> BegunFile:
     """Make a run's file and hold its lock.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from advisor.core.units import format_usd
+from advisor.core.values import RunStatus
 from advisor.report.cells import DURATION, USD, Cell
 from advisor.report.document import Block, Column, Document, Lines, Row, Table, columns
 from advisor.store.ledger import Run
@@ -14,7 +15,8 @@ _STARTED = Column("Started (UTC)", wraps=False)
 _FIGURES = (Column("Duration", DURATION, wraps=False), Column("Cost", USD, wraps=False))
 COLUMNS = (
     _STARTED,
-    *columns("Project", "Script", "Where", "GPUs", wraps=False),
+    *columns("Project", "Script", "Where", "GPUs", "Status", wraps=False),
+    Column("Step", DURATION, wraps=False),
     *_FIGURES,
     Column("Note"),
 )
@@ -47,7 +49,8 @@ def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
     projects = {run.project for run in runs}
     rows = []
     for run in runs:
-        texts = (run.project if len(projects) > 1 else "", run.script, run.note)
+        status = "" if run.status is RunStatus.FINISHED else run.status
+        texts = (run.project if len(projects) > 1 else "", run.script, status, run.note)
         lines = (f"{gpus_of(run)}, {where_of(run)}", *(text for text in texts if text not in ("", "-")))
         rows.append(Row((_started(run), lines, *_figures(run))))
     yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
@@ -67,7 +70,8 @@ def recorded_document(run: Run, *, is_new: bool) -> Document:
 
 def _wide(run: Run) -> tuple[Cell, ...]:
     names = run.project or None, run.script or None, where_of(run) or None, gpus_of(run)
-    return _started(run), *names, *_figures(run), run.note
+    step_s = None if run.step_s is None else run.step_s.p50
+    return _started(run), *names, run.status, step_s, *_figures(run), run.note
 
 
 def _figures(run: Run) -> tuple[Cell, Cell]:

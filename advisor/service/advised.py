@@ -52,6 +52,7 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _entry(answer: RecommendAnswer, project: str, command: str | None) -> LedgerEntry:
+    from advisor.predict.calibration.receipt_corrections import uncorrected_p50_s
     from advisor.store.ledger import LedgerEntry
 
     assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
@@ -78,7 +79,7 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
         usd_per_h=plan.usd_per_h,
         num_iterations=chosen.iterations,
         iteration_s=chosen.estimate.iteration_s,
-        uncorrected_p50_s=chosen.estimate.iteration_s.p50,
+        uncorrected_p50_s=uncorrected_p50_s(chosen.estimate),
         alternatives=alternatives_of(ranked.options),
     )
 

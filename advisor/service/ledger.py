@@ -238,6 +238,8 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> t
         InputError: ``since`` has no time zone, or lies before any run.
         StoreError: the database cannot be read.
     """
+    from advisor.predict.calibration.receipt_corrections import drifts_of
+    from advisor.service.past_runs import compared_runs
     from advisor.store.database import open_store
     from advisor.store.ledger import runs
 
@@ -248,6 +250,7 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> t
     if store is None:
         return ()
     with store:
+        listener.warn(drifts_of(compared_runs(store)))
         return runs(store, since=start, project=request.project)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,13 +69,16 @@ def keep(begun: Begun, run: Run, config: Config, *, also: Path | None) -> tuple[
 
     receipt = ReceiptFile(run=run)
     trouble = [] if also is None else _write(also, receipt)
+    # Before the database is asked: whoever ends us meanwhile loses nothing.
+    path = _folder(config) / f"{run.id}.json"
+    waits = _waits(begun, receipt, path)
     try:
         with opened(config) as store:
             record_run(store, run)
     except AdvisorError as error:
-        return False, [*trouble, str(error), *_leave(begun, receipt, config)]
-    if begun.file is not None:
-        begun.file.remove()
+        return False, [*trouble, str(error), waits]
+    with suppress(OSError):
+        path.unlink()
     return True, trouble
 
 
@@ -86,9 +90,8 @@ def _write(path: Path, receipt: ReceiptFile) -> list[str]:
     return []
 
 
-def _leave(begun: Begun, receipt: ReceiptFile, config: Config) -> list[str]:
-    """Put the receipt where it is entered later; the last resort is to print it."""
-    path = _folder(config) / f"{receipt.run.id}.json"
+def _waits(begun: Begun, receipt: ReceiptFile, path: Path) -> str:
+    """Put the whole receipt where it can be entered later, and say where; the last resort is to print it."""
     try:
         if begun.file is not None:
             begun.file.replace(receipt)
@@ -97,9 +100,10 @@ def _leave(begun: Begun, receipt: ReceiptFile, config: Config) -> list[str]:
     except OSError as error:
         lost = f"the receipt cannot be kept either: {error.strerror or error}."
         takes = "`advisor run record --receipt FILE` takes it from a file that holds this:"
-        return [f"{lost} {takes}\n{receipt.to_bytes().decode()}"]
-    enters = f"`advisor run list` enters it, or `advisor run record --receipt {path}`"
-    return [f"the receipt waits in {path}: {enters}"]
+        return f"{lost} {takes}\n{receipt.to_bytes().decode()}"
+    return (
+        f"the receipt waits in {path}: `advisor run list` enters it, or `advisor run record --receipt {path}`"
+    )
 
 
 def enter_left_behind(config: Config, listener: Listener) -> None:

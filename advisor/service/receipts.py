@@ -94,7 +94,9 @@ def run_and_keep(request: CommandRequest, config: Config, listener: Listener) ->
     with _temporary_folder() as folder:
         environment = steps_environment(os.environ, folder)
         ending, begun = run_command(
-            request.command, environment, lambda at: _begin(request, given, advised, config, at, folder)
+            request.command,
+            environment,
+            lambda at: _begin(request, config, given, advised, started_at=at, steps_folder=folder),
         )
         steps, strange = read_steps(folder, ending.duration_s)
     run = _ended(begun, ending, steps, request, config)
@@ -151,11 +153,12 @@ def _temporary_folder() -> Iterator[Path]:
 
 def _begin(
     request: CommandRequest,
+    config: Config,
     given: Place,
     advised: LedgerEntry | None,
-    config: Config,
+    *,
     started_at: datetime,
-    folder: Path,
+    steps_folder: Path,
 ) -> Begun:
     """What is known while the command runs; if nothing more is heard of it, this is its receipt."""
     from advisor.service.ledger import place_of_entry
@@ -182,7 +185,7 @@ def _begin(
         user=_user(),
         status=RunStatus.LOST,
     )
-    return begin(run, where, folder, config)
+    return begin(run, where, steps_folder, config)
 
 
 def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRequest, config: Config) -> Run:

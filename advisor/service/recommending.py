@@ -82,6 +82,7 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
     """
     check(request, listener)
     from advisor.service.data_sets import data_set_of
+    from advisor.service.past_runs import past_runs
     from advisor.service.plans import plans_of, spot_terms
     from advisor.service.ranked import recommendation_of
     from advisor.service.under_policy import policy_of, spent_of, with_objective
@@ -101,10 +102,13 @@ def recommend(request: RecommendRequest, config: Config, listener: Listener) -> 
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
     )
+    past = past_runs(config, listener)
     ranked = recommendation_of(
-        trace, plans, job, config, spot=spot, what_if=request.what_if, policy=rules, spent=spent
-    )
-    shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings))
+        trace, plans, job, config, spot=spot, what_if=request.what_if, policy=rules, spent=spent,
+        corrections=past.corrections,
+    )  # fmt: skip
+    drifts = past.drifts_on({plan.gpu for plan in plans})
+    shown = replace(ranked, warnings=(*ranked.warnings, *doubts, *warnings, *drifts))
     return RecommendAnswer(
         recommendation=shown if request.what_if else replace(shown, what_ifs=()),
         trace=trace,

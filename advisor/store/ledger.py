@@ -105,7 +105,7 @@ class Run:
         num_steps: optimizer steps that were seen.
         step_s: times of these steps, as quantiles.
         cost_kind: None where the cost is.
-        usd_per_h: the price of the whole machine, behind an estimated cost.
+        usd_per_h: the price of the GPUs that it had, behind an estimated cost.
         price_retrieved_at: when that price was true.
     """
 

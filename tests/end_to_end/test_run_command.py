@@ -166,6 +166,15 @@ def test_neither_database_nor_folder_is_the_last_resort(shell: Shell) -> None:
     assert json.loads(text)["run"]["num_steps"] == 50
 
 
+def test_a_server_takes_it_though_the_home_cannot_be_written(shell: Shell, postgres_url: str) -> None:
+    home = str(shell.write("file", ""))
+    elsewhere = {"XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home, "ADVISOR_STORE__URL": postgres_url}
+    answer = trained(shell, **elsewhere)
+    assert "recorded   as " in answer.err
+    assert "leaves no trace if advisor is killed" in answer.err
+    assert len(shell.run("run", "list", "--json", **elsewhere).document["runs"]) == 1
+
+
 def test_a_damaged_database_keeps_the_receipt(shell: Shell) -> None:
     place = ("--provider", "aws", "--gpu", "L4", "--market", "spot")
     assert shell.run("run", "record", *place, "--start", "2026-11-01", "--duration", "1h").code == 0

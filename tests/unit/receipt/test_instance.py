@@ -126,6 +126,11 @@ def test_nobody_there_is_no_machine() -> None:
         assert this_instance(f"http://127.0.0.1:{unused.getsockname()[1]}", most_s=LONG_S) is None
 
 
+@pytest.mark.parametrize("url", ["", "http://", "http://127.0.0.1:99999", "nonsense", "http://[::1"])
+def test_an_address_that_is_none_is_no_machine(url: str) -> None:
+    assert this_instance(url, most_s=LONG_S) is None
+
+
 def test_a_service_that_answers_letter_by_letter_is_not_waited_for() -> None:
     """Each letter comes before the socket's time is over."""
     with socket.create_server(("127.0.0.1", 0)) as server:

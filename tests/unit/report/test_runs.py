@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.core.values import RunStatus
+from advisor.core.values import Interval, RunStatus
 from advisor.report.printing import Format, print_document
 from advisor.report.runs import recorded_document, runs_document
 from tests.unit.report.printed import on_screen, read_csv, read_json
@@ -26,11 +26,22 @@ def test_an_unknown_cost_or_end_is_no_zero(capsys) -> None:
     document = runs_document((*RUNS, unknown))
     (row,) = [line for line in on_screen(document, 160).splitlines() if "2026-11-03" in line]
     assert row.count("unknown") == 2
+    assert " lost " in row
     assert on_screen(document, 160).splitlines()[-1] == "3 runs, $43.92 and the unknown cost of 1"
     print_document(document, Format.JSON)
     facts = read_json(capsys)
     assert (facts["total_usd"], facts["num_unknown_costs"]) == (2 * 21.957642, 1)
     assert (facts["runs"][2]["cost_usd"], facts["runs"][2]["duration_s"]) == (None, None)
+
+
+def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    timed = make_run(1, status=RunStatus.INTERRUPTED, step_s=Interval(p10=0.1, p50=0.178, p90=0.2))
+    print_document(runs_document((RUNS[0], timed)), Format.TABLE)
+    out = capsys.readouterr().out
+    assert (out.count("interrupted"), out.count("finished")) == (1, 0)
+    (row,) = [line for line in on_screen(runs_document((timed,)), 160).splitlines() if "13:00" in line]
+    assert "178 ms" in row
 
 
 def test_no_run_is_one_line(capsys) -> None:
