@@ -21,7 +21,7 @@ from advisor.report.review_tables import (
     spending_tables,
     violation_table,
 )
-from advisor.report.review_words import command_of, heading, saving_finding
+from advisor.report.review_words import command_of, counted, heading, saving_finding
 from advisor.report.words import sentence
 
 if TYPE_CHECKING:
@@ -124,15 +124,12 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
     unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
     least = "at least " if spent.num_unknown else ""
-    yield "Spent", f"{least}{CENTS.words(float(spent.usd))}", f"{spent.num_runs:,} runs{unknown}"
-    yield (
-        "Recommended",
-        CENTS.words(planned),
-        f"{len(review.recommendations):,} recommendations, at their p50",
-    )
+    yield "Spent", f"{least}{CENTS.words(float(spent.usd))}", f"{counted(spent.num_runs, 'run')}{unknown}"
+    recommended = counted(len(review.recommendations), "recommendation")
+    yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
-        num = len(review.billing.charges)
-        yield "Billed", CENTS.words(float(review.billing.usd)), f"{num:,} charges, before tax"
+        charges = counted(len(review.billing.charges), "charge")
+        yield "Billed", CENTS.words(float(review.billing.usd)), f"{charges}, before tax"
     for state in review.budgets:
         yield _month(state)
     for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
@@ -142,7 +139,11 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
             yield f"Within the predicted p90 of {name}", held, expected
     if review.savings:
         saved = sum(one.period_usd for one in review.savings)
-        yield "Could have been saved", CENTS.words(saved), f"on {len(review.savings)} recurring jobs"
+        yield (
+            "Could have been saved",
+            CENTS.words(saved),
+            f"on {counted(len(review.savings), 'recurring job')}",
+        )
 
 
 def _month(state: BudgetState) -> tuple[str, str, str]:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 NOBODY = "(none)"
 
 
+def counted(num: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "run"), counted(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{num:,} {what}{'' if num == 1 else 's'}"
+
+
 def heading(scope: Scope, period: Period) -> str:
     """``Report of vision, 2026-11-16 08:00 to 2026-11-23 08:00 UTC``."""
     whose = scope.team or "everybody"

@@ -157,6 +157,13 @@ def test_programs_read_the_same_figures() -> None:
     assert len(facts["warnings"]) == len(facts["warning_findings"])
 
 
+def test_one_thing_is_told_as_one() -> None:
+    text = on_screen(review_document(whole(*RUNS[:1])), 200)
+    assert "1 run " in text
+    assert "1 recommendation, at p50" in text
+    assert "1 charge, before tax" in text
+
+
 def test_a_cost_that_nobody_knows_makes_a_sum_a_least() -> None:
     text = on_screen(review_document(whole(*RUNS, make_run(6, usd=None))), 200)
     assert "at least $42.00" in text
