@@ -186,7 +186,9 @@ def test_each_format_has_its_text() -> None:
     document = review_document(whole())
     assert text_of(document, Format.MARKDOWN).startswith("**In short**")
     assert text_of(document, Format.CSV).count("\n") == len(RUNS)
-    assert "<h1>Report of everybody" in text_of(document, Format.HTML)
+    page = text_of(review_document(whole(*RUNS, make_run(script="<script>alert(1)</script>"))), Format.HTML)
+    assert "<h1>Report of everybody" in page
+    assert "<script>alert" not in page
 
 
 def test_the_first_report_says_what_to_do() -> None:
