@@ -22,6 +22,7 @@ from advisor.cli.prices import app as prices_app
 from advisor.cli.profile import profile
 from advisor.cli.queue import app as queue_app
 from advisor.cli.recommend import recommend
+from advisor.cli.report import report
 from advisor.cli.run import app as run_app
 from advisor.cli.schedule import app as schedule_app
 from advisor.cli.spot_rates import app as spot_app
@@ -68,6 +69,7 @@ app.command("recommend", cls=ScriptCommand)(recommend)
 app.command("profile", cls=ScriptCommand)(profile)
 app.command("predict", cls=ScriptCommand)(predict)
 app.command("diff", cls=ScriptCommand)(diff)
+app.command("report")(report)
 app.command("gpus")(gpus)
 app.command("measure")(measure)
 app.command("calibrate")(calibrate)

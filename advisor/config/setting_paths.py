@@ -68,4 +68,5 @@ _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("delivery.channels", _EACH, "password"): _secret_file,
     ("delivery.channels", _EACH, "secret"): _secret_file,
     ("delivery.channels", _EACH, "url"): _secret_file,
+    ("report.bills", _EACH): _path,
 }

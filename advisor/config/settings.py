@@ -28,6 +28,7 @@ from advisor.config.setting_kinds import (
     Count,
     CpuSeconds,
     Duration,
+    Name,
     Planned,
     PositiveDuration,
     PositivePlanned,
@@ -207,6 +208,23 @@ class PolicySettings(Section):
     )
 
 
+class ReportSettings(Section):
+    """Reports of what was spent."""
+
+    teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
+        Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
+    )
+    bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+        (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
+    )
+    cost_explorer: Annotated[bool, ProjectMay.NOTHING] = Field(
+        False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
+    )
+    project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+        "project", description="tag or label of clouds that names a charge's project"
+    )
+
+
 class Settings(Section):
     """All settings. Sections are the first level of the YAML files."""
 
@@ -249,6 +267,7 @@ class Settings(Section):
     policy: PolicySettings = PolicySettings()
     delivery: DeliverySettings = DeliverySettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    report: ReportSettings = ReportSettings()
 
 
 LIST_SECTIONS: Mapping[str, type[BaseModel]] = {

@@ -8,6 +8,7 @@
     │   ├── PolicyError          2  a policy file that cannot be read
     │   ├── TraceError           2  a trace file: truncated, foreign, too new
     │   ├── RecordingError       2  a recording of kernels: the same, or of another device
+    │   ├── BillError            2  what a cloud billed: cut off, foreign, without its columns
     │   └── UnknownGpuError      2  no GPU of that name
     │       └── AmbiguousGpuError 2 a family where one GPU is needed
     ├── ProfileError             1  the script did not yield an iteration
@@ -71,6 +72,10 @@ class TraceError(InputError):
 
 class RecordingError(InputError):
     """A recording of kernels is missing, damaged, foreign, too new or of another device."""
+
+
+class BillError(InputError):
+    """A file of charges is missing, cut off, foreign, or lacks a column."""
 
 
 class UnknownGpuError(InputError):

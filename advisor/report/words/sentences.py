@@ -21,6 +21,7 @@ from advisor.report.words.removals import REMOVALS
 from advisor.report.words.risks import RISKS
 from advisor.report.words.script_changes import SCRIPT_CHANGES
 from advisor.report.words.table import Words
+from advisor.report.words.team_report import TEAM_REPORT
 
 _TABLES = (
     CHANGES,
@@ -35,6 +36,7 @@ _TABLES = (
     RISKS,
     SCRIPT_CHANGES,
     IN_SHORT,
+    TEAM_REPORT,
     {Code.TEXT: "{text}"},
 )
 WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}

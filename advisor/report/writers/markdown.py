@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from advisor.report.document import Block, Document, Section, Table
-from advisor.report.plain import Shown
+from advisor.report.plain import Shown, shown
 from advisor.report.writers.words import row_texts, words_alone
 
 # A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
@@ -40,7 +40,8 @@ def _letter(blocks: Iterable[Block]) -> Iterator[str]:
 
 def _table(table: Table) -> str:
     head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
-    return "\n".join([*head, *(_line(row_texts(row, table)) for row in table.rows)])
+    caption = [f"**{_inline(shown(table.caption))}**", ""] if table.caption else []
+    return "\n".join([*caption, *head, *(_line(row_texts(row, table)) for row in table.rows)])
 
 
 def _line(cells: Iterable[str]) -> str:

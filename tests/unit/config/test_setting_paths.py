@@ -53,6 +53,7 @@ PATHS: list[tuple[str, Any, Any]] = [
         "delivery.channels", {"a": {"kind": "webhook", "url": "https://a.org", "secret": "file:{}"}},
         lambda s: channel(s).secret[5:],
     ),
+    ("report.bills", ["{}"], lambda s: s.report.bills[0]),
 ]  # fmt: skip
 each_path = pytest.mark.parametrize(("name", "value", "place"), PATHS, ids=[str(v) for _, v, _ in PATHS])
 
@@ -125,7 +126,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 6, "add it to setting_paths.py and to PATHS above"
+    assert schema.count('"format": "path"') == 7, "add it to setting_paths.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])

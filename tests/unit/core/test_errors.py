@@ -17,6 +17,7 @@ TREE = {
     "PolicyError": ("InputError", 2),
     "TraceError": ("InputError", 2),
     "RecordingError": ("InputError", 2),
+    "BillError": ("InputError", 2),
     "UnknownGpuError": ("InputError", 2),
     "AmbiguousGpuError": ("UnknownGpuError", 2),
     "ProfileError": ("AdvisorError", 1),
