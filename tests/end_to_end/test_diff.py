@@ -125,20 +125,22 @@ def test_wrong_uses(shell, arguments, code, message):
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
 def test_a_revision_against_the_working_tree(tmp_path):
-    """A deeper network, before and after, from git."""
+    """A deeper network by a file that the script reads, before and after, from git; then against a trace."""
     script = (
         "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
-        "model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(DEPTH)]).cuda()\n"
+        "depth = int(open('depth.txt').read())\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(depth)]).cuda()\n"
         "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
         "data = DataLoader(TensorDataset(torch.randn(4096, 512)), batch_size=512)\n"
         "for epoch in range(9):\n    for (x,) in data:\n        optimizer.zero_grad()\n"
         "        model(x.cuda()).square().mean().backward()\n        optimizer.step()\n"
     )
-    (tmp_path / "train.py").write_text(script.replace("DEPTH", "2"))
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "depth.txt").write_text("2")
     names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
     for arguments in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "shallow")):
         subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "train.py").write_text(script.replace("DEPTH", "8"))
+    (tmp_path / "depth.txt").write_text("8")
     shell = Shell(folder=tmp_path)
     answer = shell.run("diff", "main:train.py", "train.py", *JOB, "--backend", "fake", "--json")
     assert answer.code == 0, answer.err
@@ -147,6 +149,14 @@ def test_a_revision_against_the_working_tree(tmp_path):
         for part in json.loads(answer.out)["operators"]
     }
     assert calls["addmm", "forward"] == (2, 8)
+    write_trace(make_trace(), tmp_path / "base.json.gz")
+    mixed = shell.run("diff", "base.json.gz", "train.py", *JOB, "--backend", "fake")
+    assert mixed.code == 0, mixed.err
+
+
+def test_what_is_asked_of_a_profiling_is_refused_for_two_traces(shell):
+    answer = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB, "--backend", "fake")
+    assert_plain_error(answer, 2, "--backend is for a script to profile")
 
 
 def steps(name):
