@@ -1,6 +1,7 @@
 """``advisor diff`` as a person types it."""
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 
@@ -61,6 +62,22 @@ def test_the_operator_that_did_it_is_named(shell):
     assert (cumsum["base_calls"], cumsum["head_calls"], cumsum["base_s"]) == (0, 500, 0.0)
 
 
+@pytest.mark.parametrize("head", ["base", "slow", "cumsum", "large"])
+def test_what_the_parts_take_is_the_training(shell, head):
+    """On the machine recommended before, even where the change does not fit there any more."""
+    facts = shell.run("diff", "base.json.gz", f"{head}.json.gz", *JOB, "--json").document
+    for side, option in (("base_s", facts["change"]["base"]), ("head_s", facts["change"]["same"])):
+        whole_s = option["iterations"] * option["iteration_s"]["p50"]
+        assert sum(part[side] for part in facts["operators"]) == pytest.approx(whole_s)
+
+
+def test_small_changes_are_one_row_that_makes_the_table_add_up(shell):
+    out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "markdown").out
+    assert "\n| all others |" in out
+    same = shell.run("diff", "base.json.gz", "base.json.gz", *JOB, "--format", "markdown").out
+    assert "all others" not in same
+
+
 def test_figures_agree_with_recommend(shell):
     facts = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB, "--json").document
     for name, file in (("base", "base.json.gz"), ("head", "slow.json.gz")):
@@ -88,8 +105,8 @@ def test_where_nothing_fits_any_more_the_code_is_4(shell):
 def test_markdown_is_a_whole_comment(shell):
     out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "markdown").out
     assert out.startswith("+$")
-    assert "#### Machines\n\n| GPUs, and where |" in out
-    assert "#### Which operators did it\n\n| Operator |" in out
+    assert "#### Machines, before and after\n\n| GPUs, and where |" in out
+    assert re.search(r"#### Which operators did it, on \d+ x \S+\n\n\| Operator \|", out)
 
 
 def test_csv_has_every_operator(shell):
