@@ -198,6 +198,8 @@ def test_the_workflow_with_rights_runs_no_foreign_code():
     assert not [step for step in parts if "checkout" in step.get("uses", "")]
     scripts = "\n".join(step.get("run", "") for step in parts)
     assert "train.py" not in scripts
+    # A line of a message could begin with an order to the runner.
+    assert "cat messages.txt" not in scripts
     # Nothing that a pull request can choose is pasted into a shell.
     assert all("${{" not in line or "steps.price.outputs.code" in line for line in scripts.splitlines())
 
