@@ -1,8 +1,10 @@
 """``advisor diff`` as a person types it."""
 
 import json
+import os
 import re
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -159,7 +161,9 @@ def test_a_revision_against_the_working_tree(tmp_path):
         subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, capture_output=True)
     (tmp_path / "depth.txt").write_text("8")
     shell = Shell(folder=tmp_path)
-    answer = shell.run("diff", "main:train.py", "train.py", *JOB, "--backend", "fake", "--json")
+    python = os.path.relpath(sys.executable, tmp_path)
+    script = ("--backend", "fake", "--python", python)
+    answer = shell.run("diff", "main:train.py", "train.py", *JOB, *script, "--json")
     assert answer.code == 0, answer.err
     calls = {
         (part["name"], part["phase"]): (part["base_calls"], part["head_calls"])
