@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
@@ -108,7 +109,9 @@ def _relative(base: Option | None, head: Option | None) -> Cell:
         return None
     if base.feasible and head.feasible and base.plan.usd_per_h and head.plan.usd_per_h:
         return format_change(head.cost_usd.p50 / base.cost_usd.p50 - 1)
-    return f"{format_change(head.time_s.p50 / base.time_s.p50 - 1)} time"
+    # A spot machine that is always reclaimed first never ends the job.
+    relative = head.time_s.p50 / base.time_s.p50 - 1
+    return f"{format_change(relative)} time" if math.isfinite(relative) else None
 
 
 def _parts(answer: DiffAnswer) -> Iterator[Table]:
