@@ -46,10 +46,10 @@ class Logged(Silence):
 
     def warn(self, messages: Iterable[str | Finding]) -> None:
         """One record each, at WARNING."""
-        from advisor.report.words import text_of
+        from advisor.report.words import in_names
 
-        for message in map(text_of, messages):
-            _LOGGER.warning("%s", _plain(message))
+        for message in messages:
+            _LOGGER.warning("%s", _plain(message if isinstance(message, str) else in_names(message)))
 
     @contextmanager
     def step(self, name: str, *, limit_s: float | None = None, at_once: bool = False) -> Iterator[Step]:

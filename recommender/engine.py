@@ -10,7 +10,7 @@ import numpy as np
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError, NoOfferError
-from advisor.core.findings import Code, Finding, finding, quoted
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.limits import MAX_EPOCHS, MAX_ITERATIONS, MAX_PLANNED_S, MAX_USD, MAX_USD_PER_H
 from advisor.core.values import (
     GpuSpec,
@@ -177,7 +177,7 @@ def check_job(job: Job, name_of: Callable[[str], str] = str) -> None:
 
 
 def _warnings(trace: Trace, options: Sequence[Option]) -> tuple[Finding, ...]:
-    warnings = [quoted(warning) for warning in trace.warnings]
+    warnings = list(trace.warnings)
     free = sorted({o.plan.provider for o in options if o.plan.usd_per_h is None})
     if free:
         warnings.append(finding(Code.HOURLY_COST_UNKNOWN, providers=free))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from advisor.core.findings import Code, Fact, Finding, quoted
-from advisor.report.words import sentences
+from advisor.payload.protocol import Notice
+from advisor.report.words import in_names, sentences
 
 _TRACES: Mapping[str, Fact] = {
     "basis": "fitted",
@@ -340,6 +341,45 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     },
     Code.EPOCH_LENGTH_UNKNOWN: {"script": "train.py", "is_of_profiler": False, "has_loader": True},
     Code.TOO_MANY_EPOCHS: {"epochs": 1e9, "iterations_per_epoch": 1000, "most_iterations": 10**10},
+    Code.BATCHES_DIFFER: {"smallest": 12, "largest": 64, "batch_size": 64},
+    Code.BATCHES_WARM_UP: {
+        "first_size": 16,
+        "nominal_size": 64,
+        "num_batches": 4,
+        "batch_size": 16,
+        "factor": 4,
+    },
+    Code.CALLS_DROPPED: {"function": "push_to_hub"},
+    Code.CLOSURE_REPEATED: {"num_evaluations": 20},
+    Code.CREDENTIALS_IN_SIGHT: {"path": "/home/me/.aws"},
+    Code.DATA_SET_REPLACED: {"name": "ImageNet", "error": "OSError: no such folder", "num_samples": None},
+    Code.DATA_WITHOUT_END: {"num_samples": 10**8, "num_batches": 10**6},
+    Code.ENDED_EARLY: {"num_iterations": 2},
+    Code.EVALUATION_CUT: {"num_given": 4, "num_batches": 100},
+    Code.EVALUATION_INSIDE: {"num_passes": 3, "num_calls": 300, "num_calls_of_all": 1000},
+    Code.EVALUATION_LEFT_OUT: {"num_batches": 100},
+    Code.EXCHANGE_LEFT_OUT: {"num_kernels": 3, "time_s": 0.01},
+    Code.EXPORT_FAILED: {"error": "RuntimeError"},
+    Code.EXPORT_PUT_OFF: {"function": "torch.jit.trace"},
+    Code.FAKE_DATA_FED: {"num_loaders": 2},
+    Code.FILES_THROWN_AWAY: {"library": "torch.save"},
+    Code.KERNELS_UNJOINED: {"share_of_kernels": 0.5, "share_of_time": 0.25},
+    Code.KERNELS_UNMARKED: {"num_kernels": 3, "share_of_time": 0.25},
+    Code.NO_FLOP_FORMULA: {"operator": "mine::conv"},
+    Code.NO_SHAPE_RULE: {"operator": "mine::conv", "error": "NotImplementedError"},
+    Code.NO_STEP: {"has_updates": True},
+    Code.NOT_DOWNLOADED: {"name": "https://host/resnet50.pth"},
+    Code.OPTIMIZER_IDLE: {"optimizers": ["Adam", "SGD"], "num_steps": 5},
+    Code.PROFILED_WITHOUT_GPU: {"reason": "the GPU has no memory left"},
+    Code.ROLLOUTS_LEFT_OUT: {"num_passes": 1025},
+    Code.SAMPLER_WITHOUT_LENGTH: {"num_iterations": 20019},
+    Code.SEVERAL_LOADERS: {"num_batches": 100, "others": [5, None]},
+    Code.SIZES_ASSUMED: {"assumptions": ["all elements are unique", "half of a mask is true"]},
+    Code.STEP_TAKEN: {"step": "ProfilerStep#2", "num_steps": 3},
+    Code.TORCH_UNTESTED: {"version": "2.14.0", "tested": "2.13", "is_newer": True},
+    Code.TRACKER_SILENT: {"tracker": "wandb"},
+    Code.WORLD_OF_SCRIPT: {"num_ranks": 2, "world_size": 8},
+    Code.WORLD_UNUSED: {"world_size": 8},
     Code.RATES_UNKNOWN: {"num_unknown": 2, "num_options": 9},
 }
 """By code; one that is not here has no facts."""
@@ -348,6 +388,16 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
 def sample(code: Code) -> Finding:
     """A finding of this code."""
     return Finding(code, FACTS.get(code, {}))
+
+
+def of_child(notices: Iterable[Notice]) -> list[str]:
+    """The sentences of what a child warns of."""
+    return named(Finding(Code(one["code"]), one["facts"]) for one in notices)
+
+
+def named(findings: Iterable[Finding]) -> list[str]:
+    """The sentences, with names of arguments in backquotes."""
+    return list(map(in_names, findings))
 
 
 def texts(*findings: str) -> tuple[Finding, ...]:

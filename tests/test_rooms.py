@@ -13,8 +13,6 @@ PACKAGES = ("advisor", "recommender", "training")
 # The face of the library hands out its names when they are asked for: importing it imports nothing heavy.
 LAZY = ROOT / "advisor" / "__init__.py"
 INITS = sorted(path for name in PACKAGES for path in (ROOT / name).rglob("__init__.py") if path != LAZY)
-# A command is parsed, carried out and shown in rooms of their own, under its name.
-OF_ONE_COMMAND = {"gpus.py", "history.py", "trust.py"}
 
 
 def is_re_export(node: ast.stmt) -> bool:
@@ -44,4 +42,4 @@ def test_no_file_name_means_three_things() -> None:
             if not path.name.startswith("__"):
                 rooms[path.name].append(str(path.relative_to(ROOT)))
     thrice = {name: paths for name, paths in rooms.items() if len(paths) > 2}
-    assert {name: paths for name, paths in thrice.items() if name not in OF_ONE_COMMAND} == {}
+    assert thrice == {}

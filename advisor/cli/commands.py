@@ -14,7 +14,7 @@ from advisor.cli.config import init
 from advisor.cli.deliver import app as deliver_app
 from advisor.cli.diff import diff
 from advisor.cli.doctor import doctor
-from advisor.cli.gpus import gpus
+from advisor.cli.gpu_catalog import gpus
 from advisor.cli.measure import measure
 from advisor.cli.policy import app as policy_app
 from advisor.cli.predict import predict

@@ -98,6 +98,7 @@ def diff(
         **script_settings(python, timeout, backend, fake_data, samples, sandbox),
     )
     answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)
-    warn((*dict.fromkeys((*answer.base.warnings, *answer.head.warnings)), *sentences(answer.warnings)))
+    profiled = dict.fromkeys((*answer.base.warnings, *answer.head.warnings))
+    warn(sentences((*profiled, *answer.warnings)))
     print_document(diff_document(answer), chosen_format(output, as_json))
     check_threshold(answer, most_more)

@@ -57,6 +57,6 @@ def predict(
         **script_settings(python, timeout, backend, fake_data, samples, sandbox),
     )
     answer = predicted(request, config, TERMINAL)
-    warn((*answer.trace.warnings, *sentences(answer.doubts)))
+    warn(sentences((*answer.trace.warnings, *answer.doubts)))
     document = estimates_document(answer.trace, answer.estimates, answer.doubts)
     print_document(document, chosen_format(output, as_json))

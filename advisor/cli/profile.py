@@ -63,6 +63,7 @@ def profile(
     from advisor.core.errors import InputError
     from advisor.formats.trace_files import write_trace
     from advisor.report.trace import trace_document
+    from advisor.report.words import in_names, sentences
     from advisor.service.traces import TraceRequest, profile_script, read_export
 
     config = settings_with(**script_settings(python, timeout, backend, fake_data, samples, sandbox))
@@ -81,6 +82,6 @@ def profile(
         trace = profile_script(request, config, TERMINAL)
     else:
         trace = read_export(from_kineto, origin_gpu, TERMINAL)
-    write_trace(trace, path)
-    warn(trace.warnings)
+    write_trace(trace, path, words=in_names)
+    warn(sentences(trace.warnings))
     print_document(trace_document(trace, path), chosen_format(output, as_json))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from advisor.cli.common import JsonOption
+from advisor.cli.delivering import PreviewOption, ToOption
+from advisor.report.plain import Shown
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.report.document import Document
-    from advisor.report.plain import Shown
     from advisor.service.listening import Listener
     from advisor.service.reporting import ReportRequest
 
@@ -28,6 +30,7 @@ class ReportFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     FOCUS = "focus"
+    SLACK = "slack"
 
 
 def report(
@@ -63,9 +66,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it there instead of printing it.")
     ] = None,
+    to: ToOption = None,
+    preview: PreviewOption = False,
 ) -> None:
     """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings."""
     from advisor.cli.common import settings_with
+    from advisor.cli.delivering import check_delivered, outlet
     from advisor.cli.listening import TERMINAL, warn
     from advisor.cli.times import moment_or_duration_s
     from advisor.report.plain import print_text
@@ -81,7 +87,14 @@ def report(
     )
     form = ReportFormat.JSON if as_json else output
     config = settings_with(report__cost_explorer=cost_explorer)
+    outbound = outlet("report", to, preview=preview)
+    outbound.check(config)
     document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
+    if outbound.channels:
+        summary = Format.JSON if form is ReportFormat.JSON else Format.TABLE
+        title = document.title
+        check_delivered(outbound.hand_out(document, summary, config, subject=title, period=title))
+        return
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
     text = _text(document, form)
@@ -115,6 +128,10 @@ def report_document(
 def _text(document: Document, form: ReportFormat) -> Shown:
     from advisor.report.printing import text_of
 
+    if form is ReportFormat.SLACK:
+        from advisor.report.writers.slack import to_slack
+
+        return Shown(json.dumps({"blocks": to_slack(document, document.title)}, indent=2))
     # A FOCUS data set is a CSV file of other rows.
     return text_of(document, Format.CSV if form is ReportFormat.FOCUS else Format(form.value))
 

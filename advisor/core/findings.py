@@ -182,6 +182,55 @@ class Code(StrEnum):
     OPT_IN_REGIONS = "opt-in-regions"
     RATES_UNKNOWN = "rates-unknown", Severity.WARNING
 
+    # What to know of a trace: how the script ran, and what its data or a profiler's export does not tell.
+    BATCHES_DIFFER = "batches-differ", Severity.WARNING
+    BATCHES_WARM_UP = "batches-warm-up", Severity.WARNING
+    BATCH_SIZE_UNKNOWN = "batch-size-unknown", Severity.WARNING
+    CALLS_DROPPED = "calls-dropped", Severity.WARNING
+    CLOSURE_REPEATED = "closure-repeated", Severity.WARNING
+    COMPILE_IGNORED = "compile-ignored", Severity.WARNING
+    COMPILE_MEASURED = "compile-measured", Severity.WARNING
+    CREDENTIALS_IN_SIGHT = "credentials-in-sight", Severity.WARNING
+    DATA_PARALLEL_ALONE = "data-parallel-alone", Severity.WARNING
+    DATA_SET_REPLACED = "data-set-replaced", Severity.WARNING
+    DATA_WITHOUT_END = "data-without-end", Severity.WARNING
+    DATA_WITHOUT_LENGTH = "data-without-length", Severity.WARNING
+    ENDED_EARLY = "ended-early", Severity.WARNING
+    EVALUATION_CUT = "evaluation-cut", Severity.WARNING
+    EVALUATION_INSIDE = "evaluation-inside", Severity.WARNING
+    EVALUATION_LEFT_OUT = "evaluation-left-out", Severity.WARNING
+    EXCHANGE_LEFT_OUT = "exchange-left-out", Severity.WARNING
+    EXPORT_FAILED = "export-failed", Severity.WARNING
+    EXPORT_PUT_OFF = "export-put-off", Severity.WARNING
+    FAKE_DATA_FED = "fake-data-fed", Severity.WARNING
+    FAKE_DATA_UNUSED = "fake-data-unused", Severity.WARNING
+    FILES_KEPT = "files-kept", Severity.WARNING
+    FILES_THROWN_AWAY = "files-thrown-away", Severity.WARNING
+    FLAGS_ASSUMED = "flags-assumed", Severity.WARNING
+    KERNELS_UNJOINED = "kernels-unjoined", Severity.WARNING
+    KERNELS_UNMARKED = "kernels-unmarked", Severity.WARNING
+    NOT_DOWNLOADED = "not-downloaded", Severity.WARNING
+    NO_BATCH_LOADED = "no-batch-loaded", Severity.WARNING
+    NO_DATA_LOADER = "no-data-loader", Severity.WARNING
+    NO_DTYPES = "no-dtypes", Severity.WARNING
+    NO_FLOP_FORMULA = "no-flop-formula", Severity.WARNING
+    NO_SHAPES = "no-shapes", Severity.WARNING
+    NO_SHAPE_RULE = "no-shape-rule", Severity.WARNING
+    NO_STEP = "no-step", Severity.WARNING
+    OPTIMIZER_IDLE = "optimizer-idle", Severity.WARNING
+    PROFILED_WITHOUT_GPU = "profiled-without-gpu", Severity.WARNING
+    RECURRENT_MEMORY = "recurrent-memory", Severity.WARNING
+    ROLLOUTS_LEFT_OUT = "rollouts-left-out", Severity.WARNING
+    SAMPLER_WITHOUT_LENGTH = "sampler-without-length", Severity.WARNING
+    SEVERAL_LOADERS = "several-loaders", Severity.WARNING
+    SIZES_ASSUMED = "sizes-assumed", Severity.WARNING
+    STEP_TAKEN = "step-taken", Severity.WARNING
+    TORCH_UNTESTED = "torch-untested", Severity.WARNING
+    TRACKER_SILENT = "tracker-silent", Severity.WARNING
+    WORLD_OF_ONE = "world-of-one", Severity.WARNING
+    WORLD_OF_SCRIPT = "world-of-script", Severity.WARNING
+    WORLD_UNUSED = "world-unused", Severity.WARNING
+
     # What to know of prices.
     GPU_FAMILY = "gpu-family"
     GPUS_NOT_IN_CATALOG = "gpus-not-in-catalog", Severity.WARNING
@@ -234,8 +283,8 @@ class Finding:
     facts: Mapping[str, Fact] = field(default_factory=dict)
 
     def __hash__(self) -> int:
-        """Of the code alone: facts may hold lists."""
-        return hash(self.code)
+        """Of the code and the texts: other facts may be lists, and a file can hold a million texts."""
+        return hash((self.code, frozenset(fact for fact in self.facts.values() if isinstance(fact, str))))
 
     @property
     def severity(self) -> Severity:

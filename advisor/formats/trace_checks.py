@@ -9,6 +9,7 @@ from types import UnionType
 from typing import cast
 
 from advisor.core.values import Collective, Kernel, Op, Precision, TensorSpec, Trace
+from advisor.formats.warning_facts import check_warning
 
 # PyTorch counts with 64 bits, CUDA the sizes of a launch with 32.
 _MOST = 2**63 - 1
@@ -114,9 +115,10 @@ def _check_words(trace: Trace) -> None:
     check_type("origin_gpu", trace.origin_gpu, str | None)
     check_type("is_sharded", trace.is_sharded, bool)
     check_precision(trace.precision)
-    for name, texts in {"an argument": trace.arguments, "a warning": trace.warnings}.items():
-        for text in texts:
-            check_type(name, text, str)
+    for text in trace.arguments:
+        check_type("an argument", text, str)
+    for warning in trace.warnings:
+        check_warning(warning)
     for name, version in trace.versions.items():
         check_type(f"the version of {name}", version, str)
 

@@ -8,7 +8,7 @@ import json
 import marshal
 import reprlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar, cast
@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 from advisor.core.arguments import check_kind
 from advisor.core.errors import TraceError
 from advisor.core.files import write_atomically
+from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import (
     AttributeValue,
     Collective,
@@ -31,7 +32,8 @@ from advisor.core.values import (
 from advisor.formats.foreign_files import first_bytes, open_unpacked
 from advisor.formats.json_stream import read_members
 from advisor.formats.trace_checks import check_trace
-from advisor.formats.trace_json import AttributeJson, KernelJson, OpJson, TensorJson, TraceJson
+from advisor.formats.trace_json import AttributeJson, KernelJson, OpJson, TensorJson, TraceJson, WarningJson
+from advisor.formats.warning_facts import known_code, warning_of
 
 T = TypeVar("T")
 
@@ -43,13 +45,25 @@ _WITHOUT_REFERENCES = 2
 _MISSHAPEN = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 
 
-def write_trace(trace: Trace, path: Path) -> None:
+def _without_words(warning: Finding) -> str:
+    return str(warning.facts["text"]) if warning.code is Code.TEXT else warning.code.value
+
+
+def write_trace(trace: Trace, path: Path, *, words: Callable[[Finding], str] = _without_words) -> None:
     """Write atomically: the file is whole or not there.
+
+    Args:
+        trace: as profiled.
+        path: gzipped where it ends in ``.gz``.
+        words: what an advisor that does not know a warning's code shows; the code itself if left out.
 
     Raises:
         TraceError: the folder is missing, not writable, or the disk is full.
     """
-    body = json.dumps({"format": FORMAT, **asdict(trace)}, separators=(",", ":")).encode()
+    members = asdict(trace)
+    members["warning_findings"] = members["warnings"]
+    members["warnings"] = list(map(words, trace.warnings))
+    body = json.dumps({"format": FORMAT, **members}, separators=(",", ":")).encode()
     # mtime 0 makes equal traces equal files.
     payload = gzip.compress(body, mtime=0) if path.suffix == ".gz" else body
     try:
@@ -169,7 +183,7 @@ def _trace(members: TraceJson) -> Trace:
         ops=members["ops"],
         memory=MemoryUse(**members["memory"]),
         collectives=tuple(Collective(**entry) for entry in _tuple(members["collectives"])),
-        warnings=_tuple(members["warnings"]),
+        warnings=_warnings(_tuple(members["warnings"]), members.get("warning_findings")),
         # Files written before scripts of several processes could be profiled have none.
         world_size=members.get("world_size"),
         is_sharded=members.get("is_sharded", False),
@@ -177,6 +191,21 @@ def _trace(members: TraceJson) -> Trace:
         # Nor have those from before CPU seconds were told from other ones.
         loader_cpu_s_per_sample=members.get("loader_cpu_s_per_sample"),
     )
+
+
+def _warnings(sentences: Sequence[str], findings: list[WarningJson] | None) -> tuple[Finding, ...]:
+    """The findings; a sentence stands where there is none (of older files), or of a newer advisor's code."""
+    if findings is None:
+        return tuple(map(quoted, sentences))
+    if len(_tuple(findings)) != len(sentences):
+        raise ValueError(f"{len(findings)} findings of {len(sentences)} warnings")
+    pairs = zip(sentences, findings, strict=True)
+    return tuple(_warning(sentence, one["code"], one["facts"]) for sentence, one in pairs)
+
+
+def _warning(sentence: str, name: str, facts: Mapping[str, object]) -> Finding:
+    code = known_code(name)
+    return quoted(sentence) if code is None else warning_of(code, facts)
 
 
 def _tuple(value: list[T]) -> tuple[T, ...]:

@@ -79,6 +79,13 @@ class RankWorkJson(TypedDict):
     flops: int
 
 
+class WarningJson(TypedDict):
+    """A warning's `Finding`, which has its sentence at the same place of ``warnings``."""
+
+    code: str
+    facts: dict[str, object]
+
+
 class TraceJson(TypedDict):
     """A `Trace`, its operators read already."""
 
@@ -100,6 +107,7 @@ class TraceJson(TypedDict):
     memory: MemoryJson
     collectives: list[CollectiveJson]
     warnings: list[str]
+    warning_findings: NotRequired[list[WarningJson]]
     world_size: NotRequired[int | None]
     is_sharded: NotRequired[bool]
     work_elsewhere: NotRequired[RankWorkJson | None]

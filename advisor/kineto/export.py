@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.core.errors import InputError, TraceError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
-from advisor.core.units import format_duration
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION
@@ -92,12 +92,11 @@ def _collectives(calls: Sequence[Call]) -> tuple[Collective, ...]:
     return (Collective(kind="nccl", num_bytes=None, world_size=None, count=len(calls)),)
 
 
-def _exchange_warnings(calls: Sequence[Call]) -> list[str]:
+def _exchange_warnings(calls: Sequence[Call]) -> list[Finding]:
     if not calls:
         return []
     seconds = sum(event.duration_s for call in calls for event in call.device_events)
-    kernels = f"{len(calls)} NCCL kernels ({format_duration(seconds)})"
-    return [f"{kernels} are left out: communication is modelled for each number of GPUs, not scaled"]
+    return [finding(Code.EXCHANGE_LEFT_OUT, num_kernels=len(calls), time_s=seconds)]
 
 
 def _median_step(steps: Sequence[Step]) -> Step:
@@ -168,19 +167,18 @@ def _memory(recording: Recording, num_steps: int) -> MemoryUse:
     )
 
 
-def _warnings(steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: Recording) -> tuple[str, ...]:
-    warnings = [f"{step.name} was taken, the median of {len(steps)} recorded steps"]
+def _warnings(
+    steps: Sequence[Step], step: Step, unjoined: Unjoined, recording: Recording
+) -> tuple[Finding, ...]:
+    warnings = [finding(Code.STEP_TAKEN, step=step.name, num_steps=len(steps))]
     if unjoined.kernels:
-        warnings.append(
-            f"{unjoined.share_of_kernels:.1%} of the kernels ({unjoined.share_of_time:.1%} of their time)"
-            " could not be joined to an operator; they are scaled as kernels without one"
-        )
+        shares = {
+            "share_of_kernels": unjoined.share_of_kernels,
+            "share_of_time": unjoined.share_of_time,
+        }
+        warnings.append(finding(Code.KERNELS_UNJOINED, **shares))
     if not any(operator.args.get("input dims") for operator in recording.operators):
-        warnings.append(
-            "the profile has no shapes, so FLOPs and bytes are unknown and kernels are taken to be bound by"
-            " memory: record with record_shapes=True"
-        )
+        warnings.append(finding(Code.NO_SHAPES))
     elif not any(operator.args.get("input type") for operator in recording.operators):
-        warnings.append("the profile has no dtypes: float32 was assumed")
-    warnings.append("the profile does not record TF32 flags: PyTorch's defaults were assumed")
-    return tuple(warnings)
+        warnings.append(finding(Code.NO_DTYPES))
+    return (*warnings, finding(Code.FLAGS_ASSUMED))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.operators.registry import rows
 from advisor.operators.work import Attributes, Tensors, each_once
 
@@ -32,7 +33,7 @@ class Cost:
 
     flops: int
     bytes: int
-    warning: str | None = None
+    warning: Finding | None = None
 
 
 def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes) -> Cost:
@@ -46,7 +47,7 @@ def cost_of(name: str, inputs: Tensors, outputs: Tensors, attributes: Attributes
     warning = None
     flops = flops_of(name, inputs, outputs, attributes)
     if flops is None and _is_heavy(name):
-        warning = f"{name} has no FLOP formula: only its memory traffic is counted"
+        warning = finding(Code.NO_FLOP_FORMULA, operator=name)
     base, table = name.removeprefix("aten::"), rows().traffic
     traffic = table.get(base) or table.get(base.rstrip("_"), each_once)
     return Cost(flops=flops or 0, bytes=traffic(inputs, outputs, attributes), warning=warning)

@@ -12,7 +12,7 @@ from . import torch_names
 from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .progress import Tell
-from .protocol import Iteration, Phase, ScriptJob
+from .protocol import Iteration, Phase, ScriptJob, Warned
 
 if TYPE_CHECKING:
     from .real.measurement import Measurement
@@ -53,8 +53,8 @@ def start_session(job: ScriptJob) -> Session:
     else:
         watch_autocast(session)
     unusual = torch_names.version_warning(session.torch_version)
-    if unusual:
-        session.warn(unusual)
+    if unusual is not None:
+        session.warn(Warned.TORCH_UNTESTED, **unusual)
     return session
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from .protocol import VERSION, Details, Job, Status
+from .protocol import VERSION, Details, Job, Notice, Status
 
 # Room for the parent to take out secrets before it cuts as short as a person wants it.
 _MOST_CHARACTERS = 65_536
@@ -45,10 +45,16 @@ def _cut_words(details: Details) -> Details:
     for text in ("message", "traceback"):
         if text in kept:
             kept[text] = _cut(kept[text])
-    for texts in ("warnings", "refused"):
-        if texts in kept:
-            kept[texts] = [_cut(text) for text in kept[texts][:_MOST_TEXTS]]
+    if "refused" in kept:
+        kept["refused"] = [_cut(text) for text in kept["refused"][:_MOST_TEXTS]]
+    if "warnings" in kept:
+        kept["warnings"] = [_cut_facts(warning) for warning in kept["warnings"][:_MOST_TEXTS]]
     return kept
+
+
+def _cut_facts(warning: Notice) -> Notice:
+    facts = {name: _cut(fact) if isinstance(fact, str) else fact for name, fact in warning["facts"].items()}
+    return {"code": warning["code"], "facts": facts}
 
 
 def _cut(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from .checking import unusable_torch
 from .origin import origin_of, raises_itself
 from .progress import Position, Teller
-from .protocol import Details, Iteration, Phase, ScriptJob, Status
+from .protocol import Details, Iteration, Phase, ScriptJob, Status, Warned
 from .results import leave, write_result
 from .syntax import details as syntax_details
 from .syntax import is_of_a_file, problem_of
@@ -100,10 +100,7 @@ def _ended(status: Status | None, details: Details, session: Session, iterations
         return status, details
     if iterations.last is None or session.backend == "cuda":
         return Status.NO_ITERATION, details
-    first = ", set-up work included" if iterations.num_spans == 1 else ""
-    session.warn(
-        f"the script ended after {iterations.num_spans} iteration(s): the trace is of the last one{first}"
-    )
+    session.warn(Warned.ENDED_EARLY, num_iterations=iterations.num_spans)
     return found(session, iterations, iterations.last)
 
 

@@ -12,7 +12,7 @@ from .fake.gpu import PretendedGpu
 from .fake.mode import HybridMode
 from .fake.saved_files import SavedFiles
 from .fake.world import World
-from .protocol import SampleField
+from .protocol import Fact, Notice, SampleField, Warned, notice
 from .real.watching import WatchingMode
 from .recording.loading import Loading
 from .recording.memory import MemoryTracker
@@ -62,7 +62,7 @@ class Session:
         self.autocast_library: torch.library.Library | None = None
         self.torchvision_library: torch.library.Library | None = None
         self.fake_data: FakeData | None = None
-        self.warnings: dict[str, None] = {}
+        self.warnings: dict[str, Notice] = {}
         self.refused: dict[str, None] = {}
         self.num_processes = 0
         self.saved = SavedFiles()
@@ -83,25 +83,21 @@ class Session:
         self.loading.is_timed = False
         self.fake_data = FakeData(fields, num_samples, self.warn, self.loading.forget_lengths)
 
-    def warn(self, message: str) -> None:
+    def warn(self, code: Warned, **facts: Fact) -> None:
         """Keep a warning for the trace."""
-        self.warnings[message] = None
+        self.warnings.setdefault(f"{code} {facts}", notice(code, **facts))
 
-    def all_warnings(self) -> list[str]:
+    def all_warnings(self) -> list[Notice]:
         """The warnings of patches, of the process group and of operators whose results are guessed."""
         unknown = [
-            f"{name} has no shape rule for fake tensors ({error}); its result's shape comes from"
-            " the CPU kernel on zeros"
+            notice(Warned.NO_SHAPE_RULE, operator=name, error=error)
             for name, error in self.mode.unknown_operators.items()
         ]
         if self.mode.assumptions:
-            unknown.append(
-                "sizes that depend on values computed on the GPU are assumed, and time and memory with them: "
-                + ", ".join(self.mode.assumptions)
-            )
+            unknown.append(notice(Warned.SIZES_ASSUMED, assumptions=list(self.mode.assumptions)))
         if self.fake_data is not None:
             unknown.append(self.fake_data.summary())
-        return [*self.warnings, *self.world.warnings(), *unknown]
+        return [*self.warnings.values(), *self.world.warnings(), *unknown]
 
     @property
     def is_watched(self) -> bool:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .protocol import Fact
 
 # By user: a patch of `patches`, or a module of this package.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -165,15 +169,14 @@ def check(names: Mapping[str, tuple[str, ...]]) -> None:
                 raise MissingNameError(f"{path.replace(':', '.')}, which advisor's part {user!r} needs")
 
 
-def version_warning(version: str) -> str | None:
-    """What to say of a version that we have not run on; None where there is nothing to say."""
+def version_warning(version: str) -> dict[str, Fact] | None:
+    """Facts of a version that we have not run on; None where there is nothing to say."""
     major, minor = (int(part) for part in version.split(".")[:2])
     tested = ".".join(str(part) for part in TESTED)
-    if (major, minor) > TESTED:
-        return f"torch {version} is newer than {tested}, which advisor is tested with: compare with care"
-    if (major, minor) < EXPECTED_FROM:
-        return f"torch {version} is older than what advisor is tested with ({tested}): compare with care"
-    return None
+    is_newer = (major, minor) > TESTED
+    if (major, minor) >= EXPECTED_FROM and not is_newer:
+        return None
+    return {"version": version, "tested": tested, "is_newer": is_newer}
 
 
 def _exists(path: str) -> bool:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from advisor.core.errors import InputError, ProfileError, TraceError
-from advisor.payload.protocol import VERSION, FakeSamples, ScriptJob, Status
+from advisor.core.findings import Code
+from advisor.payload.protocol import VERSION, FakeSamples, Notice, ScriptJob, Status
 from advisor.profile.backends import visible_devices
 from advisor.profile.child_files import open_foreign
 from advisor.profile.cutting import cut
@@ -199,10 +200,8 @@ def _with_sandbox(recording: Recording | None, inside: Sandboxed | None) -> Reco
     """The recording with what only the parent knows of the sandbox."""
     if recording is None or inside is None:
         return recording
-    warnings = [
-        f"the sandbox does not hide {str(path)!r}, where credentials may be: the script or what it needs is"
-        " there"
-        for path in inside.in_sight
+    warnings: list[Notice] = [
+        {"code": Code.CREDENTIALS_IN_SIGHT, "facts": {"path": str(path)}} for path in inside.in_sight
     ]
     return {
         **recording,

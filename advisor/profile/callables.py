@@ -19,13 +19,13 @@ from typing import TypeVar, overload
 
 from advisor.core.arguments import check_count, check_kind, check_number
 from advisor.core.errors import InputError, ProfileError
+from advisor.core.findings import Code
 from advisor.core.limits import MAX_TIMEOUT_S
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
 from advisor.payload.protocol import ScriptJob, Status
 from advisor.profile.attempt import DEFAULT_TIMEOUT_S, TEMPORARY_NAME, Job, PretendedGpu, job_folder, written
 from advisor.profile.environment import TEMPORARY
-from advisor.profile.epoch import NO_LOADER
 from advisor.profile.recording import Recording, read_recording, trace_of
 
 State = TypeVar("State")
@@ -100,7 +100,7 @@ def profile_callable(
     if recording is None or recording["status"] != Status.OK:
         raise _failure(name, recording, status, timeout_s)
     trace = trace_of(recording, name, ())
-    warnings = tuple(warning for warning in trace.warnings if warning != NO_LOADER)
+    warnings = tuple(warning for warning in trace.warnings if warning.code is not Code.NO_DATA_LOADER)
     return replace(trace, batch_size=batch_size or trace.batch_size, warnings=warnings)
 
 

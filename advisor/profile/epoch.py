@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from advisor.core.findings import Code, Finding, finding
 from advisor.payload.protocol import Loading, Result
-
-_GIVE = "give `iterations`, or `iterations_per_epoch` with `epochs`"
-NO_LOADER = "the script uses no torch DataLoader: batch size and samples per epoch are unknown; " + _GIVE
 
 # Endless samplers and streams claim a length that nothing reaches: 10**8, 2**31, sys.maxsize.
 _ENDLESS_SAMPLES, _ENDLESS_BATCHES = 10**8, 10**7
@@ -30,7 +28,7 @@ class Epoch:
     seconds: float | None = None
     cpu_s_per_sample: float | None = None
     num_workers: int | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def epoch_of(recording: Result) -> Epoch:
@@ -40,14 +38,13 @@ def epoch_of(recording: Result) -> Epoch:
     passes = max(1, recording["num_backward_passes"]) if single else 1
     loading = recording["loading"]
     if loading is None:
-        return Epoch(accumulation=passes, warnings=(NO_LOADER,))
+        return Epoch(accumulation=passes, warnings=(finding(Code.NO_DATA_LOADER),))
     if loading["fetches"] == 0:
-        warning = "no batch was loaded during the recorded iteration: the batch size is unknown; " + _GIVE
         return Epoch(
             accumulation=passes,
             samples_per_epoch=loading["num_samples"],
             num_workers=loading["num_workers"],
-            warnings=(warning,),
+            warnings=(finding(Code.NO_BATCH_LOADED),),
         )
     iterations, warnings = _iterations(loading)
     return Epoch(
@@ -72,56 +69,32 @@ def _each(seconds: float | None, num_samples: int | None) -> float | None:
     return None if seconds is None or not num_samples else seconds / num_samples
 
 
-def _iterations(loading: Loading) -> tuple[int | None, list[str]]:
+def _iterations(loading: Loading) -> tuple[int | None, list[Finding]]:
     if loading["num_batches"] is not None:
         return math.ceil(loading["num_batches"] / loading["fetches"]), []
     if loading["num_samples"] is None:
-        return None, ["the script's data has no length: " + _GIVE]
+        return None, [finding(Code.DATA_WITHOUT_LENGTH)]
     if loading["samples"] is None:
-        return None, ["the size of the script's batches is unknown: " + _GIVE]
+        return None, [finding(Code.BATCH_SIZE_UNKNOWN)]
     per_epoch = math.ceil(loading["num_samples"] / loading["samples"])
-    warning = (
-        f"the script's sampler has no length: {per_epoch:,} iterations, one pass over the data set,"
-        " count as an epoch; `iterations_per_epoch` says otherwise"
-    )
-    return per_epoch, [warning]
+    return per_epoch, [finding(Code.SAMPLER_WITHOUT_LENGTH, num_iterations=per_epoch)]
 
 
-def _length_warnings(loading: Loading) -> list[str]:
+def _length_warnings(loading: Loading) -> list[Finding]:
     samples, batches = loading["num_samples"] or 0, loading["num_batches"] or 0
     if samples < _ENDLESS_SAMPLES and batches < _ENDLESS_BATCHES:
         return []
-    claimed = f"{samples:,} samples" if samples else f"{batches:,} batches"
-    warning = (
-        f"the script's data claims {claimed} an epoch, as samplers without an end do: if training stops"
-        f" before, {_GIVE}"
-    )
-    return [warning]
+    return [finding(Code.DATA_WITHOUT_END, num_samples=samples, num_batches=batches)]
 
 
-def _rival_warnings(loading: Loading) -> list[str]:
+def _rival_warnings(loading: Loading) -> list[Finding]:
     if not loading["rivals"]:
         return []
-    others = ", ".join(_batches(count) for count in loading["rivals"])
-    warning = (
-        f"{1 + len(loading['rivals'])} DataLoaders feed an iteration: the one with"
-        f" {_batches(loading['num_batches'])}"
-        f" is taken to drive the loop, so that its end is an epoch's and its batches are counted; beside it"
-        f" {others}. `iterations_per_epoch` says otherwise"
-    )
-    return [warning]
+    return [finding(Code.SEVERAL_LOADERS, num_batches=loading["num_batches"], others=loading["rivals"])]
 
 
-def _batches(count: int | None) -> str:
-    return "batches without end" if count is None else f"{count:,} batches"
-
-
-def _batch_warnings(loading: Loading) -> list[str]:
+def _batch_warnings(loading: Loading) -> list[Finding]:
     if not loading["is_dynamic"] or loading["batch_sizes"] is None:
         return []
     smallest, largest = loading["batch_sizes"]
-    warning = (
-        f"the script's batches differ in size, {smallest:,} to {largest:,} samples so far: time and memory"
-        f" are of an iteration with {loading['samples']:,}"
-    )
-    return [warning]
+    return [finding(Code.BATCHES_DIFFER, smallest=smallest, largest=largest, batch_size=loading["samples"])]

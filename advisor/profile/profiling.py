@@ -9,6 +9,7 @@ from pathlib import Path
 
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import GpuUnusableError, InputError, UnknownGpuError
+from advisor.core.findings import Code, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.limits import MAX_SAMPLES, MAX_TIMEOUT_S, MAX_WORLD
 from advisor.core.values import Trace
@@ -123,7 +124,7 @@ def profile(
             raise
         trace = _trace(replace(job, backend="fake"), interpreters, limits, progress)
         reason = str(error.args[0]).partition("\n")[0]
-        return replace(trace, warnings=(f"profiled without the GPU: {reason}", *trace.warnings))
+        return replace(trace, warnings=(finding(Code.PROFILED_WITHOUT_GPU, reason=reason), *trace.warnings))
 
 
 def _check_pretended(gpu: PretendedGpu | None, fake_data: Sequence[FakeField]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from advisor.core.errors import ProfileError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Collective, MemoryUse, Op, Phase, Precision, Trace
 from advisor.formats.trace_checks import check_trace
 from advisor.formats.trace_files import SCHEMA_VERSION, attribute_from_json, tensor_from_json
+from advisor.formats.warning_facts import known_code, warning_of
 from advisor.kineto.launches import kernels_of, merged
 from advisor.operators.costs import cost_of
-from advisor.payload.protocol import VERSION, Operator, Result
+from advisor.payload.protocol import VERSION, Notice, Operator, Result
 from advisor.profile.child_files import read_foreign
 from advisor.profile.cutting import cut, cut_each
 from advisor.profile.environment import redact
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 # Characters of each.
 _MOST_CHARACTERS = {"message": 2000, "traceback": 6000, "file": 500, "text": 500}
-_MOST_CHARACTERS_EACH = {"warnings": 1000, "refused": 500}
+_MOST_CHARACTERS_REFUSED, _MOST_CHARACTERS_FACT = 500, 1000
 _COARSE = 8
 _MOST_TEXTS = 50
 # The largest networks need some megabytes, whose values are few.
@@ -104,11 +107,41 @@ def _shown(result: Result) -> Recording:
     for key, most in _MOST_CHARACTERS.items():
         if isinstance(text := shown.get(key), str):
             shown[key] = _cut(text, most)
-    for key, most in _MOST_CHARACTERS_EACH.items():
-        if isinstance(texts := shown.get(key), list):
-            kept = cut_each(texts, _COARSE * most, most_texts=_MOST_TEXTS)
-            shown[key] = [cut(redact(text, os.environ), most) for text in kept]
+    if "refused" in result:
+        kept = cut_each(result["refused"], _COARSE * _MOST_CHARACTERS_REFUSED, most_texts=_MOST_TEXTS)
+        shown["refused"] = [cut(redact(text, os.environ), _MOST_CHARACTERS_REFUSED) for text in kept]
+    if "warnings" in result:
+        shown["warnings"] = _shown_warnings(result["warnings"])
     return cast("Recording", shown)
+
+
+def _shown_warnings(warnings: Sequence[Notice]) -> list[Notice]:
+    """The first warnings, of codes that we know and with their facts; others are texts."""
+    kept = [_known(warning) for warning in warnings[:_MOST_TEXTS]]
+    left = len(warnings) - len(kept)
+    return [*kept, _quoted(f"[... {left:,} more ...]")] if left else kept
+
+
+def _known(warning: Notice) -> Notice:
+    code = known_code(warning["code"])
+    try:
+        facts = {name: _shown_fact(fact) for name, fact in warning["facts"].items()}
+        if code is not None:
+            warning_of(code, facts)
+            return {"code": code, "facts": facts}
+    except ValueError:
+        pass
+    return _quoted(_cut(f"{warning['code']} {json.dumps(warning['facts'])}", _MOST_CHARACTERS_FACT))
+
+
+def _shown_fact(fact: object) -> object:
+    if isinstance(fact, list):
+        return [_shown_fact(one) if isinstance(one, str) else one for one in fact[:_MOST_TEXTS]]
+    return _cut(fact, _MOST_CHARACTERS_FACT) if isinstance(fact, str) else fact
+
+
+def _quoted(text: str) -> Notice:
+    return {"code": Code.TEXT, "facts": {"text": text}}
 
 
 def _cut(text: str, most: int) -> str:
@@ -142,10 +175,10 @@ def trace_of(
 def _trace_of(
     recording: Recording, script: str, arguments: Sequence[str], timeline: Timeline | None
 ) -> Trace:
-    ops, warnings = operators_of(recording["operators"])
+    ops, unknown = operators_of(recording["operators"])
     if timeline is not None:
         ops = _measured(ops, recording["calls"], timeline)
-        warnings += _timeline_warnings(timeline)
+        unknown += _timeline_warnings(timeline)
     device = recording.get("device_name")
     loading = epoch_of(recording)
     return Trace(
@@ -167,15 +200,19 @@ def _trace_of(
         num_workers=loading.num_workers,
         memory=MemoryUse(**recording["memory"]),
         collectives=tuple(Collective(**entry) for entry in recording["collectives"]),
-        warnings=(*recording["warnings"], *loading.warnings, *warnings),
+        warnings=(
+            *(warning_of(Code(one["code"]), one["facts"]) for one in recording["warnings"]),
+            *loading.warnings,
+            *unknown,
+        ),
         world_size=recording["world_size"],
         is_sharded=recording["is_sharded"],
     )
 
 
-def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[str]]:
+def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[Finding]]:
     """Recorded operators with their cost, and warnings of those whose cost is not known."""
-    warnings: dict[str, None] = {}
+    warnings: dict[str, Finding] = {}
     ops = []
     for entry in entries:
         inputs = tuple(tensor_from_json(item) for item in entry["inputs"])
@@ -184,7 +221,7 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[str]
         attributes = {name: attribute_from_json(value) for name, value in written.items()}
         cost = cost_of(entry["name"], inputs, outputs, attributes)
         if cost.warning is not None:
-            warnings[cost.warning] = None
+            warnings[entry["name"]] = cost.warning
         ops.append(
             Op(
                 name=entry["name"],
@@ -197,7 +234,7 @@ def operators_of(entries: Sequence[Operator]) -> tuple[tuple[Op, ...], list[str]
                 count=entry["count"],
             )
         )
-    return tuple(ops), list(warnings)
+    return tuple(ops), list(warnings.values())
 
 
 def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timeline) -> tuple[Op, ...]:
@@ -211,8 +248,8 @@ def _measured(ops: Sequence[Op], calls: Sequence[Sequence[int]], timeline: Timel
     return merged(single)
 
 
-def _timeline_warnings(timeline: Timeline) -> list[str]:
+def _timeline_warnings(timeline: Timeline) -> list[Finding]:
     if not timeline.unmarked:
         return []
-    kernels = f"{len(timeline.unmarked)} kernels ({timeline.unmarked_share:.1%} of the GPU's time)"
-    return [f"{kernels} were launched by no operator that torch dispatches; they are left out"]
+    unmarked = len(timeline.unmarked)
+    return [finding(Code.KERNELS_UNMARKED, num_kernels=unmarked, share_of_time=timeline.unmarked_share)]

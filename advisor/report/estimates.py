@@ -10,10 +10,9 @@ from advisor.core.values import IterationEstimate, Trace
 from advisor.report.assumptions import by_gpus
 from advisor.report.cells import BYTES, INTERVAL, PLAIN, Cell
 from advisor.report.document import NARROW, Block, Column, Document, Row, Section, Table, Tone, warnings_of
-from advisor.report.flags import in_flags
 from advisor.report.iterations_chart import iterations_chart
 from advisor.report.trace import summary
-from advisor.report.words import finding_json, sentence, sentences
+from advisor.report.words import finding_json, sentence, sentences, warnings_json
 
 _ITERATION = "Iteration p10 .. p50 .. p90"
 COLUMNS = (
@@ -35,11 +34,11 @@ def estimates_document(
     trace: Trace, estimates: Sequence[IterationEstimate], doubts: Sequence[Finding] = ()
 ) -> Document:
     """Estimates in the given order, what they rest on, and what makes some doubtful."""
-    warnings = (*map(in_flags, trace.warnings), *sentences(doubts))
+    warnings = (*trace.warnings, *doubts)
     facts = {
         "trace": summary(trace),
         "estimates": [estimate_json(estimate) for estimate in estimates],
-        "warnings": warnings,
+        **warnings_json(warnings),
         "doubt_findings": list(map(finding_json, doubts)),
     }
     blocks: tuple[Block, ...] = _table(estimates), *_assumptions(estimates)
@@ -50,7 +49,7 @@ def estimates_document(
         page=lambda: (
             *iterations_chart(estimates),
             *blocks,
-            *warnings_of(warnings),
+            *warnings_of(sentences(warnings)),
         ),
     )
 

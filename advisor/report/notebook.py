@@ -6,6 +6,7 @@ from advisor.core.values import Recommendation, Trace
 from advisor.report.document import Document, warnings_of
 from advisor.report.recommendation import notebook_document
 from advisor.report.trace import trace_table
+from advisor.report.words import in_names
 from advisor.report.writers.html import to_html
 
 
@@ -16,6 +17,8 @@ def html_of(value: object) -> str | None:
             return to_html(notebook_document(value))
         case Trace():
             table = trace_table(value, caption=value.script)
-            return to_html(Document(facts={}, blocks=(table, *warnings_of(value.warnings))))
+            return to_html(
+                Document(facts={}, blocks=(table, *warnings_of(list(map(in_names, value.warnings)))))
+            )
         case _:
             return None

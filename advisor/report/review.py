@@ -51,6 +51,7 @@ def review_document(review: TeamReview) -> Document:
         sheet=lambda: run_table(review),
         title=title,
         page=lambda: tuple(_page(review)),
+        is_letter=True,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from advisor.core.units import format_bytes, format_duration
 from advisor.core.values import Collective, Phase, Trace
 from advisor.report.document import Document, Row, Table, columns
-from advisor.report.flags import in_flags
+from advisor.report.words import warnings_json
 
 COLUMNS = columns("Trace", "")
 
@@ -16,7 +16,7 @@ COLUMNS = columns("Trace", "")
 def trace_document(trace: Trace, path: Path) -> Document:
     """A summary, and where the trace was written."""
     table = trace_table(trace, first=(("written to", str(path)),))
-    facts = {"trace": {"path": str(path), **summary(trace)}, "warnings": tuple(map(in_flags, trace.warnings))}
+    facts = {"trace": {"path": str(path), **summary(trace)}, **warnings_json(trace.warnings)}
     return Document(facts=facts, blocks=(table,), title=f"Trace of {trace.script}")
 
 

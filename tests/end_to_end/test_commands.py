@@ -10,6 +10,7 @@ import yaml
 from advisor.formats.trace_files import write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
+from tests.findings import texts
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_predict_all_gpus_as_a_table(shell: Shell) -> None:
 
 
 def test_predict_warns_of_gpus_that_pytorch_has_left(shell: Shell) -> None:
-    write_trace(make_trace(warnings=("of the trace",)), shell.folder / "t.json")
+    write_trace(make_trace(warnings=texts("of the trace")), shell.folder / "t.json")
     answer = shell.run("predict", "t.json", "--gpu", "K80:1,2", "--gpu", "T4", "--json")
     assert answer.code == 0
     own, old = answer.document["warnings"]
@@ -184,7 +185,7 @@ def test_predict_warns_of_gpus_that_pytorch_has_left(shell: Shell) -> None:
 
 
 def test_predict_tells_methods_and_assumptions_on_stdout(shell: Shell) -> None:
-    write_trace(make_trace(warnings=("of the trace",)), shell.folder / "t.json")
+    write_trace(make_trace(warnings=texts("of the trace")), shell.folder / "t.json")
     for columns in (80, 120):
         answer = shell.run("predict", "t.json", "-g", "T4", "-g", "H100-SXM-80GB:1,8", COLUMNS=str(columns))
         assert answer.err == "warning: of the trace\n"

@@ -14,7 +14,7 @@ from advisor.predict.iteration import predict_counts
 from advisor.profile import profile
 from recommender.outcome.steps import seen_scaling
 from tests.end_to_end.cli import Shell, assert_plain_error
-from tests.findings import said
+from tests.findings import named, said
 
 SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"
 RUNS = {
@@ -62,8 +62,8 @@ def test_a_torchrun_script_runs_without_a_world_and_says_so(traces):
     parameters = 512 * 2048 + 2048 + 2048 * 10 + 10
     bucket = Collective(kind="all_reduce", num_bytes=4 * parameters, world_size=1, count=1)
     assert traces["torchrun alone"].collectives == (bucket,)
-    assert any("`world_size` N" in warning for warning in traces["torchrun alone"].warnings)
-    assert not any("world_size" in warning for warning in traces["torchrun"].warnings)
+    assert any("`world_size` N" in warning for warning in named(traces["torchrun alone"].warnings))
+    assert not any("world_size" in warning for warning in named(traces["torchrun"].warnings))
 
 
 def test_fsdp2_gathers_every_layer_twice_and_scatters_its_gradients_once(traces):

@@ -6,6 +6,7 @@ import pytest
 
 from advisor.core.values import Phase
 from advisor.profile import profile
+from advisor.report.words import sentences
 from tests.end_to_end.iteration_scripts import SCRIPTS
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
@@ -76,7 +77,7 @@ def test_every_pass_of_the_period_and_no_other(traces, name):
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_what_is_unusual_is_said(traces, name):
-    unusual = [line for line in traces[name].warnings if "optimizer" in line]
+    unusual = [line for line in sentences(traces[name].warnings) if "optimizer" in line]
     if name in SAID:
         assert any(SAID[name] in line for line in unusual)
     else:

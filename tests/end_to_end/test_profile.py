@@ -16,6 +16,7 @@ from advisor.core.errors import AdvisorError, InputError, ProfileError
 from advisor.core.units import GIB
 from advisor.core.values import Phase, Trace
 from advisor.profile import PretendedGpu, profile
+from advisor.report.words import sentences
 from tests.end_to_end.profile_scripts import ARGUMENTS, SCRIPTS, TIMEOUT_S, USERS_MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -218,7 +219,7 @@ def test_accumulation(trace):
 
 
 def test_a_short_run_is_marked(trace):
-    assert "after 2 iteration(s)" in trace("two steps").warnings[0]
+    assert "after 2 iteration(s)" in sentences(trace("two steps").warnings)[0]
     assert trace("two steps").ops == trace("plain").ops
 
 
@@ -233,7 +234,7 @@ def test_old_amp_and_compile(trace):
     profiled = trace("compiled fp16")
     assert profiled.precision.amp_dtype == "float16"
     assert profiled.precision.tf32_matmul
-    assert any("torch.compile was ignored" in warning for warning in profiled.warnings)
+    assert any("torch.compile was ignored" in warning for warning in sentences(profiled.warnings))
 
 
 # --- Scripts that do not ---------------------------------------------------------------------------

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from advisor.cli import app
 from advisor.core.errors import AdvisorError
+from advisor.core.findings import Code
 from advisor.core.values import Collective, Kernel, Op, Trace
 from advisor.formats.trace_files import FORMAT
 from tests.builders import make_op, make_trace
 from tests.end_to_end.cli import Shell
+from tests.findings import named, sample, texts
 from tests.recordings import make_measurement
 
 KERNEL = Kernel(
@@ -40,10 +42,11 @@ def measured_op(name: str, **changes: Any) -> Op:
     )
 
 
+WARNINGS = (*texts("a warning"), sample(Code.SEVERAL_LOADERS), sample(Code.KERNELS_UNJOINED))
 TRACES: dict[str, Trace] = {
     "measured": make_trace(
         ops=(measured_op("aten::mm"), measured_op("aten::add"), measured_op("aten::sum")),
-        origin_gpu="V100-PCIE-32GB", iteration_s=0.01, warnings=("a warning",), arguments=("--lr", "1"),
+        origin_gpu="V100-PCIE-32GB", iteration_s=0.01, warnings=WARNINGS, arguments=("--lr", "1"),
     ),
     "distributed": make_trace(
         ops=(make_op(), make_op("aten::_cudnn_rnn", dtype="float16"), make_measurement("aten::_softmax").op),
@@ -55,7 +58,17 @@ TRACES: dict[str, Trace] = {
         loader_cpu_s_per_sample=0.01,
     ),
 }  # fmt: skip
-DOCUMENTS = {name: json.loads(json.dumps({"format": FORMAT, **asdict(t)})) for name, t in TRACES.items()}
+
+
+def document_of(trace: Trace) -> dict[str, Any]:
+    """As a file holds it."""
+    members = asdict(trace)
+    told = {"warnings": named(trace.warnings), "warning_findings": members["warnings"]}
+    document: dict[str, Any] = json.loads(json.dumps({"format": FORMAT, **members, **told}))
+    return document
+
+
+DOCUMENTS = {name: document_of(trace) for name, trace in TRACES.items()}
 ABSURD: tuple[Any, ...] = (
     -1, 0, 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30, 10**400, True, -0.5, 0.5, 1e-300, 1e300, float("nan"),
     float("inf"), float("-inf"), None, "", "text", "\ud800", "\x1b[2J", "x" * 10_000, [], [1], [-1, 2**62],
@@ -153,6 +166,12 @@ def test_one_absurd_value_is_answered_or_told(
         (("is_sharded",), "false", "is_sharded is 'false'"),
         (("precision", "tf32_matmul"), 1, "tf32_matmul is 1"),
         (("warnings",), "a text", "'a text', which is no list"),
+        (("warning_findings",), {}, "{}, which is no list"),
+        (("warning_findings",), [], "0 findings of 3 warnings"),
+        (("warning_findings", 0, "facts"), {}, "the facts of text are {}"),
+        (("warning_findings", 0, "facts", "text"), 3, "text of text is 3"),
+        (("warning_findings", 1, "facts", "others"), [1, -1], "others of several-loaders is [1, -1]"),
+        (("warning_findings", 2, "facts", "share_of_time"), "", "share_of_time of kernels-unjoined is"),
         (("arguments", 0), 3, "an argument is 3"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ import unicodedata
 
 from hypothesis import strategies as st
 
-from advisor.core.findings import Code, Finding
+from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Collective, Market, Option, Quantiles, Recommendation, Trace
 from tests.builders import make_estimate, make_offer, make_plan, make_trace
 from tests.recommendations import make_option, many_options
@@ -36,7 +36,7 @@ def trace_with(text: str, **changes: str | None) -> Trace:
         arguments=(text, "--name", text),
         versions={"torch": text, text: "1"},
         collectives=(Collective(kind=text, num_bytes=8, world_size=2, count=1),),
-        warnings=(text, f"{text}\n{text}"),
+        warnings=(quoted(text), quoted(f"{text}\n{text}")),
         **(words | changes),
     )
 

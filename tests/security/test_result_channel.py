@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import ProfileError
-from advisor.payload.protocol import VERSION
+from advisor.core.findings import Code
+from advisor.payload.protocol import VERSION, Notice
 from advisor.profile import attempt, profile
 from advisor.profile.attempt import job_folder
 from advisor.profile.child_files import Lines
 from advisor.profile.environment import child_environment
 from advisor.profile.launch import Ending, run_child
 from advisor.profile.recording import read_recording, trace_of
+from advisor.report.words import sentence
 from tests.unit.profile.test_recording import recording
 
 BEGIN = f'{{"format_version":{VERSION},'
@@ -131,19 +133,71 @@ def test_numbers_that_no_iteration_has_are_refused(forged, tmp_path) -> None:
         trace_of(read_recording(path) or {}, "train.py", [])
 
 
+def quoting(words: str) -> Notice:
+    return {"code": "text", "facts": {"text": words}}
+
+
+FORGED: list[object] = [
+    {"code": "budget", "facts": {"cost_usd": 1.0, "budget_usd": 2.0, "p": 0.5}},
+    {"code": "unheard-of", "facts": {}},
+    {"code": "files-kept", "facts": {"more": 1}},
+    {"code": "not-downloaded", "facts": {}},
+    {"code": "not-downloaded", "facts": {"name": 7}},
+    {"code": "not-downloaded", "facts": {"name": {"{}": []}}},
+    {"code": "closure-repeated", "facts": {"num_evaluations": 10**30}},
+    {"code": "closure-repeated", "facts": {"num_evaluations": True}},
+    {"code": "kernels-unmarked", "facts": {"num_kernels": 1, "share_of_time": float("nan")}},
+    {"code": "sizes-assumed", "facts": {"assumptions": ["one", ["two"]]}},
+    {"code": "text", "facts": {"text": ["x" * 10**6] * 3}},
+]
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=lambda one: str(one)[:60])
+def test_a_forged_warning_is_a_text(forged, tmp_path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(recording() | {"warnings": [forged]}))
+    (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
+    assert warning.code is Code.TEXT
+    assert sentence(warning).startswith(f"{forged['code']} ")
+    assert len(sentence(warning)) <= 1000
+
+
+@pytest.mark.parametrize(
+    "forged", ["a sentence", 7, None, {}, {"code": 7, "facts": {}}, {"code": "x", "facts": []}]
+)
+def test_what_is_no_warning_is_damaged(forged, tmp_path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(recording() | {"warnings": [forged]}))
+    assert "damaged" in refused(path)
+
+
+def test_a_warning_keeps_its_code_and_the_beginning_and_end_of_its_facts(tmp_path) -> None:
+    path = tmp_path / "result.json"
+    forged = {"code": "not-downloaded", "facts": {"name": "begin" + "x" * 10**6 + "end"}}
+    path.write_text(json.dumps(recording() | {"warnings": [forged]}))
+    (warning,) = trace_of(read_recording(path) or {}, "train.py", []).warnings
+    assert warning.code is Code.NOT_DOWNLOADED
+    assert len(str(warning.facts["name"])) == 1000
+    assert sentence(warning).startswith("beginxxx")
+
+
 def test_words_are_cut_at_both_ends(tmp_path) -> None:
     """Was: a message of 50 MB went to the terminal."""
     words = "begin" + "x" * 5_000_000 + "end"
-    document = {"message": words, "traceback": words, "warnings": [words] * 3 + ["few"] * 1000}
+    document = {
+        "message": words,
+        "traceback": words,
+        "warnings": [quoting(words)] * 3 + [quoting("few")] * 1000,
+    }
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"format_version": VERSION, "status": "crashed", **document}))
     shown = read_recording(path)
     assert len(json.dumps(shown)) < 20_000
-    for text in (shown["message"], shown["traceback"], shown["warnings"][0]):
+    for text in (shown["message"], shown["traceback"], shown["warnings"][0]["facts"]["text"]):
         assert text.startswith("begin")
         assert text.endswith("end")
         assert "[... cut ...]" in text
-    assert shown["warnings"][-1] == "[... 953 more ...]"
+    assert shown["warnings"][-1] == quoting("[... 953 more ...]")
 
 
 def test_a_secret_is_taken_out_before_it_can_be_cut_in_half(tmp_path) -> None:

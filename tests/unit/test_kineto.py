@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from advisor.core.errors import InputError, TraceError, UnknownGpuError
+from advisor.core.findings import Code
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op, Phase, Trace
 from advisor.kineto.events import read_recording
@@ -19,6 +20,7 @@ from advisor.kineto.export import read_kineto
 from advisor.kineto.launches import kernel_of
 from advisor.native import GpuArrays, KernelArrays, reference, scale_kernels
 from advisor.predict.iteration import predict
+from advisor.report.words import sentence, sentences
 from tests.findings import said
 from tests.shared import SHARED, needs_shared
 
@@ -165,7 +167,7 @@ def test_the_median_step_with_phases_and_kernels(tmp_path: Path, new: bool, name
     trace = read_kineto(three_steps(new=new).write(tmp_path, name))
     assert trace.origin_gpu == "V100-SXM-16GB"
     assert trace.backend == "kineto"
-    assert "ProfilerStep#2" in trace.warnings[0]
+    assert "ProfilerStep#2" in sentences(trace.warnings)[0]
     (forward,) = find(trace, "aten::mm", Phase.FORWARD)
     assert forward.measured_s == pytest.approx(50e-6)
     assert forward.flops == 2 * 64 * 32 * 16
@@ -200,7 +202,8 @@ def test_kernels_of_unknown_operators_are_kept_and_their_share_is_told(tmp_path:
     export.mark("ProfilerStep#0", begin)
     trace = read_kineto(export.write(tmp_path))
     assert [op.name for op in trace.ops] == ["aten::relu", "unjoined::lost"]
-    assert any("50.0% of the kernels (25.0% of their time)" in warning for warning in trace.warnings)
+    (unjoined,) = [one for one in trace.warnings if one.code is Code.KERNELS_UNJOINED]
+    assert sentence(unjoined).startswith("50.0% of the kernels (25.0% of their time) could not be joined")
 
 
 def test_a_launch_without_an_id_belongs_to_the_operator_around_it(tmp_path: Path) -> None:
@@ -234,7 +237,7 @@ def test_communication_is_told_and_left_out(tmp_path: Path) -> None:
     assert [op.name for op in trace.ops] == ["aten::relu"]
     (collective,) = trace.collectives
     assert (collective.count, collective.num_bytes) == (1, None)
-    assert any("1 NCCL kernels" in warning for warning in trace.warnings)
+    assert any("1 NCCL kernels" in warning for warning in sentences(trace.warnings))
 
 
 def test_without_shapes_sizes_stay_unknown(tmp_path: Path) -> None:
@@ -244,7 +247,7 @@ def test_without_shapes_sizes_stay_unknown(tmp_path: Path) -> None:
     trace = read_kineto(export.write(tmp_path))
     assert trace.memory.gradient_bytes is None
     assert all(op.flops == 0 for op in trace.ops)
-    assert any("record_shapes=True" in warning for warning in trace.warnings)
+    assert any("record_shapes=True" in warning for warning in sentences(trace.warnings))
     eight = predict(trace, resolve_gpu("A100-SXM-80GB"), 8)
     assert "size of the gradients is unknown" in said(eight.assumptions)
 
@@ -263,7 +266,7 @@ def test_without_step_marks_optimizer_steps_bound_an_iteration(tmp_path: Path) -
     export = three_steps()
     export.events[:] = [e for e in export.events if not e["name"].startswith("ProfilerStep")]
     trace = read_kineto(export.write(tmp_path))
-    assert "of 2 recorded steps" in trace.warnings[0]
+    assert "of 2 recorded steps" in sentences(trace.warnings)[0]
     assert sum(op.count for op in trace.ops) == 4
 
 
@@ -283,7 +286,7 @@ def test_no_dtypes_means_float32_and_is_told(tmp_path: Path) -> None:
             event["args"]["Input type"] = []
     trace = read_kineto(export.write(tmp_path))
     assert {tensor.dtype for op in trace.ops for tensor in op.inputs} == {"float32"}
-    assert any("no dtypes" in warning for warning in trace.warnings)
+    assert any("no dtypes" in warning for warning in sentences(trace.warnings))
 
 
 def test_half_precision_is_read(tmp_path: Path) -> None:
@@ -359,8 +362,8 @@ def v100() -> Trace:
 class TestResNet50OnV100:
     def test_origin_steps_and_join(self, v100: Trace) -> None:
         assert v100.origin_gpu == "V100-DGXS-32GB"
-        assert "of 6 recorded steps" in v100.warnings[0]
-        assert not any("could not be joined" in warning for warning in v100.warnings)
+        assert "of 6 recorded steps" in sentences(v100.warnings)[0]
+        assert not any("could not be joined" in warning for warning in sentences(v100.warnings))
         assert sum(op.count * len(op.kernels) for op in v100.ops) == 8772 // 6
 
     def test_time_and_work_of_a_step(self, v100: Trace) -> None:
@@ -406,7 +409,7 @@ class TestResNet50OnV100:
 def test_the_older_schema_tells_its_unjoined_share() -> None:
     path = SHARED / "kineto" / "resnet50_2021-01.pt.trace.json.gz"
     trace = read_kineto(path, origin_gpu="V100-SXM2-32GB")
-    text = " ".join(trace.warnings)
+    text = " ".join(sentences(trace.warnings))
     assert "8.9% of the kernels" in text
     assert "no dtypes" in text
     assert sum(op.count * (op.measured_s or 0) for op in trace.ops) == pytest.approx(0.1044, rel=0.01)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from advisor.core.findings import Finding
 from advisor.core.notebook import html_of
 
 AttributeValue = bool | int | float | str | None | tuple["AttributeValue", ...]
@@ -156,7 +157,7 @@ class Trace:
     num_workers: int | None
     memory: MemoryUse
     collectives: tuple[Collective, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
     world_size: int | None = None
     is_sharded: bool = False
     work_elsewhere: RankWork | None = None

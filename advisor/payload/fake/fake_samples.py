@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch.utils.data import Dataset, IterableDataset
 
-from ..protocol import SampleField
+from ..protocol import Notice, SampleField, Warned, notice
 from ..recording.extent import length
 from ..replacing import replace
 
@@ -45,7 +45,7 @@ class FakeData:
         self,
         fields: list[SampleField],
         num_samples: int | None,
-        warn: Callable[[str], None],
+        warn: Callable[..., None],
         forget_lengths: Callable[[], None],
     ) -> None:
         self._fields, self._num_samples = fields, num_samples
@@ -65,17 +65,11 @@ class FakeData:
         kind = _FakeStream if isinstance(data, IterableDataset) else _FakeDataset
         return kind(self, data)
 
-    def summary(self) -> str:
+    def summary(self) -> Notice:
         """What was replaced, for the trace."""
         if not self.num_replaced:
-            return (
-                "`profile.fake_data` replaced nothing: the script makes no torch DataLoader, so its data is"
-                " its own"
-            )
-        return (
-            f"{self.num_replaced} DataLoader(s) were fed fake data: how long loading takes is unknown, and"
-            " is assumed by the kind of its samples"
-        )
+            return notice(Warned.FAKE_DATA_UNUSED)
+        return notice(Warned.FAKE_DATA_FED, num_loaders=self.num_replaced)
 
     def stand_in(
         self, data: object, error: Exception, create: Callable[..., None], args: Args, kwargs: Kwargs
@@ -83,15 +77,9 @@ class FakeData:
         """Turn an instance whose constructor failed on these arguments into a data set of fake samples."""
         cls = type(data)
         num_samples = self._num_samples or _published_length(cls, _arguments(create, args, kwargs))
-        if num_samples is not None:
-            warning = f"{num_samples:,} fake samples take its place"
-        else:
+        if num_samples is None:
             self._forget_lengths()
-            warning = (
-                "fake samples take its place, and how many it has is unknown: give `profile.samples` N, or"
-                " `iterations_per_epoch`"
-            )
-        self._warn(f"the data set {cls.__name__} could not be made ({_short(error)}): {warning}")
+        self._warn(Warned.DATA_SET_REPLACED, name=cls.__name__, error=_short(error), num_samples=num_samples)
         names = self._class_names()
         replace(data, __class__=_missing(cls, self, num_samples or STAND_IN_LENGTH, names))
         # What the constructor came to before it failed are not the fake samples' classes.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from ..protocol import Notice, Warned, notice
+
 # What torchrun tells each process that it starts; the numbers of ranks and GPUs are the world's.
 _TORCHRUN = {
     "RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "ROLE_RANK": "0", "ROLE_NAME": "default",
@@ -56,14 +58,12 @@ class World:
         """Whether the script stopped because torchrun's environment is not there."""
         return self.asked is None and bool(error.args) and error.args[0] in _TORCHRUN
 
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Notice]:
         """What the user should know about the number of processes."""
         if self.used is None and self.asked is not None:
-            return [f"`world_size` {self.asked} had no effect: the script made no process group"]
+            return [notice(Warned.WORLD_UNUSED, world_size=self.asked)]
         if self.used is not None and self.asked is not None and self.used != self.asked:
-            return [
-                f"the script made a group of {self.used} processes itself, not of `world_size` {self.asked}"
-            ]
+            return [notice(Warned.WORLD_OF_SCRIPT, num_ranks=self.used, world_size=self.asked)]
         if self.used == 1:
-            return ["the script was the only process of its group: `world_size` N profiles it as one of N"]
+            return [notice(Warned.WORLD_OF_ONE)]
         return []

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import torch
 
+from ..protocol import Notice, Warned, notice
 from ..replacing import replace
 
 Result = TypeVar("Result")
@@ -48,17 +49,9 @@ class ByHand:
         return self.num_spans >= (spans_wanted if sure else PATIENCE)
 
     @property
-    def warning(self) -> str:
+    def warning(self) -> Notice:
         """How the iteration was found."""
-        if self._has_updates:
-            return (
-                "no torch optimizer stepped: an iteration is the span between two backward passes"
-                " with an update of the weights between them"
-            )
-        return (
-            "no torch optimizer stepped and no update of weights was seen: an iteration is the span"
-            " between two backward passes"
-        )
+        return notice(Warned.NO_STEP, has_updates=self._has_updates)
 
 
 def watch_backward(begin: Callable[[], None], end: Callable[[], None]) -> None:

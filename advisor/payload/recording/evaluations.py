@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import torch
 
+from ..protocol import Notice, Warned, notice
+
 
 class Evaluations:
     """Counts what an iteration holds besides training.
@@ -29,18 +31,12 @@ class Evaluations:
             self.num_passes += 1
             self._num_calls += num_calls
 
-    def warnings(self, *, num_left_out: int, num_calls: int) -> list[str]:
+    def warnings(self, *, num_left_out: int, num_calls: int) -> list[Notice]:
         """What to know of an iteration with so many calls, of whose batches so many were left out."""
         warnings = []
         if num_left_out:
-            warnings.append(
-                f"an evaluation of {num_left_out:,} batches without gradients ran between the two steps of"
-                " the recorded iteration: the trace is without it, and its time comes on top"
-            )
+            warnings.append(notice(Warned.EVALUATION_LEFT_OUT, num_batches=num_left_out))
         if self.num_passes:
-            warnings.append(
-                f"the recorded iteration holds {self.num_passes:,} forward passes of a model in evaluation"
-                f" mode, without gradients: {self._num_calls:,} of its {num_calls:,} operator calls. If they"
-                " are an evaluation, let the script evaluate less often while it is profiled"
-            )
+            inside = {"num_passes": self.num_passes, "num_calls": self._num_calls}
+            warnings.append(notice(Warned.EVALUATION_INSIDE, **inside, num_calls_of_all=num_calls))
         return warnings

@@ -19,7 +19,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from ..protocol import Iteration
+from ..protocol import Iteration, Notice, Warned, notice
 from ..replacing import replace
 from .by_hand import ByHand, watch_backward
 from .evaluations import Evaluations
@@ -82,7 +82,7 @@ class Iterations:
         self.num_spans = 0
         self.last: Iteration | None = None
         self.is_steady = False
-        self.warnings: list[str] = []
+        self.warnings: list[Notice] = []
         self.nominal_batch: int | None = None
         self._most_samples = 0
 
@@ -227,20 +227,14 @@ class Iterations:
             return self._by_hand.is_certain(SPANS_WANTED)
         return self._period.num_steps >= PATIENCE or not self._period.missing()
 
-    def _warnings(self) -> list[str]:
+    def _warnings(self) -> list[Notice]:
         warnings = [] if self._period.has_begun or self._by_call else [self._by_hand.warning]
         missing = self._period.missing() if self._period.has_begun else []
         if missing:
-            names = ", ".join(sorted({type(optimizer).__name__ for optimizer in missing}))
-            warnings.append(
-                f"an optimizer ({names}) made no step while another made {self._period.num_steps}: the"
-                " recorded iteration is without it"
-            )
+            names = sorted({type(optimizer).__name__ for optimizer in missing})
+            warnings.append(notice(Warned.OPTIMIZER_IDLE, optimizers=names, num_steps=self._period.num_steps))
         if self._num_evaluations > 1:
-            warnings.append(
-                f"the optimizer evaluated the model {self._num_evaluations} times in the recorded"
-                " iteration; how often it does so depends on values, which are made up here"
-            )
+            warnings.append(notice(Warned.CLOSURE_REPEATED, num_evaluations=self._num_evaluations))
         if not self._by_call:
             warnings += self._evaluations.warnings(
                 num_left_out=self._session.loading.num_evaluated,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import TypeVar
 
-from ..protocol import Iteration, Loading, Memory, Operator
+from ..protocol import Iteration, Loading, Memory, Notice, Operator, Warned, notice
 
 Number = TypeVar("Number", int, float)
 _BATCH = "advisor::h2d_copy"
@@ -61,7 +61,7 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tuple[Iteration, list[str]]:
+def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tuple[Iteration, list[Notice]]:
     """The iteration as it is after the warm-up, and a warning; as it was if it holds that much already.
 
     Forward and backward passes, what they load and what ranks send are counted as often as they will run.
@@ -76,15 +76,16 @@ def at_nominal_batch(span: Iteration, nominal: int | None, num_ranks: int) -> tu
     factor = wanted // passes
     if factor < 2:
         return span, []
-    begins = (
-        f"the script begins with {passes * batch:,} samples a step and warms up to its nominal batch size of"
-        f" {nominal:,} ({wanted} batches of {batch:,})"
+    is_measured = "iteration_s" in span
+    warning = notice(
+        Warned.BATCHES_WARM_UP,
+        first_size=passes * batch,
+        nominal_size=nominal,
+        num_batches=wanted,
+        batch_size=batch,
+        factor=None if is_measured else factor,
     )
-    if "iteration_s" in span:
-        return span, [f"{begins}: the measured iteration is of the first steps"]
-    return _grown(span, loading, factor), [
-        f"{begins}: the trace is of the latter, its passes counted {factor} times"
-    ]
+    return span if is_measured else _grown(span, loading, factor), [warning]
 
 
 def _grown(span: Iteration, loading: Loading, factor: int) -> Iteration:

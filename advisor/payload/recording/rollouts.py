@@ -6,6 +6,8 @@ generate what they are tuned on; an iteration is from one step of an optimizer t
 
 from __future__ import annotations
 
+from ..protocol import Notice, Warned, notice
+
 # A dry run for lazy modules or for a summary of the model takes a few passes.
 MOST_IGNORED = 10
 
@@ -25,15 +27,10 @@ class Rollouts:
         """Begin a new iteration, or what comes before the first."""
         self._in_span = 0
 
-    def end_span(self) -> str | None:
+    def end_span(self) -> Notice | None:
         """A warning where this iteration lacks what came before the first step."""
         if self._before_first_step is None:
             self._before_first_step = self._in_span
         if self._before_first_step - self._in_span <= MOST_IGNORED:
             return None
-        return (
-            f"{self._before_first_step:,} forward passes without gradients ran before the optimizer's first"
-            " step. Work between phases of updates (rollouts, generation, evaluation) is not part of the"
-            " recorded iteration: `iterations` counts optimizer steps, and what comes between them is to be"
-            " added. advisor.profile.profile_callable profiles it as a function"
-        )
+        return notice(Warned.ROLLOUTS_LEFT_OUT, num_passes=self._before_first_step)

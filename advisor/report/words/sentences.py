@@ -22,6 +22,7 @@ from advisor.report.words.risks import RISKS
 from advisor.report.words.script_changes import SCRIPT_CHANGES
 from advisor.report.words.table import Words
 from advisor.report.words.team_report import TEAM_REPORT
+from advisor.report.words.trace_warnings import TRACE_WARNINGS
 
 _TABLES = (
     CHANGES,
@@ -35,6 +36,7 @@ _TABLES = (
     REMOVALS,
     RISKS,
     SCRIPT_CHANGES,
+    TRACE_WARNINGS,
     IN_SHORT,
     TEAM_REPORT,
     {Code.TEXT: "{text}"},
@@ -49,11 +51,16 @@ def sentence(finding: Finding) -> str:
     >>> sentence(finding(Code.APPROVAL_NEEDED, by="team lead", detail="over $100", file="org.yaml:9"))
     'needs approval by team lead: over $100 (org.yaml:9)'
     """
+    return in_flags(in_names(finding))
+
+
+def in_names(finding: Finding) -> str:
+    """The same for Python: what the words name in backquotes stays the name of an argument or setting."""
     facts = {
-        name: sentence(fact) if isinstance(fact, Finding) else fact for name, fact in finding.facts.items()
+        name: in_names(fact) if isinstance(fact, Finding) else fact for name, fact in finding.facts.items()
     }
     words = WORDS[finding.code]
-    return in_flags(words.format(**facts) if isinstance(words, str) else words(**facts))
+    return words.format(**facts) if isinstance(words, str) else words(**facts)
 
 
 def error_text(error: AdvisorError) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from advisor.report.document import Block, Chart, Document, Table
+from advisor.report.document import Block, Chart, Document, Lines, Table
 from advisor.report.plain import shown
 from advisor.report.writers.terminal import Screen, to_terminal
 
@@ -28,7 +28,9 @@ SlackBlock: TypeAlias = Mapping[str, object]
 def to_slack(document: Document, subject: str) -> tuple[SlackBlock, ...]:
     """The subject as a header, then every block that Slack can show."""
     header = {"type": "header", "text": _plain(_cut(shown(subject), MOST_OF_A_HEADER))}
-    blocks = [header, *(part for block in document.blocks for part in _parts(block))]
+    # Lines of a letter are what a terminal has in place of captions.
+    shown_blocks = [b for b in document.blocks if not (document.is_letter and isinstance(b, Lines))]
+    blocks = [header, *(part for block in shown_blocks for part in _parts(block))]
     if len(blocks) > MOST_BLOCKS:
         blocks = [*blocks[: MOST_BLOCKS - 1], _section(_plain(_LEFT_OUT))]
     return tuple(blocks)

@@ -15,11 +15,8 @@ from advisor.report.document import (
     Block,
     Chart,
     Document,
-    Entry,
-    Fact,
     Lines,
     Section,
-    Sum,
     Table,
 )
 from advisor.report.plain import Shown, shown
@@ -97,21 +94,7 @@ def _section(section: Section, width: int) -> Iterator[str]:
     yield _folded(section.title, width, hanging=_INDENT * 2)
     for entry in section.entries:
         hanging = _INDENT * 2 if isinstance(entry, str) else _HANGING
-        yield from (_folded(line, width, indent=_INDENT, hanging=hanging) for line in _lines_of(entry))
-
-
-def _lines_of(entry: Entry) -> Iterator[str]:
-    match entry:
-        case str():
-            yield entry
-        case Fact():
-            yield from _lines_of(Sum((entry,)))
-        case Sum():
-            widest = max(len(fact.value) for fact in entry.facts)
-            for fact in entry.facts:
-                yield f"{fact.name:<{entry.name_width}}{fact.value:>{widest}}  {fact.note}".rstrip()
-        case _:
-            assert_never(entry)
+        yield from (_folded(line, width, indent=_INDENT, hanging=hanging) for line in entry_lines(entry))
 
 
 def _folded(text: str, width: int, *, indent: str = "", hanging: str) -> str:

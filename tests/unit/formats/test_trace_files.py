@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from advisor.core.errors import TraceError
 from advisor.core.values import Collective, Kernel, Op, Phase, TensorSpec
 from advisor.formats.trace_files import SCHEMA_VERSION, is_trace, read_trace, write_trace
+from advisor.formats.warning_facts import WARNING_FACTS
 from tests.builders import make_op, make_trace
+from tests.findings import sample, texts
 
 KERNEL = Kernel(
     name="k",
@@ -64,7 +66,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, ops: list[Op]) -> 
     trace = make_trace(
         ops=tuple(ops),
         collectives=collectives,
-        warnings=("a",),
+        warnings=(*texts("a"), *map(sample, WARNING_FACTS)),
         world_size=8,
         is_sharded=True,
         loader_cpu_s_per_sample=0.02,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.core.errors import ProfileError
 from advisor.payload import protocol
 from advisor.payload.child import start
-from advisor.payload.protocol import VERSION, Status
+from advisor.payload.protocol import VERSION, Status, Warned, notice
 from advisor.payload.results import write_result
 from advisor.profile.attempt import Job, PretendedGpu, written
 from advisor.profile.recording import read_recording
@@ -35,7 +35,7 @@ def read(tmp_path, document: object):
 
 def places(value: object, path: tuple[Any, ...] = ()):
     """Where the document holds something whose form is checked."""
-    if path[-1:] in (("attributes",), ("versions",)):
+    if path[-1:] in (("attributes",), ("versions",), ("facts",)):
         return
     yield path
     children = (
@@ -88,9 +88,10 @@ def test_no_time_is_negative_or_infinite(seconds, tmp_path):
         read(tmp_path, WHOLE | {"iteration_s": seconds})
 
 
-@given(text=st.text(max_size=200), warnings=st.lists(st.text(max_size=50), max_size=5))
-def test_any_words_arrive(text, warnings, tmp_path_factory):
+@given(text=st.text(max_size=200), names=st.lists(st.text(max_size=50), max_size=5))
+def test_any_words_arrive(text, names, tmp_path_factory):
     folder = tmp_path_factory.mktemp("job")
+    warnings = [notice(Warned.NOT_DOWNLOADED, name=name) for name in names]
     write_result(written(JOB, folder), Status.CRASHED, {"message": text, "warnings": warnings})
     arrived = read_recording(folder / "result.json")
     assert (arrived["status"], arrived["message"], arrived["warnings"]) == (Status.CRASHED, text, warnings)

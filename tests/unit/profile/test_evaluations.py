@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload.recording.evaluations import Evaluations  # noqa: E402 - needs torch
+from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -25,7 +26,7 @@ def test_passes_that_stay_are_told_with_figures():
     evaluations, model = Evaluations(), torch.nn.Linear(2, 2).eval()
     evaluations.add(model, 5)
     evaluations.add(model, 7)
-    (warning,) = evaluations.warnings(num_left_out=0, num_calls=1500)
+    (warning,) = of_child(evaluations.warnings(num_left_out=0, num_calls=1500))
     assert "holds 2 forward passes" in warning
     assert "12 of its 1,500 operator calls" in warning
     evaluations.start_span()
@@ -33,6 +34,6 @@ def test_passes_that_stay_are_told_with_figures():
 
 
 def test_what_was_left_out_is_told_with_figures():
-    (warning,) = Evaluations().warnings(num_left_out=1000, num_calls=10)
+    (warning,) = of_child(Evaluations().warnings(num_left_out=1000, num_calls=10))
     assert "an evaluation of 1,000 batches without gradients" in warning
     assert "the trace is without it" in warning

@@ -8,6 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload.fake.fake_samples import STAND_IN_LENGTH, FakeData  # noqa: E402 - needs torch
+from advisor.payload.protocol import Fact, Notice, Warned, notice  # noqa: E402
+from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -20,8 +22,11 @@ class Reported:
     """What the profile is told."""
 
     def __init__(self) -> None:
-        self.warnings: list[str] = []
+        self.warnings: list[Notice] = []
         self.forgotten = 0
+
+    def warn(self, code: Warned, **facts: Fact) -> None:
+        self.warnings.append(notice(code, **facts))
 
     def forget(self) -> None:
         self.forgotten += 1
@@ -35,7 +40,7 @@ def reported() -> Reported:
 @pytest.fixture
 def fake(reported):
     def make(*fields: dict[str, Any], num_samples: int | None = None) -> FakeData:
-        return FakeData(list(fields), num_samples, reported.warnings.append, reported.forget)
+        return FakeData(list(fields), num_samples, reported.warn, reported.forget)
 
     return make
 
@@ -111,9 +116,9 @@ def test_a_stream_with_a_length_ends(fake):
 
 def test_what_was_replaced_is_told(fake):
     source = fake(field("float32", 2))
-    assert "replaced nothing" in source.summary()
+    assert "replaced nothing" in of_child([source.summary()])[0]
     source.instead_of([1, 2])
-    assert source.summary().startswith("1 DataLoader(s)")
+    assert of_child([source.summary()])[0].startswith("1 DataLoader(s)")
 
 
 def stood_in(source: FakeData, cls: type = Broken, *args: Any, **kwargs: Any) -> Any:
@@ -128,14 +133,16 @@ def test_a_data_set_that_could_not_be_made_stays_what_it_is(fake, reported):
     assert (len(data), data[4][1], data.describe(), data.classes) == (7, 1, "data at here", ["0", "1", "2"])
     assert data.class_to_idx == {"0": 0, "1": 1, "2": 2}
     assert reported.forgotten == 0
-    assert "Broken could not be made (OSError: no such data): 7 fake samples" in reported.warnings[0]
+    assert (
+        "Broken could not be made (OSError: no such data): 7 fake samples" in of_child(reported.warnings)[0]
+    )
 
 
 def test_of_an_unknown_length_nothing_is_claimed(fake, reported):
     data = stood_in(fake(field("float32", 2)))
     assert (len(data), hasattr(data, "classes")) == (STAND_IN_LENGTH, False)
     assert reported.forgotten == 1
-    assert "`profile.samples` N" in reported.warnings[0]
+    assert "`profile.samples` N" in of_child(reported.warnings)[0]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 from advisor.payload.recording import iteration  # noqa: E402 - needs torch
 from advisor.payload.recording.iteration import MOST_SPANS, SPANS_WANTED, Iterations  # noqa: E402
 from advisor.payload.recording.period import PATIENCE  # noqa: E402
+from tests.findings import of_child  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -311,8 +312,8 @@ def test_an_optimizer_that_never_steps_is_waited_for_and_told(run):
         run.step(used)
         steady.append(run.iterations.is_steady)
     assert steady.index(True) + 1 == PATIENCE
-    assert "(Thing)" in run.iterations.warnings[0]
-    assert f"made {PATIENCE}" in run.iterations.warnings[0]
+    assert "(Thing)" in of_child(run.iterations.warnings)[0]
+    assert f"made {PATIENCE}" in of_child(run.iterations.warnings)[0]
 
 
 def test_steps_without_training_between_them_are_no_iterations(run):
@@ -359,7 +360,7 @@ def test_the_number_of_evaluations_is_told_and_is_no_accumulation(run):
     run.recorder.num_backward_passes = 6
     step_with_closure(run, make_optimizer(), 3, keyword=False)
     assert run.iterations.last["num_backward_passes"] == 2
-    assert "evaluated the model 3 times" in run.iterations.warnings[0]
+    assert "evaluated the model 3 times" in of_child(run.iterations.warnings)[0]
 
 
 def test_one_evaluation_is_nothing_to_tell(run):
@@ -405,7 +406,7 @@ def test_updates_by_hand_end_iterations(run):
         run.backward()
         run.backward(updated=True)
     assert run.iterations.is_steady
-    assert "no torch optimizer stepped" in run.iterations.warnings[0]
+    assert "no torch optimizer stepped" in of_child(run.iterations.warnings)[0]
     assert run.iterations.num_spans == 3
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.payload.recording.nominal import at_nominal_batch, nominal_batch
+from tests.findings import of_child
 
 
 def call(function: Any) -> int | None:
@@ -114,7 +115,8 @@ def counts(grown: dict[str, Any]) -> list[int]:
 
 
 def test_passes_are_counted_as_often_as_they_will_run():
-    grown, (warning,) = at_nominal_batch(span(), 64, 1)
+    grown, (notice,) = at_nominal_batch(span(), 64, 1)
+    (warning,) = of_child([notice])
     # Before the batch weights are averaged, behind the gradients they are clipped: once a step.
     assert counts(grown) == [1, 4, 1 * 4 + 1, 2 * 4, 3]
     assert (grown["loading"]["fetches"], grown["loading"]["samples"]) == (4, 64)
@@ -140,6 +142,7 @@ def test_what_holds_as_much_stays_as_it_is(given, nominal):
 
 def test_what_was_measured_stays_and_is_told():
     measured = span(iteration_s=0.1)
-    same, (warning,) = at_nominal_batch(measured, 64, 1)
+    same, (notice,) = at_nominal_batch(measured, 64, 1)
+    (warning,) = of_child([notice])
     assert same == measured
     assert "the measured iteration is of the first steps" in warning

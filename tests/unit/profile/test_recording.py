@@ -10,6 +10,7 @@ from advisor.payload.protocol import VERSION
 from advisor.profile.failures import failure
 from advisor.profile.recording import read_recording, trace_of
 from advisor.profile.timeline import Timeline
+from tests.findings import named, texts
 
 TENSOR = {"shape": [4, 4], "dtype": "float32", "stride": [4, 1]}
 LOADING = {
@@ -47,7 +48,7 @@ def recording(**changes):
         "amp_dtype": "float16",
         "precision": {"tf32_matmul": False, "tf32_cudnn": True},
         "versions": {"torch": "2.13.0"},
-        "warnings": ["careful"],
+        "warnings": [{"code": "text", "facts": {"text": "careful"}}],
         "collectives": [],
         "world_size": None,
         "is_sharded": False,
@@ -79,7 +80,7 @@ def test_an_epoch_by_the_loader():
     assert (trace.iterations_per_epoch, trace.num_workers, trace.data_loading_s) == (20019, 8, 0.5)
     assert trace.loader_cpu_s_per_sample == 0.32 / 64
     assert trace.precision.amp_dtype == "float16"
-    assert trace.warnings == ("careful",)
+    assert trace.warnings == texts("careful")
 
 
 def test_accumulation_makes_iterations_longer_and_fewer():
@@ -99,7 +100,7 @@ def test_batches_of_a_critics_steps_are_not_accumulated(fetches, most_steps, acc
 
 def test_a_guess_which_loader_drives_is_told():
     loading = LOADING | {"num_batches": 100, "rivals": [5, None]}
-    warning = trace_of(recording(loading=loading), "train.py", []).warnings[-1]
+    warning = named(trace_of(recording(loading=loading), "train.py", []).warnings)[-1]
     assert "3 DataLoaders" in warning
     assert "the one with 100 batches" in warning
     assert "5 batches, batches without end" in warning
@@ -112,45 +113,45 @@ def test_without_a_loader_the_epoch_is_unknown(num_optimizers, accumulation):
     trace = trace_of(changed, "train.py", [])
     assert trace.accumulation == accumulation
     assert trace.batch_size is trace.samples_per_epoch is trace.iterations_per_epoch is None
-    assert "no torch DataLoader" in trace.warnings[-1]
+    assert "no torch DataLoader" in named(trace.warnings)[-1]
 
 
 def test_a_loader_that_was_not_asked():
     trace = trace_of(recording(loading=LOADING | {"fetches": 0, "samples": None}), "train.py", [])
     assert trace.batch_size is None
-    assert "no batch was loaded" in trace.warnings[-1]
+    assert "no batch was loaded" in named(trace.warnings)[-1]
 
 
 def test_data_without_length():
     loading = LOADING | {"num_batches": None, "num_samples": None}
     trace = trace_of(recording(loading=loading), "train.py", [])
     assert trace.samples_per_epoch is trace.iterations_per_epoch is None
-    assert "no length" in trace.warnings[-1]
+    assert "no length" in named(trace.warnings)[-1]
 
 
 def test_a_sampler_without_length_makes_an_epoch_of_the_data_set():
     trace = trace_of(recording(loading=LOADING | {"num_batches": None}), "train.py", [])
     assert trace.iterations_per_epoch == 20019
-    assert "`iterations_per_epoch`" in trace.warnings[-1]
+    assert "`iterations_per_epoch`" in named(trace.warnings)[-1]
 
 
 def test_batches_of_unknown_size_and_number():
     loading = LOADING | {"num_batches": None, "samples": None}
     trace = trace_of(recording(loading=loading), "train.py", [])
     assert trace.iterations_per_epoch is trace.batch_size is None
-    assert "`iterations_per_epoch`" in trace.warnings[-1]
+    assert "`iterations_per_epoch`" in named(trace.warnings)[-1]
 
 
 def test_batches_that_differ_in_size_are_told():
     loading = LOADING | {"is_dynamic": True, "batch_sizes": [12, 64]}
-    assert "12 to 64" in trace_of(recording(loading=loading), "train.py", []).warnings[-1]
+    assert "12 to 64" in named(trace_of(recording(loading=loading), "train.py", []).warnings)[-1]
 
 
 def test_operators_that_cannot_be_costed_are_named_once():
     entry = recording()["operators"][0]
     changed = recording(operators=[entry | {"name": "mine::conv", "count": n} for n in (1, 2)])
     warnings = trace_of(changed, "train.py", []).warnings
-    assert sum("mine::conv" in warning for warning in warnings) == 1
+    assert sum("mine::conv" in warning for warning in named(warnings)) == 1
 
 
 @pytest.mark.parametrize(
@@ -161,18 +162,24 @@ def test_operators_that_cannot_be_costed_are_named_once():
     ],
 )
 def test_a_length_that_nothing_reaches_is_told(changes, claimed):
-    (warning,) = [
-        w for w in trace_of(recording(loading=LOADING | changes), "t", []).warnings if "claims" in w
-    ]
+    trace = trace_of(recording(loading=LOADING | changes), "t", [])
+    (warning,) = [text for text in named(trace.warnings) if "claims" in text]
     assert claimed in warning
     assert "`iterations`" in warning
-    assert not any("claims" in w for w in trace_of(recording(), "t", []).warnings)
+    assert not any("claims" in text for text in named(trace_of(recording(), "t", []).warnings))
 
 
 @pytest.mark.parametrize("key", ["message", "traceback", "warnings", "refused"])
 def test_no_secret_reaches_a_person(key, tmp_path):
     text = "kept weights of https://bob:hunter22@host/w.pt?X-Amz-Signature=abc123"
-    words = [text, text] if key in ("warnings", "refused") else text
+    words = [text, text] if key == "refused" else text
+    if key == "warnings":
+        words = [
+            {"code": "text", "facts": {"text": text}},
+            {"code": "sizes-assumed", "facts": {"assumptions": ["few", text]}},
+            {"code": "unheard-of", "facts": {"text": text}},
+            {"code": "not-downloaded", "facts": {"name": text, "more": 1}},
+        ]
     document = {"format_version": VERSION, "status": "crashed", key: words}
     (tmp_path / "result.json").write_text(json.dumps(document))
     shown = str(dict(read_recording(tmp_path / "result.json"))[key])
@@ -278,7 +285,7 @@ def test_copies_are_measured_and_no_kernels():
 
 def test_kernels_of_no_call_are_told():
     trace = measured({call: (event(1.0),) for call in (4, 5, 9)}, unmarked=(event(1.0),))
-    assert "1 kernels (25.0% of the GPU's time) were launched by no operator" in trace.warnings[-1]
+    assert "1 kernels (25.0% of the GPU's time) were launched by no operator" in named(trace.warnings)[-1]
 
 
 def test_a_gpu_that_is_in_no_catalog_cannot_be_scaled_from():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.payload.recording.rollouts import MOST_IGNORED, Rollouts
+from tests.findings import of_child
 
 
 def are_rollouts(*passes: int) -> list[bool]:
@@ -40,7 +41,7 @@ def test_the_warning_says_how_many_and_what_to_do():
         rollouts.add()
     rollouts.end_span()
     rollouts.start_span()
-    warning = rollouts.end_span() or ""
+    (warning,) = of_child([rollouts.end_span()])
     for words in (
         "1,025 forward passes",
         "rollouts, generation, evaluation",

@@ -77,9 +77,10 @@ def test_the_table_shows_the_same(
 
 
 def test_json_holds_plain_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    print_document(estimates_document(make_trace(warnings=("mind this",)), [FULL]), Format.JSON)
+    print_document(estimates_document(make_trace(warnings=texts("mind this")), [FULL]), Format.JSON)
     document = read_json(capsys)
     assert document["warnings"] == ["mind this"]
+    assert [one["code"] for one in document["warning_findings"]] == ["text"]
     assert document["trace"]["script"] == "train.py"
     assert document["estimates"] == [
         {

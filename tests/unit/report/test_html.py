@@ -103,7 +103,7 @@ def test_names_are_text_and_never_code(where: str) -> None:
 
 
 def test_a_trace_shows_its_figures_and_a_script_name_is_text() -> None:
-    trace = make_trace(script=f"{EVIL}.py", arguments=(EVIL,), warnings=(f"{EVIL} is odd",))
+    trace = make_trace(script=f"{EVIL}.py", arguments=(EVIL,), warnings=texts(f"{EVIL} is odd"))
     html = trace._repr_html_()
     page = Page(html)
     assert "<script" not in html

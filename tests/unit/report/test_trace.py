@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from advisor.core.findings import Code
 from advisor.core.units import GIB, MIB
 from advisor.core.values import Collective, MemoryUse, Phase, Precision
 from advisor.report.printing import Format, print_document
 from advisor.report.trace import summary, trace_document
 from tests.builders import make_op, make_trace
+from tests.findings import sample, texts
 from tests.unit.report.printed import read_csv, read_json
 
 OPS = (
@@ -90,11 +92,18 @@ def test_the_path_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_holds_the_summary_the_path_and_the_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    trace = make_trace(ops=OPS, warnings=("mind this",))
+    trace = make_trace(ops=OPS, warnings=(*texts("mind this"), sample(Code.WORLD_UNUSED)))
     print_document(trace_document(trace, Path("x.trace")), Format.JSON)
     document = read_json(capsys)
     assert document["trace"] == {"path": "x.trace", **summary(trace)}
-    assert document["warnings"] == ["mind this"]
+    assert document["warnings"] == [
+        "mind this", "--world 8 had no effect: the script made no process group",
+    ]  # fmt: skip
+    assert document["warning_findings"][1] == {
+        "code": "world-unused",
+        "severity": "warning",
+        "facts": {"world_size": 8},
+    }
 
 
 def test_collectives_are_counted_with_size_and_ranks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
-
-_WARNING = "torch.compile was ignored: the trace shows the operators before fusion"
-_MEASURED = "the time is that of what torch.compile made, the operators are those before fusion"
 
 
 def install(session: Session) -> None:
@@ -29,11 +27,11 @@ def install(session: Session) -> None:
         return
 
     def compile_(model: object = None, **_: object) -> object:
-        session.warn(_WARNING)
+        session.warn(Warned.COMPILE_IGNORED)
         return model if model is not None else lambda function: function
 
     def compile_module(module: Any, *_: object, **__: object) -> None:  # noqa: ARG001
-        session.warn(_WARNING)
+        session.warn(Warned.COMPILE_IGNORED)
 
     replace(torch, compile=compile_)
     replace(torch.nn.Module, compile=compile_module)
@@ -42,7 +40,7 @@ def install(session: Session) -> None:
 def _told(session: Session, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
     def compile_(*args: object, **kwargs: object) -> object:
-        session.warn(_MEASURED)
+        session.warn(Warned.COMPILE_MEASURED)
         return original(*args, **kwargs)
 
     return compile_

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ...protocol import Warned
 from ...recording.loading import Hooks
 from ...replacing import replace
 
@@ -66,7 +67,7 @@ def install(session: Session) -> None:
         return session.loading.num_spans, session.recorder.num_backward_passes
 
     def cut(num_given: int, num_batches: int | None) -> None:
-        session.warn(_cut_short(num_given, num_batches))
+        session.warn(Warned.EVALUATION_CUT, num_given=num_given, num_batches=num_batches)
 
     iterating: list[object] = []
 
@@ -89,12 +90,3 @@ def install(session: Session) -> None:
     replace(loader, __iter__=iterate_watched, _get_iterator=begin_watched)
     if session.backend != "cuda":
         replace(loader, __init__=init)
-
-
-def _cut_short(num_given: int, num_batches: int | None) -> str:
-    of_all = f" of its {num_batches:,}" if num_batches else ""
-    return (
-        f"an evaluation without gradients was ended after {num_given}{of_all} batches: it is not"
-        " part of a training iteration. If the script trains on what it computed there, give"
-        " `iterations_per_epoch`"
-    )

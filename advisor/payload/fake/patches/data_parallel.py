@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def install(session: Session) -> None:
     """Replace ``DataParallel.forward``."""
 
     def forward(wrapper: Any, *args: object, **kwargs: object) -> object:
-        session.warn("nn.DataParallel was profiled on one GPU")
+        session.warn(Warned.DATA_PARALLEL_ALONE)
         return wrapper.module(*args, **kwargs)
 
     replace(torch.nn.DataParallel, forward=forward)

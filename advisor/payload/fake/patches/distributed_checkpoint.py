@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...importing import when_imported
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _patch(session: Session, package: ModuleType) -> None:
     def save(
         state_dict: dict[str, Any], *, checkpoint_id: Any = None, storage_writer: object = None, **_: object
     ) -> None:
-        session.warn("what torch.distributed.checkpoint saved was thrown away after profiling")
+        session.warn(Warned.FILES_THROWN_AWAY, library="torch.distributed.checkpoint")
         folder = session.saved.place(_path(checkpoint_id, storage_writer))
         os.makedirs(folder, exist_ok=True)
         torch.save(_plain(state_dict), os.path.join(folder, _FILE))

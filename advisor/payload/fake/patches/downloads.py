@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import torch
 
 from ...importing import attribute, when_imported
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def install(session: Session) -> None:
         folder = model_dir or os.path.join(torch.hub.get_dir(), "checkpoints")
         if os.path.exists(os.path.join(folder, name)):
             return load(url, model_dir, *args, **kwargs)
-        session.warn(f"{url} was not downloaded: the model keeps the weights it began with")
+        session.warn(Warned.NOT_DOWNLOADED, name=url)
         missing.append(url)
         return MissingWeights(url)
 
@@ -139,7 +140,7 @@ def _keep_initial_weights(session: Session, module: ModuleType) -> None:
             if len(session.refused) == refused:
                 raise
             name, _ = session.refused.popitem()
-            session.warn(f"{name} was not downloaded: the model keeps the weights it began with")
+            session.warn(Warned.NOT_DOWNLOADED, name=name)
 
     replace(module, load_pretrained=load_pretrained)
 
@@ -169,6 +170,6 @@ def _drop(session: Session, names: tuple[str, ...], module: ModuleType) -> None:
 def _dropping(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
     def function(*_: object, **__: object) -> None:
-        session.warn(f"{name} did nothing while profiling")
+        session.warn(Warned.CALLS_DROPPED, function=name)
 
     return function

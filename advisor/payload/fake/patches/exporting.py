@@ -20,19 +20,19 @@ from torch.export.exported_program import ExportedProgram
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ...importing import when_imported
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
 _EXPORTS = ("export", "export_for_training", "draft_export")
-_WARNING = "{} was put off: what it makes of the model is no part of a training iteration"
 
 
 class _Later(ExportedProgram):
     """An exported program that is made when one of its parts is asked for."""
 
-    def __init__(self, model: object, export: Callable[[], object], warn: Callable[[str], None]) -> None:
+    def __init__(self, model: object, export: Callable[[], object], warn: Callable[..., None]) -> None:
         self.__dict__.update(_model=model, _export=export, _warn=warn, _program=None)
 
     def __getattr__(self, name: str) -> Any:
@@ -45,7 +45,7 @@ class _Later(ExportedProgram):
         try:
             return self._made().module(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - torch.export raises of all kinds
-            self._warn(f"torch.export failed here ({type(error).__name__}): the model took its graph's place")
+            self._warn(Warned.EXPORT_FAILED, error=type(error).__name__)
             return self._model
 
     def run_decompositions(self, *_: object, **__: object) -> object:
@@ -82,7 +82,7 @@ def install(session: Session) -> None:
 def _put_off(session: Session, name: str, original: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(original)
     def export(mod: object, *args: object, **kwargs: object) -> object:
-        session.warn(_WARNING.format(f"torch.export.{name}"))
+        session.warn(Warned.EXPORT_PUT_OFF, function=f"torch.export.{name}")
         return _Later(mod, functools.partial(original, mod, *args, **kwargs), session.warn)
 
     return export
@@ -116,7 +116,7 @@ def _install_trace(session: Session) -> None:
         given = torch.utils._pytree.tree_leaves((args, kwargs))
         if not any(session.is_fake(value) for value in (*weights, *given)):
             return original(func, *args, **kwargs)
-        session.warn(_WARNING.format("torch.jit.trace"))
+        session.warn(Warned.EXPORT_PUT_OFF, function="torch.jit.trace")
         with contextlib.suppress(AttributeError):  # a function of C++ takes none
             replace(func, save=lambda *_, **__: None)
         return func
@@ -133,7 +133,7 @@ def _install_trace(session: Session) -> None:
 
 def _install_onnx(session: Session, module: ModuleType) -> None:
     def export(*_: object, **__: object) -> _NoFile:
-        session.warn(_WARNING.format("torch.onnx.export"))
+        session.warn(Warned.EXPORT_PUT_OFF, function="torch.onnx.export")
         return _NoFile()
 
     replace(module, export=export)

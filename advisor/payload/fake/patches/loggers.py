@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...importing import attribute, when_imported
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _silence(session: Session, names: tuple[str, ...] | None, module: ModuleType
 
 
 def _tell(session: Session, tracker: str) -> None:
-    session.warn(f"{tracker} recorded nothing while profiling")
+    session.warn(Warned.TRACKER_SILENT, tracker=tracker)
 
 
 def _is_function(value: object) -> bool:

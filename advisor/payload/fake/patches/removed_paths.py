@@ -13,14 +13,13 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
 
     from ..saved_files import AnyPath
-
-_WARNING = "files that were there before were kept, although the script removed or replaced them"
 
 
 def install(session: Session) -> None:
@@ -53,7 +52,7 @@ def _removing(session: Session, original: Callable[..., object], *, of_folders: 
         if stand_in is not None:
             original(stand_in)
         if is_real and is_folder == of_folders and not saved.is_made(path):
-            session.warn(_WARNING)
+            session.warn(Warned.FILES_KEPT)
             saved.hide(path)
         elif is_real or stand_in is None:
             original(path)

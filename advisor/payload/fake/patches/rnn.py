@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ...protocol import Warned
 from .autocast import to_autocast
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 # cuDNN's numbers for the kinds of cell.
 _RELU, _TANH, _LSTM, _GRU = 0, 1, 2, 3
-_WARNING = "what cuDNN keeps for the backward pass of recurrent layers is estimated from their sizes"
 
 
 def install(session: Session) -> None:
@@ -43,7 +43,7 @@ def _wrap(session: Session, functions: object, name: str, kind: int) -> None:
         state, cell = hidden if kind == _LSTM else (hidden, None)
         per_layer = len(weights) // (layers * (2 if bidirectional else 1))
         if train:
-            session.warn(_WARNING)
+            session.warn(Warned.RECURRENT_MEMORY)
         result = _call(
             data, list(weights), per_layer, state, cell, kind, layers, batch_first,
             dropout, train, bidirectional, sizes,

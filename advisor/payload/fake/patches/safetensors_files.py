@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...importing import when_imported
+from ...protocol import Warned
 from ...replacing import replace
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _redirect(session: Session, module: ModuleType) -> None:
 def _elsewhere(session: Session, original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def save(tensors: Any, filename: Any, *args: object, **kwargs: object) -> None:
-        session.warn("what safetensors saved was thrown away after profiling")
+        session.warn(Warned.FILES_THROWN_AWAY, library="safetensors")
         original(tensors, session.saved.place(filename), *args, **kwargs)
 
     return save
@@ -62,7 +63,7 @@ def _elsewhere(session: Session, original: Callable[..., None]) -> Callable[...,
 
 def _patch_torch(session: Session, module: ModuleType) -> None:
     def save_file(tensors: Any, filename: Any, metadata: Any = None) -> None:
-        session.warn("what safetensors saved was thrown away after profiling")
+        session.warn(Warned.FILES_THROWN_AWAY, library="safetensors")
         _write(tensors, session.saved.place(filename), metadata)
 
     def save_model(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ...protocol import Warned
 from ...replacing import replace
 from ..untouched import untouched_zeros
 
@@ -30,7 +31,7 @@ def install(session: Session) -> None:
     def save(obj: object, f: object, *args: object, **kwargs: object) -> None:
         # Without the folder the original says so.
         if isinstance(f, (str, os.PathLike)) and os.path.isdir(os.path.dirname(os.path.abspath(f))):
-            session.warn("what torch.save wrote was thrown away after profiling")
+            session.warn(Warned.FILES_THROWN_AWAY, library="torch.save")
             f = session.saved.place(f)
         original(obj, f, *args, **kwargs)
 

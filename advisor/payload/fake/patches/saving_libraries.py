@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...importing import attribute, when_imported
+from ...protocol import Warned
 
 if TYPE_CHECKING:
     from advisor.payload.session import Session
@@ -67,7 +68,7 @@ def _redirect(session: Session, name: str, parameter: str, module: ModuleType) -
         bound = signature.bind(*args, **kwargs)
         if bound.arguments.get(parameter) is None:
             return original(*args, **kwargs)
-        session.warn(f"what {module.__name__.partition('.')[0]} saved was thrown away after profiling")
+        session.warn(Warned.FILES_THROWN_AWAY, library=module.__name__.partition(".")[0])
         bound.arguments[parameter] = session.saved.place(bound.arguments[parameter])
         return original(*bound.args, **bound.kwargs)
 

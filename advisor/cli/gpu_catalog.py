@@ -34,7 +34,7 @@ def gpus(
     """Show, filter and compare the GPUs of the catalog."""
     from advisor.cli.listening import TERMINAL
     from advisor.core.gpus import resolve_gpu
-    from advisor.report.gpus import gpus_document
+    from advisor.report.gpu_tables import gpus_document
     from advisor.service.gpu_list import GpusRequest, list_gpus
 
     request = GpusRequest(names=tuple(names or ()), vendor=vendor, min_memory_gib=min_memory_gib)

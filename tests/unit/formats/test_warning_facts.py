@@ -1,0 +1,112 @@
+"""Warnings of a trace: each code has types for its facts, words, and a place in files of both kinds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import TraceError
+from advisor.core.findings import Code, Finding, Severity
+from advisor.formats.trace_files import read_trace, write_trace
+from advisor.formats.warning_facts import WARNING_FACTS, check_warning, known_code, warning_of
+from advisor.payload.protocol import Warned
+from advisor.report.words import in_names
+from tests.builders import make_op, make_trace
+from tests.findings import sample, texts
+
+WARNINGS = tuple(map(sample, WARNING_FACTS))
+
+
+def test_the_parent_knows_whatever_a_child_warns_of() -> None:
+    assert all(known_code(code.value) is Code(code.value) for code in Warned)
+
+
+def test_what_a_trace_warns_of_is_a_warning() -> None:
+    assert {code.severity for code in WARNING_FACTS if code is not Code.TEXT} == {Severity.WARNING}
+
+
+@pytest.mark.parametrize("warning", WARNINGS, ids=lambda one: one.code.value)
+def test_the_facts_of_each_are_of_their_types(warning: Finding) -> None:
+    check_warning(warning)
+    facts = dict(warning.facts)
+    for name in facts:
+        for other in (object(), {"a": 1}, -1, 2**63, float("nan"), [[]]):
+            with pytest.raises(ValueError, match=name):
+                warning_of(warning.code, facts | {name: other})
+        with pytest.raises(ValueError, match=f"facts of {warning.code.value}"):
+            warning_of(warning.code, {key: fact for key, fact in facts.items() if key != name})
+    with pytest.raises(ValueError, match="facts of"):
+        warning_of(warning.code, facts | {"more": 1})
+
+
+@pytest.mark.parametrize("other", ["a sentence", None, sample(Code.BUDGET)])
+def test_what_is_no_warning_of_a_trace_is_refused(other: object) -> None:
+    with pytest.raises(ValueError, match="a warning is"):
+        check_warning(other)
+
+
+def test_numbers_and_truth_are_not_mixed_up() -> None:
+    for facts in ({"has_updates": 1}, {"has_updates": "yes"}):
+        with pytest.raises(ValueError, match="has_updates"):
+            warning_of(Code.NO_STEP, facts)
+    with pytest.raises(ValueError, match="num_batches"):
+        warning_of(Code.EVALUATION_LEFT_OUT, {"num_batches": True})
+    assert warning_of(Code.EXCHANGE_LEFT_OUT, {"num_kernels": 1, "time_s": 0}).facts["time_s"] == 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with every warning there is."""
+    path = tmp_path / "t.json"
+    write_trace(make_trace(ops=(make_op(),), warnings=WARNINGS), path, words=in_names)
+    return path
+
+
+def test_every_warning_survives_its_file(path: Path) -> None:
+    assert read_trace(path).warnings == WARNINGS
+
+
+def test_an_older_advisor_reads_sentences(path: Path) -> None:
+    document = json.loads(path.read_text())
+    assert document["warnings"] == list(map(in_names, WARNINGS))
+    assert document["schema_version"] == 1
+
+
+def test_sentences_of_an_older_advisor_are_texts(path: Path) -> None:
+    document = json.loads(path.read_text())
+    del document["warning_findings"]
+    path.write_text(json.dumps(document))
+    assert read_trace(path).warnings == texts(*map(in_names, WARNINGS))
+
+
+def test_a_code_of_a_newer_advisor_is_its_sentence(path: Path) -> None:
+    document = json.loads(path.read_text())
+    document["warnings"][1] = "something new"
+    document["warning_findings"][1] = {"code": "of-tomorrow", "facts": {"any": ["thing"]}}
+    path.write_text(json.dumps(document))
+    assert read_trace(path).warnings == (WARNINGS[0], *texts("something new"), *WARNINGS[2:])
+
+
+def test_a_code_that_no_trace_warns_of_is_its_sentence(path: Path) -> None:
+    document = json.loads(path.read_text())
+    document["warning_findings"][1] = {"code": "budget", "facts": {}}
+    path.write_text(json.dumps(document))
+    assert read_trace(path).warnings[1].code is Code.TEXT
+
+
+def test_wrong_facts_are_damage(path: Path) -> None:
+    document = json.loads(path.read_text())
+    document["warning_findings"][1]["facts"] = {"num": 1}
+    path.write_text(json.dumps(document))
+    with pytest.raises(TraceError, match="is damaged: ValueError at the facts of") as failed:
+        read_trace(path)
+    assert "\n" not in str(failed.value)
+
+
+def test_without_words_a_file_has_the_codes(tmp_path: Path) -> None:
+    warnings = (*texts("as somebody wrote"), sample(Code.WORLD_OF_ONE))
+    write_trace(make_trace(ops=(make_op(),), warnings=warnings), tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text())["warnings"] == ["as somebody wrote", "world-of-one"]
+    assert read_trace(tmp_path / "t.json").warnings == warnings
