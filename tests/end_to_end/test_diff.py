@@ -106,9 +106,9 @@ def test_where_nothing_fits_any_more_the_code_is_4(shell):
 
 def test_markdown_is_a_whole_comment(shell):
     out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "markdown").out
-    assert out.startswith("+$")
-    assert "#### Machines, before and after\n\n| GPUs, and where |" in out
-    assert re.search(r"#### Which operators did it, on \d+ x \S+\n\n\| Operator \|", out)
+    assert out.startswith("### What a change of train.py costs\n\n+$")
+    assert "**Machines, before and after**\n\n| GPUs, and where |" in out
+    assert re.search(r"\*\*Which operators did it, on \d+ x \S+\*\*\n\n\| Operator \|", out)
 
 
 def test_csv_has_every_operator(shell):
