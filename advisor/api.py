@@ -135,7 +135,7 @@ def recommend(
         PolicyViolationError: the policy removes every plan.
         AdvisorError: the script, prices or the database cannot be read.
     """
-    from advisor.service.ledger import keep_recommendation
+    from advisor.service.advised import keep_recommendation
     from advisor.service.recommending import RecommendRequest, check
     from advisor.service.recommending import recommend as recommended
 

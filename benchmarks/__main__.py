@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import native, prediction, prices, profiling, recommend, startup
+from benchmarks import native, prediction, prices, profiling, receipts, recommend, startup
 
 
 def main() -> None:
@@ -12,6 +12,7 @@ def main() -> None:
     profiling.main()
     prediction.main()
     prices.main()
+    receipts.main()
     recommend.main()
 
 

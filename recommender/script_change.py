@@ -41,7 +41,8 @@ class ScriptChange:
         base: what is recommended before; None where nothing could do the job.
         same: that very plan after the change, whether it still does the job or not.
         head: what is recommended after it; None where nothing can do the job.
-        machines: those worth a look, the recommended first, then by cost.
+        machines: those that do the job before or after, the recommended first, then what the change rules in
+            or out, each by cost; one number of each GPU.
     """
 
     base: Option | None
@@ -56,10 +57,9 @@ class ScriptChange:
 
     @property
     def measure(self) -> Measure:
-        """Cost, or time where a machine has no known price."""
-        priced = (
-            self.base is not None and self.now is not None and _is_priced(self.base) and _is_priced(self.now)
-        )
+        """Cost, or time where a machine has no known price or costs nothing."""
+        pair = (self.base, self.now)
+        priced = all(option is not None and _is_priced(option) for option in pair)
         return Measure.COST if priced else Measure.TIME
 
     @property
@@ -70,13 +70,12 @@ class ScriptChange:
         return _amount(self.now, self.measure) / _amount(self.base, self.measure) - 1
 
 
-def script_change(base: Recommendation, head: Recommendation, *, most_machines: int = 8) -> ScriptChange:
+def script_change(base: Recommendation, head: Recommendation) -> ScriptChange:
     """Compare the answers for two versions of a script; both rank the same plans.
 
     Args:
         base: for the version before.
         head: for the version after.
-        most_machines: how many of them are worth a look.
     """
     before, after = _chosen(base), _chosen(head)
     same = None
@@ -86,7 +85,7 @@ def script_change(base: Recommendation, head: Recommendation, *, most_machines: 
         base=before,
         same=same,
         head=after,
-        machines=tuple(_machines(base, head, (before, after))[:most_machines]),
+        machines=tuple(_machines(base, head, (before, after))),
     )
 
 
@@ -127,10 +126,11 @@ def _between(change: ScriptChange, base: Option, head: Option) -> Iterator[Findi
 
 def _fits(change: ScriptChange) -> Iterator[Finding]:
     """Memory of one GPU on the machine of the base, and which GPUs it rules in or out."""
-    pairs = [(one.base.estimate, one.head.estimate) for one in change.machines if one.base and one.head]
-    grown = [(a.memory_bytes, b.memory_bytes) for a, b in pairs if a.memory_bytes and b.memory_bytes]
-    out = [b.gpu for a, b in pairs if a.fits_memory is True and b.fits_memory is False]
-    newly = [b.gpu for a, b in pairs if a.fits_memory is False and b.fits_memory is True]
+    pairs = [(change.base, change.same), *((one.base, one.head) for one in change.machines)]
+    both = [(a.estimate, b.estimate) for a, b in pairs if a is not None and b is not None]
+    grown = [(a.memory_bytes, b.memory_bytes) for a, b in both if a.memory_bytes and b.memory_bytes]
+    out = [b.gpu for a, b in both if a.fits_memory is True and b.fits_memory is False]
+    newly = [b.gpu for a, b in both if a.fits_memory is False and b.fits_memory is True]
     if grown and grown[0][0] != grown[0][1]:
         base_bytes, head_bytes = grown[0]
         yield finding(
@@ -143,10 +143,10 @@ def _fits(change: ScriptChange) -> Iterator[Finding]:
 
 
 def _figures(name: str, option: Option) -> dict[str, Fact]:
-    is_priced = _is_priced(option)
+    is_known = option.plan.usd_per_h is not None
     return {
-        f"{name}_usd": option.cost_usd.p50 if is_priced else None,
-        f"{name}_p90_usd": option.cost_usd.p90 if is_priced else None,
+        f"{name}_usd": option.cost_usd.p50 if is_known else None,
+        f"{name}_p90_usd": option.cost_usd.p90 if is_known else None,
         f"{name}_s": option.time_s.p50,
     }
 

@@ -45,7 +45,53 @@ _BEFORE_AND_AFTER: Mapping[str, Fact] = {
 }
 _INSTEAD: Mapping[str, Fact] = {"instead": _MACHINE, "time_s": 3600.0, "cost_usd": 10.0}
 
+_LEAK: Mapping[str, Fact] = {"usd": 12.5, "num_runs": 3, "num_unknown": 1, "scripts": ["train.py", "a.py"]}
+
 FACTS: Mapping[Code, Mapping[str, Fact]] = {
+    Code.SAVING: {
+        "script": "train.py",
+        "project": "detr",
+        "rhythm": "weekly",
+        "share": 0.38,
+        "num_gpus": 1,
+        "gpu": "L4",
+        "place": "gcp us-west4",
+        "market": "spot",
+        "usd": 6.2,
+        "now_usd": 10.0,
+        "time_p90_s": 36_000.0,
+        "deadline_s": 86_400.0,
+    },
+    Code.LEAK_ABOVE_P90: _LEAK,
+    Code.LEAK_FAILED: _LEAK,
+    Code.LEAK_INTERRUPTED: _LEAK,
+    Code.LEAK_LOST: _LEAK,
+    Code.LEAK_UNADVISED: _LEAK,
+    Code.LEAK_IDLE: {
+        "provider": "aws",
+        "instance_type": "g5.xlarge",
+        "usd": 3.5,
+        "billed_usd": 20.0,
+        "num_runs": 4,
+    },
+    Code.BILL_ROWS_LEFT_OUT: {
+        "bill": "aws.csv",
+        "num_left_out": 2,
+        "num_read": 40,
+        "first": ["line 7: BilledCost is empty"],
+    },
+    Code.BILLS_OVERLAP: {"bills": ["a.csv", "b.csv"], "provider": "aws", "num_days": 3},
+    Code.CHARGES_UNTAGGED: {"usd": 4.2},
+    Code.FORECAST_UNKNOWN: {"least_weeks": 4},
+    Code.JOBS_UNPRICED: {"num_jobs": 2, "scripts": ["train.py"]},
+    Code.LONG_CHARGES: {"num_charges": 2},
+    Code.NO_RUNS_IN_PERIOD: {},
+    Code.OTHER_CURRENCY: {"currency": "EUR", "amount": 12.5, "num_charges": 1},
+    Code.PRICES_NOT_REMEMBERED: {"gpus": ["L4"]},
+    Code.RUN_COSTS_ESTIMATED: {"num_runs": 3},
+    Code.RUN_COSTS_UNKNOWN: {"num_runs": 4, "runs": ["run-1", "run-2", "run-3"]},
+    Code.RUN_MACHINES_UNKNOWN: {"num_runs": 1},
+    Code.TAX_APART: {"usd": 1.9},
     Code.TEXT: {"text": "a sentence of somebody else"},
     Code.MEMORY: {
         "needed_bytes": 20 * 2**30,
@@ -93,6 +139,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     Code.GLOBAL_BATCH_HELD: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
     Code.SCALING_ASSUMED: {"batch_size": None, "num_gpus": 8},
+    Code.CORRECTED_BY_RECEIPTS: {"num_runs": 12, "num_jobs": 3, "factor": 1.07, "band": 0.82},
+    Code.DRIFT: {"gpu": "L4", "num_runs": 5, "num_outside": 4, "ratio": 1.18},
     Code.BATCH_SHARE: {"share": 0.25, "batch": 0.5, "exponent": 0.73},
     Code.GPU_BUSY: {"gpu_index": 1, "busy_share": 0.92},
     Code.GPU_MEMORY_TAKEN: {"gpu_index": 1, "used_bytes": 40 * 2**30, "memory_bytes": 80 * 2**30},

@@ -16,6 +16,8 @@ KNOW_FLAGS = {"cli", "report"}
 COMMANDS = re.compile(r"advisor [a-z]+(?: [a-z]+)?(?: LOG)? --[a-z-]+")  # a whole line to type
 OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
+    "advisor/profile/profiling.py": {"--to"},  # of jupyter
+    "advisor/service/schedule_files.py": {"--to"},  # of the command that is scheduled
     "recommender/queue/job_log_lines.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
@@ -34,9 +36,7 @@ OURS = flags_of(get_command(app))
 def texts(path: Path) -> tuple[str, ...]:
     """String constants of a module that are no docstrings."""
     tree = ast.parse(path.read_text())
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    bodies = [node.body for node in ast.walk(tree) if isinstance(node, owners)]
-    docstrings = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     return tuple(n.value for n in constants if isinstance(n.value, str) and id(n) not in docstrings)
 

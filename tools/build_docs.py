@@ -8,7 +8,7 @@ import json
 import os
 import string
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,8 +17,10 @@ os.environ["COLUMNS"] = "88"
 os.environ["TERMINAL_WIDTH"] = "88"
 
 import typer
+from pydantic.fields import FieldInfo
 
 from advisor.cli import app
+from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.layers import environment_variable
 from advisor.config.section import ProjectMay
 from advisor.config.settings import LIST_SECTIONS, project_may, setting_field, setting_names
@@ -103,12 +105,18 @@ def settings_page() -> str:
         )
         lines.append(f"| {' | '.join(map(str, cells))} |")
     for section, entry in LIST_SECTIONS.items():
-        lines += [f"\nEach entry of `{section}`: {_lower(entry.__doc__)}\n", "| key | default | meaning |"]
-        lines.append("|---|---|---|")
-        for name, field in entry.model_fields.items():
-            default = "required" if field.is_required() else _default(field.default)
-            lines.append(f"| `{name}` | {default} | {field.description} |")
+        lines += [f"\nEach entry of `{section}`: {_lower(entry.__doc__)}\n", *_keys(entry.model_fields)]
+    for kind, entry in CHANNEL_KINDS.items():
+        lines += [f"\nA channel of `delivery.channels` of the kind `{kind}`: {_lower(entry.__doc__)}\n"]
+        lines += _keys({name: field for name, field in entry.model_fields.items() if name != "kind"})
     return "\n".join(lines) + "\n"
+
+
+def _keys(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    yield from ("| key | default | meaning |", "|---|---|---|")
+    for name, field in fields.items():
+        default = "required" if field.is_required() else _default(field.default)
+        yield f"| `{field.alias or name}` | {default} | {field.description} |"
 
 
 def findings_page() -> str:

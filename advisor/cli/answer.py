@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Recommendation, Trace
+from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
 from advisor.report.printing import Format, print_document, write_page
@@ -32,9 +35,10 @@ def show(
     what_if: WhatIf | None = None,
     plot: bool = False,
     recorded_as: str | None = None,
+    hand_out: Callable[[Document], None] | None = None,
     page: Path | None = None,
 ) -> None:
-    """Results to stdout, warnings to stderr.
+    """Results to stdout or to whoever hands them out, warnings to stderr.
 
     Args:
         recommendation: with what-ifs if they are to be rows.
@@ -45,6 +49,7 @@ def show(
         what_if: the change of the script that helps most, for two sentences.
         plot: draw time over cost instead of the table.
         recorded_as: id in the ledger, for JSON.
+        hand_out: prints or sends the answer; None prints it.
         page: a file that gets the whole answer as a page, whatever else is shown.
 
     Raises:
@@ -61,7 +66,7 @@ def show(
     document = answer
     if explained is not None:
         document = option_document(_find(recommendation, explained, top), recommendation)
-    print_document(document, output)
+    (hand_out or partial(print_document, output=output))(document)
     warn(sentences(recommendation.warnings))
     if page is not None:
         write_page(answer, page)

@@ -11,6 +11,7 @@ from advisor.cli.catalog import app as catalog_app
 from advisor.cli.common import TRUSTS_PROJECT, ScriptCommand
 from advisor.cli.config import app as config_app
 from advisor.cli.config import init
+from advisor.cli.deliver import app as deliver_app
 from advisor.cli.diff import diff
 from advisor.cli.doctor import doctor
 from advisor.cli.gpu_catalog import gpus
@@ -21,7 +22,9 @@ from advisor.cli.prices import app as prices_app
 from advisor.cli.profile import profile
 from advisor.cli.queue import app as queue_app
 from advisor.cli.recommend import recommend
+from advisor.cli.report import report
 from advisor.cli.run import app as run_app
+from advisor.cli.schedule import app as schedule_app
 from advisor.cli.spot_rates import app as spot_app
 from advisor.cli.trust import trust
 from advisor.cli.usage import PlainGroup
@@ -66,6 +69,7 @@ app.command("recommend", cls=ScriptCommand)(recommend)
 app.command("profile", cls=ScriptCommand)(profile)
 app.command("predict", cls=ScriptCommand)(predict)
 app.command("diff", cls=ScriptCommand)(diff)
+app.command("report")(report)
 app.command("gpus")(gpus)
 app.command("measure")(measure)
 app.command("calibrate")(calibrate)
@@ -76,6 +80,8 @@ app.add_typer(prices_app, name="prices")
 app.add_typer(queue_app, name="queue")
 app.add_typer(spot_app, name="spot")
 app.add_typer(run_app, name="run")
+app.add_typer(schedule_app, name="schedule")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(policy_app, name="policy")
+app.add_typer(deliver_app, name="deliver")
 app.add_typer(config_app, name="config")

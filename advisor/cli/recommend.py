@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,12 +31,14 @@ from advisor.cli.common import (
     chosen_format,
 )
 from advisor.cli.completion import gpu_names, vendor_names
+from advisor.cli.delivering import Outlet, PreviewOption, ToOption, check_delivered, outlet
 from advisor.core.limits import MAX_ROWS
 from advisor.core.values import Scaling
 from advisor.report.printing import Format, check_page_path
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.delivery.posting import Delivery
     from advisor.service.recommending import RecommendAnswer
 
 
@@ -146,6 +149,8 @@ def recommend(
     project: Annotated[
         str, typer.Option(metavar="NAME", help="Whose budget it is, for --record.", show_default=False)
     ] = "",
+    to: ToOption = None,
+    preview: PreviewOption = False,
     python: PythonOption = None,
     timeout: TimeoutOption = None,
     backend: BackendOption = None,
@@ -206,11 +211,14 @@ def recommend(
         store__record=record,
         **script_settings(python, timeout, backend, fake_data, samples, sandbox),
     )
+    out = outlet("recommend", to, preview=preview)
+    out.check(config)
     answer = recommended(request, config, TERMINAL)
     _show(
         answer,
         config,
         project,
+        out,
         output=chosen_format(output, as_json),
         explained=explain,
         top=None if all_ else top,
@@ -223,6 +231,7 @@ def _show(
     answer: RecommendAnswer,
     config: Config,
     project: str,
+    out: Outlet,
     *,
     output: Format,
     explained: str | None,
@@ -233,11 +242,19 @@ def _show(
     """Show it, then record it: a database that is down takes nothing away from the answer."""
     from advisor.cli.answer import show
     from advisor.cli.listening import note
-    from advisor.service.ledger import keep_recommendation
+    from advisor.report.recommendation import subject_of
+    from advisor.report.words import sentences
+    from advisor.service.advised import keep_recommendation
 
+    subject = subject_of(answer.recommendation, answer.trace)
+    warnings = sentences(answer.recommendation.warnings)
+    deliveries: list[Delivery] = []
     show(
         answer.recommendation,
         answer.trace,
+        hand_out=lambda document: deliveries.extend(
+            out.hand_out(document, output, config, subject=subject, warnings=warnings)
+        ),
         output=output,
         what_if=answer.best_what_if,
         explained=explained,
@@ -247,5 +264,6 @@ def _show(
         recorded_as=answer.entry_id,
     )
     if answer.entry_id is not None:
-        keep_recommendation(answer, config, project)
+        keep_recommendation(answer, config, project, arguments=sys.argv[1:])
         (print if output is Format.TABLE else note)(f"Recorded as {answer.entry_id}.")
+    check_delivered(deliveries)

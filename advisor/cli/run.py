@@ -1,20 +1,44 @@
-"""``advisor run record / list``: what really ran, and what it cost."""
+"""``advisor run -- COMMAND``, ``advisor run record / list``: what really ran, and what it cost."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from advisor.cli.common import FormatOption, JsonOption, chosen_format
 from advisor.cli.completion import gpu_names, provider_names
 from advisor.cli.help_lines import WholeLines
-from advisor.core.values import Market
-from advisor.report.printing import Format, print_document
+from advisor.core.errors import InputError
+from advisor.core.values import Market, RunStatus
+from advisor.report.plain import print_aside
+from advisor.report.printing import Format, print_document, text_of
+
+
+class _RunGroup(WholeLines):
+    """Takes ``run [OPTIONS] -- COMMAND`` for ``run command [OPTIONS] -- COMMAND``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What stands before the dashes is the command's options, unless it names another subcommand."""
+        if "--" in args and args[0] not in self.commands:
+            args = ["command", *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The subcommand; what is none is likely a command without its dashes."""
+        if args[0] not in self.commands:
+            raise InputError(
+                f"{args[0]!r} is none of {', '.join(self.commands)}. To run a command write --:"
+                f" advisor run -- {shlex.join(args)}"
+            )
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
-    cls=WholeLines,
-    help="What really ran, and what it cost: the ledger beside the recommendations.",
+    cls=_RunGroup,
+    help="Run a command and keep a receipt (`advisor run -- python train.py`); list and record what ran.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -23,20 +47,96 @@ ProjectOption = Annotated[
 ]
 
 
+PlanOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
+]
+NoteOption = Annotated[str, typer.Option(metavar="TEXT", help="Anything worth remembering.")]
+
+
+@app.command("command")
+def command(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND", help="The program and what it gets."),
+    ] = None,
+    recommendation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="What it follows: an id that `recommend --record` printed, or last."),
+    ] = None,
+    plan: PlanOption = None,
+    project: ProjectOption = None,
+    cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="What it costs before tax; default: the machine's price x time."),
+    ] = None,
+    usd_per_hour: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="The machine's price; default: of the price list."),
+    ] = None,
+    metadata: Annotated[
+        bool | None,
+        typer.Option(
+            "--metadata/--no-metadata",
+            help="Ask AWS or GCP which machine this is.",
+            show_default=False,
+        ),
+    ] = None,
+    note: NoteOption = "",
+    receipt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the receipt there as well, as JSON.")
+    ] = None,
+) -> None:
+    """Run a command as it is and keep a receipt of it; `advisor run -- COMMAND` is short for this.
+
+    Its output, signals and exit code pass through. The receipt goes to standard error and to the database:
+    time, cost, optimizer steps of PyTorch, and whether the prediction of --recommendation held.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.report.receipt import receipt_document
+    from advisor.service.receipts import CommandRequest, run_and_keep
+
+    request = CommandRequest(
+        command=tuple(words or ()),
+        recommendation=recommendation,
+        plan=plan,
+        project=project,
+        cost_usd=cost,
+        usd_per_h=usd_per_hour,
+        note=note,
+        receipt=receipt,
+    )
+    kept = run_and_keep(request, settings_with(run__metadata=metadata), TERMINAL)
+    print_aside(text_of(receipt_document(kept), Format.TABLE))
+    raise typer.Exit(kept.exit_code)
+
+
 @app.command("record")
 def record(
     start: Annotated[
-        str, typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC.")
-    ],
-    duration: Annotated[str, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")],
-    cost: Annotated[float, typer.Option(metavar="USD", help="What was or will be billed, before tax.")],
+        str | None,
+        typer.Option(metavar="TIME", help="When it started, such as 2026-11-01T09:30+01:00; else UTC."),
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="How long it ran, such as 7h30m.")
+    ] = None,
+    cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="What was or will be billed, before tax; left out, it is unknown."),
+    ] = None,
+    status: Annotated[
+        RunStatus | None,
+        typer.Option(
+            metavar="STATUS",
+            help="How it ended: finished (default), failed, interrupted, lost.",
+            case_sensitive=False,
+        ),
+    ] = None,
     recommendation: Annotated[
         str | None,
         typer.Option(metavar="ID", help="What `recommend --record` printed; tells plan, script and project."),
     ] = None,
-    plan: Annotated[
-        str | None, typer.Option(metavar="ID", help="Id of an option, such as aws/g5.xlarge/use1-az1/spot.")
-    ] = None,
+    plan: PlanOption = None,
     provider: Annotated[
         str | None,
         typer.Option(
@@ -55,10 +155,14 @@ def record(
     ] = None,
     script: Annotated[str | None, typer.Option(metavar="NAME", help="What ran.")] = None,
     project: ProjectOption = None,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Anything worth remembering.")] = "",
+    note: NoteOption = "",
     run_id: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="An id of yours, so that repeating changes nothing."),
+    ] = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of all that: a receipt that `advisor run` wrote."),
     ] = None,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
@@ -71,23 +175,30 @@ def record(
     from advisor.cli.listening import TERMINAL
     from advisor.cli.times import duration_s, moment
     from advisor.report.runs import recorded_document
-    from advisor.service.ledger import RunRequest, keep_run
+    from advisor.service.ledger import RunRequest, keep_receipt, keep_run
 
-    request = RunRequest(
-        started_at=moment("--start", start),
-        duration_s=duration_s("--duration", duration),
-        cost_usd=cost,
-        recommendation=recommendation,
-        plan=plan,
-        provider=provider,
-        gpu=gpu,
-        market=market,
-        script=script,
-        project=project,
-        note=note,
-        run_id=run_id,
-    )
-    run, is_new = keep_run(request, settings_with(), TERMINAL)
+    config = settings_with()
+    if receipt is not None:
+        run, is_new = keep_receipt(receipt, config, TERMINAL)
+    elif start is None or duration is None:
+        raise InputError("when did it run, and how long? Give --start and --duration, or --receipt FILE.")
+    else:
+        request = RunRequest(
+            started_at=moment("--start", start),
+            duration_s=duration_s("--duration", duration),
+            cost_usd=cost,
+            status=status,
+            recommendation=recommendation,
+            plan=plan,
+            provider=provider,
+            gpu=gpu,
+            market=market,
+            script=script,
+            project=project,
+            note=note,
+            run_id=run_id,
+        )
+        run, is_new = keep_run(request, config, TERMINAL)
     print_document(recorded_document(run, is_new=is_new), chosen_format(output, as_json))
 
 

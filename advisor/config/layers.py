@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
 
+from advisor.config.delivery_settings import CHANNEL_KINDS
 from advisor.config.project_layer import Refused, Why, entries_of, why_refused, with_added
 from advisor.config.section import ProjectMay
 from advisor.config.setting_paths import beside
 from advisor.config.settings import LIST_SECTIONS, Settings, project_may, setting_names
 from advisor.config.trusted_files import is_trusted, read_project_file
 from advisor.core.errors import ConfigError, did_you_mean
+from advisor.core.variables import ANSWER_FILE_VARIABLE
 from advisor.formats.user_files import Document, fault_in_words, parse_document, read_document, shown
 
 if TYPE_CHECKING:
@@ -33,11 +35,14 @@ if TYPE_CHECKING:
 
 ENV_PREFIX = "ADVISOR_"
 TRUST_VARIABLE = "ADVISOR_TRUST_PROJECT"
+DELIVERY_KEY_VARIABLE = "ADVISOR_DELIVERY_KEY"
+_NO_SETTINGS = (TRUST_VARIABLE, DELIVERY_KEY_VARIABLE, ANSWER_FILE_VARIABLE)
 PROJECT_FILE = ".advisor.yaml"
 FLAG = "flag"
 ARGUMENT = "argument"
 """Origins of what a caller sets: on the command line, or from Python."""
 _KIND = "settings file"
+_KIND_OF_CHANNEL = 3  # delivery.channels.NAME.KIND.KEY
 _MOST_FAULTS = 20
 _QUOTES = "A text with signs of YAML in it is written in quotes, such as '\"*\"'."
 _ADVICE = "Compare it with what advisor init writes."
@@ -266,7 +271,7 @@ def _environment(environ: Mapping[str, str]) -> tuple[list[_Layer], list[str]]:
     known = {environment_variable(name): name for name in setting_names()}
     layers, warnings = [], []
     for variable in sorted(environ):
-        if not variable.startswith(ENV_PREFIX) or variable == TRUST_VARIABLE:
+        if not variable.startswith(ENV_PREFIX) or variable in _NO_SETTINGS:
             continue
         if variable in known:
             place = f"the environment variable {variable}"
@@ -298,18 +303,25 @@ def _validate(
         raise ConfigError("\n".join(faults)) from error
 
 
+def _keys_beside(location: list[str]) -> list[str]:
+    """What an entry of a list or a channel may hold."""
+    entry = LIST_SECTIONS.get(location[0])
+    if location[:2] == ["delivery", "channels"] and len(location) > _KIND_OF_CHANNEL:
+        entry = CHANNEL_KINDS.get(location[_KIND_OF_CHANNEL])
+    return [field.alias or key for key, field in entry.model_fields.items()] if entry else []
+
+
 def _fault(item: ErrorDetails, origins: Mapping[str, str], places: Mapping[str, str]) -> str:
     location = [str(part) for part in item["loc"]]
     name = ".".join(location)
     origin = origins.get(".".join(location[:2])) or origins.get(location[0])
     where = f" (set by {origin})" if origin else ""
     if item["type"] == "extra_forbidden":
-        entry = LIST_SECTIONS.get(location[0])
-        hint = (
-            did_you_mean(location[-1], entry.model_fields) if entry else did_you_mean(name, setting_names())
-        )
+        keys = _keys_beside(location)
+        hint = did_you_mean(location[-1], keys) if keys else did_you_mean(name, setting_names())
         if len(location) == 1:
             hint = did_you_mean(name, [*Settings.model_fields, *setting_names()])
         return f"unknown setting {shown(name)}{where}.{hint} advisor config show lists them all."
     place = places.get(".".join(location[:2])) or f"setting {name!r}{where}"
-    return f"{place}: {fault_in_words(item)}"
+    # Somebody may have written a password where its name belongs.
+    return f"{place}: {fault_in_words(item, quotes_value=location[0] != 'delivery')}"

@@ -8,6 +8,7 @@ from glob import escape
 from pathlib import Path
 
 _SQLITE = "sqlite:///"
+_IN_A_FILE = "file:"
 _EACH = "*"
 
 
@@ -27,6 +28,8 @@ def _mapped(value: object, keys: Sequence[str], change: Callable[[str], str]) ->
     key, *deeper = keys
     if key == _EACH and isinstance(value, list):
         return [_mapped(item, deeper, change) for item in value]
+    if key == _EACH and isinstance(value, Mapping):
+        return {name: _mapped(item, deeper, change) for name, item in value.items()}
     if isinstance(value, Mapping) and key in value:
         return {**value, key: _mapped(value[key], deeper, change)}
     return value
@@ -46,6 +49,11 @@ def _url(folder: Path, text: str) -> str:
     return _SQLITE + _path(folder, path) if text.startswith(_SQLITE) and path else text
 
 
+def _secret_file(folder: Path, text: str) -> str:
+    path = text.removeprefix(_IN_A_FILE)
+    return _IN_A_FILE + _path(folder, path) if text.startswith(_IN_A_FILE) and path else text
+
+
 _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("profile.python",): _path,
     ("clusters", _EACH, "wait_log"): _path,
@@ -55,4 +63,10 @@ _PATHS: Mapping[tuple[str, ...], Callable[[Path, str], str]] = {
     ("spot.history",): _path,
     ("store.url",): _url,
     ("policy.files", _EACH): _path,
+    ("delivery.channels", _EACH, "path"): _path,
+    ("delivery.channels", _EACH, "ca_file"): _path,
+    ("delivery.channels", _EACH, "password"): _secret_file,
+    ("delivery.channels", _EACH, "secret"): _secret_file,
+    ("delivery.channels", _EACH, "url"): _secret_file,
+    ("report.bills", _EACH): _path,
 }

@@ -14,6 +14,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from advisor.config.delivery_settings import DeliverySettings
 from advisor.config.rent_settings import (
     CloudSettings,
     ContractSettings,
@@ -26,6 +27,8 @@ from advisor.config.section import ProjectMay, Section
 from advisor.config.setting_kinds import (
     Count,
     CpuSeconds,
+    Duration,
+    Name,
     Planned,
     PositiveDuration,
     PositivePlanned,
@@ -167,12 +170,58 @@ class StoreSettings(Section):
     )
 
 
+class ScheduleSettings(Section):
+    """Commands that run at set times."""
+
+    catch_up: Annotated[Duration, ProjectMay.NOTHING] = Field(
+        "1d",
+        description="how late a time that no service was there for is still caught up: the latest one alone",
+    )  # type: ignore[assignment]
+    timeout: Annotated[Timeout, ProjectMay.NOTHING] = Field("1h", description="end a command after this long")  # type: ignore[assignment]
+
+
+class RunSettings(Section):
+    """How the runs of `advisor run -- COMMAND` are watched."""
+
+    metadata: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="ask the metadata service of AWS or GCP which machine this is"
+    )
+    metadata_url: Annotated[str, ProjectMay.NOTHING] = Field(
+        "http://169.254.169.254", description="where that service answers"
+    )
+
+
+class PredictSettings(Section):
+    """How times are predicted."""
+
+    receipts: Annotated[bool, ProjectMay.NOTHING] = Field(
+        True, description="correct predictions for a GPU by how long recorded runs took on it"
+    )
+
+
 class PolicySettings(Section):
     """Rules of the organisation, its teams and projects."""
 
     files: Annotated[tuple[UserPath, ...], ProjectMay.ADD] = Field(
         (),
         description="policy files that recommend obeys (docs/policy.md)",
+    )
+
+
+class ReportSettings(Section):
+    """Reports of what was spent."""
+
+    teams: Annotated[Mapping[Name, Annotated[tuple[Name, ...], Field(min_length=1)]], ProjectMay.NOTHING] = (
+        Field({}, description="projects of each team, such as {vision: [resnet, detr]}")
+    )
+    bills: Annotated[tuple[UserPath, ...], ProjectMay.NOTHING] = Field(
+        (), description="files of what clouds billed: FOCUS, or Google's billing export (docs/report.md)"
+    )
+    cost_explorer: Annotated[bool, ProjectMay.NOTHING] = Field(
+        False, description="also ask AWS Cost Explorer, which takes 0.01 USD a call"
+    )
+    project_tag: Annotated[Name, ProjectMay.NOTHING] = Field(
+        "project", description="tag or label of clouds that names a charge's project"
     )
 
 
@@ -212,8 +261,13 @@ class Settings(Section):
         return clusters
 
     prices: PriceSettings = PriceSettings()
+    predict: PredictSettings = PredictSettings()
     store: StoreSettings = StoreSettings()
+    run: RunSettings = RunSettings()
     policy: PolicySettings = PolicySettings()
+    delivery: DeliverySettings = DeliverySettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    report: ReportSettings = ReportSettings()
 
 
 LIST_SECTIONS: Mapping[str, type[BaseModel]] = {

@@ -8,6 +8,7 @@
     │   ├── PolicyError          2  a policy file that cannot be read
     │   ├── TraceError           2  a trace file: truncated, foreign, too new
     │   ├── RecordingError       2  a recording of kernels: the same, or of another device
+    │   ├── BillError            2  what a cloud billed: cut off, foreign, without its columns
     │   └── UnknownGpuError      2  no GPU of that name
     │       └── AmbiguousGpuError 2 a family where one GPU is needed
     ├── ProfileError             1  the script did not yield an iteration
@@ -18,6 +19,7 @@
     ├── StoreError               1  the database cannot be reached, read or written
     │   └── LeaseTakenError      1  another process does what only one may do at a time
     ├── CloudError               1  a cloud refused a call or did not answer
+    ├── DeliveryError            1  an answer did not reach a channel, or only perhaps
     ├── NoOfferError             1  nothing is for rent under this query
     ├── PolicyViolationError     3  the policy removed everything
     ├── NothingFeasibleError     4  no option meets memory, budget and deadline
@@ -72,6 +74,10 @@ class RecordingError(InputError):
     """A recording of kernels is missing, damaged, foreign, too new or of another device."""
 
 
+class BillError(InputError):
+    """A file of charges is missing, cut off, foreign, or lacks a column."""
+
+
 class UnknownGpuError(InputError):
     """No GPU in the catalog has this name."""
 
@@ -117,6 +123,10 @@ class LeaseTakenError(StoreError):
 
 class CloudError(AdvisorError):
     """A cloud refused a call, did not answer, or answered what nobody can read; never with a secret in it."""
+
+
+class DeliveryError(AdvisorError):
+    """An answer did not reach a channel, or nobody knows whether it did."""
 
 
 class NoOfferError(AdvisorError):

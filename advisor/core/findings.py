@@ -107,6 +107,8 @@ class Code(StrEnum):
 
     # What an estimate rests on.
     BATCH_SHARE = "batch-share"
+    CORRECTED_BY_RECEIPTS = "corrected-by-receipts"
+    DRIFT = "drift", Severity.WARNING
     CALIBRATED_RATES = "calibrated-rates"
     CALIBRATION_OUTDATED = "calibration-outdated", Severity.WARNING
     CONSTANTS = "constants"
@@ -238,6 +240,30 @@ class Code(StrEnum):
     PRICES_IMPLAUSIBLE = "prices-implausible", Severity.WARNING
     PRICES_NOT_LIVE = "prices-not-live", Severity.WARNING
     PRICES_STALE = "prices-stale", Severity.WARNING
+
+    # What a team's report tells: what would cost less, and where money leaks.
+    SAVING = "saving", Severity.CHANGE
+    LEAK_ABOVE_P90 = "leak-above-p90", Severity.WARNING
+    LEAK_FAILED = "leak-failed", Severity.WARNING
+    LEAK_IDLE = "leak-idle", Severity.WARNING
+    LEAK_INTERRUPTED = "leak-interrupted", Severity.WARNING
+    LEAK_LOST = "leak-lost", Severity.WARNING
+    LEAK_UNADVISED = "leak-unadvised"
+
+    # What a report does not know, or counts nowhere.
+    BILL_ROWS_LEFT_OUT = "bill-rows-left-out", Severity.WARNING
+    BILLS_OVERLAP = "bills-overlap", Severity.WARNING
+    CHARGES_UNTAGGED = "charges-untagged", Severity.WARNING
+    FORECAST_UNKNOWN = "forecast-unknown"
+    JOBS_UNPRICED = "jobs-unpriced"
+    LONG_CHARGES = "long-charges"
+    NO_RUNS_IN_PERIOD = "no-runs-in-period"
+    OTHER_CURRENCY = "other-currency", Severity.WARNING
+    PRICES_NOT_REMEMBERED = "prices-not-remembered"
+    RUN_COSTS_ESTIMATED = "run-costs-estimated"
+    RUN_COSTS_UNKNOWN = "run-costs-unknown", Severity.WARNING
+    RUN_MACHINES_UNKNOWN = "run-machines-unknown"
+    TAX_APART = "tax-apart"
 
     # What is missing or wrong in what was asked: an error carries it.
     EPOCH_LENGTH_UNKNOWN = "epoch-length-unknown", Severity.ERROR

@@ -150,13 +150,13 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
 
 
-def fault_in_words(item: ErrorDetails) -> str:
+def fault_in_words(item: ErrorDetails, *, quotes_value: bool = True) -> str:
     """One of pydantic's errors as a message that names the value: ``"... greater than 0; got -1."``."""
     message = item["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list, such as [a, b]")
     message = message.replace("Input should", "it must", 1)
     unquoted = item["type"] in {"int_type", "float_type"} and isinstance(item["input"], str)
     hint = " (a number is written without quotes)" if unquoted else ""
-    return f"{message}{hint}; got {shown(item['input'])}."
+    return f"{message}{hint}; got {shown(item['input'])}." if quotes_value else f"{message}{hint}."
 
 
 def _document(loader: _StrictLoader) -> Document:

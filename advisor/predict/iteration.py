@@ -14,6 +14,7 @@ from advisor.core.values import Bound, GpuSpec, IterationEstimate, Method, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
+from advisor.predict.calibration.receipt_corrections import Correction, corrected
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import merged
 from advisor.predict.exchange.collectives import (
@@ -73,6 +74,7 @@ def predict_counts(
     *,
     knowledge: Knowledge | None = None,
     share_of: Callable[[int], float] = lambda _: 1.0,
+    correction: Correction | None = None,
 ) -> tuple[IterationEstimate, ...]:
     """As :func:`predict` for several counts of one GPU; operators are timed once.
 
@@ -82,6 +84,7 @@ def predict_counts(
         counts: numbers of GPUs.
         knowledge: as there.
         share_of: what each of so many GPUs takes of the profiled batch.
+        correction: what earlier runs on this GPU say; None without any.
     """
     check_kind("trace", trace, Trace, "read one by advisor.formats.trace_files.read_trace(path)")
     check_kind("gpu", gpu, GpuSpec, "take one by advisor.core.gpus.resolve_gpu(name)")
@@ -97,10 +100,11 @@ def predict_counts(
     parts = _parts(times)
     by_bound = bounds_of(trace, gpu, constants, times)
     shares = [batch_share(trace, share_of(num_gpus)) for num_gpus in counts]
-    return tuple(
+    unfed = (
         _at_share(trace, gpu, int(num_gpus), times, parts, by_bound, notes, share)
         for num_gpus, share in zip(counts, shares, strict=True)
     )
+    return tuple(fed(corrected(estimate, correction), None) for estimate in unfed)
 
 
 def _at_share(
@@ -113,7 +117,7 @@ def _at_share(
     notes: Sequence[Finding],
     share: BatchShare,
 ) -> IterationEstimate:
-    """The estimate where each GPU takes a share of the profiled batch."""
+    """The estimate where each GPU takes a share of the profiled batch, without its input."""
     if share.whole == 1:
         return _estimate(trace, gpu, num_gpus, parts, by_bound, notes)
     there, other = trace_at(trace, share), _parts(times_at(times, share))
@@ -152,7 +156,7 @@ def _estimate(
     )
     memory_bytes, assumed = _memory_bytes(trace, num_gpus), assumed_note(work)
     interval = spread(device_s, math.sqrt(variance) / device_s)
-    estimate = IterationEstimate(
+    return IterationEstimate(
         gpu=gpu.name,
         num_gpus=num_gpus,
         iteration_s=interval,
@@ -174,7 +178,6 @@ def _estimate(
             *([] if assumed is None else [assumed]),
         ),
     )
-    return fed(estimate, None)
 
 
 def _bounds(by_bound: Mapping[Bound, float], host_s: float, communication_s: float) -> Mapping[Bound, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
@@ -15,12 +16,12 @@ from advisor.report.words import finding_json, sentence, warnings_json
 from advisor.service.diffing import DiffAnswer, PartChange
 from recommender.script_change import MachineChange, change_findings
 
-MOST_PARTS = 8
+MOST_MACHINES, MOST_PARTS = 8, 8
 # What is below it is no reason for anything.
 _LEAST_SHARE = 0.005
 _MACHINES = (
     Column("GPUs, and where"),
-    Column("Step, all GPUs", DURATION, wraps=False),
+    Column("Time of a run", DURATION, wraps=False),
     Column("Memory", BYTES, wraps=False),
     Column("Cost of a run", USD, wraps=False),
     Column("Change", wraps=False),
@@ -68,7 +69,8 @@ def _capital(text: str) -> str:
 
 def _machines(machines: Sequence[MachineChange]) -> Iterator[Table]:
     if machines:
-        yield Table(columns=_MACHINES, rows=tuple(map(_machine_row, machines)), caption="Machines")
+        rows = tuple(map(_machine_row, machines[:MOST_MACHINES]))
+        yield Table(columns=_MACHINES, rows=rows, caption="Machines, before and after")
 
 
 def _machine_row(change: MachineChange) -> Row:
@@ -77,7 +79,7 @@ def _machine_row(change: MachineChange) -> Row:
     assert either is not None, "a machine of neither answer has no row"  # noqa: S101
     cells: tuple[Cell, ...] = (
         (gpus(either), *dict.fromkeys(where(option) for option in (base, head) if option is not None)),
-        tuple(None if o is None else o.estimate.iteration_s.p50 for o in (base, head)),
+        tuple(None if option is None else option.time_s.p50 for option in (base, head)),
         tuple(_memory(option) for option in (base, head)),
         tuple(map(_cost, (base, head))),
         _relative(base, head),
@@ -102,31 +104,45 @@ def _cost(option: Option | None) -> Value:
 
 
 def _relative(base: Option | None, head: Option | None) -> Cell:
-    """Of the cost where both are known, else of the iteration."""
+    """Of the cost where both show one, else of the time."""
     if base is None or head is None:
         return None
     if base.feasible and head.feasible and base.plan.usd_per_h and head.plan.usd_per_h:
         return format_change(head.cost_usd.p50 / base.cost_usd.p50 - 1)
-    return f"{format_change(head.estimate.iteration_s.p50 / base.estimate.iteration_s.p50 - 1)} a step"
+    # A spot machine that is always reclaimed first never ends the job.
+    relative = head.time_s.p50 / base.time_s.p50 - 1
+    return f"{format_change(relative)} time" if math.isfinite(relative) else None
 
 
 def _parts(answer: DiffAnswer) -> Iterator[Table]:
+    """The largest changes; the rest is one row, so that the table adds up to the change."""
+    base = answer.change.base
     whole_s = sum(part.base_s for part in answer.parts)
-    shown = [part for part in answer.parts if abs(part.more_s) >= _LEAST_SHARE * whole_s][:MOST_PARTS]
-    if shown:
-        rows = tuple(Row(_part_cells(part, whole_s)) for part in shown)
-        yield Table(columns=_PARTS, rows=rows, caption="Which operators did it")
+    least_s = _LEAST_SHARE * whole_s
+    shown = [part for part in answer.parts if abs(part.more_s) >= least_s][:MOST_PARTS]
+    rest = answer.parts[len(shown) :]
+    is_nothing = not shown and abs(sum(part.more_s for part in rest)) < least_s
+    if base is None or is_nothing:
+        return
+    rows = [Row(_part_cells(part, whole_s)) for part in shown]
+    if rest:
+        base_s, head_s = sum(part.base_s for part in rest), sum(part.head_s for part in rest)
+        rows.append(Row(("all others", "", None, (base_s, head_s), _more(head_s - base_s, whole_s))))
+    yield Table(columns=_PARTS, rows=tuple(rows), caption=f"Which operators did it, on {gpus(base)}")
 
 
 def _part_cells(part: PartChange, whole_s: float) -> tuple[Cell, ...]:
-    more_s = part.more_s
     return (
         part.name,
         "wait" if part.phase is None else part.phase.value,
         None if part.phase is None else (part.base_calls, part.head_calls),
         (part.base_s, part.head_s),
-        f"{format_signed(more_s, format_duration)} ({format_change(more_s / whole_s)} of the run)",
+        _more(part.more_s, whole_s),
     )
+
+
+def _more(more_s: float, whole_s: float) -> str:
+    return f"{format_signed(more_s, format_duration)} ({format_change(more_s / whole_s)} of the run)"
 
 
 def _script(base: Trace, head: Trace) -> Iterator[Table]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 # Where a flag is not the argument's name with dashes.
 FLAGS: Mapping[str, str] = {
     "budget_usd": "--budget",
+    "channel": "--to",
     "cloud.providers": "--provider",
     "cloud.regions": "--region",
     "cloud.markets": "--market",
@@ -18,6 +19,7 @@ FLAGS: Mapping[str, str] = {
     "local.gpu": "--local-gpu",
     "max_usd_per_h": "--max-price",
     "num_gpus": "--gpus",
+    "policies": "--policy",
     "pretended_gpu": "--as",
     "run_id": "--id",
     "source": "--from",

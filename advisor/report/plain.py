@@ -94,6 +94,11 @@ def print_text(text: str) -> None:
     print(text if isinstance(text, Shown) else _SUSPECT_IN_LINES.sub(_escape, text))
 
 
+def print_aside(text: Shown) -> None:
+    """What is no result, such as a receipt, to stderr: stdout is a command's own."""
+    print(text, file=sys.stderr)
+
+
 def print_message(kind: str, message: str) -> None:
     """``KIND: ...`` to stderr, its further lines indented: none can pass for a message of its own."""
     lines = shown_lines(message).split("\n")

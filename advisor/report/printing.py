@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
 from advisor.core.errors import InputError
+from advisor.core.variables import ANSWER_FILE_VARIABLE
 from advisor.report.document import Document
 from advisor.report.plain import Shown, print_text
 
@@ -23,6 +25,10 @@ class Format(StrEnum):
 
 def print_document(document: Document, output: Format) -> None:
     """An answer to stdout; nothing where a format has nothing to show."""
+    if beside := os.environ.get(ANSWER_FILE_VARIABLE):
+        from advisor.core.files import write_atomically
+
+        write_atomically(Path(beside), text_of(document, Format.JSON).encode(), private=True)
     text = text_of(document, output)
     if text:
         print_text(text)

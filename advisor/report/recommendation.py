@@ -124,6 +124,12 @@ def recommendation_document(
     )
 
 
+def subject_of(recommendation: Recommendation, trace: Trace) -> str:
+    """What it comes to in one line: ``train.py: aws g6.xlarge us-east-1 spot, 3.1 h for $1.20``."""
+    chosen = _chosen(recommendation)
+    return f"{trace.script}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
+
+
 def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block]) -> tuple[Block, ...]:
     """The chart and the table, and what a terminal has beside the answer: warnings."""
     table = options_table(recommendation, top, caption="Options").in_order(_PAGE_ORDER)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from advisor.core.units import format_usd
+from advisor.core.values import RunStatus
 from advisor.report.cells import DURATION, USD, Cell
 from advisor.report.document import Block, Column, Document, Lines, Row, Table, columns
 from advisor.store.ledger import Run
@@ -14,7 +15,8 @@ _STARTED = Column("Started (UTC)", wraps=False)
 _FIGURES = (Column("Duration", DURATION, wraps=False), Column("Cost", USD, wraps=False))
 COLUMNS = (
     _STARTED,
-    *columns("Project", "Script", "Where", "GPUs", wraps=False),
+    *columns("Project", "Script", "Where", "GPUs", "Status", wraps=False),
+    Column("Step", DURATION, wraps=False),
     *_FIGURES,
     Column("Note"),
 )
@@ -24,11 +26,18 @@ NARROW_COLUMNS = (_STARTED, Column("GPUs, and where"), *_FIGURES)
 
 def runs_document(runs: Sequence[Run]) -> Document:
     """One row a run in the given order, and what they cost together."""
-    total_usd = sum(run.cost_usd for run in runs)
+    known = [run.cost_usd for run in runs if run.cost_usd is not None]
+    num_unknown, total_usd = len(runs) - len(known), sum(known)
     table = Table(columns=COLUMNS, rows=tuple(Row(_wide(run)) for run in runs), narrow=tuple(_narrow(runs)))
-    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}",))
+    unknown = f" and the unknown cost of {num_unknown:,}" if num_unknown else ""
+    total = Lines((f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {format_usd(total_usd)}{unknown}",))
+    facts = {
+        "runs": [run_json(run) for run in runs],
+        "total_usd": total_usd,
+        "num_unknown_costs": num_unknown,
+    }
     return Document(
-        facts={"runs": [_json(run) for run in runs], "total_usd": total_usd, "warnings": []},
+        facts=facts | {"warnings": []},
         blocks=(table, total) if runs else (total,),
         sheet=table,
         title="Runs",
@@ -40,9 +49,10 @@ def _narrow(runs: Sequence[Run]) -> Iterator[Block]:
     projects = {run.project for run in runs}
     rows = []
     for run in runs:
-        texts = (run.project if len(projects) > 1 else "", run.script, run.note)
-        lines = (f"{_gpus(run)}, {_where(run)}", *(text for text in texts if text not in ("", "-")))
-        rows.append(Row((_started(run), lines, run.duration_s, run.cost_usd)))
+        status = "" if run.status is RunStatus.FINISHED else run.status
+        texts = (run.project if len(projects) > 1 else "", run.script, status, run.note)
+        lines = (f"{gpus_of(run)}, {where_of(run)}", *(text for text in texts if text not in ("", "-")))
+        rows.append(Row((_started(run), lines, *_figures(run))))
     yield Table(columns=NARROW_COLUMNS, rows=tuple(rows))
     if len(projects) == 1 and not projects & {"", "-"}:
         yield Lines((f"project: {projects.pop()}",))
@@ -52,28 +62,44 @@ def recorded_document(run: Run, *, is_new: bool) -> Document:
     """What was entered, or was there before."""
     words = f"{'Recorded' if is_new else 'Nothing changed: it was recorded before'} as {run.id}."
     return Document(
-        facts={"run": _json(run), "is_new": is_new, "warnings": []},
+        facts={"run": run_json(run), "is_new": is_new, "warnings": []},
         blocks=(Lines((words,)),),
         sheet=Table(columns=COLUMNS, rows=(Row(_wide(run)),)),
     )
 
 
 def _wide(run: Run) -> tuple[Cell, ...]:
-    names = run.project or None, run.script or None, _where(run), _gpus(run)
-    return _started(run), *names, run.duration_s, run.cost_usd, run.note
+    names = run.project or None, run.script or None, where_of(run) or None, gpus_of(run)
+    step_s = None if run.step_s is None else run.step_s.p50
+    return _started(run), *names, run.status, step_s, *_figures(run), run.note
+
+
+def _figures(run: Run) -> tuple[Cell, Cell]:
+    return _or_unknown(run.duration_s), _or_unknown(run.cost_usd)
+
+
+def _or_unknown(figure: float | None) -> Cell:
+    return "unknown" if figure is None else figure
 
 
 def _started(run: Run) -> str:
     return f"{run.started_at:%Y-%m-%d %H:%M}"
 
 
-def _where(run: Run) -> str:
+def where_of(run: Run) -> str:
+    """The provider and how it was rented; empty if nobody knows."""
     return " ".join([run.provider, *([run.market] if run.market is not None else [])])
 
 
-def _gpus(run: Run) -> str:
-    return f"{run.num_gpus} x {run.gpu}"
+def gpus_of(run: Run) -> str:
+    """Such as ``8 x L4``."""
+    return f"{run.num_gpus} x {run.gpu}" if run.num_gpus else "no GPU"
 
 
-def _json(run: Run) -> dict[str, object]:
-    return asdict(run) | {"started_at": run.started_at.isoformat()}
+def run_json(run: Run) -> dict[str, object]:
+    """A run as JSON holds it."""
+    priced_at = run.price_retrieved_at
+    return asdict(run) | {
+        "started_at": run.started_at.isoformat(),
+        "price_retrieved_at": None if priced_at is None else priced_at.isoformat(),
+    }

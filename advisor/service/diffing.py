@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,17 @@ from advisor.core.findings import Finding
 from advisor.core.values import Option, Phase, Trace
 from advisor.service.feeding import with_input
 from advisor.service.recommending import RecommendRequest, check, places_of, ranked_on
-from advisor.service.revisions import laid_out
-from advisor.service.traces import trace_of
+from advisor.service.revisions import Version, laid_out
+from advisor.service.traces import TraceRequest, holds_data, trace_of
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
     from recommender.script_change import ScriptChange
 
-HOST, COMMUNICATION, INPUT = "waiting for the host", "exposed communication", "waiting for data"
-"""What takes time in an iteration and is no operator."""
+COMMUNICATION, INPUT = "exposed communication", "waiting for data"
+"""What takes time in an iteration and is no operator, beside the wait for the host."""
+_NOT_CALLED = (0.0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,24 +93,48 @@ def diff(request: DiffRequest, config: Config, listener: Listener) -> DiffAnswer
     """
     from recommender.script_change import script_change
 
-    with laid_out(request.base) as base_path, laid_out(request.head) as head_path:
-        sources = [replace(request.job.trace, source=path) for path in (base_path, head_path)]
-        for source in sources:
-            check(replace(request.job, trace=source), listener)
+    with laid_out(request.base) as before, laid_out(request.head) as after:
+        for version in (before, after):
+            check(replace(request.job, trace=replace(request.job.trace, source=version.path)), listener)
         places = places_of(request.job, config, listener)
         base, head = (
-            with_input(trace_of(source, config, listener), config.settings.input, listener)
-            for source in sources
+            with_input(trace, config.settings.input, listener)
+            for trace in _traces((before, after), request.job.trace, config, listener)
         )
-    before, after = (ranked_on(places, trace, request.job, config) for trace in (base, head))
-    change = script_change(before, after)
+    base_ranked, head_ranked = (ranked_on(places, trace, request.job, config) for trace in (base, head))
+    change = script_change(base_ranked, head_ranked)
     return DiffAnswer(
         base=base,
         head=head,
         change=change,
         parts=part_changes(base, head, change),
-        warnings=tuple(dict.fromkeys((*before.warnings, *after.warnings))),
+        warnings=tuple(dict.fromkeys((*base_ranked.warnings, *head_ranked.warnings))),
     )
+
+
+def _traces(
+    versions: Sequence[Version], asked: TraceRequest, config: Config, listener: Listener
+) -> Iterator[Trace]:
+    """Of each version; where one alone is a script, what is asked of the profiling is meant for that one."""
+    saved = [holds_data(version.path) for version in versions]
+    for version, is_saved in zip(versions, saved, strict=True):
+        source, own = replace(asked, source=version.path), _from_anywhere(config)
+        if is_saved and not all(saved):
+            source, own = replace(source, arguments=(), world_size=None), replace(own, origins={})
+        # A script of a revision must not read the files of another one by a relative path.
+        with chdir(version.folder):
+            trace = trace_of(source, own, listener)
+        yield trace
+
+
+def _from_anywhere(config: Config) -> Config:
+    """The interpreter by its whole path."""
+    settings = config.settings
+    python = settings.profile.python
+    if python is None:
+        return config
+    profile = settings.profile.model_copy(update={"python": python.absolute()})
+    return replace(config, settings=settings.model_copy(update={"profile": profile}))
 
 
 def check_threshold(answer: DiffAnswer, most_more: float | None) -> None:
@@ -133,22 +159,31 @@ def check_threshold(answer: DiffAnswer, most_more: float | None) -> None:
 
 
 def part_changes(base: Trace, head: Trace, change: ScriptChange) -> tuple[PartChange, ...]:
-    """What each operator and wait takes of the job, on the machine on which both versions are compared."""
-    if change.base is None or change.now is None or change.now.plan.gpu != change.base.plan.gpu:
+    """What each operator and wait takes of the job on the machine recommended before, fits it or not."""
+    if change.base is None or change.same is None:
         return ()
-    before, after = _parts(base, change.base), _parts(head, change.now)
-    parts = [
-        PartChange(
-            name=name,
-            phase=phase,
-            base_s=before.get((name, phase), (0.0, 0))[0],
-            head_s=after.get((name, phase), (0.0, 0))[0],
-            base_calls=before.get((name, phase), (0.0, 0))[1],
-            head_calls=after.get((name, phase), (0.0, 0))[1],
+    before, after = _parts(base, change.base), _parts(head, change.same)
+    parts = (
+        _part_change(
+            name, phase, before.get((name, phase), _NOT_CALLED), after.get((name, phase), _NOT_CALLED)
         )
         for name, phase in {**before, **after}
-    ]
+    )
     return tuple(sorted(parts, key=lambda part: -abs(part.more_s)))
+
+
+def _part_change(
+    name: str, phase: Phase | None, before: tuple[float, int], after: tuple[float, int]
+) -> PartChange:
+    (base_s, base_calls), (head_s, head_calls) = before, after
+    return PartChange(
+        name=name,
+        phase=phase,
+        base_s=base_s,
+        head_s=head_s,
+        base_calls=base_calls,
+        head_calls=head_calls,
+    )
 
 
 def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tuple[float, int]]:
@@ -171,6 +206,8 @@ def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tu
 
 def _waits_s(option: Option) -> Iterator[tuple[str, float]]:
     """In one iteration."""
+    from advisor.predict.iteration import HOST
+
     estimate = option.estimate
     device_s = estimate.device_s.p50
     yield HOST, estimate.by_operator.get(HOST, 0.0)

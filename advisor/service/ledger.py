@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.limits import MAX_USD
 from advisor.core.units import format_duration
-from advisor.core.values import Market
+from advisor.core.values import CostKind, Market, RunStatus
 from advisor.service.live import now, opened
+from advisor.service.plan_facts import PlanRequest
 from advisor.service.ran_on import Place, place_of
+from advisor.service.receipt_keeping import enter_left_behind
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from advisor.config.layers import Config
     from advisor.service.listening import Listener
-    from advisor.service.recommending import RecommendAnswer
     from advisor.store.handle import Store
     from advisor.store.ledger import LedgerEntry, Run
 
+LAST = "last"
+"""Stands for the newest recommendation."""
 # Before the first GPU that trains anything; also keeps times within what databases hold.
 EARLIEST = datetime(2006, 1, 1, tzinfo=UTC)
 
@@ -31,8 +36,9 @@ class RunRequest:
 
     Attributes:
         started_at: with a time zone.
-        cost_usd: what was or will be billed, before tax.
-        recommendation: id in the ledger, which knows plan, script and project.
+        cost_usd: what was or will be billed, before tax; None if nobody knows.
+        status: how it ended.
+        recommendation: id in the ledger, or ``last``, which knows plan, script and project.
         plan: id of an option.
         provider: a cloud, a cluster or ``local``.
         gpu: one GPU with its number, such as ``L4:8``.
@@ -41,7 +47,8 @@ class RunRequest:
 
     started_at: datetime
     duration_s: float
-    cost_usd: float
+    cost_usd: float | None
+    status: RunStatus | None = None
     recommendation: str | None = None
     plan: str | None = None
     provider: str | None = None
@@ -61,17 +68,35 @@ def keep_run(request: RunRequest, config: Config, listener: Listener) -> tuple[R
         UnknownGpuError: a name that no GPU has.
         StoreError: the database cannot be read or written.
     """
-    from advisor.store.ledger import record_run
-
     _check_times(request, listener)
     if request.run_id is not None and not request.run_id.strip():
         raise InputError(f"{listener.name_of('run_id')} is empty: give a name, or leave it out.")
-    place = place_of(request, config, listener)
+    asked = PlanRequest(plan=request.plan, gpu=request.gpu, provider=request.provider, market=request.market)
+    place = place_of(asked, config, listener)
     advised = None
     if request.recommendation is not None:
-        advised = _recommendation(config, request.recommendation, listener)
-        place = place.or_else(_place_of_entry(advised))
-    run = _run(request, place, config, listener, advised=advised)
+        advised = recommendation_of(config, request.recommendation, listener)
+        place = place.or_else(place_of_entry(advised))
+    return _kept(_run(request, place, config, listener, advised=advised), config, listener)
+
+
+def keep_receipt(path: Path, config: Config, listener: Listener) -> tuple[Run, bool]:
+    """Enter what ``advisor run`` wrote to a file; the run, and whether it was new to the ledger.
+
+    Raises:
+        InputError: the file holds no receipt, or one of a time that cannot be; an id that another run has.
+        StoreError: a number cannot be true, or the database cannot be read or written.
+    """
+    from advisor.receipt.receipt_files import read_receipt
+
+    run = read_receipt(path).run
+    _check_moment(str(path), run.started_at)
+    return _kept(run, config, listener)
+
+
+def _kept(run: Run, config: Config, listener: Listener) -> tuple[Run, bool]:
+    from advisor.store.ledger import record_run
+
     with opened(config) as store:
         is_new = _is_new(store, run, listener)
         record_run(store, run)
@@ -82,13 +107,20 @@ def _is_new(store: Store, run: Run, listener: Listener) -> bool:
     from advisor.store.ledger import find_run
 
     before = find_run(store, run.id)
+    is_whole = run.status is not RunStatus.LOST
+    if before is not None and before.status is RunStatus.LOST and is_whole:
+        return True
     if before is not None and before != run:
         raise InputError(
             f"{listener.name_of('run_id')}: {run.id!r} is the id of another run, which started at"
-            f" {before.started_at.isoformat()} and cost {before.cost_usd:g} USD. Nothing was recorded:"
+            f" {before.started_at.isoformat()} and cost {_amount(before.cost_usd)}. Nothing was recorded:"
             " choose another id."
         )
     return before is None
+
+
+def _amount(cost_usd: float | None) -> str:
+    return "an unknown amount" if cost_usd is None else f"{cost_usd:g} USD"
 
 
 def _check_times(request: RunRequest, listener: Listener) -> None:
@@ -116,7 +148,13 @@ def _check_moment(argument: str, moment: datetime) -> None:
         raise InputError(f"{argument}: {moment.isoformat()} lies before {EARLIEST.date()}: check the year.")
 
 
-def _recommendation(config: Config, wanted: str, listener: Listener) -> LedgerEntry:
+def recommendation_of(config: Config, wanted: str, listener: Listener) -> LedgerEntry:
+    """The recommendation with this id, or the last one of all.
+
+    Raises:
+        InputError: there is none.
+        StoreError: the database cannot be read.
+    """
     from advisor.store.database import open_store
     from advisor.store.ledger import find_recommendation, recommendation_ids
 
@@ -124,10 +162,10 @@ def _recommendation(config: Config, wanted: str, listener: Listener) -> LedgerEn
     store = open_store(config.settings.store.url, must_exist=True)
     if store is not None:
         with store:
-            entry = find_recommendation(store, wanted)
+            ids = recommendation_ids(store)
+            entry = find_recommendation(store, ids[0] if wanted == LAST and ids else wanted)
             if entry is not None:
                 return entry
-            ids = recommendation_ids(store)
     raise InputError(
         f"{listener.name_of('recommendation')}: none with the id {wanted!r} is recorded."
         f"{did_you_mean(wanted, ids)}"
@@ -142,7 +180,7 @@ def _run(
 
     provider, gpu, num_gpus, market = place.complete(config, listener)
     is_free = market is None and request.cost_usd == 0
-    if not (is_free or 0 < request.cost_usd <= MAX_USD):
+    if request.cost_usd is not None and not (is_free or 0 < request.cost_usd <= MAX_USD):
         raise InputError(
             f"{listener.name_of('cost_usd')} must be above 0 US dollars, got {request.cost_usd:g}: at most"
             f" {MAX_USD:,.0f}, and 0 is for a machine of your own."
@@ -159,7 +197,11 @@ def _run(
         started_at=request.started_at.astimezone(UTC),
         duration_s=request.duration_s,
         cost_usd=request.cost_usd,
+        cost_kind=None if request.cost_usd is None else CostKind.STATED,
         note=request.note,
+        instance_type=place.instance_type,
+        region=place.region,
+        status=request.status or RunStatus.FINISHED,
     )
 
 
@@ -167,8 +209,16 @@ def _first(*texts: str | None) -> str:
     return next((text for text in texts if text is not None), "")
 
 
-def _place_of_entry(entry: LedgerEntry) -> Place:
-    return Place(provider=entry.provider, gpu=entry.gpu, num_gpus=entry.num_gpus, market=entry.market)
+def place_of_entry(entry: LedgerEntry) -> Place:
+    """Where a recommendation sends its job."""
+    return Place(
+        provider=entry.provider,
+        gpu=entry.gpu,
+        num_gpus=entry.num_gpus,
+        market=entry.market,
+        instance_type=entry.instance_type,
+        region=entry.region,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,15 +241,19 @@ def recorded_runs(request: RunsRequest, config: Config, listener: Listener) -> t
         InputError: ``since`` has no time zone, or lies before any run.
         StoreError: the database cannot be read.
     """
+    from advisor.predict.calibration.receipt_corrections import drifts_of
+    from advisor.service.past_runs import compared_runs
     from advisor.store.database import open_store
     from advisor.store.ledger import runs
 
+    enter_left_behind(config, listener)
     start = _start(request.since)
     _check_moment(listener.name_of("since"), start)
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return ()
     with store:
+        listener.warn(drifts_of(compared_runs(store)))
         return runs(store, since=start, project=request.project)
 
 
@@ -208,32 +262,3 @@ def _start(since: datetime | float | None) -> datetime:
         return since or EARLIEST
     age_s = (now() - EARLIEST).total_seconds()
     return now() - timedelta(seconds=min(since, age_s))
-
-
-def keep_recommendation(answer: RecommendAnswer, config: Config, project: str) -> None:
-    """Enter what was recommended into the ledger, under the answer's id.
-
-    Raises:
-        StoreError: a number is not finite, or the database cannot be written.
-    """
-    from advisor.store.ledger import LedgerEntry, record_recommendation
-
-    assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
-    recommended = answer.recommendation.recommended
-    chosen = next(o for o in answer.recommendation.options if o.plan.id == recommended)
-    plan = chosen.plan
-    entry = LedgerEntry(
-        id=answer.entry_id,
-        at=now(),
-        project=project,
-        script=answer.trace.script,
-        plan_id=plan.id,
-        provider=plan.provider,
-        gpu=plan.gpu,
-        num_gpus=plan.num_gpus,
-        market=plan.offer.market if plan.offer is not None else None,
-        time_s=chosen.time_s,
-        cost_usd=chosen.cost_usd,
-    )
-    with opened(config) as store:
-        record_recommendation(store, entry)

@@ -132,7 +132,7 @@ def _facts_of_id(plan: str, config: Config, listener: Listener) -> Facts:
         raise InputError(f"{plan!r} is not the id of a plan: write {_FORMS}.")
     provider, instance_type, place, market = *parts[:3], _market(parts[3])
     known = Facts(provider=provider, instance_type=instance_type, region=place, market=market.value)
-    offer = _cheapest(config, provider, instance_type, place, market, listener)
+    offer = cheapest_at(config, provider, instance_type, place, market, listener)
     if offer is not None:
         return replace(
             known, region=offer.region, gpu=offer.gpu, num_gpus=offer.num_gpus, usd_per_h=offer.usd_per_h
@@ -150,10 +150,14 @@ def _market(text: str) -> Market:
         raise InputError(f"{text!r} is no market.{hint} There are {', '.join(Market)}.") from None
 
 
-def _cheapest(
+def cheapest_at(
     config: Config, provider: str, instance_type: str, place: str, market: Market, listener: Listener
 ) -> Offer | None:
-    """The cheapest offer of a machine at a place, whatever places and clouds the settings look at."""
+    """The cheapest offer of a machine at a place, whatever places and clouds the settings look at.
+
+    Raises:
+        AdvisorError: the prices of the settings' sources cannot be read.
+    """
     from advisor.service.limits import Asked
     from advisor.service.offers import query_offers
     from recommender.plans.candidates import place_in_id

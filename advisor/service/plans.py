@@ -59,7 +59,7 @@ def plans_of(
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
     rates = rates_of(config.settings)
-    terms = _cloud_terms(config.settings.cloud, data, spot.history)
+    terms = cloud_terms(config.settings.cloud, data, spot.history)
     own = _own(config, wanted, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = Asked(
@@ -172,7 +172,8 @@ def _rented(
     return cheapest_by_verdict(plans, policy, spot), (*answer.warnings, *unknown)
 
 
-def _cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
+def cloud_terms(cloud: CloudSettings, data: DataSet | None, history: Mapping[str, Watched]) -> CloudTerms:
+    """What the settings say of any rented machine: its wait, its disks, and the data that it needs."""
     from advisor.core.values import Quantiles
     from recommender.plans.extras import CloudTerms
 

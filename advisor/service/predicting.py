@@ -64,6 +64,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     from advisor.core.gpus import load_gpus
     from advisor.predict.iteration import predict_counts
     from advisor.service.offers import wanted_counts
+    from advisor.service.past_runs import past_runs
 
     check(request)
     catalog = load_gpus()
@@ -71,13 +72,16 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     if not wanted:
         wanted = {name: set() for name, spec in catalog.items() if spec.vendor == "NVIDIA"}
     trace = _trace(request, config, listener)
+    past = past_runs(config, listener)
     estimates = [
         estimate
         for name, counts in wanted.items()
-        for estimate in predict_counts(trace, catalog[name], sorted(counts or {1}))
+        for estimate in predict_counts(
+            trace, catalog[name], sorted(counts or {1}), correction=past.corrections.get(name)
+        )
     ]
     estimates.sort(key=lambda e: (e.iteration_s.p50, e.gpu, e.num_gpus))
-    doubts = tuple(_unsupported(catalog[name] for name in wanted))
+    doubts = (*_unsupported(catalog[name] for name in wanted), *past.drifts_on(wanted))
     return PredictAnswer(trace=trace, estimates=tuple(estimates), doubts=doubts)
 
 

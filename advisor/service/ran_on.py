@@ -10,8 +10,8 @@ from advisor.core.values import Market
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-    from advisor.service.ledger import RunRequest
     from advisor.service.listening import Listener
+    from advisor.service.plan_facts import PlanRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +22,20 @@ class Place:
     gpu: str | None
     num_gpus: int | None
     market: Market | None
+    instance_type: str | None = None
+    region: str | None = None
 
     def or_else(self, other: Place) -> Place:
-        """What is known here, then what is known there; a market goes with its provider."""
+        """What is known here, then what is known there; market, type and region go with their provider."""
         is_elsewhere = self.provider is not None and self.provider != other.provider
+        is_other_machine = is_elsewhere or (self.gpu is not None and self.gpu != other.gpu)
         return Place(
             provider=self.provider or other.provider,
             gpu=self.gpu or other.gpu,
             num_gpus=self.num_gpus or other.num_gpus,
             market=self.market or (None if is_elsewhere else other.market),
+            instance_type=self.instance_type or (None if is_other_machine else other.instance_type),
+            region=self.region or (None if is_elsewhere else other.region),
         )
 
     def complete(self, config: Config, listener: Listener) -> tuple[str, str, int, Market | None]:
@@ -58,16 +63,22 @@ class Place:
         return self.provider, self.gpu, self.num_gpus or 1, self.market
 
 
-def place_of(request: RunRequest, config: Config, listener: Listener) -> Place:
+def place_of(asked: PlanRequest, config: Config, listener: Listener) -> Place:
     """What is given of the machine, before what the id of a plan says.
 
     Raises:
         InputError: the id has no such form, or a GPU with several numbers.
         UnknownGpuError: a name that no GPU has.
     """
-    from advisor.service.plan_facts import PlanRequest, given_facts
+    from advisor.service.plan_facts import given_facts
 
-    asked = PlanRequest(plan=request.plan, gpu=request.gpu, provider=request.provider, market=request.market)
     facts = given_facts(asked, config, listener)
     known = None if facts.market is None else Market(facts.market)
-    return Place(provider=facts.provider, gpu=facts.gpu, num_gpus=facts.num_gpus, market=known)
+    return Place(
+        provider=facts.provider,
+        gpu=facts.gpu,
+        num_gpus=facts.num_gpus,
+        market=known,
+        instance_type=facts.instance_type,
+        region=facts.region,
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.values import Job, Plan, Recommendation, Trace
+    from advisor.predict.calibration.receipt_corrections import Correction
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
 
@@ -24,6 +25,7 @@ def recommendation_of(
     what_if: bool | None,
     policy: Policy | None,
     spent: Spent | None,
+    corrections: Mapping[str, Correction],
 ) -> Recommendation:
     """Rank the plans; ``what_if`` asks for options of a changed script: all, the best alone (None), or none.
 
@@ -46,7 +48,7 @@ def recommendation_of(
     interruptions = load_interruptions() if RATE in spot.assumed else None
     answer = rank(
         trace,
-        estimates_for(trace, plans, gpus, job),
+        estimates_for(trace, plans, gpus, job, corrections=corrections),
         gpus,
         plans,
         job,
@@ -67,4 +69,5 @@ def recommendation_of(
         spot=spot,
         interruptions=interruptions,
         best_only=what_if is None,
+        corrections=corrections,
     )

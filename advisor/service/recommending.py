@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.core.findings import Finding
     from advisor.core.values import Plan
+    from advisor.predict.calibration.receipt_corrections import Correction
     from advisor.service.listening import Listener
     from recommender.outcome.spot import SpotTerms
     from recommender.policy import Policy, Spent
@@ -51,6 +53,7 @@ class Places:
     spot: SpotTerms
     policy: Policy | None
     spent: Spent | None
+    corrections: Mapping[str, Correction]
     warnings: tuple[Finding, ...]
 
 
@@ -119,6 +122,7 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         AdvisorError: rules, prices or the database cannot be read.
     """
     from advisor.service.data_sets import data_set_of
+    from advisor.service.past_runs import past_runs
     from advisor.service.plans import plans_of, spot_terms
     from advisor.service.under_policy import policy_of, spent_of, with_objective
 
@@ -135,8 +139,16 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
         data=data,
         scaling=None if scaling is None else Scaling(scaling),
     )
+    past = past_runs(config, listener)
+    drifts = past.drifts_on({plan.gpu for plan in plans})
     return Places(
-        plans=tuple(plans), job=job, spot=spot, policy=rules, spent=spent, warnings=(*doubts, *warnings)
+        plans=tuple(plans),
+        job=job,
+        spot=spot,
+        policy=rules,
+        spent=spent,
+        corrections=past.corrections,
+        warnings=(*doubts, *warnings, *drifts),
     )
 
 
@@ -159,6 +171,7 @@ def ranked_on(places: Places, trace: Trace, request: RecommendRequest, config: C
         what_if=request.what_if,
         policy=places.policy,
         spent=places.spent,
+        corrections=places.corrections,
     )
     return replace(ranked, warnings=(*ranked.warnings, *places.warnings))
 

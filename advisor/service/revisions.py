@@ -2,47 +2,77 @@
 
 from __future__ import annotations
 
-import io
+import os
 import subprocess
-import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from advisor.core.errors import InputError
 
 # Longer than any repository takes that a person waits for.
 _LIMIT_S = 300.0
+# More than any repository of scripts holds: trees that name each other may list billions of files.
+_MOST_BYTES = 4 * 2**30
+_MOST_LISTED_BYTES = 64 * 2**20
 # Neither hooks nor a watcher that the repository names: its files are to be read and nothing of it run.
 _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_LINK, _PROGRAM = "120000", "100755"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A script or trace.
+
+    Attributes:
+        folder: where it runs, so that what it opens by a relative path is of its version, too.
+    """
+
+    path: Path
+    folder: Path
+
+
+class _Entry(NamedTuple):
+    mode: str
+    blob: str
+    size_bytes: int
+    name: str
 
 
 @contextmanager
-def laid_out(text: str) -> Iterator[Path]:
-    """The path that ``text`` names; a revision's lies in a folder that is gone in the end.
+def laid_out(text: str) -> Iterator[Version]:
+    """What ``text`` names; a revision's lies in a folder that is gone in the end.
 
     Args:
-        text: a path, or ``REVISION:PATH`` with the path from the repository's root, as git writes it. A file
-            that has such a name comes first.
+        text: a path, or ``REVISION:PATH`` as git writes it: the path is from the repository's root, or from
+            here if it begins with ``./``. A file that has such a name comes first.
 
     Raises:
-        InputError: git is missing, this is no repository, or there is no such revision or file.
+        InputError: git is missing, this is no repository, there is no such revision or file, or it cannot be
+            laid out.
     """
-    revision, colon, file = text.partition(":")
+    revision, colon, name = text.partition(":")
     if not colon or not revision or Path(text).exists():
-        yield Path(text)
+        yield Version(path=Path(text), folder=Path.cwd())
         return
     commit = _commit(revision, text)
-    with tempfile.TemporaryDirectory(prefix="advisor-revision-") as folder:
-        _extract(commit, Path(folder))
-        path = Path(folder, file)
-        if not file or not path.resolve().is_relative_to(Path(folder).resolve()) or not path.exists():
+    with tempfile.TemporaryDirectory(prefix="advisor-revision-") as temporary:
+        root = Path(temporary).resolve()
+        try:
+            _lay_out(commit, root)
+        except OSError as error:
+            raise InputError(f"{text!r} cannot be laid out in {temporary}: {error.strerror}.") from None
+        here = root / _below_root()
+        path = Path(os.path.normpath((here if name.startswith(("./", "../")) else root) / name))
+        if not name or not path.exists() or not path.resolve().is_relative_to(root):
             raise InputError(
-                f"{text!r}: revision {revision} ({commit[:10]}) has no file {file!r}. Give its path from the"
-                " root of the repository."
+                f"{text!r}: revision {revision} ({commit[:10]}) has no file {name!r}. Give its path from the"
+                " root of the repository, or from here with ./ before it. Submodules are not laid out."
             )
-        yield path
+        yield Version(path=path, folder=here if here.is_dir() else root)
 
 
 def _commit(revision: str, text: str) -> str:
@@ -55,16 +85,83 @@ def _commit(revision: str, text: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _extract(commit: str, folder: Path) -> None:
-    """All files of the commit; a script needs the modules beside it."""
-    root = _answer_of_git("rev-parse", "--show-toplevel")
-    archive = _answer_of_git("-C", root.stdout.decode().strip() or ".", "archive", commit)
-    if archive.returncode:
-        raise InputError(
-            f"git archive {commit[:10]} failed: {archive.stderr.decode(errors='replace').strip()}"
-        )
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
+def _below_root() -> str:
+    """The working folder as the repository has it."""
+    return os.fsdecode(_answer_of_git("rev-parse", "--show-prefix").stdout).removesuffix("\n")
+
+
+def _lay_out(commit: str, root: Path) -> None:
+    """All files of the commit, as git keeps them: a script needs the modules beside it.
+
+    ``git archive`` would leave out files that have an attribute, and run filters of the configuration.
+    """
+    entries = _entries(commit)
+    if sum(entry.size_bytes for entry in entries) > _MOST_BYTES:
+        raise _too_large(commit)
+    # Links last: no file is written through one.
+    entries.sort(key=lambda entry: entry.mode == _LINK)
+    for entry, contents in zip(entries, _contents(entries), strict=True):
+        _write(root, entry, contents)
+
+
+def _entries(commit: str) -> list[_Entry]:
+    """Files and links; a submodule's are in another repository."""
+    command = [*_GIT, "ls-tree", "-r", "-z", "--long", "--full-tree", commit]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as git:
+        assert git.stdout is not None, "asked for"  # noqa: S101
+        listing = git.stdout.read(_MOST_LISTED_BYTES)
+        if git.stdout.read(1):
+            raise _too_large(commit)
+    if git.returncode:
+        raise InputError(f"the repository lacks folders of revision {commit[:10]}: fetch them.")
+    lines = (line.partition(b"\t") for line in listing.split(b"\0")[:-1])
+    facts = ((*kind.decode().split(), os.fsdecode(name)) for kind, _, name in lines)
+    # Git writes no number where it lacks the contents; they are missed when they are read.
+    return [
+        _Entry(mode, blob, int(size) if size.isdigit() else 0, name)
+        for mode, kind, blob, size, name in facts
+        if kind == "blob"
+    ]
+
+
+def _too_large(commit: str) -> InputError:
+    return InputError(
+        f"revision {commit[:10]} holds more than is laid out ({_MOST_BYTES >> 30} GiB): profile its script"
+        " where it is checked out, and compare the traces."
+    )
+
+
+def _contents(entries: Sequence[_Entry]) -> Iterator[bytes]:
+    """Of each entry, one after the other."""
+    with tempfile.TemporaryFile() as wanted:
+        wanted.writelines(f"{entry.blob}\n".encode() for entry in entries)
+        wanted.seek(0)
+        with subprocess.Popen(
+            [*_GIT, "cat-file", "--batch"], stdin=wanted, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as git:
+            assert git.stdout is not None, "asked for"  # noqa: S101
+            for entry in entries:
+                if git.stdout.readline().split()[1:] != [b"blob", b"%d" % entry.size_bytes]:
+                    raise InputError(f"the repository lacks the contents of {entry.name!r}: fetch them.")
+                contents = git.stdout.read(entry.size_bytes)
+                git.stdout.read(1)
+                yield contents
+
+
+def _write(root: Path, entry: _Entry, contents: bytes) -> None:
+    name = PurePosixPath(entry.name)
+    if name.is_absolute() or ".." in name.parts:
+        raise InputError(f"the revision names a file {entry.name!r}, which lies outside of it.")
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if entry.mode == _LINK:
+        path.symlink_to(os.fsdecode(contents))
+        return
+    path.write_bytes(contents)
+    if entry.mode == _PROGRAM:
+        path.chmod(0o755)
 
 
 def _answer_of_git(*arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -76,14 +76,20 @@ def spent_of(config: Config, policy: Policy | None, project: str, listener: List
     store = open_store(config.settings.store.url, must_exist=True)
     if store is None:
         return Spent(all_usd=0.0, project_usd=0.0)
-    from advisor.store.ledger import spent_usd
+    from advisor.store.ledger import spending
 
     since = start_of_month(now())
     with store:
-        return Spent(
-            all_usd=spent_usd(store, since=since),
-            project_usd=spent_usd(store, since=since, project=project),
-        )
+        everybody, ours = spending(store, since=since), spending(store, since=since, project=project)
+    if everybody.num_unknown:
+        few = f"{everybody.num_unknown} of this month's runs have no known cost"
+        listener.warn([f"{few}: monthly limits count the others (`advisor run list` shows all)"])
+    return Spent(
+        all_usd=everybody.usd,
+        project_usd=ours.usd,
+        all_num_unknown=everybody.num_unknown,
+        project_num_unknown=ours.num_unknown,
+    )
 
 
 def cheapest_by_verdict(plans: Iterable[Plan], policy: Policy | None, spot: SpotTerms) -> list[Plan]:

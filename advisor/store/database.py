@@ -51,6 +51,11 @@ def open_store(url: str | None, *, must_exist: bool = False) -> Store | None:
     return open_file(path) if path is not None else open_server(str(url))
 
 
+def folder_of(url: str | None) -> Path:
+    """Where files lie that belong to a database: beside it, or with this user's data for one on a server."""
+    return (_sqlite_path(url) or default_path()).parent
+
+
 def _sqlite_path(url: str | None) -> Path | None:
     if url is None:
         return default_path()

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, func, select
+from sqlalchemy import ColumnElement, RowMapping, Table, func, select
 
 from advisor.core.errors import StoreError
-from advisor.core.values import Market, Quantiles
+from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store import schema
 from advisor.store.handle import Store
 from advisor.store.transactions import insert_into, reading, writing
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
 _RUNS = schema.runs.c
 _RECOMMENDATIONS = schema.recommendations.c
+_INTERVALS = ("iteration_s", "step_s")
 
 
 def new_id() -> str:
@@ -26,8 +32,24 @@ def new_id() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """How long the job takes on so many GPUs of one kind, whoever rents them out: without waits and prices.
+
+    Attributes:
+        iteration_p50_s: of one optimizer step.
+        train_p50_s: of the whole job, interruptions of its market included.
+    """
+
+    gpu: str
+    num_gpus: int
+    iteration_p50_s: float
+    train_p50_s: float
+    train_p90_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A recommendation as it was given.
+    """A recommendation as it was given; None is not known, as of entries that older versions made.
 
     Attributes:
         at: when, with a time zone.
@@ -36,6 +58,13 @@ class LedgerEntry:
         market: None for machines that are not rented.
         time_s: wait, start-up and training, predicted.
         cost_usd: of all that, predicted.
+        instance_type: None also for machines that are not rented, as is ``region``.
+        command: the command line that asks the same question again, without secrets.
+        usd_per_h: of the whole plan; None also for a machine without a configured cost.
+        num_iterations: optimizer steps of the whole job on the recommended plan.
+        iteration_s: of one of them, as it was answered.
+        uncorrected_p50_s: the median of one of them, before receipts of earlier runs corrected it.
+        alternatives: the job on other GPUs, the cheapest first.
     """
 
     id: str = field(default_factory=new_id)
@@ -50,18 +79,37 @@ class LedgerEntry:
     time_s: Quantiles
     cost_usd: Quantiles
     note: str = ""
+    instance_type: str | None = None
+    region: str | None = None
+    command: str | None = None
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    usd_per_h: float | None = None
+    num_iterations: int | None = None
+    iteration_s: Interval | None = None
+    uncorrected_p50_s: float | None = None
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that has ended.
+    """A run that has ended; None is not known.
 
     Attributes:
         recommendation_id: of the entry that it follows; None if nobody asked for advice.
         project: whose budget it was; "" without any.
-        market: None for machines that are not rented.
+        provider: a cloud, a cluster or ``local``; "" if nobody knows.
+        gpu: "" with ``num_gpus`` 0 where there was none.
+        market: None also for machines that are not rented, as are instance type, region and zone.
         started_at: with a time zone.
-        cost_usd: what was or will be billed for it.
+        cost_usd: before tax.
+        user: login name of who ran it; "" if not known.
+        exit_code: of the command; minus the signal's number where one ended it.
+        num_steps: optimizer steps that were seen.
+        step_s: times of these steps, as quantiles.
+        cost_kind: None where the cost is.
+        usd_per_h: the price of the GPUs that it had, behind an estimated cost.
+        price_retrieved_at: when that price was true.
     """
 
     id: str = field(default_factory=new_id)
@@ -73,9 +121,28 @@ class Run:
     num_gpus: int
     market: Market | None
     started_at: datetime
-    duration_s: float
-    cost_usd: float
+    duration_s: float | None
+    cost_usd: float | None
     note: str = ""
+    instance_type: str | None = None
+    region: str | None = None
+    zone: str | None = None
+    user: str = ""
+    status: RunStatus = RunStatus.FINISHED
+    exit_code: int | None = None
+    num_steps: int | None = None
+    step_s: Interval | None = None
+    cost_kind: CostKind | None = None
+    usd_per_h: float | None = None
+    price_retrieved_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What runs cost together: at least ``usd``, before tax, without ``num_unknown`` of them."""
+
+    usd: float
+    num_unknown: int
 
 
 def record_recommendation(store: Store, entry: LedgerEntry) -> str:
@@ -84,18 +151,7 @@ def record_recommendation(store: Store, entry: LedgerEntry) -> str:
     Raises:
         StoreError: a number or time cannot be true, or the database cannot be written.
     """
-    time_s, cost_usd = entry.time_s, entry.cost_usd
-    predicted = {
-        "time_p50_s": time_s.p50,
-        "time_p90_s": time_s.p90,
-        "cost_p50_usd": cost_usd.p50,
-        "cost_p90_usd": cost_usd.p90,
-    }
-    _check(f"the recommendation for {entry.script}", predicted)
-    plain = {name: value for name, value in _fields(entry).items() if name not in ("time_s", "cost_usd")}
-    with writing(store) as connection:
-        _insert(connection, schema.recommendations, plain | predicted)
-    return entry.id
+    return _record(store, schema.recommendations, entry, f"the recommendation for {entry.script}")
 
 
 def recommendations(store: Store, *, since: datetime, project: str | None = None) -> tuple[LedgerEntry, ...]:
@@ -135,15 +191,15 @@ def recommendation_ids(store: Store) -> tuple[str, ...]:
 
 
 def record_run(store: Store, run: Run) -> str:
-    """Keep a run and return its id; keeping it again changes nothing.
+    """Keep a run and return its id; keeping it again changes nothing, but its end replaces that it was lost.
 
     Raises:
         StoreError: a number or time cannot be true, or the database cannot be written.
     """
-    _check(f"the run of {run.script}", {"duration_s": run.duration_s, "cost_usd": run.cost_usd})
-    with writing(store) as connection:
-        _insert(connection, schema.runs, _fields(run))
-    return run.id
+    what = f"the run of {run.script}"
+    if (run.cost_usd is None) != (run.cost_kind is None):
+        raise StoreError(f"{what} has a cost and no kind of it, or the reverse. Nothing was kept.")
+    return _record(store, schema.runs, run, what)
 
 
 def find_run(store: Store, run_id: str) -> Run | None:
@@ -154,7 +210,7 @@ def find_run(store: Store, run_id: str) -> Run | None:
     """
     wanted = select(schema.runs).where(_RUNS.id == run_id)
     with reading(store) as connection:
-        return next((Run(**row) for row in connection.execute(wanted).mappings()), None)
+        return next(map(_run, connection.execute(wanted).mappings()), None)
 
 
 def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[Run, ...]:
@@ -166,18 +222,20 @@ def runs(store: Store, *, since: datetime, project: str | None = None) -> tuple[
     wanted = select(schema.runs).where(_of_runs(since, project))
     with reading(store) as connection:
         rows = connection.execute(wanted.order_by(_RUNS.started_at, _RUNS.id))
-        return tuple(Run(**row) for row in rows.mappings())
+        return tuple(map(_run, rows.mappings()))
 
 
-def spent_usd(store: Store, *, since: datetime, project: str | None = None) -> float:
-    """What runs of one project or all cost that started at a time or later, in USD before tax.
+def spending(store: Store, *, since: datetime, project: str | None = None) -> Spending:
+    """What runs of one project or all cost together that started at a time or later.
 
     Raises:
         StoreError: the database cannot be read.
     """
-    total = select(func.coalesce(func.sum(_RUNS.cost_usd), 0.0)).where(_of_runs(since, project))
+    columns = func.coalesce(func.sum(_RUNS.cost_usd), 0.0), func.count() - func.count(_RUNS.cost_usd)
+    total = select(*columns).select_from(schema.runs).where(_of_runs(since, project))
     with reading(store) as connection:
-        return float(connection.execute(total).scalar_one())
+        usd, num_unknown = connection.execute(total).one()
+        return Spending(usd=float(usd), num_unknown=num_unknown)
 
 
 def _of_runs(since: datetime, project: str | None) -> ColumnElement[bool]:
@@ -185,22 +243,85 @@ def _of_runs(since: datetime, project: str | None) -> ColumnElement[bool]:
     return begun if project is None else begun & (_RUNS.project == project)
 
 
-def _insert(connection: Connection, table: Table, values: dict[str, object]) -> None:
-    connection.execute(insert_into(connection, table).values(values).on_conflict_do_nothing())
+def _record(store: Store, table: Table, entry: LedgerEntry | Run, what: str) -> str:
+    columns = _columns(entry)
+    for name, value in columns.items():
+        # An exit code may be that of a signal, which is below 0.
+        if isinstance(value, float | int) and name != "exit_code":
+            _check(what, name, value)
+    with writing(store) as connection:
+        connection.execute(_once(insert_into(connection, table).values(columns), table, columns))
+    return entry.id
 
 
-def _fields(entry: LedgerEntry | Run) -> dict[str, object]:
-    return {item.name: getattr(entry, item.name) for item in dataclasses.fields(entry)}
+def _once(
+    insert: postgresql.Insert | sqlite.Insert, table: Table, columns: dict[str, object]
+) -> postgresql.Insert | sqlite.Insert:
+    """The row as it came first; a run that nobody saw end is none yet."""
+    if table is not schema.runs:
+        return insert.on_conflict_do_nothing()
+    was_lost = _RUNS.status == RunStatus.LOST.value
+    return insert.on_conflict_do_update(index_elements=[_RUNS.id], set_=columns, where=was_lost)
 
 
-def _check(what: str, numbers: dict[str, float]) -> None:
-    for name, number in numbers.items():
-        if not (number >= 0 and math.isfinite(number)):
-            raise StoreError(f"{what} has a {name} of {number!r}: it must be 0 or more. Nothing was kept.")
+def _check(what: str, name: str, number: float) -> None:
+    if not (number >= 0 and math.isfinite(number)):
+        raise StoreError(f"{what} has a {name} of {number!r}: it must be 0 or more. Nothing was kept.")
+
+
+def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
+    """Values by column."""
+    columns: dict[str, object] = {}
+    for item in dataclasses.fields(entry):
+        value = getattr(entry, item.name)
+        if isinstance(value, Quantiles | Interval):
+            names = _quantile_columns(item.name, type(value))
+            columns |= {column: getattr(value, quantile) for quantile, column in names.items()}
+        elif item.name == "alternatives":
+            columns[item.name] = json.dumps([dataclasses.asdict(one) for one in value])
+        elif item.name in _INTERVALS:
+            columns |= dict.fromkeys(_quantile_columns(item.name, Interval).values())
+        else:
+            # A driver might take a member by its name.
+            columns[item.name] = value.value if isinstance(value, RunStatus | CostKind) else value
+    return columns
 
 
 def _entry(row: RowMapping) -> LedgerEntry:
     values = dict(row)
-    time_s = Quantiles(p50=values.pop("time_p50_s"), p90=values.pop("time_p90_s"))
-    cost_usd = Quantiles(p50=values.pop("cost_p50_usd"), p90=values.pop("cost_p90_usd"))
-    return LedgerEntry(**values, time_s=time_s, cost_usd=cost_usd)
+    alternatives = json.loads(values.pop("alternatives"))
+    return LedgerEntry(
+        time_s=Quantiles(**_popped(values, "time_s", Quantiles)),
+        cost_usd=Quantiles(**_popped(values, "cost_usd", Quantiles)),
+        iteration_s=_interval(values, "iteration_s"),
+        alternatives=tuple(Alternative(**one) for one in alternatives),
+        **values,
+    )
+
+
+def _run(row: RowMapping) -> Run:
+    values = dict(row)
+    status, kind = RunStatus(values.pop("status")), values.pop("cost_kind")
+    return Run(
+        status=status,
+        cost_kind=None if kind is None else CostKind(kind),
+        step_s=_interval(values, "step_s"),
+        **values,
+    )
+
+
+# A row holds what its columns hold: Any is SQLAlchemy's own word for it.
+def _interval(values: dict[str, Any], name: str) -> Interval | None:
+    quantiles = _popped(values, name, Interval)
+    return None if None in quantiles.values() else Interval(**quantiles)
+
+
+def _popped(values: dict[str, Any], name: str, kind: type[Quantiles | Interval]) -> dict[str, Any]:
+    return {quantile: values.pop(column) for quantile, column in _quantile_columns(name, kind).items()}
+
+
+def _quantile_columns(name: str, kind: type[Quantiles | Interval]) -> dict[str, str]:
+    """Columns by quantile: ``time_p50_s`` and ``time_p90_s`` of ``time_s``."""
+    stem, _, unit = name.rpartition("_")
+    quantiles = [item.name for item in dataclasses.fields(kind)]
+    return {quantile: f"{stem}_{quantile}_{unit}" for quantile in quantiles}

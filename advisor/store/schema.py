@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
+from typing import TypeVar
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     DateTime,
     Double,
@@ -23,9 +26,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-from advisor.core.values import Market
+from advisor.core.values import DeliverWhen, Market, OccurrenceState
 
-VERSION = "0004"
+VERSION = "0007"
 """The newest migration. Numbers grow, so that a newer database can be told from an older one."""
 
 
@@ -50,19 +53,29 @@ class UtcTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class MarketName(TypeDecorator[Market]):
-    """A market by its name."""
+N = TypeVar("N", bound=StrEnum)
+
+
+class Name(TypeDecorator[N]):
+    """One of a few names."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Market | None, dialect: object) -> str | None:  # noqa: ARG002
+    def __init__(self, names: type[N]) -> None:
+        super().__init__()
+        self.names = names
+
+    def process_bind_param(self, value: N | None, dialect: object) -> str | None:  # noqa: ARG002
         """To its name."""
         return None if value is None else str(value)
 
-    def process_result_value(self, value: str | None, dialect: object) -> Market | None:  # noqa: ARG002
+    def process_result_value(self, value: str | None, dialect: object) -> N | None:  # noqa: ARG002
         """A name we do not know was written by a newer version: ``ValueError``."""
-        return None if value is None else Market(value)
+        return None if value is None else self.names(value)
+
+
+MarketName = Name(Market)
 
 
 class Texts(TypeDecorator[tuple[str, ...]]):
@@ -188,6 +201,18 @@ recommendations = Table(
     Column("cost_p50_usd", Double, nullable=False),
     Column("cost_p90_usd", Double, nullable=False),
     Column("note", Text, nullable=False),
+    Column("instance_type", Text),
+    Column("region", Text),
+    Column("command", Text),
+    Column("budget_usd", Double),
+    Column("deadline_s", Double),
+    Column("usd_per_h", Double),
+    Column("num_iterations", BigInteger),
+    Column("iteration_p10_s", Double),
+    Column("iteration_p50_s", Double),
+    Column("iteration_p90_s", Double),
+    Column("uncorrected_p50_s", Double),
+    Column("alternatives", Text, nullable=False, server_default="[]"),
 )
 
 runs = Table(
@@ -202,7 +227,78 @@ runs = Table(
     Column("num_gpus", Integer, nullable=False),
     Column("market", MarketName),
     Column("started_at", UtcTime, nullable=False, index=True),
-    Column("duration_s", Double, nullable=False),
-    Column("cost_usd", Double, nullable=False),
+    Column("duration_s", Double),
+    Column("cost_usd", Double),
     Column("note", Text, nullable=False),
+    Column("instance_type", Text),
+    Column("region", Text),
+    Column("zone", Text),
+    Column("user", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False, server_default="finished"),
+    Column("exit_code", Integer),
+    Column("num_steps", BigInteger),
+    Column("step_p10_s", Double),
+    Column("step_p50_s", Double),
+    Column("step_p90_s", Double),
+    Column("cost_kind", Text),
+    Column("usd_per_h", Double),
+    Column("price_retrieved_at", UtcTime),
+)
+
+# An answer on its way to a channel. The token is that of the process that sends it, or was the last to do so.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("channel", Text, primary_key=True),
+    Column("content_sha256", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("begun_at", UtcTime, nullable=False),
+    Column("changed_at", UtcTime, nullable=False, index=True),
+    Column("error", Text),
+    Column("token", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("cron", Text, nullable=False),
+    Column("zone", Text, nullable=False),
+    Column("command", Texts, nullable=False),
+    Column("folder", Text, nullable=False),
+    Column("channel", Text),
+    Column("when", Name(DeliverWhen), nullable=False),
+    Column("added_at", UtcTime, nullable=False),
+    Column("settled_until", UtcTime, nullable=False),
+)
+
+occurrences = Table(
+    "occurrences",
+    metadata,
+    Column(
+        "schedule_id",
+        Text,
+        ForeignKey("schedules.id", name="fk_occurrences_schedule", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("due_at", UtcTime, primary_key=True),
+    Column("state", Name(OccurrenceState), nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("expires_at", UtcTime),
+    Column("started_at", UtcTime),
+    Column("ended_at", UtcTime),
+    Column("attempts", Integer, nullable=False),
+    Column("exit_code", Integer),
+    Column("recommended", Text),
+    Column("outcome", Text, nullable=False),
+    Column("delivery", Text, nullable=False),
+    Column("output_sha256", Text),
+    Column("output", Text, nullable=False),
+    sqlite_with_rowid=False,
 )

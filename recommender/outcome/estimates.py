@@ -7,12 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from advisor.core.arguments import check_each, check_kind
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import GpuSpec, IterationEstimate, Job, Plan, Trace
+from advisor.predict.calibration.receipt_corrections import Correction
 from advisor.predict.iteration import predict_counts
 from recommender.outcome.steps import steps_of
 
 
 def estimates_for(
-    trace: Trace, plans: Iterable[Plan], gpus: Mapping[str, GpuSpec], job: Job | None = None
+    trace: Trace,
+    plans: Iterable[Plan],
+    gpus: Mapping[str, GpuSpec],
+    job: Job | None = None,
+    *,
+    corrections: Mapping[str, Correction] | None = None,
 ) -> dict[tuple[str, int], IterationEstimate]:
     """By (GPU name, number of GPUs).
 
@@ -21,6 +27,7 @@ def estimates_for(
         plans: what could be rented or used.
         gpus: the catalog entries of their GPUs.
         job: says how the script scales; None holds the batch per GPU unless the trace shows otherwise.
+        corrections: by GPU, what earlier runs say; None without any.
 
     Raises:
         InputError: an argument of another kind, or a plan with a GPU that the catalog lacks.
@@ -30,6 +37,7 @@ def estimates_for(
     plans = list(plans) if isinstance(plans, Iterator) else plans
     check_each("plans", plans, Plan, "plans_of_offers() and plans_of_machine() make them")
     check_gpus(plans, gpus)
+    known = corrections or {}
     steps = steps_of(trace, job or Job())
     counts: dict[str, set[int]] = {}
     for plan in plans:
@@ -37,7 +45,9 @@ def estimates_for(
     return {
         (name, estimate.num_gpus): estimate
         for name, wanted in counts.items()
-        for estimate in predict_counts(trace, gpus[name], sorted(wanted), share_of=steps.share)
+        for estimate in predict_counts(
+            trace, gpus[name], sorted(wanted), share_of=steps.share, correction=known.get(name)
+        )
     }
 
 

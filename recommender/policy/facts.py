@@ -11,10 +11,12 @@ from recommender.outcome.spot import SpotTerms, terms_at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """US dollars that the ledger holds since the first of the month."""
+    """US dollars that the ledger holds since the first of the month, and how many runs of unknown cost."""
 
     all_usd: float
     project_usd: float
+    all_num_unknown: int = 0
+    project_num_unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

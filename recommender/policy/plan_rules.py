@@ -119,7 +119,12 @@ class LimitRule(Rule):
             f"{format_usd(spent)} spent this month by {whose}, and the job costs"
             f" {format_usd(facts.usd_per_job)} at p90"
         )
-        return self._compare(spent + facts.usd_per_job, "spending of this month", detail)
+        verdict = self._compare(spent + facts.usd_per_job, "spending of this month", detail)
+        is_of_project, of = self.is_of_project, facts.spent
+        num_unknown = of.project_num_unknown if is_of_project else of.all_num_unknown
+        if num_unknown and verdict.effect is not Effect.REMOVES:
+            return unknown(f"cost of {num_unknown} of this month's runs")
+        return verdict
 
     def _compare(self, amount: float | None, what: str, detail: str) -> Judgement:
         if amount is None:

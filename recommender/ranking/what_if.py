@@ -16,6 +16,7 @@ from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import GpuSpec, IterationEstimate, Option, Recommendation, Trace
 from advisor.predict.autocast import under_autocast
+from advisor.predict.calibration.receipt_corrections import Correction
 from advisor.predict.feeding import faster_feeding
 from advisor.predict.interval import widened
 from advisor.predict.tf32 import allow_tf32
@@ -67,6 +68,7 @@ def with_what_ifs(
     spot: SpotTerms | None = None,
     interruptions: Mapping[tuple[str, str], Interruptions] | None = None,
     best_only: bool = False,
+    corrections: Mapping[str, Correction] | None = None,
 ) -> Recommendation:
     """The answer with options of a changed script beside it.
 
@@ -80,6 +82,7 @@ def with_what_ifs(
         spot: as for the answer.
         interruptions: as for the answer.
         best_only: leave out what ``best_what_if`` cannot name, which is most and takes time.
+        corrections: as for the answer's estimates.
     """
     draws, terms_of = make_draws(rng), terms_of_plans(spot or ASSUMED_TERMS, interruptions)
 
@@ -87,7 +90,8 @@ def with_what_ifs(
         # What a policy removes stays removed: a rule about places or prices asks for no precision.
         kept = (option for option in answer.options if Code.POLICY not in option.removed_by)
         old = [option for option in kept if change.suits(gpus[option.plan.gpu]) and change.helps(option)]
-        estimates = estimates_for(change.trace, [option.plan for option in old], gpus, answer.job)
+        plans = [option.plan for option in old]
+        estimates = estimates_for(change.trace, plans, gpus, answer.job, corrections=corrections)
         unsure = {key: _unsure(estimate, change) for key, estimate in estimates.items()}
         if best_only:
             old = _nearest(old, unsure, answer)

@@ -1,7 +1,10 @@
 """``advisor diff`` as a person types it."""
 
 import json
+import os
+import re
 import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -61,6 +64,22 @@ def test_the_operator_that_did_it_is_named(shell):
     assert (cumsum["base_calls"], cumsum["head_calls"], cumsum["base_s"]) == (0, 500, 0.0)
 
 
+@pytest.mark.parametrize("head", ["base", "slow", "cumsum", "large"])
+def test_what_the_parts_take_is_the_training(shell, head):
+    """On the machine recommended before, even where the change does not fit there any more."""
+    facts = shell.run("diff", "base.json.gz", f"{head}.json.gz", *JOB, "--json").document
+    for side, option in (("base_s", facts["change"]["base"]), ("head_s", facts["change"]["same"])):
+        whole_s = option["iterations"] * option["iteration_s"]["p50"]
+        assert sum(part[side] for part in facts["operators"]) == pytest.approx(whole_s)
+
+
+def test_small_changes_are_one_row_that_makes_the_table_add_up(shell):
+    out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "markdown").out
+    assert "\n| all others |" in out
+    same = shell.run("diff", "base.json.gz", "base.json.gz", *JOB, "--format", "markdown").out
+    assert "all others" not in same
+
+
 def test_figures_agree_with_recommend(shell):
     facts = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB, "--json").document
     for name, file in (("base", "base.json.gz"), ("head", "slow.json.gz")):
@@ -88,8 +107,8 @@ def test_where_nothing_fits_any_more_the_code_is_4(shell):
 def test_markdown_is_a_whole_comment(shell):
     out = shell.run("diff", "base.json.gz", "cumsum.json.gz", *JOB, "--format", "markdown").out
     assert out.startswith("+$")
-    assert "#### Machines\n\n| GPUs, and where |" in out
-    assert "#### Which operators did it\n\n| Operator |" in out
+    assert "#### Machines, before and after\n\n| GPUs, and where |" in out
+    assert re.search(r"#### Which operators did it, on \d+ x \S+\n\n\| Operator \|", out)
 
 
 def test_csv_has_every_operator(shell):
@@ -125,28 +144,40 @@ def test_wrong_uses(shell, arguments, code, message):
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_children")
 def test_a_revision_against_the_working_tree(tmp_path):
-    """A deeper network, before and after, from git."""
+    """A deeper network by a file that the script reads, before and after, from git; then against a trace."""
     script = (
         "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
-        "model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(DEPTH)]).cuda()\n"
+        "depth = int(open('depth.txt').read())\n"
+        "model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(depth)]).cuda()\n"
         "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
         "data = DataLoader(TensorDataset(torch.randn(4096, 512)), batch_size=512)\n"
         "for epoch in range(9):\n    for (x,) in data:\n        optimizer.zero_grad()\n"
         "        model(x.cuda()).square().mean().backward()\n        optimizer.step()\n"
     )
-    (tmp_path / "train.py").write_text(script.replace("DEPTH", "2"))
+    (tmp_path / "train.py").write_text(script)
+    (tmp_path / "depth.txt").write_text("2")
     names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
     for arguments in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "shallow")):
         subprocess.run(["git", *names, *arguments], cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "train.py").write_text(script.replace("DEPTH", "8"))
+    (tmp_path / "depth.txt").write_text("8")
     shell = Shell(folder=tmp_path)
-    answer = shell.run("diff", "main:train.py", "train.py", *JOB, "--backend", "fake", "--json")
+    python = os.path.relpath(sys.executable, tmp_path)
+    script = ("--backend", "fake", "--python", python)
+    answer = shell.run("diff", "main:train.py", "train.py", *JOB, *script, "--json")
     assert answer.code == 0, answer.err
     calls = {
         (part["name"], part["phase"]): (part["base_calls"], part["head_calls"])
         for part in json.loads(answer.out)["operators"]
     }
     assert calls["addmm", "forward"] == (2, 8)
+    write_trace(make_trace(), tmp_path / "base.json.gz")
+    mixed = shell.run("diff", "base.json.gz", "train.py", *JOB, "--backend", "fake")
+    assert mixed.code == 0, mixed.err
+
+
+def test_what_is_asked_of_a_profiling_is_refused_for_two_traces(shell):
+    answer = shell.run("diff", "base.json.gz", "slow.json.gz", *JOB, "--backend", "fake")
+    assert_plain_error(answer, 2, "--backend is for a script to profile")
 
 
 def steps(name):
@@ -171,6 +202,8 @@ def test_the_workflow_with_rights_runs_no_foreign_code():
     assert not [step for step in parts if "checkout" in step.get("uses", "")]
     scripts = "\n".join(step.get("run", "") for step in parts)
     assert "train.py" not in scripts
+    # A line of a message could begin with an order to the runner.
+    assert "cat messages.txt" not in scripts
     # Nothing that a pull request can choose is pasted into a shell.
     assert all("${{" not in line or "steps.price.outputs.code" in line for line in scripts.splitlines())
 

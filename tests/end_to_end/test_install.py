@@ -127,6 +127,11 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return _install(tmp_path_factory.mktemp("pure"), NO_COMPILER)
 
 
+def test_a_wheel_has_what_pages_are_made_of(pure: Installed) -> None:
+    folder = ROOT / "advisor" / "report" / "templates"
+    assert {f"advisor/report/templates/{path.name}" for path in folder.iterdir()} <= pure.names()
+
+
 def test_with_a_compiler_the_native_module_loads(compiled: Installed) -> None:
     assert compiled.facts["compiled"] is True
     assert compiled.facts["why_not"] is None

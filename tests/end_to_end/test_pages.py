@@ -137,11 +137,18 @@ def tooltip(visit: Visit) -> str:
     return element.inner_text()
 
 
-def test_pointing_at_an_option_tells_what_it_is(browser, files) -> None:
-    with Visit(browser, files["answer"]) as visit:
-        visit.drawn(1).page.locator(".chart svg .mark-symbol path").last.hover()
-        lines = tooltip(visit).splitlines()
-        assert lines[0].startswith("8 x ")
+@pytest.mark.parametrize("size", [DESKTOP, PHONE])
+def test_pointing_at_an_option_tells_what_it_is(browser, files, size) -> None:
+    with Visit(browser, files["answer"], size=size) as visit:
+        options = visit.drawn(1).page.locator(".chart svg .mark-symbol path")
+        # The cheapest and the fastest stand at the edges.
+        for option in (options.first, options.last):
+            option.hover(force=True)
+            lines = tooltip(visit).splitlines()
+            assert lines[0].startswith("8 x ")
+            box = visit.page.locator("#vg-tooltip-element").bounding_box()
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= size[0]
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= size[1]
         assert lines[1] in ("recommended", "frontier")
         assert lines[2].startswith("time ")
         assert lines[3].startswith("cost $")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 
 from advisor.formats.trace_files import write_trace
+from advisor.store.database import open_store
+from advisor.store.ledger import find_recommendation
 from tests.builders import make_trace
 from tests.end_to_end.cli import Shell, assert_plain_error
 
@@ -37,6 +40,12 @@ def test_a_recommendation_is_recorded_when_asked_and_its_run_beside_it(shell: Sh
     (run,) = listed["runs"]
     assert (run["recommendation_id"], run["project"], run["script"]) == (entry_id, "vision", "train.py")
     assert (listed["total_usd"], run["duration_s"]) == (5.5, 7200.0)
+    assert (run["status"], run["cost_kind"]) == ("finished", "stated")
+    with open_store(f"sqlite:///{shell.folder / DATABASE}") as store:
+        entry = find_recommendation(store, entry_id)
+    assert entry is not None
+    assert entry.command == f"advisor {shlex.join(JOB)} --record --project vision"
+    assert entry.alternatives[0].train_p50_s > 0
     assert "1 run, $5.50" in shell.run("run", "list", "--project", "vision").out
     assert "0 runs" in shell.run("run", "list", "--project", "speech").out
     near = entry_id[:-1] + ("0" if entry_id[-1] != "0" else "1")
@@ -76,6 +85,14 @@ def test_the_same_id_twice_is_one_run(shell: Shell) -> None:
     assert first.out == "Recorded as mine.\n"
     assert second.out == "Nothing changed: it was recorded before as mine.\n"
     assert len(shell.run("run", "list", "--json").document["runs"]) == 1
+
+
+def test_a_run_without_a_cost_is_unknown_not_free(shell: Shell) -> None:
+    without = [word for word in RUN if word not in ("--cost", "5.5")]
+    assert shell.run(*without, *PLACE, "--status", "Failed").code == 0
+    assert "1 run, $0.00 and the unknown cost of 1" in shell.run("run", "list").out
+    (run,) = shell.run("run", "list", "--json").document["runs"]
+    assert (run["cost_usd"], run["cost_kind"], run["status"]) == (None, None, "failed")
 
 
 @pytest.mark.parametrize(

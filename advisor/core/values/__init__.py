@@ -5,6 +5,7 @@ a new value from the ones before it; no value is filled in later. Units end the 
 from here; a file of ``advisor/core/values`` holds what changes together.
 """
 
+from advisor.core.values.ending import CostKind, RunStatus
 from advisor.core.values.estimate import (
     Bound,
     EmpiricalWait,
@@ -29,6 +30,7 @@ from advisor.core.values.option import (
 )
 from advisor.core.values.place import DataPlace, DataSet
 from advisor.core.values.price import Market, Offer, Price, PricePoint, QuoteKind
+from advisor.core.values.schedule import DeliverWhen, Occurrence, OccurrenceState, Schedule
 from advisor.core.values.trace import (
     AttributeValue,
     Collective,
@@ -46,8 +48,10 @@ __all__ = [
     "AttributeValue",
     "Bound",
     "Collective",
+    "CostKind",
     "DataPlace",
     "DataSet",
+    "DeliverWhen",
     "EmpiricalWait",
     "FittedConstants",
     "GpuSpec",
@@ -61,6 +65,8 @@ __all__ = [
     "MemoryUse",
     "Method",
     "OccupancyLimits",
+    "Occurrence",
+    "OccurrenceState",
     "Offer",
     "Op",
     "Option",
@@ -75,7 +81,9 @@ __all__ = [
     "QuoteKind",
     "RankWork",
     "Recommendation",
+    "RunStatus",
     "Scaling",
+    "Schedule",
     "StartWait",
     "TensorSpec",
     "Tier",

@@ -140,6 +140,7 @@ class IterationEstimate:
         loading_s: how long each iteration waits for its data, part of ``by_family``.
         memory_bytes: what one GPU must hold, context and fragmentation included; None if unknown.
         assumptions: what the estimate rests on.
+        correction: by what receipts of earlier runs multiplied the time of GPU, host and communication.
     """
 
     gpu: str
@@ -157,6 +158,7 @@ class IterationEstimate:
     memory_bytes: int | None
     memory_limit_bytes: int
     assumptions: tuple[Finding, ...]
+    correction: float = 1.0
 
     @property
     def loads_in_turn(self) -> bool:

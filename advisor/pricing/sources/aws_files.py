@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 
+from advisor.core.deadlines import completed
 from advisor.core.errors import ConfigError
 from advisor.core.units import MB
 from advisor.core.values import Market, Offer
 from advisor.pricing.sources.aws.machines import catalog_machines
 from advisor.pricing.sources.aws.price_list import ListPrices, possible_prices, settled
 from advisor.pricing.sources.aws.wording import counted, listed
-from advisor.pricing.sources.deadlines import completed
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options
 from advisor.pricing.sources.public_files import PublicFileError, lines_of
 from advisor.pricing.sources.query import OfferQuery

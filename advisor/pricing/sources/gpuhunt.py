@@ -18,11 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.core.deadlines import LateError, completed, within
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market
 from advisor.pricing.catalog.renters import Access, Renter, load_renters
-from advisor.pricing.sources.deadlines import LateError, completed, within
 from advisor.pricing.sources.gpuhunt_catalogs import CATALOG_URL, URL_VARIABLE, day_of, fetch_catalog
 from advisor.pricing.sources.gpuhunt_items import Retrieval, offers_of
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Part, check_options

@@ -12,10 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from advisor.core.deadlines import within
 from advisor.core.errors import ConfigError, did_you_mean
 from advisor.core.redaction import error_in_words
 from advisor.core.values import Market, Offer, PricePoint
-from advisor.pricing.sources.deadlines import within
 from advisor.pricing.sources.query import ANYWHERE, OfferQuery
 
 __all__ = [

@@ -8,8 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from advisor.core.deadlines import LateError, within
 from advisor.core.units import MB, format_duration
-from advisor.pricing.sources.deadlines import LateError, within
 from advisor.pricing.sources.replies import Allowance, LongReplyError, read_whole
 
 if TYPE_CHECKING:

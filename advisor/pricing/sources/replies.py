@@ -6,8 +6,8 @@ import threading
 from time import monotonic
 from typing import Protocol
 
+from advisor.core.deadlines import LateError, left_s
 from advisor.core.units import MB
-from advisor.pricing.sources.deadlines import LateError, left_s
 
 REPLY_BYTES = 32 * MB
 """Most that one reply may hold, unpacked: pages of the clouds hold 8 MB at most."""

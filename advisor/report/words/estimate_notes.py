@@ -83,7 +83,29 @@ def recurrent_of_unknown_size(*, share_of_rate: float) -> str:
     )
 
 
+def corrected_by_receipts(*, num_runs: int, num_jobs: int, factor: float, band: float) -> str:
+    """What one's own runs changed."""
+    runs = "1 run" if num_runs == 1 else f"{num_runs:,} runs"
+    jobs = "1 job" if num_jobs == 1 else f"{num_jobs:,} jobs"
+    off = abs(factor - 1)
+    moved = "by nothing" if off < 0.005 else f"{off:.0%} {'longer' if factor > 1 else 'shorter'}"
+    return (
+        f"{moved} after {runs} of {jobs} of yours on this GPU, its band {band:.0%} as wide (predict.receipts)"
+    )
+
+
+def drift(*, gpu: str, num_runs: int, num_outside: int, ratio: float) -> str:
+    """That predictions for a GPU no longer hold."""
+    took = f"{abs(ratio - 1):.0%} {'longer' if ratio > 1 else 'shorter'}"
+    return (
+        f"the last {num_runs} runs on {gpu} took {took} than predicted (median), {num_outside} of them"
+        " outside their intervals: look for a change of the machines or of the software"
+    )
+
+
 ESTIMATES: Words = {
+    Code.CORRECTED_BY_RECEIPTS: corrected_by_receipts,
+    Code.DRIFT: drift,
     Code.BATCH_SHARE: batch_share,
     Code.CALIBRATED_RATES: calibrated_rates,
     Code.CALIBRATION_OUTDATED: (

@@ -67,9 +67,10 @@ def moves(*, machine: str, head_usd: float | None, head_p90_usd: float | None, h
 
 def memory(*, base_bytes: int, head_bytes: int, no_longer: Sequence[str], newly: Sequence[str]) -> str:
     """What a GPU must hold, and which GPUs that rules in or out."""
-    text = f"memory {format_bytes(base_bytes)} -> {format_bytes(head_bytes)}"
-    text += f": no longer fits {', '.join(no_longer)}" if no_longer else ""
-    return text + (f": now fits {', '.join(newly)}" if newly else "")
+    fits = [f"no longer fits {', '.join(no_longer)}"] if no_longer else []
+    fits += [f"now fits {', '.join(newly)}"] if newly else []
+    memory = f"memory of a GPU {format_bytes(base_bytes)} -> {format_bytes(head_bytes)}"
+    return ": ".join([memory, *(["; ".join(fits)] if fits else [])])
 
 
 def _more(

@@ -21,6 +21,7 @@ from advisor.report.words.removals import REMOVALS
 from advisor.report.words.risks import RISKS
 from advisor.report.words.script_changes import SCRIPT_CHANGES
 from advisor.report.words.table import Words
+from advisor.report.words.team_report import TEAM_REPORT
 from advisor.report.words.trace_warnings import TRACE_WARNINGS
 
 _TABLES = (
@@ -37,6 +38,7 @@ _TABLES = (
     SCRIPT_CHANGES,
     TRACE_WARNINGS,
     IN_SHORT,
+    TEAM_REPORT,
     {Code.TEXT: "{text}"},
 )
 WORDS: Words = {code: words for table in _TABLES for code, words in table.items()}

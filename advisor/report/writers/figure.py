@@ -11,7 +11,8 @@ from markupsafe import Markup
 from advisor.report.cells import TEXT
 from advisor.report.document import Chart, Column, Row, Series, Table
 from advisor.report.writers.templating import ours, templates
-from advisor.report.writers.vega import GLYPHS, colour_name, is_lettered, spec_of, still
+from advisor.report.writers.vega import GLYPHS, colour_name, spec_of, still
+from advisor.report.writers.vega_rows import is_lettered
 
 # Points of a chart that is also drawn for readers without JavaScript, and of one whose figures are listed.
 MOST_DRAWN, MOST_LISTED = 500, 300
@@ -28,6 +29,7 @@ def figure_html(chart: Chart) -> Markup:
     drawing = still(spec) if _num_points(chart) <= MOST_DRAWN else ""
     written: Markup = figure.figure(
         chart,
+        _in_words(chart),
         ours(_json(spec)),
         ours(drawing),
         signs if lettered else (),
@@ -35,6 +37,13 @@ def figure_html(chart: Chart) -> Markup:
         _figures(chart),
     )
     return written
+
+
+def _in_words(chart: Chart) -> str:
+    """What whoever does not see it is told; the figures and what the marks mean follow."""
+    drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
+    names = [one.label for one in chart.series] or [chart.others_label]
+    return f"{chart.title or 'Chart'}: {drawn} of {'; '.join(names)}"
 
 
 def _json(spec: object) -> str:

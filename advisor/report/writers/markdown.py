@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from advisor.report.document import Block, Document, Section, Table
-from advisor.report.plain import Shown
-from advisor.report.writers.words import row_texts, words_alone
+from advisor.report.document import Document, Section, Table
+from advisor.report.plain import Shown, shown
+from advisor.report.writers.words import entry_lines, row_texts, words_alone
 
 # A `<` or `&` that begins no tag, address or entity is itself, and so is a `_` inside a word.
 _ACTIVE = re.compile(r"[\\|`\[\]*~]|<(?=[A-Za-z/!?])|&(?=#?\w)|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
@@ -17,7 +17,7 @@ _ENTITIES = {"<": "&lt;", "&": "&amp;"}
 def to_markdown(document: Document) -> Shown:
     """Each table as a GitHub table; a letter with its words and titles."""
     if document.is_letter:
-        return Shown("\n\n".join(_letter(document.blocks)))
+        return Shown("\n\n".join(_letter(document)))
     tables = list(document.tables())
     if not tables and (sheet := document.spreadsheet()) is not None:
         tables = [sheet]
@@ -26,25 +26,31 @@ def to_markdown(document: Document) -> Shown:
     return Shown("\n\n".join(map(_table, tables)))
 
 
-def _letter(blocks: Iterable[Block]) -> Iterator[str]:
-    for block in blocks:
+def _letter(document: Document) -> Iterator[str]:
+    """Its tables and sections; lines are what a terminal has in place of captions."""
+    yield f"### {_text(document.title)}"
+    for block in document.blocks:
         if isinstance(block, Table):
-            if block.caption:
-                yield f"#### {_inline(block.caption)}"
             yield _table(block)
         elif isinstance(block, Section):
-            yield _inline(block.title)
-            if block.entries:
-                yield "\n".join(f"- {_inline(str(entry))}" for entry in block.entries)
+            entries = [f"- {_text(line)}" for entry in block.entries for line in entry_lines(entry)]
+            yield f"**{_text(block.title)}**" if entries else _text(block.title)
+            if entries:
+                yield "\n".join(entries)
 
 
 def _table(table: Table) -> str:
     head = _line(column.name for column in table.columns), _line("---" for _ in table.columns)
-    return "\n".join([*head, *(_line(row_texts(row, table)) for row in table.rows)])
+    caption = [f"**{_text(table.caption)}**", ""] if table.caption else []
+    return "\n".join([*caption, *head, *(_line(row_texts(row, table)) for row in table.rows)])
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(_inline(cell).replace(chr(10), '<br>') for cell in cells)} |"
+
+
+def _text(text: str) -> str:
+    return _inline(shown(text))
 
 
 def _inline(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import textwrap
@@ -14,11 +15,8 @@ from advisor.report.document import (
     Block,
     Chart,
     Document,
-    Entry,
-    Fact,
     Lines,
     Section,
-    Sum,
     Table,
 )
 from advisor.report.plain import Shown, shown
@@ -39,7 +37,7 @@ class Screen:
     """stdout: as wide as the terminal, with its colours (NO_COLOR is honoured); 80 in a file or a pipe.
 
     Args:
-        width: characters a line may take, instead of those there are.
+        width: characters a line may take, instead of those there are; then it is no terminal.
     """
 
     def __init__(self, width: int | None = None) -> None:
@@ -50,9 +48,11 @@ class Screen:
         """Made for the first block that needs it: rich takes longer to import than lines to print."""
         from rich.console import Console
 
-        if self._asked is None and sys.stdout.isatty():
+        if self._asked is not None:
+            return Console(highlight=False, width=self._asked, file=io.StringIO(), force_terminal=False)
+        if sys.stdout.isatty():
             return Console(highlight=False)
-        return Console(highlight=False, width=self._asked or _columns_of_environment() or _NOT_A_TERMINAL)
+        return Console(highlight=False, width=_columns_of_environment() or _NOT_A_TERMINAL)
 
     @property
     def width(self) -> int:
@@ -94,21 +94,7 @@ def _section(section: Section, width: int) -> Iterator[str]:
     yield _folded(section.title, width, hanging=_INDENT * 2)
     for entry in section.entries:
         hanging = _INDENT * 2 if isinstance(entry, str) else _HANGING
-        yield from (_folded(line, width, indent=_INDENT, hanging=hanging) for line in _lines_of(entry))
-
-
-def _lines_of(entry: Entry) -> Iterator[str]:
-    match entry:
-        case str():
-            yield entry
-        case Fact():
-            yield from _lines_of(Sum((entry,)))
-        case Sum():
-            widest = max(len(fact.value) for fact in entry.facts)
-            for fact in entry.facts:
-                yield f"{fact.name:<{entry.name_width}}{fact.value:>{widest}}  {fact.note}".rstrip()
-        case _:
-            assert_never(entry)
+        yield from (_folded(line, width, indent=_INDENT, hanging=hanging) for line in entry_lines(entry))
 
 
 def _folded(text: str, width: int, *, indent: str = "", hanging: str) -> str:

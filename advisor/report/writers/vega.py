@@ -7,15 +7,16 @@ without being drawn again. Pictures for mail have the colours themselves, and th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from advisor.report.document import Chart, Tone
 from advisor.report.plain import shown
 from advisor.report.writers.plot import MARKS
 from advisor.report.writers.ticks import Scale
-from advisor.report.writers.vega_rows import Rows, rows_of
+from advisor.report.writers.vega_rows import Rows, is_lettered, rows_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,6 +28,7 @@ GLYPHS = "●■▲◆✚▼"
 _HEIGHT, _BAR_HEIGHT = 320, 26
 _STILL_WIDTH = 640
 _POINT, _SMALL_POINT, _TARGET = 80, 40, 220
+_FAINT = 0.18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +67,12 @@ def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
     rows = rows_of(chart)
     # Tests validate every kind of chart; to do so each time takes longer than all else.
     with debug_mode(False):
-        layers = [layer for layer in _Drawing(chart, rows, look).layers() if layer is not None]
         whole = alt.LayerChart(
-            layer=layers,
+            layer=_Drawing(chart, rows, look).layers(),
+            datasets=dict(rows.data),
             height=len(chart.bars) * _BAR_HEIGHT or _HEIGHT,
             width="container",
             autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-            description=rows.description,
             config=_config(look),
         )
         return whole.to_dict(validate=False)
@@ -100,13 +101,9 @@ def png(chart: Chart, *, scale: float = 2.0) -> bytes:
 
 
 def _sized(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """As wide as a mail is, where nothing contains it."""
-    return {**spec, "width": _STILL_WIDTH}
-
-
-def is_lettered(chart: Chart) -> bool:
-    """Whether each series is one point with a letter beside it, as in a terminal."""
-    return chart.until is None and not chart.bars and all(len(one.points) == 1 for one in chart.series)
+    """As wide as a mail is, where nothing contains it, and without what is only there to be pointed at."""
+    layers = [layer for layer in spec["layer"] if layer["mark"].get("opacity") != 0]
+    return {**spec, "width": _STILL_WIDTH, "layer": layers}
 
 
 def colour_name(chart: Chart, place: int) -> str:
@@ -127,27 +124,32 @@ class _Drawing:
         self._chart, self._rows, self._look = chart, rows, look
         self._is_lettered = is_lettered(chart)
 
-    def layers(self) -> list[alt.Chart | None]:
-        rows = self._rows
+    def layers(self) -> list[alt.Chart]:
+        """Of each kind of data that there is."""
+        return [draw() for name, draw in self._plan() if name in self._rows.data]
+
+    def _plan(self) -> Iterator[tuple[str, Callable[[], alt.Chart]]]:
         if self._chart.bars:
-            return [self._bars(), self._bar_errors()]
-        return [
-            self._area(rows.guide_bands, "linear", self._look.colours["soft"]),
-            self._area(rows.bands, "step-after"),
-            self._guides(),
-            self._guide_names(),
-            self._others(),
-            self._errors("x2"),
-            self._errors("y2"),
-            *(self._points() if self._chart.until is None else self._lines()),
-        ]
+            yield from (("points", self._bars), ("x_errors", self._bar_errors))
+            return
+        yield from (("guide_bands", self._guide_band), ("bands", self._band), ("guides", self._guides))
+        if self._look.has_legend:
+            yield "guide_ends", self._guide_names
+        yield "others", self._others
+        yield from (("x_errors", partial(self._errors, "x")), ("y_errors", partial(self._errors, "y")))
+        if self._chart.until is not None:
+            yield from (("points", self._lines), ("ends", self._ends), ("points", self._targets))
+            return
+        if self._is_lettered:
+            yield "points", self._letters
+        yield "points", self._points
 
     def _bars(self) -> alt.Chart:
         import altair as alt
 
         rows = self._rows
         names = alt.Axis(labelExpr=f"{_literal(rows.bars)}[datum.value]", ticks=False, labelLimit=220)
-        bars: alt.Chart = _chart(rows.points).mark_bar(opacity=0.75 if rows.errors else 1)
+        bars: alt.Chart = _drawn("points").mark_bar(opacity=0.75 if "x_errors" in rows.data else 1)
         drawn: alt.Chart = bars.encode(
             y=alt.Y("bar:O", axis=names, title=self._title("x")),
             x=alt.X("x:Q", stack="zero", axis=_axis(rows.x), scale=_scale(rows.x), title=self._title("y")),
@@ -157,73 +159,62 @@ class _Drawing:
         )
         return drawn
 
-    def _bar_errors(self) -> alt.Chart | None:
+    def _bar_errors(self) -> alt.Chart:
         import altair as alt
 
-        if not self._rows.errors:
-            return None
-        mark: alt.Chart = _chart(self._rows.errors).mark_rule(strokeWidth=2, aria=False)
+        mark: alt.Chart = _drawn("x_errors").mark_rule(strokeWidth=2)
         drawn: alt.Chart = mark.encode(
             y=alt.Y("bar:O"), x=alt.X("x:Q"), x2="x2:Q", color=_value(self._look.colours["ink"])
         )
         return drawn
 
-    def _area(self, rows: Sequence[Any], interpolate: Any, colour: str | None = None) -> alt.Chart | None:
-        if not rows:
-            return None
-        mark = _chart(rows).mark_area(interpolate=interpolate, opacity=0.18, aria=False)
-        fill: Any = self._colour() if colour is None else _value(colour)
-        return self._placed(mark, y2="y2:Q", color=fill, detail=["place:N", "part:N"])
+    def _band(self) -> alt.Chart:
+        mark = _drawn("bands").mark_area(interpolate="step-after", opacity=_FAINT)
+        return self._placed(mark, y2="y2:Q", color=self._colour(), detail=["place:N", "part:N"])
 
-    def _guides(self) -> alt.Chart | None:
-        if not self._rows.guides:
-            return None
-        mark = _chart(self._rows.guides).mark_line(strokeDash=[5, 4], strokeWidth=1.5, aria=False)
-        return self._placed(mark, color=_value(self._look.colours["soft"]), detail="place:N")
+    def _guide_band(self) -> alt.Chart:
+        mark = _drawn("guide_bands").mark_area(opacity=_FAINT)
+        return self._placed(mark, y2="y2:Q", color=self._soft(), detail=["place:N", "part:N"])
 
-    def _guide_names(self) -> alt.Chart | None:
+    def _guides(self) -> alt.Chart:
+        mark = _drawn("guides").mark_line(strokeDash=[5, 4], strokeWidth=1.5)
+        return self._placed(mark, color=self._soft(), detail="place:N")
+
+    def _guide_names(self) -> alt.Chart:
         """At their ends, where no page says what they are."""
-        if not self._look.has_legend or not self._rows.guide_ends:
-            return None
-        mark = _chart(self._rows.guide_ends).mark_text(align="right", dx=-4, dy=-8, aria=False)
-        return self._placed(mark, text="name:N", color=_value(self._look.colours["soft"]))
+        mark = _drawn("guide_ends").mark_text(align="right", dx=-4, dy=-8)
+        return self._placed(mark, text="name:N", color=self._soft())
 
-    def _others(self) -> alt.Chart | None:
-        if not self._rows.others:
-            return None
-        mark = _chart(self._rows.others).mark_point(filled=True, size=_SMALL_POINT, opacity=0.45, aria=False)
-        return self._placed(mark, color=_value(self._look.colours["soft"]), tooltip="hover:N")
+    def _others(self) -> alt.Chart:
+        mark = _drawn("others").mark_point(filled=True, size=_SMALL_POINT, opacity=0.45)
+        return self._placed(mark, color=self._soft(), tooltip="hover:N")
 
-    def _errors(self, end: Literal["x2", "y2"]) -> alt.Chart | None:
-        rows = [row for row in self._rows.errors if end in row]
-        if not rows:
-            return None
-        mark = _chart(rows).mark_rule(strokeWidth=2, opacity=0.4, aria=False)
-        return self._placed(mark, color=self._colour(), **{end: f"{end}:Q"})
+    def _errors(self, side: Literal["x", "y"]) -> alt.Chart:
+        mark = _drawn(f"{side}_errors").mark_rule(strokeWidth=2, opacity=0.4)
+        return self._placed(mark, color=self._colour(), **{f"{side}2": f"{side}2:Q"})
 
-    def _points(self) -> list[alt.Chart | None]:
+    def _points(self) -> alt.Chart:
         size = _POINT if self._is_lettered else _SMALL_POINT
-        mark = _chart(self._rows.points).mark_point(filled=True, size=size, opacity=0.9)
-        letters = None
-        if self._is_lettered:
-            text = _chart(self._rows.points).mark_text(
-                dx=8, dy=-8, fontSize=12, fontWeight="bold", align="left", aria=False
-            )
-            letters = self._placed(text, text="letter:N", color=self._colour())
-        points = self._placed(mark, color=self._colour(), shape=self._shape(), tooltip="hover:N")
-        return [letters, points]
+        mark = _drawn("points").mark_point(filled=True, size=size, opacity=0.9)
+        return self._placed(mark, color=self._colour(), shape=self._shape(), tooltip="hover:N")
 
-    def _lines(self) -> list[alt.Chart | None]:
-        """Each holds its value until the next; a shape stands at its end, and changes can be pointed at."""
-        rows = self._rows
-        line = _chart(rows.points).mark_line(interpolate="step-after", strokeWidth=2, aria=False)
-        ends = _chart(rows.ends).mark_point(filled=True, size=_SMALL_POINT, opacity=1, aria=False)
-        targets = _chart(rows.points).mark_point(filled=True, size=_TARGET, opacity=0)
-        return [
-            self._placed(line, color=self._colour(), detail="place:N"),
-            self._placed(ends, color=self._colour(), shape=self._shape()),
-            self._placed(targets, tooltip="hover:N"),
-        ]
+    def _letters(self) -> alt.Chart:
+        mark = _drawn("points").mark_text(dx=8, dy=-8, fontSize=12, fontWeight="bold", align="left")
+        return self._placed(mark, text="letter:N", color=self._colour())
+
+    def _lines(self) -> alt.Chart:
+        """Each holds its value until the next."""
+        mark = _drawn("points").mark_line(interpolate="step-after", strokeWidth=2)
+        return self._placed(mark, color=self._colour(), detail="place:N")
+
+    def _ends(self) -> alt.Chart:
+        mark = _drawn("ends").mark_point(filled=True, size=_SMALL_POINT, opacity=1)
+        return self._placed(mark, color=self._colour(), shape=self._shape())
+
+    def _targets(self) -> alt.Chart:
+        """What a reader points at: a line alone is too thin."""
+        mark = _drawn("points").mark_point(filled=True, size=_TARGET, opacity=0)
+        return self._placed(mark, tooltip="hover:N")
 
     def _placed(self, mark: alt.Chart, **channels: Any) -> alt.Chart:
         import altair as alt
@@ -231,7 +222,7 @@ class _Drawing:
         rows, is_time = self._rows, self._rows.is_time
         x_axis = alt.Axis(format="%Y-%m-%d", labelOverlap=True, tickCount=6) if is_time else _axis(rows.x)
         x_scale = alt.Scale(type="utc", nice=False) if is_time else _scale(rows.x, is_log=self._chart.is_log)
-        return mark.encode(
+        placed: alt.Chart = mark.encode(
             x=alt.X("x:T" if is_time else "x:Q", axis=x_axis, scale=x_scale, title=self._title("x")),
             y=alt.Y(
                 "y:Q",
@@ -241,9 +232,13 @@ class _Drawing:
             ),
             **channels,
         )
+        return placed
 
     def _title(self, side: Literal["x", "y"]) -> str | None:
         return shown((self._chart.x if side == "x" else self._chart.y).title) or None
+
+    def _soft(self) -> Any:
+        return _value(self._look.colours["soft"])
 
     def _colour(self) -> alt.Color:
         import altair as alt
@@ -280,10 +275,10 @@ class _Drawing:
         )
 
 
-def _chart(rows: Sequence[Any]) -> alt.Chart:
+def _drawn(data: str) -> alt.Chart:
     import altair as alt
 
-    return alt.Chart(alt.InlineData(values=list(rows)))
+    return alt.Chart(alt.NamedData(name=data))
 
 
 def _value(colour: str) -> Any:
@@ -319,10 +314,13 @@ def _config(look: Look) -> alt.Config:
 
     ink, soft, line = (look.colours[name] for name in ("ink", "soft", "line"))
     return alt.Config(
+        # A figure says in words what it shows; a thousand points would each be read out.
+        mark=alt.MarkConfig(aria=False),
         background=look.colours["paper"],
         font="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
         view=alt.ViewConfig(stroke=None),
         axis=alt.AxisConfig(
+            aria=False,
             labelColor=soft,
             titleColor=ink,
             titleFontWeight="normal",

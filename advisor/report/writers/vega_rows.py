@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from advisor.report.cells import DAY
 from advisor.report.document import Axis, Chart, Detail, Point, Range, Series
@@ -21,29 +21,20 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What each layer draws, and the two scales.
+    """What layers draw, by the name of its kind, and the two scales.
 
     Attributes:
-        ends: the last point of each line.
+        data: only what there is; ``ends`` are the last points of lines and of guides.
         x: of bars the scale of their lengths.
         is_time: whether x is a moment, in milliseconds as JavaScript counts them.
         bars: their names.
-        description: the chart in words.
     """
 
-    points: list[Row]
-    ends: list[Row]
-    others: list[Row]
-    errors: list[Row]
-    bands: list[Row]
-    guides: list[Row]
-    guide_ends: list[Row]
-    guide_bands: list[Row]
+    data: Mapping[str, list[Row]]
     x: Scale
     y: Scale
     is_time: bool
     bars: tuple[str, ...]
-    description: str
 
 
 def rows_of(chart: Chart) -> Rows:
@@ -57,57 +48,67 @@ def rows_of(chart: Chart) -> Rows:
     return _Reader(chart).rows()
 
 
+def is_lettered(chart: Chart) -> bool:
+    """Whether each series is one point with a letter beside it, as in a terminal."""
+    return chart.until is None and not chart.bars and all(len(one.points) == 1 for one in chart.series)
+
+
 class _Reader:
     def __init__(self, chart: Chart) -> None:
         self._chart = chart
         self._is_time = chart.x.kind is DAY
+        self._is_lettered = is_lettered(chart)
 
     def rows(self) -> Rows:
+        x, y = self._scales()
+        data = {name: rows for name, rows in self._data().items() if rows}
+        bars = tuple(map(shown, self._chart.bars))
+        return Rows(data=data, x=x, y=y, is_time=self._is_time, bars=bars)
+
+    def _data(self) -> dict[str, list[Row]]:
         chart = self._chart
         is_line = chart.until is not None
         points = [row for place, one in enumerate(chart.series) for row in self._points(place, one)]
-        x, y = self._scales()
-        return Rows(
-            points=points,
-            ends=[
+        return {
+            "points": points,
+            "ends": [
                 row
                 for row, after in zip_longest(points, points[1:])
                 if after is None or after["place"] != row["place"]
             ],
-            others=[
+            "others": [
                 {**self._at(point), "hover": self._hover(chart.others_label, point, detail)}
                 for point, detail in Series("", chart.others, chart.others_details).detailed()
             ],
-            errors=[] if is_line else [row for i, s in enumerate(chart.series) for row in self._errors(i, s)],
-            bands=self._bands(chart.series) if is_line else [],
-            guides=[
+            "x_errors": [] if is_line else list(self._errors("y" if chart.bars else "x")),
+            "y_errors": [] if is_line or chart.bars else list(self._errors("y")),
+            "bands": self._bands(chart.series) if is_line else [],
+            "guides": [
                 {**self._at(point), "place": i} for i, one in enumerate(chart.guides) for point in one.points
             ],
-            guide_ends=[
+            "guide_ends": [
                 {**self._at(one.points[-1]), "name": shown(one.label)} for one in chart.guides if one.points
             ],
-            guide_bands=self._bands(chart.guides),
-            x=x,
-            y=y,
-            is_time=self._is_time,
-            bars=tuple(map(shown, chart.bars)),
-            description=self._description(),
-        )
+            "guide_bands": self._bands(chart.guides),
+        }
 
     def _points(self, place: int, series: Series) -> Iterator[Row]:
         for point, detail in series.detailed():
             row: Row = {"place": place, "hover": self._hover(series.label, point, detail)}
             if self._chart.bars:
                 yield row | {"bar": int(point[0]), "x": _short(point[1])}
-            else:
+            elif self._is_lettered:
                 yield row | self._at(point) | {"letter": MARKS[place % len(MARKS)]}
+            else:
+                yield row | self._at(point)
         if self._chart.until is not None and series.points:
             end = self._chart.until, series.points[-1][1]
             yield {"place": place, "hover": self._hover(series.label, end, Detail()), **self._at(end)}
 
-    def _errors(self, place: int, series: Series) -> Iterator[Row]:
-        for point, detail in series.detailed():
-            for side, span in (("x", detail.x_range), ("y", detail.y_range)):
+    def _errors(self, side: Literal["x", "y"]) -> Iterator[Row]:
+        for place, one in enumerate(self._chart.series):
+            for point, detail in one.detailed():
+                span = detail.x_range if side == "x" else detail.y_range
                 if span is None or not all(map(math.isfinite, span)):
                     continue
                 low, high = self._clipped(span)
@@ -175,12 +176,6 @@ class _Reader:
                 is_drawn = span is not None and all(map(math.isfinite, span))
                 values += [point[side], *(self._clipped(span) if span is not None and is_drawn else ())]
         return values
-
-    def _description(self) -> str:
-        chart = self._chart
-        series = [shown(one.label) for one in chart.series]
-        drawn = f"{len(chart.bars)} bars" if chart.bars else "lines" if chart.until is not None else "points"
-        return f"{shown(chart.title or 'Chart')}: {drawn} of {'; '.join(series) or shown(chart.others_label)}"
 
 
 def _words(axis: Axis, value: float) -> str:

@@ -63,8 +63,8 @@ def test_what_does_not_declare_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_reaches_elsewhere_is_not_for_projects() -> None:
     nothing = {name for name in setting_names() if project_may(name) is ProjectMay.NOTHING}
-    assert {name for name in setting_names() if name.startswith(("store.", "local."))} <= nothing
-    assert {"profile.python", "prices.sources", "prices.options", "contracts"} <= nothing
+    assert {name for name in setting_names() if name.startswith(("store.", "local.", "delivery."))} <= nothing
+    assert {"run.metadata_url", "profile.python", "prices.sources", "prices.options", "contracts"} <= nothing
 
 
 @pytest.mark.parametrize(

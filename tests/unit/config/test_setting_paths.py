@@ -23,6 +23,13 @@ from tests.rates import RATE, write_yaml
 CLUSTER = {"name": "lab", "gpu": "T4", "num_gpus": 4}
 
 
+MAIL = {"kind": "smtp", "user": "me", "password": "env:P", "host": "h", "from": "a@b.org", "to": ["c@d.org"]}
+
+
+def channel(settings: Settings) -> Any:
+    return settings.delivery.channels["a"]
+
+
 def option(settings: Settings, source: str, name: str) -> str:
     value = settings.prices.options[source][name]
     return str(value[0] if isinstance(value, list) else value)
@@ -38,6 +45,15 @@ PATHS: list[tuple[str, Any, Any]] = [
     ("spot.history", "{}", lambda s: s.spot.history),
     ("store.url", "sqlite:///{}", lambda s: s.store.url.removeprefix("sqlite:///")),
     ("policy.files", ["{}"], lambda s: s.policy.files[0]),
+    ("delivery.channels", {"a": {"kind": "file", "path": "{}.md"}}, lambda s: str(channel(s).path)[:-3]),
+    ("delivery.channels", {"a": MAIL | {"ca_file": "{}"}}, lambda s: channel(s).ca_file),
+    ("delivery.channels", {"a": MAIL | {"password": "file:{}"}}, lambda s: channel(s).password[5:]),
+    ("delivery.channels", {"a": {"kind": "slack", "url": "file:{}"}}, lambda s: channel(s).url[5:]),
+    (
+        "delivery.channels", {"a": {"kind": "webhook", "url": "https://a.org", "secret": "file:{}"}},
+        lambda s: channel(s).secret[5:],
+    ),
+    ("report.bills", ["{}"], lambda s: s.report.bills[0]),
 ]  # fmt: skip
 each_path = pytest.mark.parametrize(("name", "value", "place"), PATHS, ids=[str(v) for _, v, _ in PATHS])
 
@@ -110,7 +126,7 @@ def test_the_home_of_nobody_stays_as_it_is_written(tmp_path: Path) -> None:
 def test_no_setting_with_a_path_is_forgotten() -> None:
     """Every setting of type Path counts from its file: who adds one sees it here."""
     schema = json.dumps(Settings.model_json_schema())
-    assert schema.count('"format": "path"') == 4, "add it to setting_paths.py and to PATHS above"
+    assert schema.count('"format": "path"') == 7, "add it to setting_paths.py and to PATHS above"
 
 
 @pytest.mark.parametrize("folder", ["plain", "[ab]", "a*", "wh?t"])

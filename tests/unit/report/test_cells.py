@@ -35,6 +35,7 @@ from advisor.report.cells import Cell, Kind, cell_lines
         (cells.TEXT, datetime(2026, 11, 1, 23, tzinfo=UTC), "2026-11-01"),
         (cells.USD, Quantiles(p50=1.0, p90=2.0), "$1.00 ($2.00)"),
         (cells.USD, Quantiles(p50=1.0, p90=1.001), "$1.00"),
+        (cells.USD, cells.Worded("~3.67, 111 d", 3.67), "~3.67, 111 d"),
         (cells.INTERVAL, Interval(p10=0.1, p50=0.2, p90=3.0), "100 ms .. 200 ms .. 3 s"),
     ],
 )

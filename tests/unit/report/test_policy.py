@@ -55,7 +55,12 @@ def test_an_infinite_cost_is_null_in_json(tmp_path: Path, capsys: pytest.Capture
     print_document(explained_document(facts, policy), Format.JSON)
     document = read_json(capsys)
     assert document["plan"]["usd_per_job"] is None
-    assert document["plan"]["spent"] == {"all_usd": 1.0, "project_usd": 0.5}
+    assert document["plan"]["spent"] == {
+        "all_usd": 1.0,
+        "project_usd": 0.5,
+        "all_num_unknown": 0,
+        "project_num_unknown": 0,
+    }
     assert (document["removed"], document["approvals"]) == (True, ["me"])
 
 

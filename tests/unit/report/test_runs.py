@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.core.values import Interval, RunStatus
 from advisor.report.printing import Format, print_document
 from advisor.report.runs import recorded_document, runs_document
 from tests.unit.report.printed import on_screen, read_csv, read_json
@@ -18,6 +19,29 @@ def test_a_row_a_run_and_their_sum() -> None:
     (second,) = [line for line in lines if "2026-11-02 12:00" in line]
     assert " lab " in second
     assert lines[-1] == "2 runs, $43.92"
+
+
+def test_an_unknown_cost_or_end_is_no_zero(capsys) -> None:
+    unknown = make_run(48, id="c", cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
+    document = runs_document((*RUNS, unknown))
+    (row,) = [line for line in on_screen(document, 160).splitlines() if "2026-11-03" in line]
+    assert row.count("unknown") == 2
+    assert " lost " in row
+    assert on_screen(document, 160).splitlines()[-1] == "3 runs, $43.92 and the unknown cost of 1"
+    print_document(document, Format.JSON)
+    facts = read_json(capsys)
+    assert (facts["total_usd"], facts["num_unknown_costs"]) == (2 * 21.957642, 1)
+    assert (facts["runs"][2]["cost_usd"], facts["runs"][2]["duration_s"]) == (None, None)
+
+
+def test_a_run_that_did_not_finish_says_so_in_a_narrow_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    timed = make_run(1, status=RunStatus.INTERRUPTED, step_s=Interval(p10=0.1, p50=0.178, p90=0.2))
+    print_document(runs_document((RUNS[0], timed)), Format.TABLE)
+    out = capsys.readouterr().out
+    assert (out.count("interrupted"), out.count("finished")) == (1, 0)
+    (row,) = [line for line in on_screen(runs_document((timed,)), 160).splitlines() if "13:00" in line]
+    assert "178 ms" in row
 
 
 def test_no_run_is_one_line(capsys) -> None:
@@ -62,7 +86,8 @@ def test_a_narrow_terminal_without_runs_shows_no_table(capsys, monkeypatch) -> N
 def test_a_program_reads_every_field(capsys) -> None:
     print_document(runs_document(RUNS), Format.JSON)
     document = read_json(capsys)
-    assert document["total_usd"] == sum(run.cost_usd for run in RUNS)
+    assert document["total_usd"] == 2 * 21.957642
+    assert document["num_unknown_costs"] == 0
     assert document["runs"][0] == {
         "id": "a",
         "recommendation_id": None,
@@ -76,6 +101,17 @@ def test_a_program_reads_every_field(capsys) -> None:
         "duration_s": 3600.5,
         "cost_usd": 21.957642,
         "note": "first",
+        "instance_type": None,
+        "region": None,
+        "zone": None,
+        "user": "",
+        "status": "finished",
+        "exit_code": None,
+        "num_steps": None,
+        "step_s": None,
+        "cost_kind": "stated",
+        "usd_per_h": None,
+        "price_retrieved_at": None,
     }
     assert document["runs"][1]["market"] is None
 

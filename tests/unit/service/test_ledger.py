@@ -15,13 +15,16 @@ from advisor.cli.listening import TERMINAL
 from advisor.cli.times import duration_s, moment, moment_or_duration_s
 from advisor.config.layers import Config, load_config
 from advisor.core.errors import InputError, StoreError
-from advisor.core.values import Market, Quantiles, Recommendation
-from advisor.service import ledger
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.values import Market, Option, Quantiles, Recommendation, RunStatus
+from advisor.receipt.receipt_files import ReceiptFile
+from advisor.service import advised, ledger
+from advisor.service.advised import MAX_ALTERNATIVES, alternatives_of, keep_recommendation
 from advisor.service.ledger import (
     EARLIEST,
     RunRequest,
     RunsRequest,
-    keep_recommendation,
+    keep_receipt,
     keep_run,
     recorded_runs,
 )
@@ -31,6 +34,7 @@ from advisor.store.database import open_store
 from advisor.store.ledger import Run, find_recommendation, find_run, new_id, recommendation_ids
 from tests.builders import make_trace
 from tests.recommendations import many_options
+from tests.unit.store.test_ledger import make_run
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
@@ -40,6 +44,7 @@ CLUSTER = {"name": "lab", "gpu": "V100-PCIE-32GB", "num_gpus": 4}
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     """Settings with a database of their own and one cluster; the clock stands still."""
     monkeypatch.setattr(ledger, "now", lambda: NOW)
+    monkeypatch.setattr(advised, "now", lambda: NOW)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     return load_config({"store.url": f"sqlite:///{tmp_path}/ledger.db", "clusters": [CLUSTER]})
@@ -122,7 +127,8 @@ def answered(recommendation: Recommendation, entry_id: str) -> RecommendAnswer:
 
 def recommended(config: Config) -> str:
     entry_id = new_id()
-    keep_recommendation(answered(many_options(20), entry_id), config, "team")
+    typed = ["recommend", "train.py", "--epochs", "9", "--", "--api-key", "abc", "--note", "two words"]
+    keep_recommendation(answered(many_options(20), entry_id), config, "team", arguments=typed)
     return entry_id
 
 
@@ -151,6 +157,84 @@ def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
     assert (entry.plan_id, entry.provider, entry.gpu) == (chosen.plan.id, "aws", chosen.plan.gpu)
     assert (entry.time_s, entry.cost_usd) == (chosen.time_s, chosen.cost_usd)
     assert (entry.at, entry.project, entry.script) == (NOW, "team", "train.py")
+    assert (entry.num_iterations, entry.usd_per_h) == (chosen.iterations, chosen.plan.usd_per_h)
+    assert chosen.plan.offer is not None
+    offer = chosen.plan.offer
+    assert (entry.instance_type, entry.region) == (offer.instance_type, offer.region)
+    assert entry.iteration_s == chosen.estimate.iteration_s
+    assert (entry.budget_usd, entry.deadline_s) == (
+        recommendation.job.budget_usd,
+        recommendation.job.deadline_s,
+    )
+    assert entry.command == "advisor recommend train.py --epochs 9 -- --api-key '***' --note 'two words'"
+
+
+def test_alternatives_are_the_times_of_each_gpu_and_count_the_cheapest_first() -> None:
+    options = many_options(200).options
+    alternatives = alternatives_of(options)
+    keys = [(one.gpu, one.num_gpus) for one in alternatives]
+    feasible = [option for option in options if option.feasible]
+    assert len(keys) == len(set(keys)) <= MAX_ALTERNATIVES
+    assert set(keys) == {(option.plan.gpu, option.plan.num_gpus) for option in feasible}
+    for one in alternatives:
+        like = [o for o in feasible if (o.plan.gpu, o.plan.num_gpus) == (one.gpu, one.num_gpus)]
+        assert one.train_p50_s in {option.train_s.p50 for option in like}
+
+
+def test_alternatives_leave_out_what_no_price_makes_fit_and_prefer_what_nobody_takes_away() -> None:
+    plain = many_options(20).options[0]
+    assert plain.plan.offer is not None
+
+    def option(market: Market, train_s: float, counted_usd: float, *reasons: Finding) -> Option:
+        offer = replace(plain.plan.offer, market=market)
+        return replace(
+            plain,
+            plan=replace(plain.plan, offer=offer),
+            train_s=Quantiles(p50=train_s, p90=2 * train_s),
+            counted_usd=counted_usd,
+            reasons=reasons,
+        )
+
+    spot, on_demand = option(Market.SPOT, 20.0, 1.0), option(Market.ON_DEMAND, 10.0, 3.0)
+    assert [one.train_p50_s for one in alternatives_of([spot, on_demand])] == [10.0]
+    assert [one.train_p50_s for one in alternatives_of([spot])] == [20.0]
+    dear = option(Market.ON_DEMAND, 10.0, 3.0, finding(Code.BUDGET, cost_usd=3.0, budget_usd=1.0, p=0.1))
+    assert len(alternatives_of([dear])) == 1
+    too_large = option(Market.ON_DEMAND, 10.0, 3.0, finding(Code.MEMORY))
+    endless = option(Market.ON_DEMAND, float("inf"), 3.0)
+    assert alternatives_of([too_large, endless]) == ()
+
+
+def test_a_run_of_unknown_cost_is_kept_as_such(config: Config) -> None:
+    run, _ = kept(config, a_run(cost_usd=None, status=RunStatus.FAILED, run_id="mine"))
+    assert (run.cost_usd, run.cost_kind, run.status) == (None, None, RunStatus.FAILED)
+    with pytest.raises(InputError, match=r"'mine' is the id of another run.*cost an unknown amount"):
+        kept(config, a_run(run_id="mine"))
+
+
+def test_the_receipt_of_a_run_that_was_thought_lost_is_new(config: Config, tmp_path: Path) -> None:
+    lost = make_run(id="one", cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
+    whole = make_run(id="one", exit_code=0)
+    path = tmp_path / "receipt.json"
+    seen = []
+    for run in (lost, whole, whole):
+        path.write_bytes(ReceiptFile(run=run).to_bytes())
+        seen.append(keep_receipt(path, config, TERMINAL)[1])
+    assert seen == [True, True, False]
+    assert stored(config, "one") == whole
+    path.write_bytes(ReceiptFile(run=make_run(id="one", exit_code=7)).to_bytes())
+    with pytest.raises(InputError, match="'one' is the id of another run"):
+        keep_receipt(path, config, TERMINAL)
+
+
+def test_the_place_of_a_run_is_that_of_its_plan_unless_another_machine_is_named(config: Config) -> None:
+    run, _ = kept(config, a_run(plan="aws/g5.xlarge/us-east-1/on-demand", **OWN))
+    assert (run.instance_type, run.region) == ("g5.xlarge", "us-east-1")
+    entry_id = recommended(config)
+    run, _ = kept(config, a_run(recommendation=entry_id, **OWN))
+    assert run.instance_type is not None
+    moved, _ = kept(config, a_run(recommendation=entry_id, **(OWN | {"gpu": "L4"})))
+    assert (moved.instance_type, moved.region) == (None, run.region)
 
 
 def test_what_may_never_end_is_not_kept(config: Config) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from advisor.core.errors import InputError
-from advisor.service.revisions import laid_out
+from advisor.service import revisions
+from advisor.service.revisions import Version, laid_out
 
 
 @pytest.fixture
@@ -30,17 +31,110 @@ def repository(tmp_path, monkeypatch):
 
 
 def test_a_revision_has_all_its_files(repository):
-    with laid_out("old:src/train.py") as path:
-        assert path.read_text() == "import layers"
-        assert (path.parent / "layers.py").read_text() == "WIDTH = 1"
-    assert not path.exists()
+    with laid_out("old:src/train.py") as version:
+        assert version.path.read_text() == "import layers"
+        assert (version.path.parent / "layers.py").read_text() == "WIDTH = 1"
+    assert not version.path.exists()
     assert (repository / "src" / "layers.py").read_text() == "WIDTH = 2"
 
 
 def test_from_a_folder_below_the_path_is_from_the_root(repository, monkeypatch):
     monkeypatch.chdir(repository / "src")
-    with laid_out("old:src/train.py") as path:
-        assert path.exists()
+    with laid_out("old:src/train.py") as version:
+        assert version.path.exists()
+
+
+def test_from_here_the_path_begins_with_a_dot_and_the_script_runs_in_the_same_folder(repository, monkeypatch):
+    monkeypatch.chdir(repository / "src")
+    with laid_out("old:./train.py") as version:
+        assert version.path.read_text() == "import layers"
+        assert (version.folder / "layers.py").read_text() == "WIDTH = 1"
+    with laid_out("old:../src/train.py") as version:
+        assert version.path.name == "train.py"
+
+
+def commit(repository, *, tag):
+    names = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for arguments in (("add", "."), ("commit", "-qm", tag), ("tag", tag)):
+        subprocess.run(["git", *names, *arguments], cwd=repository, check=True, capture_output=True)
+
+
+def test_attributes_and_filters_change_nothing(repository):
+    """Files kept out of archives are laid out, and no program of the configuration runs."""
+    ran = repository.parent / f"{repository.name}-ran"
+    (repository / ".gitattributes").write_text("src/layers.py export-ignore\n*.py filter=evil\n")
+    commit(repository, tag="filtered")
+    subprocess.run(["git", "config", "filter.evil.smudge", f"touch {ran}; cat"], cwd=repository, check=True)
+    with laid_out("filtered:src/train.py") as version:
+        assert (version.path.parent / "layers.py").read_text() == "WIDTH = 2"
+    assert not ran.exists()
+
+
+def test_names_modes_and_links_are_kept(repository):
+    (repository / "a name\nof two lines.py").write_bytes(b"\0\xff")
+    (repository / "run.sh").write_text("#!/bin/sh")
+    (repository / "run.sh").chmod(0o755)
+    (repository / "data").symlink_to("/nowhere/data")
+    (repository / "loop.py").symlink_to("loop.py")
+    (repository / "shell").symlink_to("/bin/sh")
+    commit(repository, tag="odd")
+    with laid_out("odd:a name\nof two lines.py") as version:
+        assert version.path.read_bytes() == b"\0\xff"
+        assert (version.folder / "run.sh").stat().st_mode & 0o111
+        assert (version.folder / "data").readlink() == Path("/nowhere/data")
+    for outside in ("odd:loop.py", "odd:shell"):
+        with pytest.raises(InputError, match="has no file"), laid_out(outside):
+            pass
+
+
+def test_a_tree_cannot_name_a_file_outside(repository):
+    """As only a hostile repository has it."""
+
+    def write(*arguments, content):
+        done = subprocess.run(
+            ["git", *arguments], cwd=repository, input=content, check=True, capture_output=True
+        )
+        return done.stdout.strip()
+
+    blob = write("hash-object", "-w", "--stdin", content=b"evil")
+    below = write("mktree", content=b"100644 blob " + blob + b"\tout.py\n")
+    raw = b"40000 ..\0" + bytes.fromhex(below.decode())
+    tree = write("hash-object", "-t", "tree", "-w", "--stdin", "--literally", content=raw)
+    names = ("-c", "user.name=a", "-c", "user.email=a@b")
+    head = write(*names, "commit-tree", "-m", "evil", tree.decode(), content=b"").decode()
+    with (
+        pytest.raises(InputError, match=r"names a file '../out.py', which lies outside"),
+        laid_out(f"{head}:x"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("limit", ["_MOST_BYTES", "_MOST_LISTED_BYTES"])
+def test_a_revision_without_end_is_refused(repository, monkeypatch, limit):
+    monkeypatch.setattr(revisions, limit, 10)
+    with pytest.raises(InputError, match="holds more than is laid out"), laid_out("old:src/train.py"):
+        pass
+
+
+def test_contents_that_were_never_fetched(repository):
+    done = subprocess.run(["git", "rev-parse", "old:src/layers.py"], cwd=repository, capture_output=True)
+    name = done.stdout.decode().strip()
+    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises(InputError, match="fetch them"), laid_out("old:src/train.py"):
+        pass
+
+
+def test_bare_and_shallow_repositories(repository, monkeypatch):
+    commit(repository, tag="new")
+    for kind, arguments in (("bare", ["--bare"]), ("shallow", ["--depth", "1"])):
+        folder = repository.parent / f"{repository.name}-{kind}"
+        clone = ["git", "clone", "-q", *arguments, f"file://{repository}", str(folder)]
+        subprocess.run(clone, check=True, capture_output=True)
+        monkeypatch.chdir(folder)
+        with laid_out("HEAD:src/train.py") as version:
+            assert version.path.read_text() == "import layers"
+    with pytest.raises(InputError, match="'HEAD~1' is no revision"), laid_out("HEAD~1:src/train.py"):
+        pass
 
 
 def test_no_hook_runs(repository):
@@ -60,14 +154,14 @@ def test_no_hook_runs(repository):
 def test_a_file_of_such_a_name_comes_first(repository):
     Path("old:src").mkdir()
     Path("old:src/train.py").write_text("here")
-    with laid_out("old:src/train.py") as path:
-        assert path.read_text() == "here"
+    with laid_out("old:src/train.py") as version:
+        assert version.path.read_text() == "here"
 
 
 @pytest.mark.parametrize("text", ["train.py", "no/such.json.gz", ":train.py"])
 def test_what_is_no_revision_is_a_path(tmp_path, text):
-    with laid_out(text) as path:
-        assert path == Path(text)
+    with laid_out(text) as version:
+        assert version == Version(path=Path(text), folder=Path.cwd())
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from advisor.core.errors import StoreError
-from advisor.core.values import Market, Quantiles
+from advisor.core.values import CostKind, Interval, Market, Quantiles, RunStatus
 from advisor.store.handle import Store
 from advisor.store.ledger import (
+    Alternative,
     LedgerEntry,
     Run,
+    Spending,
     find_recommendation,
     find_run,
     recommendation_ids,
@@ -22,7 +24,7 @@ from advisor.store.ledger import (
     record_recommendation,
     record_run,
     runs,
-    spent_usd,
+    spending,
 )
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -55,6 +57,7 @@ def make_run(hours: float = 0, **changes: Any) -> Run:
         "started_at": NOON + timedelta(hours=hours),
         "duration_s": 3600.5,
         "cost_usd": 21.957642,
+        "cost_kind": CostKind.STATED,
     }
     return Run(**(facts | changes))
 
@@ -109,15 +112,15 @@ def test_questions_by_time_and_project(store: Store) -> None:
     assert [run.project for run in runs(store, since=later)] == ["speech", "vision", ""]
     assert [run.cost_usd for run in runs(store, since=NOON, project="vision")] == [1.0, 100.0]
     assert [entry.at for entry in recommendations(store, since=later, project="speech")] == [later]
-    assert spent_usd(store, since=NOON) == 1111.0
-    assert spent_usd(store, since=later) == 1110.0
-    assert spent_usd(store, since=later, project="vision") == 100.0
-    assert spent_usd(store, since=NOON, project="") == 1000.0
+    assert spending(store, since=NOON) == Spending(usd=1111.0, num_unknown=0)
+    assert spending(store, since=later).usd == 1110.0
+    assert spending(store, since=later, project="vision").usd == 100.0
+    assert spending(store, since=NOON, project="").usd == 1000.0
 
 
 def test_nothing_was_spent_where_nothing_ran(store: Store) -> None:
     record_recommendation(store, make_entry())
-    assert spent_usd(store, since=NOON) == 0.0
+    assert spending(store, since=NOON) == Spending(usd=0.0, num_unknown=0)
     assert runs(store, since=NOON) == ()
 
 
@@ -139,3 +142,73 @@ def test_a_recommendation_of_impossible_numbers_is_refused(store: Store, name: s
 def test_a_start_without_a_time_zone_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="has no time zone"):
         record_run(store, make_run(started_at=NOON.replace(tzinfo=None)))
+
+
+# Every field has a value of its own, none of them a default.
+WHOLE_ENTRY = {
+    "instance_type": "p4d.24xlarge",
+    "region": "us-east-1",
+    "command": "advisor recommend train.py --epochs 90",
+    "budget_usd": 200.0,
+    "deadline_s": 86_400.0,
+    "usd_per_h": 21.957642,
+    "num_iterations": 450_000,
+    "iteration_s": Interval(p10=0.1, p50=0.2, p90=0.4),
+    "uncorrected_p50_s": 0.18,
+    "note": "a note",
+    "alternatives": (
+        Alternative(gpu="L4", num_gpus=8, iteration_p50_s=0.5, train_p50_s=9e4, train_p90_s=1e5),
+        Alternative(gpu="T4", num_gpus=1, iteration_p50_s=1 / 3, train_p50_s=9e5, train_p90_s=1e6),
+    ),
+}
+WHOLE_RUN = {
+    "recommendation_id": "r1",
+    "note": "a note",
+    "instance_type": "p4d.24xlarge",
+    "region": "us-east-1",
+    "zone": "use1-az4",
+    "user": "mona",
+    "status": RunStatus.INTERRUPTED,
+    "exit_code": -15,
+    "num_steps": 3_000_000_000,
+    "step_s": Interval(p10=0.1, p50=0.2, p90=1 / 3),
+    "cost_kind": CostKind.ESTIMATED,
+    "usd_per_h": 21.957642,
+    "price_retrieved_at": NOON,
+}
+
+
+def test_every_field_comes_back(store: Store) -> None:
+    entry, run = make_entry(**WHOLE_ENTRY), make_run(**WHOLE_RUN)
+    for value in (entry, run):
+        defaults = {item.name: item.default for item in dataclasses.fields(value)}
+        assert [name for name, default in defaults.items() if getattr(value, name) == default] == []
+    record_recommendation(store, entry)
+    record_run(store, run)
+    assert find_recommendation(store, entry.id) == entry
+    assert find_run(store, run.id) == run
+
+
+def test_an_unknown_cost_and_end_stay_unknown_and_are_counted(store: Store) -> None:
+    lost = make_run(1, cost_usd=None, cost_kind=None, duration_s=None, status=RunStatus.LOST)
+    for run in (make_run(cost_usd=4.0), lost, make_run(2, cost_usd=None, cost_kind=None, project="speech")):
+        record_run(store, run)
+    assert find_run(store, lost.id) == lost
+    assert spending(store, since=NOON) == Spending(usd=4.0, num_unknown=2)
+    assert spending(store, since=NOON, project="speech") == Spending(usd=0.0, num_unknown=1)
+
+
+def test_the_end_of_a_run_takes_the_place_of_a_lost_one_and_nothing_else_does(store: Store) -> None:
+    unknown = {"cost_usd": None, "cost_kind": None, "duration_s": None, "status": RunStatus.LOST}
+    lost = make_run(id="one", num_steps=3, step_s=Interval(p10=1.0, p50=2.0, p90=3.0), **unknown)
+    ended = make_run(id="one", exit_code=0)
+    for run in (lost, lost, ended, lost, make_run(id="one", exit_code=7)):
+        record_run(store, run)
+    assert runs(store, since=NOON) == (ended,)
+
+
+@pytest.mark.parametrize("change", [{"cost_usd": None}, {"cost_kind": None}])
+def test_a_cost_and_its_kind_go_together(store: Store, change: dict[str, Any]) -> None:
+    with pytest.raises(StoreError, match="a cost and no kind of it, or the reverse"):
+        record_run(store, make_run(**change))
+    assert runs(store, since=NOON) == ()

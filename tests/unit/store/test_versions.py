@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from advisor.core.errors import StoreError
-from advisor.core.values import Market, Offer
+from advisor.core.values import Market, Offer, Quantiles
 from advisor.store import ledger, opening, pulls, schema
 from advisor.store.database import open_store
 from advisor.store.handle import Store
@@ -35,6 +35,15 @@ INSERT INTO offers VALUES
 INSERT INTO price_series VALUES
   (7, 'aws', 'aws', 'x.xlarge', 'us-east-1', 'use1-az4', 'spot', 'X');
 INSERT INTO price_points VALUES (7, '2026-10-31 12:00:00', 1.25), (7, '2026-11-01 12:00:00', 1.5)
+"""
+# And the ledger as versions 2 to 4 wrote it.
+VERSION_4 = """
+INSERT INTO recommendations VALUES
+  ('r1', '2026-11-01 12:00:00.000000', 'vision', 'train.py', 'aws/x', 'aws', 'L4', 8, 'spot', 60.5,
+   70.0, 1.5, 2.5, 'a note');
+INSERT INTO runs VALUES
+  ('run1', 'r1', 'vision', 'train.py', 'aws', 'L4', 8, 'spot', '2026-11-01 12:00:00.000000', 65.25, 1.75, ''),
+  ('run2', NULL, '', '', 'local', 'L4', 1, NULL, '2026-11-01 13:00:00.000000', 7.0, 0.0, '')
 """
 
 
@@ -82,7 +91,28 @@ def test_a_database_of_version_1_is_upgraded_with_its_rows(store_url: str) -> No
         assert offer.spot_usd_per_h is not None
         assert offer.retrieved_at == AT
         assert [point.usd_per_h for point in pulls.price_points(store, gpus=("X",))] == [1.25, 1.5]
-        assert ledger.spent_usd(store, since=AT) == 0.0
+        assert ledger.spending(store, since=AT) == ledger.Spending(usd=0.0, num_unknown=0)
+
+
+def test_a_ledger_of_version_4_keeps_its_rows_and_what_it_lacks_is_unknown(store_url: str) -> None:
+    old = old_store(store_url, "0004")
+    with old, writing(old) as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.text("SET LOCAL TIME ZONE 'UTC'"))
+        for statement in VERSION_4.split(";"):
+            connection.exec_driver_sql(statement)
+    with open_store(store_url) as store:
+        (entry,) = ledger.recommendations(store, since=AT)
+        assert (entry.id, entry.at, entry.market, entry.note) == ("r1", AT, Market.SPOT, "a note")
+        assert entry.cost_usd == Quantiles(p50=1.5, p90=2.5)
+        assert (entry.iteration_s, entry.budget_usd, entry.command, entry.alternatives) == (None,) * 3 + ((),)
+        first, second = ledger.runs(store, since=AT)
+        assert (first.duration_s, first.cost_usd, first.recommendation_id) == (65.25, 1.75, "r1")
+        assert (first.status, first.cost_kind, first.user) == ("finished", "stated", "")
+        assert (first.step_s, first.num_steps, first.usd_per_h, first.zone) == (None,) * 4
+        assert (second.market, second.cost_usd, second.cost_kind) == (None, 0.0, "stated")
+        indexes = {index["name"] for index in sa.inspect(store.engine).get_indexes("runs")}
+        assert indexes == {"ix_runs_started_at"}
 
 
 def test_a_new_series_goes_on_after_an_upgrade(store_url: str) -> None:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from advisor.core.deadlines import within
 from advisor.core.errors import CloudError
 from advisor.pricing.sources.aws.faults import explained
 from advisor.pricing.sources.aws.options import AwsOptions
-from advisor.pricing.sources.deadlines import within
 from advisor.pricing.sources.replies import Allowance
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ RETRIES_S = 10.0
 """What trying a call again may take on top of one reply; then the call as a whole is given up."""
 T = TypeVar("T")
 _CONNECT_TIMEOUT_S = 5.0
+# What services call the next page; Cost Explorer has a word of its own.
+_TOKENS = ("NextToken", "NextPageToken")
 
 
 class EndlessPagesError(Exception):
@@ -130,13 +132,14 @@ def _pages(
     while True:
         reply = in_time(client, partial(ask, **arguments))
         yield reply
-        token = reply.get("NextToken")
-        if not token:
+        name = next((name for name in _TOKENS if reply.get(name)), None)
+        if name is None:
             return
+        token = reply[name]
         if token in seen or len(seen) + 1 >= MAX_PAGES:
             raise EndlessPagesError
         seen.add(token)
-        arguments = arguments | {"NextToken": token}
+        arguments = arguments | {name: token}
 
 
 def in_time(client: BaseClient, call: Callable[[], T]) -> T:

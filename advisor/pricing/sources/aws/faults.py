@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from advisor.core.deadlines import LateError
 from advisor.core.units import format_duration
-from advisor.pricing.sources.deadlines import LateError
 
 _DENIED = "this identity may not call {action}: allow the IAM action {action}"
 _UNKNOWN_KEYS = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
+from advisor.core.deadlines import completed
 from advisor.core.errors import CloudError
 from advisor.core.values import Market
 from advisor.pricing.sources.aws.calls import HOME_REGION, MAX_THREADS, Clients, items_of
@@ -18,7 +19,6 @@ from advisor.pricing.sources.aws.options import AwsOptions, read_options
 from advisor.pricing.sources.aws.reply_types import RegionRow
 from advisor.pricing.sources.aws.spot import spot_part
 from advisor.pricing.sources.aws.survey import Region, Survey, survey
-from advisor.pricing.sources.deadlines import completed
 from advisor.pricing.sources.protocol import Capabilities, Credentials, Freshness, Part
 from advisor.pricing.sources.query import OfferQuery
 

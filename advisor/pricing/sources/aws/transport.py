@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from advisor.pricing.sources.deadlines import LateError, left_s
+from advisor.core.deadlines import LateError, left_s
 from advisor.pricing.sources.replies import Allowance, read_whole
 
 if TYPE_CHECKING:

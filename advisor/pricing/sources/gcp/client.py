@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.pricing.sources.deadlines import LateError, within
+from advisor.core.deadlines import LateError, within
 from advisor.pricing.sources.gcp.faults import BrokenReplyError, failure_in_words, passes_by_itself
 from advisor.pricing.sources.gcp.skus import Pricing, Sku, Tier, recognise
 from advisor.pricing.sources.protocol import Credentials

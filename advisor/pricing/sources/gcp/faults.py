@@ -6,8 +6,8 @@ parts of requests.
 
 from __future__ import annotations
 
+from advisor.core.deadlines import LateError
 from advisor.core.units import format_duration
-from advisor.pricing.sources.deadlines import LateError
 from advisor.pricing.sources.replies import LongReplyError
 
 API = "cloudbilling.googleapis.com"

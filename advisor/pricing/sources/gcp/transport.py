@@ -10,7 +10,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
-from advisor.pricing.sources.deadlines import LateError, left_s
+from advisor.core.deadlines import LateError, left_s
 from advisor.pricing.sources.gcp.faults import BrokenReplyError
 from advisor.pricing.sources.replies import Allowance, read_whole
 

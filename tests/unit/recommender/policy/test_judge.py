@@ -10,22 +10,25 @@ import pytest
 
 from advisor.core.errors import PolicyViolationError
 from advisor.core.findings import Code, quoted
-from advisor.core.values import Market, Means, Option, Plan, Quantiles, Tier
+from advisor.core.values import CostKind, Market, Means, Option, Plan, Quantiles, Tier
 from advisor.pricing.catalog.spot_odds import spot_odds
 from advisor.store.database import open_store
-from advisor.store.ledger import Run, record_run, spent_usd
+from advisor.store.ledger import Run, record_run, spending
 from recommender.outcome.spot import SpotTerms
 from recommender.policy import (
     GiveWay,
     Removal,
     Spent,
     everything_removed,
+    explain,
     judge_option,
     judge_options,
     judge_plan,
     start_of_month,
     would_give_way,
 )
+from recommender.policy.facts import facts_of_option
+from recommender.policy.rules import Effect
 from tests.builders import HOUR_S, make_estimate, make_offer, make_plan
 from tests.findings import sample
 from tests.unit.recommender.policy.files import policy_of
@@ -207,7 +210,8 @@ def test_the_month_counts_against_the_ledger_of_a_store(tmp_path: Path) -> None:
             record_run(store, make_run(project, started_at, cost_usd))
         since = start_of_month(now)
         spent = Spent(
-            all_usd=spent_usd(store, since=since), project_usd=spent_usd(store, since=since, project="vision")
+            all_usd=spending(store, since=since).usd,
+            project_usd=spending(store, since=since, project="vision").usd,
         )
     assert spent == Spent(all_usd=350.0, project_usd=150.0)
     assert judge_option(option(rented(), 110.0), policy, spent).removals == ()
@@ -222,8 +226,22 @@ def make_run(project: str, started_at: datetime, cost_usd: float) -> Run:
     """A run of an hour."""
     return Run(
         project=project, script="train.py", provider="aws", gpu="L4", num_gpus=1, market=Market.SPOT,
-        started_at=started_at, duration_s=HOUR_S, cost_usd=cost_usd,
+        started_at=started_at, duration_s=HOUR_S, cost_usd=cost_usd, cost_kind=CostKind.STATED,
     )  # fmt: skip
+
+
+def test_a_month_with_runs_of_unknown_cost_is_over_its_limit_or_unknown(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, org="limits: {usd_per_month: 500}", project="limits: {usd_per_month: 260}")
+    spent = Spent(all_usd=350.0, project_usd=150.0, all_num_unknown=2)
+    verdict = judge_option(option(rented(), 110.0), policy, spent)
+    assert verdict.removals == ()
+    judged = explain(facts_of_option(option(rented(), 110.0), SpotTerms(), spent), policy)
+    assert [(judgement.effect, judgement.detail) for _, judgement in judged] == [
+        (Effect.UNKNOWN, "the cost of 2 of this month's runs is not known"),
+        (Effect.KEEPS, "$150.00 spent this month by this project, and the job costs $110.00 at p90"),
+    ]
+    over = judge_option(option(rented(), 151.0), policy, spent)
+    assert len(over.removals) == 2
 
 
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-7))])

@@ -9,7 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.report.cells import TEXT, USD
-from advisor.report.document import NO_DETAIL, Axis, Chart, Detail, Series
+from advisor.report.document import (
+    NO_DETAIL,
+    Axis,
+    Chart,
+    Detail,
+    Lines,
+    Row,
+    Series,
+    Table,
+    Tone,
+    columns,
+)
 from tests.unit.report.printed import of, on_screen
 
 POINTS = Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ((1.0, 1.0), (2.0, 3.0))),))
@@ -87,3 +98,16 @@ def test_more_series_than_letters_are_refused() -> None:
     too_many = replace(WEEKS, series=tuple(Series(str(i), ((0, 1.0),)) for i in range(27)))
     with pytest.raises(ValueError, match="got 27"):
         on_screen(of(too_many), 80)
+
+
+def test_columns_change_places_with_their_cells() -> None:
+    table = Table(
+        columns=columns("a", "b", "c"),
+        rows=(Row((1, 2, 3), Tone.BEST), Row((4, 5, 6))),
+        caption="kept",
+        narrow=(Lines(("narrow",)),),
+    )
+    turned = table.in_order((2, 0, 1))
+    assert [column.name for column in turned.columns] == ["c", "a", "b"]
+    assert turned.rows == (Row((3, 1, 2), Tone.BEST), Row((6, 4, 5)))
+    assert (turned.caption, turned.narrow) == ("kept", ())

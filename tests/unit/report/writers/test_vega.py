@@ -87,7 +87,7 @@ def test_names_neither_end_an_expression_nor_a_script(chart) -> None:
 def test_what_a_name_shows_is_the_whole_name() -> None:
     rows = rows_of(replace(spend_by_week(EVIL), bars=(EVIL, "b", "c")))
     assert rows.bars[0] == SHOWN_EVIL
-    assert str(rows.points[0]["hover"]).startswith(SHOWN_EVIL)
+    assert str(rows.data["points"][0]["hover"]).startswith(SHOWN_EVIL)
 
 
 LOW_HIGH = st.tuples(st.floats(0.5, 1.0), st.floats(1.0, 2.0))
@@ -101,9 +101,10 @@ def test_scales_hold_every_point_and_every_interval(points, is_log) -> None:
     )
     series = Series("a", tuple((x, y) for x, y, _ in points), details)
     rows = rows_of(Chart(x=Axis(USD), y=Axis(SHORT_DURATION), series=(series,), is_log=is_log))
-    assert len(rows.points) == len(points)
-    assert len(rows.errors) == 2 * len(points)
-    for row in (*rows.points, *rows.errors):
+    assert len(rows.data["points"]) == len(points)
+    x_errors, y_errors = rows.data["x_errors"], rows.data["y_errors"]
+    assert len(x_errors) == len(y_errors) == len(points)
+    for row in (*rows.data["points"], *x_errors, *y_errors):
         for side, scale in (("x", rows.x), ("x2", rows.x), ("y", rows.y), ("y2", rows.y)):
             if side in row:
                 assert scale.low * (1 - 1e-5) <= row[side] <= scale.high * (1 + 1e-5)
@@ -112,27 +113,32 @@ def test_scales_hold_every_point_and_every_interval(points, is_log) -> None:
 def test_an_interval_without_an_end_is_not_drawn() -> None:
     endless = Series("a", ((1.0, 2.0),), (Detail(x_range=(1.0, float("inf")), y_range=(1.0, 3.0)),))
     rows = rows_of(Chart(x=Axis(USD), y=Axis(USD), series=(endless,)))
-    assert [row for row in rows.errors if "x2" in row] == []
-    assert rows.errors == [{"x": 1.0, "place": 0, "y": 1.0, "y2": 3.0}]
+    assert "x_errors" not in rows.data
+    assert rows.data["y_errors"] == [{"x": 1.0, "place": 0, "y": 1.0, "y2": 3.0}]
 
 
 def test_a_value_holds_until_the_end_and_a_band_with_it() -> None:
     spans = Detail(y_range=(1.0, 2.0)), Detail(), Detail(y_range=(3.0, 4.0))
     line = Series("a", ((0.0, 1.0), (5.0, 2.0), (6.0, 3.0)), spans)
     rows = rows_of(Chart(x=Axis(USD), y=Axis(USD), series=(line,), until=9.0))
-    assert [(row["x"], row["y"]) for row in rows.points] == [(0.0, 1.0), (5.0, 2.0), (6.0, 3.0), (9.0, 3.0)]
-    assert [(row["x"], row["y"]) for row in rows.ends] == [(9.0, 3.0)]
+    assert [(row["x"], row["y"]) for row in rows.data["points"]] == [
+        (0.0, 1.0),
+        (5.0, 2.0),
+        (6.0, 3.0),
+        (9.0, 3.0),
+    ]
+    assert [(row["x"], row["y"]) for row in rows.data["ends"]] == [(9.0, 3.0)]
     # A moment of which nobody knows the range parts the band.
-    assert [(row["part"], row["x"], row["y"], row["y2"]) for row in rows.bands] == [
+    assert [(row["part"], row["x"], row["y"], row["y2"]) for row in rows.data["bands"]] == [
         (0, 0.0, 1.0, 2.0), (1, 6.0, 3.0, 4.0), (1, 9.0, 3.0, 4.0),
     ]  # fmt: skip
-    assert rows.errors == []
+    assert "y_errors" not in rows.data
 
 
 def test_moments_are_those_of_javascript() -> None:
     rows = rows_of(burn_down())
     assert rows.is_time
-    assert rows.ends[0]["x"] == burn_down().until * 1000
+    assert rows.data["ends"][0]["x"] == burn_down().until * 1000
 
 
 def test_bars_reach_as_far_as_their_parts_and_their_intervals() -> None:
@@ -141,7 +147,9 @@ def test_bars_reach_as_far_as_their_parts_and_their_intervals() -> None:
     (estimate,) = iterations_chart([make_estimate("L4")])
     interval = make_estimate("L4").iteration_s
     rows = rows_of(estimate)
-    assert rows.errors == [{"bar": 0, "x": pytest.approx(interval.p10), "x2": pytest.approx(interval.p90)}]
+    assert rows.data["x_errors"] == [
+        {"bar": 0, "x": pytest.approx(interval.p10), "x2": pytest.approx(interval.p90)}
+    ]
     assert rows.x.high >= interval.p90
 
 
@@ -156,6 +164,11 @@ def test_a_picture_is_twice_as_fine_as_its_drawing_and_white() -> None:
     width, _ = struct.unpack(">II", picture[16:24])
     assert 1200 <= width <= 1400
     assert 'fill="#ffffff"' in svg(CHARTS["spend"])
+
+
+def test_a_picture_has_nothing_that_nobody_sees() -> None:
+    assert 'opacity="0"' not in svg(burn_down())
+    assert any(layer["mark"].get("opacity") == 0 for layer in spec_of(burn_down())["layer"])
 
 
 def test_pictures_name_their_series_and_their_guides() -> None:

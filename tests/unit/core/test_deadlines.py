@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from advisor.pricing.sources.deadlines import LateError, completed, left_s, within
+from advisor.core.deadlines import LateError, completed, left_s, within
 from advisor.pricing.sources.replies import REPLY_BYTES, Allowance, LongReplyError, read_whole
 
 

@@ -1,0 +1,134 @@
+"""``--to`` and ``--preview``: an answer goes to the terminal, or to channels, or is looked at before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.listening import TERMINAL, note
+from advisor.core.errors import DeliveryError, InputError
+from advisor.report.plain import print_message, print_text
+from advisor.report.printing import Format, print_document
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.delivery.message import Message
+    from advisor.delivery.posting import Delivery
+    from advisor.report.document import Document
+
+ToOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--to",
+        metavar="CHANNEL",
+        help="Send the answer to this channel of the settings instead of printing it. Repeatable.",
+    ),
+]
+PreviewOption = Annotated[
+    bool,
+    typer.Option("--preview", help="Print exactly what --to would send, without secrets, and send nothing."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlet:
+    """Where the answer of a command goes.
+
+    Attributes:
+        command: such as ``recommend``.
+        channels: names of the settings; none for the terminal.
+        is_preview: show what they would get.
+    """
+
+    command: str
+    channels: tuple[str, ...]
+    is_preview: bool
+
+    def check(self, config: Config) -> None:
+        """Refuse what cannot be meant, before long work begins.
+
+        Raises:
+            InputError: a preview of nothing, or ``ADVISOR_DELIVERY_KEY`` cannot be a key.
+            ConfigError: there is no such channel.
+        """
+        if self.is_preview and not self.channels:
+            raise InputError("--preview shows what --to would send: add --to CHANNEL.")
+        if self.channels:
+            from advisor.service.delivering import check_channels, key_of_environment
+
+            check_channels(self.channels, config)
+            key_of_environment()
+
+    def hand_out(
+        self,
+        document: Document,
+        output: Format,
+        config: Config,
+        *,
+        subject: str,
+        warnings: Sequence[str] = (),
+        period: str = "",
+    ) -> tuple[Delivery, ...]:
+        """Print a document, or send it and say what went where, or show what would be sent.
+
+        Args:
+            document: the answer.
+            output: how it is printed, or else the table of what went where.
+            config: with the channels.
+            subject: of the message.
+            warnings: for whoever reads the answer without standard error.
+            period: what the answer is about; today where it is about no other time.
+        """
+        if not self.channels:
+            print_document(document, output)
+            return ()
+        from advisor.report.document import warnings_of
+        from advisor.report.mail import message_of
+
+        whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
+        return self.send(message_of(whole, subject), output, config, period=period)
+
+    def send(
+        self, message: Message, output: Format, config: Config, *, period: str = "", key: str | None = None
+    ) -> tuple[Delivery, ...]:
+        """Send a message and say what went where, or show what would be sent."""
+        from advisor.report.deliveries import deliveries_document, failures_in_words
+        from advisor.service.delivering import DeliveryRequest, deliver, key_of_environment, previews
+        from advisor.service.live import now
+
+        request = DeliveryRequest(
+            channels=self.channels,
+            command=self.command,
+            period=period or f"{now():%Y-%m-%d}",
+            key=key or key_of_environment(),
+        )
+        if self.is_preview:
+            for preview in previews(message, request, config):
+                note(f"what {preview.channel} would get:")
+                print_text(preview.text.removesuffix("\n"))
+            return ()
+        deliveries = deliver(message, request, config, TERMINAL)
+        print_document(deliveries_document(deliveries), output)
+        for line in failures_in_words(deliveries):
+            print_message("error", line)
+        return deliveries
+
+
+def outlet(command: str, to: list[str] | None, *, preview: bool) -> Outlet:
+    """Where two options say that the answer of a command goes; a channel named twice gets it once."""
+    return Outlet(command=command, channels=tuple(dict.fromkeys(to or ())), is_preview=preview)
+
+
+def check_delivered(deliveries: Sequence[Delivery]) -> None:
+    """End with an error if an answer did not surely reach everybody; each channel was told before.
+
+    Raises:
+        DeliveryError: how many channels it did not reach.
+    """
+    lost = [one for one in deliveries if not one.is_there]
+    if lost:
+        names = ", ".join(one.channel for one in lost)
+        raise DeliveryError(f"{len(lost)} of {len(deliveries)} channels did not surely get it: {names}.")

@@ -1,0 +1,148 @@
+"""``advisor report``: what was planned, what it cost, where money leaks and what to do."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from advisor.cli.common import JsonOption
+from advisor.cli.delivering import PreviewOption, ToOption
+from advisor.report.plain import Shown
+from advisor.report.printing import Format
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.report.document import Document
+    from advisor.service.listening import Listener
+    from advisor.service.reporting import ReportRequest
+
+
+class ReportFormat(StrEnum):
+    """What ``--format`` takes here."""
+
+    TABLE = "table"
+    HTML = "html"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+    FOCUS = "focus"
+    SLACK = "slack"
+
+
+def report(
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="A date, or how far back: 2026-11-01, 7d, 365d.")
+    ] = "7d",
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The end, in the same forms; default: now.")
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Projects of this team alone (report.teams).")
+    ] = None,
+    project: Annotated[str | None, typer.Option(metavar="NAME", help="This project alone.")] = None,
+    policy: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A policy with budgets. Repeatable.")
+    ] = None,
+    bills: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="What clouds billed: FOCUS, or Google's export. Repeatable."),
+    ] = None,
+    cost_explorer: Annotated[
+        bool | None,
+        typer.Option(
+            "--cost-explorer/--no-cost-explorer",
+            help="Ask AWS what it billed, for 0.01 USD a call.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        ReportFormat, typer.Option("--format", "-f", help="How to write it.", case_sensitive=False)
+    ] = ReportFormat.TABLE,
+    as_json: JsonOption = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write it there instead of printing it.")
+    ] = None,
+    to: ToOption = None,
+    preview: PreviewOption = False,
+) -> None:
+    """Report a team's spending: plans, costs, predictions, prices, budgets, leaks and savings."""
+    from advisor.cli.common import settings_with
+    from advisor.cli.delivering import check_delivered, outlet
+    from advisor.cli.listening import TERMINAL, warn
+    from advisor.cli.times import moment_or_duration_s
+    from advisor.report.plain import print_text
+    from advisor.service.reporting import ReportRequest
+
+    request = ReportRequest(
+        since=moment_or_duration_s("--since", since),
+        until=None if until is None else moment_or_duration_s("--until", until),
+        team=team,
+        project=project,
+        policies=tuple(policy or ()),
+        bills=tuple(bills or ()),
+    )
+    form = ReportFormat.JSON if as_json else output
+    config = settings_with(report__cost_explorer=cost_explorer)
+    outbound = outlet("report", to, preview=preview)
+    outbound.check(config)
+    document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
+    if outbound.channels:
+        summary = Format.JSON if form is ReportFormat.JSON else Format.TABLE
+        title = document.title
+        check_delivered(outbound.hand_out(document, summary, config, subject=title, period=title))
+        return
+    if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
+        warn(cast("list[str]", document.facts["warnings"]))
+    text = _text(document, form)
+    if out is None:
+        print_text(text)
+    else:
+        _write(out, text)
+
+
+def report_document(
+    request: ReportRequest, config: Config, listener: Listener, *, as_focus: bool = False
+) -> Document:
+    """The report as a document, or as the rows of a FOCUS data set.
+
+    Raises:
+        AdvisorError: as `advisor.service.reporting.report_of`.
+    """
+    from advisor.report.review import first_document, review_document
+    from advisor.service.reporting import report_of
+
+    review = report_of(request, config, listener)
+    if review is None:
+        return first_document()
+    if as_focus:
+        from advisor.report.focus import focus_document
+
+        return focus_document(review)
+    return review_document(review)
+
+
+def _text(document: Document, form: ReportFormat) -> Shown:
+    from advisor.report.printing import text_of
+
+    if form is ReportFormat.SLACK:
+        from advisor.report.writers.slack import to_slack
+
+        return Shown(json.dumps({"blocks": to_slack(document, document.title)}, indent=2))
+    # A FOCUS data set is a CSV file of other rows.
+    return text_of(document, Format.CSV if form is ReportFormat.FOCUS else Format(form.value))
+
+
+def _write(path: Path, text: str) -> None:
+    from advisor.cli.listening import note
+    from advisor.core.errors import InputError
+    from advisor.core.files import write_atomically
+
+    try:
+        write_atomically(path, f"{text}\n".encode())
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}.") from error
+    note(f"wrote {str(path)!r}")

@@ -1,0 +1,200 @@
+"""``advisor schedule``: commands that run at set times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.help_lines import WholeLines
+from advisor.core.values import DeliverWhen
+from advisor.report.printing import Format, print_document
+from advisor.schedule.exports.exported import Scheduler
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.service.serving import Voice
+
+app = typer.Typer(
+    cls=WholeLines,
+    help="Commands that run at set times, such as a report each Monday: docs/schedule.md.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Of a schedule, as list shows it.")]
+
+
+@app.command("add")
+def add(
+    context: typer.Context,
+    times: Annotated[
+        str,
+        typer.Argument(
+            metavar="TIMES", help="Cron text: minute, hour, day of month, month, day of week: '0 8 * * MON'."
+        ),
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND", help="What to run, as after advisor: -- prices refresh."),
+    ] = None,
+    zone: Annotated[
+        str, typer.Option("--tz", metavar="ZONE", help="Whose clock is meant, such as Europe/Zurich.")
+    ] = "UTC",
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call it; default: after the command.")
+    ] = None,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="CHANNEL", help="Who gets what it prints; report has a --to of its own."
+        ),
+    ] = None,
+    when: Annotated[
+        DeliverWhen,
+        typer.Option(
+            metavar="always|ok|fails|changes",
+            help="Send it always, with exit code 0, with any other, or when exit code or recommended option"
+            " changed.",
+            case_sensitive=False,
+        ),
+    ] = DeliverWhen.ALWAYS,
+    output: FormatOption = Format.TABLE,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a schedule. The command will run in this folder, with your settings of then.
+
+    Its words are checked now. Secrets belong into the environment or a settings file.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.cli.listening import TERMINAL
+    from advisor.cli.scheduled_words import check_command_line
+    from advisor.report.schedules import added_document
+    from advisor.service.scheduling import ScheduleRequest, add_schedule
+
+    words = tuple(command or ())
+    check_command_line(context.find_root().command, words)
+    request = ScheduleRequest(
+        cron=times, zone=zone, command=words, folder=Path.cwd(), name=name, channel=channel, when=when
+    )
+    planned = add_schedule(request, settings_with(), TERMINAL)
+    print_document(added_document(planned), chosen_format(output, as_json))
+
+
+@app.command("list")
+def list_(output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Show all schedules: when each runs next, by its own clock and in UTC, and how it ended last."""
+    from advisor.cli.common import settings_with
+    from advisor.report.schedules import schedules_document
+    from advisor.service.scheduling import planned_schedules
+
+    print_document(schedules_document(planned_schedules(settings_with())), chosen_format(output, as_json))
+
+
+@app.command("show")
+def show(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Show one schedule, its last occurrences, and what it wrote last."""
+    from advisor.cli.common import settings_with
+    from advisor.report.schedules import schedule_document
+    from advisor.service.scheduling import planned_schedule
+
+    print_document(schedule_document(planned_schedule(name, settings_with())), chosen_format(output, as_json))
+
+
+@app.command("remove")
+def remove(name: NameArgument) -> None:
+    """Forget a schedule and what is known of its occurrences."""
+    from advisor.cli.common import settings_with
+    from advisor.report.plain import print_lines
+    from advisor.service.scheduling import remove_schedule
+
+    remove_schedule(name, settings_with())
+    print_lines(f"Removed {name}.")
+
+
+@app.command("run-now")
+def run_now(name: NameArgument, output: FormatOption = Format.TABLE, as_json: JsonOption = False) -> None:
+    """Run a schedule at once, deliver its output, and end with its exit code."""
+    from advisor.cli.common import settings_with
+    from advisor.report.schedules import ran_document
+    from advisor.service.serving import run_now as run
+
+    config = settings_with()
+    occurrence = run(name, config, _voice(config))
+    print_document(ran_document(name, occurrence), chosen_format(output, as_json))
+    if occurrence.exit_code != 0 or occurrence.state != "done":
+        raise typer.Exit(occurrence.exit_code or 1)
+
+
+@app.command("run")
+def run(
+    once: Annotated[bool, typer.Option("--once", help="Run what is due now, and end.")] = False,
+) -> None:
+    """Run schedules when they are due, until Ctrl-C or SIGTERM; several such services share the work.
+
+    After a while without any service, the latest time of each schedule is caught up (schedule.catch_up).
+    """
+    import signal
+
+    from advisor.cli.common import settings_with
+    from advisor.service.serving import Stop, run_due, serve
+
+    config = settings_with()
+    if once:
+        run_due(config, _voice(config))
+        return
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    serve(config, _voice(config), stop)
+
+
+@app.command("export")
+def export(
+    scheduler: Annotated[
+        Scheduler, typer.Option("--to", metavar="cron|systemd|github-actions|kubernetes", help="Who runs it.")
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Of a schedule, as list shows it.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All schedules.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where files are written; default: to stdout.")
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(metavar="NAME", help="For kubernetes: an image that holds advisor.")
+    ] = None,
+) -> None:
+    """Write schedules for cron, systemd, GitHub Actions or Kubernetes, which run them without the service.
+
+    Secrets are named in the files, never written. A command whose output is delivered is run as
+    `schedule run-now`, which needs the same database.
+    """
+    from advisor.cli.common import settings_with
+    from advisor.report.plain import print_lines, print_text
+    from advisor.service.schedule_files import ExportRequest, schedule_files, write_files
+
+    request = ExportRequest(scheduler=scheduler, name=name, is_all=all_, image=image)
+    files = schedule_files(request, settings_with())
+    if out is None:
+        print_text("\n".join(f"# ---- {file.name}\n{file.text}" for file in files).rstrip())
+    else:
+        print_lines(*(f"Wrote {path}" for path in write_files(files, out)))
+
+
+def _voice(config: Config) -> Voice:
+    from advisor.cli.sending_output import sender
+    from advisor.service.serving import Voice
+
+    return Voice(deliver=sender(config), log=_log)
+
+
+def _log(line: str) -> None:
+    from datetime import UTC, datetime
+
+    from advisor.report.plain import print_progress
+
+    print_progress(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {line}")

@@ -1,0 +1,45 @@
+"""Settings of a channel -> the channel."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from advisor.config.delivery_settings import (
+    ChannelSettings,
+    FileChannel,
+    GcsChannel,
+    S3Channel,
+    SlackChannel,
+    SmtpChannel,
+    StdoutChannel,
+    WebhookChannel,
+)
+from advisor.delivery.channel import Channel
+from advisor.delivery.channels.gcs import Gcs
+from advisor.delivery.channels.local import LocalFile, Stdout
+from advisor.delivery.channels.s3 import S3
+from advisor.delivery.channels.slack import Slack
+from advisor.delivery.channels.smtp import Smtp
+from advisor.delivery.channels.webhook import Webhook
+from advisor.delivery.secret_values import Secrets
+
+
+def open_channel(name: str, settings: ChannelSettings, secrets: Secrets) -> Channel:
+    """The channel that settings describe; nothing is read or asked yet."""
+    match settings:
+        case FileChannel():
+            return LocalFile(settings=settings, secrets=secrets)
+        case StdoutChannel():
+            return Stdout(settings=settings, secrets=secrets)
+        case SmtpChannel():
+            return Smtp(name=name, settings=settings, secrets=secrets)
+        case SlackChannel():
+            return Slack(settings=settings, secrets=secrets)
+        case WebhookChannel():
+            return Webhook(settings=settings, secrets=secrets)
+        case S3Channel():
+            return S3(settings=settings, secrets=secrets)
+        case GcsChannel():
+            return Gcs(settings=settings, secrets=secrets)
+        case _:
+            assert_never(settings)

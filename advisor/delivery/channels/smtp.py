@@ -1,0 +1,160 @@
+"""Mail by SMTP: encrypted unless the settings say otherwise, and never sent twice."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from advisor.config.delivery_settings import SmtpChannel
+from advisor.delivery.channel import (
+    Parcel,
+    PermanentError,
+    SendingError,
+    TemporaryError,
+    UncertainError,
+    quoted_words,
+)
+from advisor.delivery.mail_text import mail_bytes, mailbox, recipients
+from advisor.delivery.secret_values import Secrets
+
+_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+_REPLY_S = 20.0
+_LOGIN_REFUSED = (530, 534, 535, 538)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smtp:
+    """A mail server and who gets the mail."""
+
+    name: str
+    settings: SmtpChannel
+    secrets: Secrets = field(repr=False)
+    drops_repeats: bool = field(default=False, init=False)
+
+    @property
+    def target(self) -> str:
+        """Who gets it."""
+        return ", ".join(recipients(self.settings))
+
+    @property
+    def port(self) -> int:
+        """Where the server listens."""
+        return self.settings.port or _PORTS[self.settings.security]
+
+    def preview(self, parcel: Parcel) -> str:
+        """The whole message of RFC 5322, with the line ends of this machine."""
+        return mail_bytes(parcel, self.settings, self.name).decode("ascii").replace("\r\n", "\n")
+
+    def send(self, parcel: Parcel, begin: Callable[[], None]) -> str | None:
+        """Send it to all whom the server takes; whom it does not is returned."""
+        mail = mail_bytes(parcel, self.settings, self.name)
+        password = self.secrets.read(self.settings.password) if self.settings.password else None
+        if password is not None and not password.isascii():
+            raise PermanentError(f"the secret of {self.settings.password} has letters that SMTP cannot take")
+        with self._connected() as smtp:
+            if password is not None:
+                smtp.login(self.settings.user or "", password)
+            refused = self._address(smtp)
+            begin()
+            _hand_over(smtp, mail)
+        return refused
+
+    @contextmanager
+    def _connected(self) -> Iterator[smtplib.SMTP]:
+        """A connection that is encrypted as the settings say; what goes wrong before the data is told."""
+        smtp: smtplib.SMTP | None = None
+        try:
+            smtp = self._connection()
+            yield smtp
+        except (smtplib.SMTPException, OSError) as error:
+            raise self._in_words(error) from None
+        finally:
+            if smtp is not None:
+                with suppress(smtplib.SMTPException, OSError):
+                    # Its answer changes nothing, and may not come.
+                    smtp.putcmd("quit")
+                smtp.close()
+
+    def _connection(self) -> smtplib.SMTP:
+        host, security = self.settings.host, self.settings.security
+        if security == "tls":
+            return smtplib.SMTP_SSL(host, self.port, timeout=_REPLY_S, context=self._context())
+        smtp = smtplib.SMTP(host, self.port, timeout=_REPLY_S)
+        try:
+            if security == "starttls":
+                smtp.starttls(context=self._context())
+        except BaseException:
+            smtp.close()
+            raise
+        return smtp
+
+    def _context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self.settings.ca_file)
+
+    def _address(self, smtp: smtplib.SMTP) -> str | None:
+        """Tell the server from whom and to whom; None, or whom it refuses for good."""
+        smtp.ehlo_or_helo_if_needed()
+        _check(smtp.mail(mailbox(self.settings.sender).addr_spec), "the sender")
+        everybody = recipients(self.settings)
+        refused = []
+        for address in everybody:
+            code, words = smtp.rcpt(address)
+            if 500 <= code < 600:
+                refused.append(f"{address} ({code} {quoted_words(words)})")
+            else:
+                _check((code, words), address)
+        if len(refused) == len(everybody):
+            raise PermanentError(f"the server refuses {', '.join(refused)}: check the addresses")
+        return f"refused by the server: {', '.join(refused)}" if refused else None
+
+    def _in_words(self, error: smtplib.SMTPException | OSError) -> SendingError:
+        place, host = f"{self.settings.host}:{self.port}", self.settings.host
+        if isinstance(error, smtplib.SMTPAuthenticationError) and error.smtp_code in _LOGIN_REFUSED:
+            return PermanentError(
+                f"{host} refuses user {self.settings.user!r} or the secret of {self.settings.password}"
+                f" ({error.smtp_code}): check both"
+            )
+        if isinstance(error, smtplib.SMTPResponseException):
+            return _of_code(error.smtp_code, error.smtp_error, "the connection")
+        # smtplib raises the root of its errors where user and server know no common way to log in.
+        if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
+            return PermanentError(f"{place} does not offer what security or user ask for: check both")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return PermanentError(f"{place} shows a certificate that nobody trusts: check host and ca_file")
+        if isinstance(error, ssl.SSLError):
+            return PermanentError(f"{place} does not speak {self.settings.security}: check port and security")
+        if isinstance(error, FileNotFoundError):
+            return PermanentError(f"there is no file {str(self.settings.ca_file)!r} of ca_file")
+        if isinstance(error, TimeoutError):
+            return TemporaryError(f"{place} did not answer in time")
+        return TemporaryError(f"cannot reach {place}: {quoted_words(str(error)) or type(error).__name__}")
+
+
+def _hand_over(smtp: smtplib.SMTP, mail: bytes) -> None:
+    """Send the data. Once it is on its way, a connection that ends leaves open what the server made of it."""
+    try:
+        code, words = smtp.data(mail)
+    except smtplib.SMTPDataError:
+        raise  # the server wants no data at all
+    except (smtplib.SMTPException, OSError) as error:
+        why = "no answer in time" if isinstance(error, TimeoutError) else "the connection ended"
+        raise UncertainError(f"{why} after the mail was sent: perhaps it arrived") from None
+    _check((code, words), "the mail")
+
+
+def _check(reply: tuple[int, bytes], what: str) -> None:
+    code, words = reply
+    if code not in (250, 251, 252):
+        raise _of_code(code, words, what)
+
+
+def _of_code(code: int, words: bytes | str, what: str) -> SendingError:
+    said = f"{code} {quoted_words(words)}".strip()
+    if 400 <= code < 500:
+        return TemporaryError(f"the server puts {what} off: {said}")
+    if code == -1:  # what smtplib makes of a reply that is none
+        return TemporaryError(f"the server answers {what} with what is no reply of SMTP")
+    return PermanentError(f"the server refuses {what}: {said}")

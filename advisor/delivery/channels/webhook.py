@@ -1,0 +1,80 @@
+"""Any server that takes JSON by POST; it can tell repeats by the Idempotency-Key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from advisor.config.delivery_settings import SECRET_FORMS, WebhookChannel
+from advisor.core.redaction import HIDDEN
+from advisor.delivery.channel import Parcel
+from advisor.delivery.channels.http_calls import USER_AGENT, post
+from advisor.delivery.message import JSON_TYPE
+from advisor.delivery.secret_values import Secrets
+
+SIGNATURE = "X-Advisor-Signature-256"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """An address that takes answers as JSON."""
+
+    settings: WebhookChannel
+    secrets: Secrets = field(repr=False)
+
+    @property
+    def target(self) -> str:
+        """The address, or where it is kept."""
+        return self.settings.url
+
+    @property
+    def drops_repeats(self) -> bool:
+        """As the settings say of the server."""
+        return self.settings.knows_repeats
+
+    def preview(self, parcel: Parcel) -> str:
+        """Address, our headers and the body."""
+        headers = self._headers(parcel)
+        if self.settings.secret is not None:
+            headers[SIGNATURE] = f"sha256={HIDDEN}"
+        return request_text(self.target, headers, body_of(parcel))
+
+    def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
+        """POST it."""
+        body, headers = body_of(parcel), self._headers(parcel)
+        if self.settings.secret is not None:
+            secret = self.secrets.read(self.settings.secret).encode()
+            headers[SIGNATURE] = f"sha256={hmac.new(secret, body, hashlib.sha256).hexdigest()}"
+        url = address(self.settings.url, self.secrets)
+        post(url, body, headers, begin=begin, drops_repeats=self.drops_repeats)
+
+    def _headers(self, parcel: Parcel) -> dict[str, str]:
+        # In the order in which requests sends them.
+        return {"User-Agent": USER_AGENT, "Content-Type": JSON_TYPE, "Idempotency-Key": parcel.key}
+
+
+def body_of(parcel: Parcel) -> bytes:
+    """Key, time, subject and text, and the facts of the answer."""
+    message = parcel.message
+    body = {
+        "key": parcel.key,
+        "at": parcel.at.isoformat(),
+        "subject": message.subject,
+        "text": message.text,
+        "facts": message.facts,
+    }
+    return json.dumps(body, indent=2).encode("ascii")
+
+
+def address(url: str, secrets: Secrets) -> str:
+    """The address itself, read if it is a secret."""
+    return secrets.read(url) if url.startswith(SECRET_FORMS) else url
+
+
+def request_text(url: str, headers: Mapping[str, str], body: bytes) -> str:
+    """A request as a person reads it."""
+    lines = [f"POST {url}", *(f"{name}: {value}" for name, value in headers.items()), ""]
+    return "\n".join([*lines, body.decode("ascii")])

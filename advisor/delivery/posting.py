@@ -1,0 +1,198 @@
+"""One message to one channel, by way of the outbox: sent once, tried again where that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from advisor.core.errors import StoreError
+from advisor.delivery.attempt import attempt
+from advisor.delivery.channel import (
+    Channel,
+    Parcel,
+    PermanentError,
+    SendingError,
+    TemporaryError,
+    UncertainError,
+)
+from advisor.delivery.message import Message
+from advisor.delivery.patience import Clock, Patience
+from advisor.store import outbox
+from advisor.store.handle import Store
+from advisor.store.outbox import Claim, LostClaimError, State
+
+# Beyond all attempts: recording how they ended.
+_SPARE_S = 120.0
+
+
+class Outcome(StrEnum):
+    """What became of a message on its way to a channel."""
+
+    SENT = "sent"
+    SENT_BEFORE = "sent-before"
+    PERHAPS = "perhaps"
+    BUSY = "busy"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of a message on its way to a channel.
+
+    Attributes:
+        target: where the channel leads, without secrets.
+        at: when that was; of `BUSY`, since when.
+        attempts: of all processes that tried.
+        is_resumed: whether an earlier process was cut off in the middle of sending it.
+        error: what went wrong, without secrets; also of what did not reach everybody.
+    """
+
+    channel: str
+    target: str
+    outcome: Outcome
+    at: datetime
+    attempts: int
+    is_resumed: bool = False
+    error: str | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it surely reached everybody."""
+        return self.outcome in (Outcome.SENT, Outcome.SENT_BEFORE) and self.error is None
+
+
+_OF_OTHERS = {
+    State.SENT: Outcome.SENT_BEFORE,
+    State.PERHAPS: Outcome.PERHAPS,
+    State.WAITING: Outcome.BUSY,
+    State.SENDING: Outcome.BUSY,
+}
+_ENDS = {State.SENT: Outcome.SENT, State.PERHAPS: Outcome.PERHAPS, State.FAILED: Outcome.FAILED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What sends: the outbox, patience, and whoever wants to hear how it goes.
+
+    Attributes:
+        heard: is told why another attempt follows, and in how many seconds.
+    """
+
+    store: Store
+    patience: Patience
+    clock: Clock
+    heard: Callable[[str, float], None] = lambda why, wait_s: None  # noqa: ARG005
+
+    def send(self, name: str, channel: Channel, message: Message, key: str) -> Delivery:
+        """Send a message to a channel, unless it was sent before or may have been.
+
+        Raises:
+            StoreError: the outbox cannot be read or written.
+        """
+        claim = outbox.claim(
+            self.store,
+            key,
+            name,
+            content_sha256=message.sha256,
+            drops_repeats=channel.drops_repeats,
+            for_s=self.patience.total_s + self.patience.attempt_s + _SPARE_S,
+            now=self.clock.now(),
+        )
+        posted = claim.posted
+        parcel = Parcel(message=message, key=key, at=posted.begun_at)
+        if claim.token is None:
+            return Delivery(
+                channel=name,
+                target=parcel.fill(channel.target),
+                outcome=_OF_OTHERS[posted.state],
+                at=posted.changed_at,
+                attempts=posted.attempts,
+                error=posted.error,
+            )
+        return _Sending(post=self, name=name, channel=channel, parcel=parcel, claim=claim).run()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sending:
+    """A claimed delivery, from its first attempt to its end."""
+
+    post: Post
+    name: str
+    channel: Channel
+    parcel: Parcel
+    claim: Claim
+    has_begun: bool = False
+    is_uncertain: bool = False
+
+    def run(self) -> Delivery:
+        attempts = self.claim.posted.attempts
+        end_s = self.post.clock.monotonic_s() + self.post.patience.total_s
+        try:
+            while True:
+                attempts += 1
+                try:
+                    problem = self._attempt()
+                except SendingError as error:
+                    wait_s = self._wait_s(error, attempts, end_s)
+                    if wait_s is None:
+                        return self._end(self._state_at_the_end(), attempts, str(error))
+                    self._postpone(error, attempts, wait_s)
+                else:
+                    return self._end(State.SENT, attempts, problem)
+        except LostClaimError:
+            return self._delivery(Outcome.BUSY, attempts, None)
+        except BaseException:
+            # What is known is written down, so that nobody has to guess it later.
+            self.is_uncertain |= self.has_begun
+            with suppress(StoreError, LostClaimError):
+                self._end(self._state_at_the_end(), attempts, "interrupted")
+            raise
+
+    def _attempt(self) -> str | None:
+        self.has_begun = False
+        return attempt(self.channel, self.parcel, self._begin, within_s=self.post.patience.attempt_s)
+
+    def _begin(self) -> None:
+        outbox.begin(self.post.store, self.claim, now=self.post.clock.now())
+        self.has_begun = True
+
+    def _wait_s(self, error: SendingError, attempts: int, end_s: float) -> float | None:
+        """Seconds until the next attempt; None if there is none."""
+        self.has_begun = False
+        self.is_uncertain |= isinstance(error, UncertainError)
+        if isinstance(error, PermanentError) or (self.is_uncertain and not self.channel.drops_repeats):
+            return None
+        asked_s = error.wait_s if isinstance(error, TemporaryError) else None
+        clock = self.post.clock
+        wait_s = self.post.patience.wait_s(attempts, asked_s, clock.chance())
+        return wait_s if clock.monotonic_s() + wait_s < end_s else None
+
+    def _postpone(self, error: SendingError, attempts: int, wait_s: float) -> None:
+        now = self.post.clock.now()
+        if not self.is_uncertain:
+            outbox.postpone(self.post.store, self.claim, error=str(error), attempts=attempts, now=now)
+        self.post.heard(str(error), wait_s)
+        self.post.clock.sleep(wait_s)
+
+    def _state_at_the_end(self) -> State:
+        return State.PERHAPS if self.is_uncertain or self.claim.is_resumed else State.FAILED
+
+    def _end(self, state: State, attempts: int, error: str | None) -> Delivery:
+        outbox.settle(
+            self.post.store, self.claim, state, error=error, attempts=attempts, now=self.post.clock.now()
+        )
+        return self._delivery(_ENDS[state], attempts, error)
+
+    def _delivery(self, outcome: Outcome, attempts: int, error: str | None) -> Delivery:
+        return Delivery(
+            channel=self.name,
+            target=self.parcel.fill(self.channel.target),
+            outcome=outcome,
+            at=self.post.clock.now(),
+            attempts=attempts,
+            is_resumed=self.claim.is_resumed,
+            error=error,
+        )

@@ -1,0 +1,129 @@
+"""Run a command unchanged: its streams, its signals and its exit code are those it has without us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import FrameType
+from typing import TypeVar
+
+from advisor.core.errors import InputError
+from advisor.core.values import RunStatus
+
+T = TypeVar("T")
+# What a person, a scheduler or a cloud sends; others are crashes of the command itself.
+_SENT = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+_KILLED = 128
+"""Shells add the signal's number to it."""
+_FROM_OUTSIDE = {getattr(signal, name) for name in (*_SENT, "SIGKILL", "SIGXCPU", "SIGALRM")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a command ended; ``returncode`` is minus the number of a signal that ended it."""
+
+    started_at: datetime
+    duration_s: float
+    returncode: int
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell has it."""
+        return self.returncode if self.returncode >= 0 else _KILLED - self.returncode
+
+    @property
+    def status(self) -> RunStatus:
+        """Finished, failed, or interrupted; a shell in between tells of a signal by its exit code."""
+        if self.returncode == 0:
+            return RunStatus.FINISHED
+        is_outside = self.exit_code - _KILLED in _FROM_OUTSIDE
+        return RunStatus.INTERRUPTED if is_outside else RunStatus.FAILED
+
+
+def run_command(
+    command: Sequence[str], environment: Mapping[str, str], while_it_runs: Callable[[datetime], T]
+) -> tuple[Ending, T]:
+    """Start the command, call a function, and wait until the command ends.
+
+    Args:
+        command: the program and its arguments.
+        environment: of the command.
+        while_it_runs: gets the time of the start; another thread calls it.
+
+    Returns:
+        How the command ended, and what the function gave.
+
+    Raises:
+        InputError: there is no such program, or it may not be run.
+    """
+    with _signals_for_the_command() as forward_to:
+        started_at, start = datetime.now(UTC), time.monotonic()
+        try:
+            # What others opened for the command stays open, such as the pipe of make's job server.
+            process = subprocess.Popen(command, env=environment, close_fds=False)
+        except OSError as error:
+            raise InputError(
+                f"cannot run {command[0]!r}: {error.strerror or error}. Give a program after --, as in:"
+                " advisor run -- python train.py"
+            ) from error
+        forward_to(process)
+        # Beside it, since a short command must not seem to take as long as looking around does.
+        with ThreadPoolExecutor(1) as aside:
+            meanwhile = aside.submit(while_it_runs, started_at)
+            returncode = process.wait()
+            duration_s = time.monotonic() - start
+            return Ending(
+                started_at=started_at, duration_s=duration_s, returncode=returncode
+            ), meanwhile.result()
+
+
+@contextmanager
+def _signals_for_the_command() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Hand signals on to a process once it is given; we outlive it to keep the receipt."""
+    processes: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def hand_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if not processes:
+            early.append(number)
+        elif not _reaches_both(number):
+            processes[0].send_signal(number)
+
+    def forward_to(process: subprocess.Popen[bytes]) -> None:
+        processes.append(process)
+        for number in early:
+            process.send_signal(number)
+
+    numbers = [getattr(signal, name) for name in _SENT if hasattr(signal, name)]
+    # What is ignored, as nohup does with SIGHUP, the command ignores too.
+    before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, hand_on)
+    try:
+        yield forward_to
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _reaches_both(number: int) -> bool:
+    """Whether the command has the signal already: a terminal sends what is typed to all in its foreground."""
+    if number not in (signal.SIGINT, signal.SIGQUIT):
+        return False
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

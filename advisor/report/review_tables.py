@@ -1,0 +1,255 @@
+"""The tables of a team's report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.values import Interval
+from advisor.report.cells import CENTS, COUNT, DECIMALS, PLAIN, SHARE, USD_PER_H, Cell, Kind
+from advisor.report.document import Column, Row, Table, Tone, columns
+from advisor.report.review_words import NOBODY, command_of, saving_finding
+from advisor.report.sums import rounded
+from advisor.report.words import sentence
+from advisor.review.spending import cost_of
+
+if TYPE_CHECKING:
+    from advisor.review.accuracy import Record
+    from advisor.review.billing import Billing
+    from advisor.review.budgets import BudgetState
+    from advisor.review.price_moves import Move
+    from advisor.review.savings import Saving
+    from advisor.review.spending import Share, Spending
+    from advisor.review.team_review import TeamReview, Violation
+
+CENT = 0.01
+SAVINGS = "What to do"
+WIDE_PRICES = 140
+"""Characters that a row of prices takes."""
+_HOURS = Kind("hours", "{:,.1f}".format)
+_ONE_DECIMAL = Kind("one decimal", "{:.1f}".format)
+
+
+def in_cents(parts: Sequence[Decimal]) -> list[float]:
+    """Parts rounded to cents that add up to their rounded sum."""
+    by_place = {f"{place}": float(part) for place, part in enumerate(parts)}
+    return [cents * CENT for cents in rounded(by_place, float(sum(parts)), CENT).values()]
+
+
+def spending_tables(spending: Spending) -> Iterator[Table]:
+    """What runs cost by what they have in common."""
+    for caption, name, shares in (
+        ("Spending by week", "Week of", spending.by_week),
+        ("Spending by project", "Project", spending.by_project),
+        ("Spending by GPU", "GPU", spending.by_gpu),
+        ("Spending by market", "Market", spending.by_market),
+        ("Spending by provider", "Provider", spending.by_provider),
+    ):
+        yield _spending_table(caption, name, shares, spending.all)
+
+
+def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Share) -> Table:
+    is_known = not whole.num_unknown
+    head = (
+        Column(name),
+        *columns("Runs", kind=COUNT, wraps=False),
+        Column("GPU hours", _HOURS, wraps=False),
+        Column("Cost", CENTS, wraps=False),
+        Column("Share", SHARE, wraps=False),
+        *(() if is_known else (Column("Cost unknown", COUNT, wraps=False),)),
+    )
+    cents = in_cents([share.usd for share in shares])
+    rows = [
+        Row(
+            (
+                share.name or NOBODY,
+                share.num_runs,
+                share.gpu_h,
+                usd,
+                float(share.usd / whole.usd) if whole.usd else None,
+                *(() if is_known else (share.num_unknown,)),
+            )
+        )
+        for share, usd in zip(shares, cents, strict=True)
+    ]
+    return Table(columns=head, rows=tuple(rows), caption=caption)
+
+
+def billing_table(billing: Billing) -> Table:
+    """Machines as they were billed, beside the runs that explain it, and what else was billed."""
+    parts = [*(m.billed_usd for m in billing.machines), *(s.usd for s in billing.by_service)]
+    billed = iter(in_cents(parts))
+    rows = [
+        Row(
+            (
+                f"{machine.provider} {machine.instance_type}",
+                next(billed),
+                machine.num_runs,
+                float(machine.explained_usd),
+                float(machine.idle_usd),
+            ),
+            Tone.DOUBTFUL if machine.idle_usd > 0 else Tone.PLAIN,
+        )
+        for machine in billing.machines
+    ]
+    rows += [Row((share.name, next(billed), None, None, None)) for share in billing.by_service]
+    head = (
+        Column("Billed"),
+        Column("Amount", CENTS, wraps=False),
+        Column("Runs", COUNT, wraps=False),
+        *columns("Of runs", "Idle", kind=CENTS, wraps=False),
+    )
+    return Table(columns=head, rows=tuple(rows), caption="Billed by clouds, and what runs explain of it")
+
+
+def budget_table(states: Iterable[BudgetState]) -> Table:
+    """Months against their limits."""
+    head = (
+        *columns("Month", "Of", wraps=False),
+        *columns("Limit", "Spent", kind=CENTS, wraps=False),
+        Column("Forecast p10 .. p50 .. p90", CENTS, wraps=False),
+        Column("Over", SHARE, wraps=False),
+        Column("Limit in"),
+    )
+    table = Table(columns=head, rows=tuple(map(_budget_row, states)), caption="The month and its budgets")
+    # The file that holds the limit is the first to go.
+    return replace(table, narrow=(table.in_order(range(len(head) - 1)),))
+
+
+def _budget_row(state: BudgetState) -> Row:
+    forecast, p_over = state.month.forecast, state.p_over
+    ahead: Cell = None
+    if forecast is not None:
+        ahead = Interval(p10=forecast.quantile(0.1), p50=forecast.quantile(0.5), p90=forecast.quantile(0.9))
+    month = f"{state.month.since:%Y-%m}", str(state.budget.owner), state.budget.most_usd
+    rule = Path(state.budget.rule).name or None
+    tone = Tone.BAD if p_over is not None and p_over > 0.5 else Tone.PLAIN
+    return Row((*month, float(state.month.spent_usd), ahead, p_over, rule), tone)
+
+
+def accuracy_table(review: TeamReview) -> Table:
+    """How well the intervals held."""
+    head = (
+        Column("Predicted"),
+        *columns("Runs", "Within p90", kind=COUNT, wraps=False),
+        Column("Expected", _ONE_DECIMAL, wraps=False),
+        Column("Within p50", COUNT, wraps=False),
+        Column("Actual / predicted", DECIMALS, wraps=False),
+    )
+    records: Mapping[str, Record | None] = {
+        "time": review.accuracy.time,
+        **{f"time on {gpu}": record for gpu, record in review.accuracy.by_gpu.items()},
+        "cost": review.accuracy.cost,
+    }
+    rows = (
+        Row((name, r.num, r.num_within_p90, r.expected_within_p90, r.num_within_p50, r.median_ratio))
+        for name, r in records.items()
+        if r is not None
+    )
+    return Table(columns=head, rows=tuple(rows), caption="Predicted and actual")
+
+
+def price_table(moves: Sequence[Move]) -> Table:
+    """How prices moved over the period."""
+    names = columns("GPU", "Machine", "Place", "Market", wraps=False)
+    prices = columns("First", "Last", "Lowest", "Highest", kind=USD_PER_H, wraps=False)
+    change = Column("Change", SHARE, wraps=False)
+    return Table(
+        columns=(*names, *prices, change, Column("p10 .. p50 .. p90", USD_PER_H, wraps=False)),
+        rows=tuple(Row((*_price_names(m), *_prices(m), m.series.change, m.usd_per_h)) for m in moves),
+        caption="Prices of what the team uses, USD per hour",
+        narrow=(_narrow_prices(moves),),
+        narrow_below=WIDE_PRICES,
+    )
+
+
+def _narrow_prices(moves: Sequence[Move]) -> Table:
+    """Two lines a row."""
+    head = (
+        *columns("GPU,\nmachine", "Place,\nmarket"),
+        *columns("First,\nlast", "Lowest,\nhighest", kind=USD_PER_H, wraps=False),
+        Column("Change", SHARE, wraps=False),
+        Column("p10,\np90", USD_PER_H, wraps=False),
+    )
+    rows = []
+    for move in moves:
+        names, (first, last, lowest, highest) = _price_names(move), _prices(move)
+        band = move.usd_per_h.p10, move.usd_per_h.p90
+        rows.append(Row((names[:2], names[2:], (first, last), (lowest, highest), move.series.change, band)))
+    return Table(columns=head, rows=tuple(rows))
+
+
+def _price_names(move: Move) -> tuple[str, str, str, str]:
+    series = move.series
+    machine = f"{series.provider} {series.instance_type}"
+    return move.gpu, machine, series.zone or series.region, series.market
+
+
+def _prices(move: Move) -> tuple[float, float, float, float]:
+    series = move.series
+    return (
+        move.first_usd_per_h,
+        move.last_usd_per_h,
+        series.lowest_usd_per_h,
+        series.highest_usd_per_h,
+    )
+
+
+def saving_table(savings: Sequence[Saving]) -> Table:
+    """What to do: jobs that cost less elsewhere, each with the command that shows it."""
+    head = (
+        Column(SAVINGS),
+        Column("Saves in this period", CENTS, wraps=False),
+        Column("See for yourself"),
+    )
+    rows = (
+        Row((sentence(saving_finding(one)), one.period_usd, command_of(one)), Tone.GOOD) for one in savings
+    )
+    return Table(columns=head, rows=tuple(rows), caption=SAVINGS)
+
+
+def violation_table(violations: Sequence[Violation]) -> Table:
+    """Rules that runs did not keep."""
+    by_rule: dict[str, list[Violation]] = {}
+    for one in violations:
+        by_rule.setdefault(one.rule, []).append(one)
+    rows = (
+        Row((rule, len(group), float(cost_of(one.run for one in group)), group[0].run.id), Tone.BAD)
+        for rule, group in by_rule.items()
+    )
+    head = (
+        Column("Rule"),
+        Column("Runs", COUNT, wraps=False),
+        Column("Cost", CENTS, wraps=False),
+        Column("Such as"),
+    )
+    return Table(columns=head, rows=tuple(rows), caption="Rules that runs did not keep")
+
+
+def sentence_table(name: str, sentences: Iterable[str], tone: Tone = Tone.PLAIN) -> Table:
+    """Sentences below a name."""
+    return Table(columns=(Column(name),), rows=tuple(Row((one,), tone) for one in sentences), caption=name)
+
+
+def run_table(review: TeamReview) -> Table:
+    """A row a run, for spreadsheets: what was predicted, and what it was."""
+    head = (
+        *columns("started_at", "project", "script", "provider", "instance_type", "region", "market", "gpu"),
+        *columns("num_gpus", "status"),
+        *columns("duration_s", "predicted_p50_s", "predicted_p90_s", kind=PLAIN),
+        *columns("cost_usd", "predicted_p50_usd", "predicted_p90_usd", kind=PLAIN),
+        *columns("recommendation", "run"),
+    )
+    rows = []
+    for run in review.runs:
+        entry = review.advised.get(run.recommendation_id or "")
+        time_s = (None, None) if entry is None else (entry.time_s.p50, entry.time_s.p90)
+        cost = (None, None) if entry is None else (entry.cost_usd.p50, entry.cost_usd.p90)
+        where = run.provider, run.instance_type, run.region, run.market, run.gpu, f"{run.num_gpus}"
+        names = run.started_at.isoformat(), run.project, run.script, *where, run.status
+        ids = run.recommendation_id, run.id
+        rows.append(Row((*names, run.duration_s, *time_s, run.cost_usd, *cost, *ids)))
+    return Table(columns=head, rows=tuple(rows))

@@ -1,0 +1,215 @@
+"""Jobs that come again -> what they would cost elsewhere at today's prices, still before their deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from advisor.core.units import DAY_S, HOUR_S
+from advisor.core.values import Market, Plan, Quantiles, RunStatus
+from advisor.review.accuracy import predicted_s, with_advice
+
+if TYPE_CHECKING:
+    from advisor.store.ledger import LedgerEntry, Run
+
+LEAST_RUNS = 3
+"""Runs on as many days after which a job counts as one that comes again."""
+LEAST_SHARE = 0.05
+"""Of its cost that must be saved to be worth a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurring:
+    """A script of a project that ran again and again.
+
+    Attributes:
+        runs: that finished at a known cost, in order of time.
+        every_s: median time between starts.
+        usd: median cost of a run.
+        entry: the newest recommendation that tells how long the job takes elsewhere; None without one.
+        slower: by how much its runs exceeded the prediction, 1 or more.
+    """
+
+    project: str
+    script: str
+    runs: tuple[Run, ...]
+    every_s: float
+    usd: float
+    entry: LedgerEntry | None
+    slower: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """A job that costs less elsewhere.
+
+    Attributes:
+        time_s: wait, start-up and training there.
+        usd: of a run there at today's prices; its p90 is below what a run costs now.
+        period_usd: saved if all its runs of the period had cost the median there.
+    """
+
+    job: Recurring
+    plan: Plan
+    time_s: Quantiles
+    usd: Quantiles
+    deadline_s: float | None
+
+    @property
+    def share(self) -> float:
+        """Of the cost of a run that is saved."""
+        return 1 - self.usd.p50 / self.job.usd
+
+    @property
+    def period_usd(self) -> float:
+        """What its runs would have saved."""
+        return (self.job.usd - self.usd.p50) * len(self.job.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodaysMarket:
+    """What is for rent today.
+
+    Attributes:
+        plans: that jobs which come again could take.
+        is_allowed: whether a policy lets a plan be.
+        lasting: seconds until a job is done on a plan and seconds billed, of those that it trains.
+    """
+
+    plans: Sequence[Plan]
+    is_allowed: Callable[[Plan], bool]
+    lasting: Callable[[Plan, Quantiles], tuple[Quantiles, Quantiles]]
+
+
+def recurring_jobs(runs: Iterable[Run], advised: Mapping[str, LedgerEntry]) -> tuple[Recurring, ...]:
+    """Jobs that came again, the dearest first.
+
+    Args:
+        runs: of the period, in order of time.
+        advised: recommendations by id.
+    """
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run.script and run.status is RunStatus.FINISHED and run.cost_usd:
+            groups.setdefault((run.project, run.script), []).append(run)
+    newest: dict[tuple[str, str], LedgerEntry] = {}
+    for entry in sorted(advised.values(), key=lambda entry: entry.at):
+        if entry.alternatives:
+            newest[entry.project, entry.script] = entry
+    jobs = [
+        _recurring(group, newest.get(key), advised)
+        for key, group in groups.items()
+        if len({run.started_at.date() for run in group}) >= LEAST_RUNS
+    ]
+    return tuple(sorted(jobs, key=lambda job: (-job.usd * len(job.runs), job.project, job.script)))
+
+
+def _recurring(
+    runs: Sequence[Run], entry: LedgerEntry | None, advised: Mapping[str, LedgerEntry]
+) -> Recurring:
+    starts = [run.started_at for run in runs]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(starts)]
+    ratios = [
+        run.duration_s / predicted_s(advice).p50
+        for run, advice in with_advice(runs, advised)
+        if run.duration_s is not None and run.gpu == advice.gpu
+    ]
+    return Recurring(
+        project=runs[0].project,
+        script=runs[0].script,
+        runs=tuple(runs),
+        every_s=median(gaps),
+        usd=median(run.cost_usd for run in runs if run.cost_usd is not None),
+        entry=entry,
+        # A prediction that was too short flatters every machine; one that was too long is left as it is.
+        slower=max(1.0, median(ratios)) if len(ratios) >= LEAST_RUNS else 1.0,
+    )
+
+
+def savings_of(
+    jobs: Iterable[Recurring], market: TodaysMarket
+) -> tuple[tuple[Saving, ...], tuple[Recurring, ...]]:
+    """The best saving of each job that has one, and the jobs that cannot be priced elsewhere.
+
+    As a recommendation does, it takes prices that somebody quoted, counts their median, and asks that the p90
+    of cost and time hold, too.
+
+    Args:
+        jobs: that come again.
+        market: what they could rent.
+    """
+    by_gpus: dict[tuple[str, int], list[Plan]] = {}
+    for plan in market.plans:
+        if plan.price is not None and not plan.price.is_guess and plan.blocked is None:
+            by_gpus.setdefault((plan.gpu, plan.num_gpus), []).append(plan)
+    savings: list[Saving] = []
+    unpriced: list[Recurring] = []
+    for job in jobs:
+        there = list(_elsewhere(job, by_gpus, market))
+        if not there:
+            unpriced.append(job)
+        cheaper = (one for one in there if _is_worth_it(one) and market.is_allowed(one.plan))
+        best = min(cheaper, key=lambda one: (one.usd.p50, one.plan.id), default=None)
+        savings += [] if best is None else [best]
+    return tuple(sorted(savings, key=lambda one: -one.period_usd)), tuple(unpriced)
+
+
+def _elsewhere(
+    job: Recurring, by_gpus: Mapping[tuple[str, int], Collection[Plan]], market: TodaysMarket
+) -> Iterator[Saving]:
+    if job.entry is None:
+        return
+    for alternative in job.entry.alternatives:
+        for plan in by_gpus.get((alternative.gpu, alternative.num_gpus), ()):
+            if plan.offer is not None and plan.offer.market in _markets(job):
+                train_s = Quantiles(
+                    p50=alternative.train_p50_s * job.slower, p90=alternative.train_p90_s * job.slower
+                )
+                yield _saving(job, plan, *market.lasting(plan, train_s))
+
+
+def _markets(job: Recurring) -> Collection[Market]:
+    """The terms that the job has lived with: nobody knows whether another one survives spot machines."""
+    return {run.market for run in job.runs if run.market is not None}
+
+
+def _saving(job: Recurring, plan: Plan, done_s: Quantiles, billed_s: Quantiles) -> Saving:
+    entry, price = job.entry, plan.price
+    assert entry is not None  # noqa: S101 - who calls has looked
+    assert price is not None  # noqa: S101
+    wait = plan.wait_s or Quantiles(p50=0.0, p90=0.0)
+    once = plan.egress_usd + plan.transfer_usd
+
+    def usd(trained_s: float, usd_per_h: float) -> float:
+        on_s = max(plan.startup_s + trained_s, plan.minimum_billed_s)
+        return on_s / HOUR_S * (usd_per_h + plan.storage_usd_per_h) + once
+
+    return Saving(
+        job=job,
+        plan=plan,
+        time_s=Quantiles(
+            p50=wait.p50 + plan.startup_s + done_s.p50, p90=wait.p90 + plan.startup_s + done_s.p90
+        ),
+        usd=Quantiles(p50=usd(billed_s.p50, price.usd_per_h.p50), p90=usd(billed_s.p90, price.usd_per_h.p90)),
+        deadline_s=entry.deadline_s,
+    )
+
+
+def _is_worth_it(saving: Saving) -> bool:
+    in_time = saving.deadline_s is None or saving.time_s.p90 <= saving.deadline_s
+    return in_time and saving.usd.p90 < saving.job.usd and saving.share >= LEAST_SHARE
+
+
+def rhythm(every_s: float) -> str:
+    """How often a job comes, as people name it.
+
+    >>> rhythm(6.8 * DAY_S), rhythm(DAY_S), rhythm(30 * DAY_S), rhythm(3 * DAY_S), rhythm(60)
+    ('weekly', 'daily', 'monthly', 'recurring', 'recurring')
+    """
+    for name, days in (("daily", 1), ("weekly", 7), ("monthly", 30)):
+        if abs(every_s / DAY_S - days) <= 0.25 * days:
+            return name
+    return "recurring"

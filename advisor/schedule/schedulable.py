@@ -1,0 +1,94 @@
+"""What may be scheduled, and how: commands that end by themselves, ask nothing, and hold no secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from advisor.core.errors import InputError, did_you_mean
+from advisor.core.redaction import redact
+
+SCHEDULABLE = (
+    "report",
+    "prices refresh",
+    "prices",
+    "prices check",
+    "prices history",
+    "prices sources",
+    "prices capacity",
+    "recommend",
+    "predict",
+    "queue fit",
+    "queue check",
+    "run list",
+    "doctor",
+)
+"""Commands that may be scheduled."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_MOST_CHARACTERS = 8_000
+
+
+def schedulable(words: Sequence[str]) -> str:
+    """The name of the command that the words call.
+
+    Raises:
+        InputError: there is none, or it may not be scheduled.
+    """
+    if not words:
+        raise InputError("no command follows --: write it as after advisor, such as -- prices refresh.")
+    for name in (" ".join(words[:2]), words[0]):
+        if name in SCHEDULABLE:
+            return name
+    called = words[0]
+    if any(name.startswith(f"{called} ") for name in SCHEDULABLE) and len(words) > 1:
+        called = " ".join(words[:2])
+    raise InputError(
+        f"{called!r} cannot be scheduled: {', '.join(SCHEDULABLE)} can.{did_you_mean(called, SCHEDULABLE)}"
+    )
+
+
+def check_words(words: Sequence[str]) -> None:
+    """Refuse words that hold a secret, which whoever lists schedules would read, or that no file could hold.
+
+    Raises:
+        InputError: names what to do instead.
+    """
+    pairs = (f"{one.lstrip('-')}={other}" for one, other in pairwise(words) if one.startswith("--"))
+    if any(redact(text) != text for text in (*words, *pairs)):
+        raise InputError(
+            "the command holds what looks like a password, a key or an address with a login, and schedules"
+            " are stored and listed as they are: put it into the environment or a settings file."
+        )
+    if not all(word.isprintable() for word in words):
+        raise InputError("the command holds a character that does not show: cron and systemd cannot have it.")
+    if sum(map(len, words)) > _MOST_CHARACTERS:
+        raise InputError(f"the command has more than {_MOST_CHARACTERS:,} characters: put them into a file.")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that files and services could not have.
+
+    Raises:
+        InputError: it is empty, too long, or holds other characters.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"the name {name!r} cannot be: take up to 63 letters, digits and '_.-', a letter or digit first."
+        )
+
+
+def name_for(command: str, taken: Iterable[str]) -> str:
+    """A name for a schedule whose user gave none.
+
+    >>> name_for("prices refresh", {"prices-refresh"})
+    'prices-refresh-2'
+    """
+    names = set(taken)
+    name = plain = command.replace(" ", "-")
+    number = 1
+    while name in names:
+        number += 1
+        name = f"{plain}-{number}"
+    return name

@@ -1,0 +1,230 @@
+"""An answer to the channels of the settings: each gets it once, and one that fails stops no other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import ConfigError, InputError, did_you_mean
+from advisor.core.units import format_duration
+from advisor.delivery.patience import Clock, Patience
+from advisor.service.live import opened
+
+if TYPE_CHECKING:
+    from advisor.config.delivery_settings import ChannelSettings
+    from advisor.config.layers import Config
+    from advisor.delivery.channel import Channel
+    from advisor.delivery.message import Message
+    from advisor.delivery.posting import Delivery
+    from advisor.delivery.secret_values import Secrets
+    from advisor.service.listening import Listener, Step
+    from advisor.store.outbox import Posted
+
+# It stands in headers and in names of files.
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+=-]{0,199}")
+_SHOWN_APART = {"kind", "url", "path", "to", "cc", "password", "secret"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRequest:
+    """Where an answer goes, and as which it counts.
+
+    Attributes:
+        channels: names of the settings.
+        command: what was asked, such as ``recommend``.
+        period: of the answer, such as a day: one of the same content is sent again in the next.
+        key: a scheduler's, or another of the caller's; None: of command, period and content.
+    """
+
+    channels: tuple[str, ...]
+    command: str
+    period: str = ""
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a channel would be sent."""
+
+    channel: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelState:
+    """A channel of the settings.
+
+    Attributes:
+        settings: by name, as text, without what stands elsewhere here.
+        secrets: where each is kept, and why it cannot be read, if so.
+        last: what changed last of its deliveries.
+    """
+
+    name: str
+    kind: str
+    target: str
+    settings: tuple[tuple[str, str], ...]
+    secrets: tuple[tuple[str, str | None], ...]
+    last: Posted | None
+
+
+def key_of_environment(environ: Mapping[str, str] | None = None) -> str | None:
+    """The key that a scheduler gives by ``ADVISOR_DELIVERY_KEY``.
+
+    Raises:
+        InputError: it cannot be one.
+    """
+    from advisor.config.layers import DELIVERY_KEY_VARIABLE
+
+    key = (os.environ if environ is None else environ).get(DELIVERY_KEY_VARIABLE) or None
+    if key is not None:
+        _check_key(key)
+    return key
+
+
+def check_channels(names: tuple[str, ...], config: Config) -> None:
+    """Refuse names that no channel has, before long work begins.
+
+    Raises:
+        ConfigError: there is no such channel.
+    """
+    known = config.settings.delivery.channels
+    there_are = f"there are {', '.join(known)}" if known else "none is set up yet (docs/delivery.md)"
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is no channel {name!r}: {there_are}.{did_you_mean(name, known)}")
+
+
+def deliver(
+    message: Message,
+    request: DeliveryRequest,
+    config: Config,
+    listener: Listener,
+    *,
+    clock: Clock | None = None,
+) -> tuple[Delivery, ...]:
+    """Send a message to each channel, one after the other, and say what became of it.
+
+    Raises:
+        ConfigError: there is no such channel.
+        InputError: the key cannot be one.
+        StoreError: the database that knows what was sent cannot be read or written.
+    """
+    from advisor.delivery.posting import Post
+
+    check_channels(request.channels, config)
+    key = _key(message, request)
+    patience = Patience(total_s=config.settings.delivery.give_up_after)
+    deliveries = []
+    with opened(config) as store:
+        for name, channel in _channels(request.channels, config).items():
+            with listener.step(f"sending to {name}") as step:
+                post = Post(store=store, patience=patience, clock=clock or Clock(), heard=_telling(step))
+                deliveries.append(post.send(name, channel, message, key))
+    return tuple(deliveries)
+
+
+def previews(
+    message: Message, request: DeliveryRequest, config: Config, *, clock: Clock | None = None
+) -> tuple[Preview, ...]:
+    """What `deliver` would send now; nothing is sent, and no secret is read.
+
+    Raises:
+        ConfigError: there is no such channel, or it wants a form that this answer does not have.
+        InputError: the key cannot be one.
+    """
+    from advisor.delivery.channel import Parcel, SendingError
+
+    check_channels(request.channels, config)
+    parcel = Parcel(message=message, key=_key(message, request), at=(clock or Clock()).now())
+    shown = []
+    for name, channel in _channels(request.channels, config).items():
+        try:
+            shown.append(Preview(channel=name, text=channel.preview(parcel)))
+        except SendingError as error:
+            raise ConfigError(f"{name}: {error}.") from None
+    return tuple(shown)
+
+
+def channel_states(config: Config) -> tuple[ChannelState, ...]:
+    """Every channel of the settings, and what became of its last delivery.
+
+    Raises:
+        StoreError: the database cannot be read.
+    """
+    from advisor.store.database import open_store
+    from advisor.store.outbox import last_posted
+
+    channels = config.settings.delivery.channels
+    store = open_store(config.settings.store.url, must_exist=True)
+    if store is None:
+        return tuple(_state(name, settings, None) for name, settings in channels.items())
+    with store:
+        return tuple(_state(name, each, last_posted(store, name)) for name, each in channels.items())
+
+
+def _channels(names: tuple[str, ...], config: Config) -> dict[str, Channel]:
+    from advisor.delivery.channels.opening import open_channel
+    from advisor.delivery.secret_values import Secrets
+
+    known = config.settings.delivery.channels
+    return {name: open_channel(name, known[name], Secrets(os.environ)) for name in names}
+
+
+def _key(message: Message, request: DeliveryRequest) -> str:
+    if request.key is None:
+        parts = json.dumps([request.command, request.period, message.sha256])
+        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+    _check_key(request.key)
+    return request.key
+
+
+def _check_key(key: str) -> None:
+    if not _KEY.fullmatch(key):
+        raise InputError(
+            f"ADVISOR_DELIVERY_KEY is {key[:50]!r}: it may have 200 letters, digits and ._:@+=- at most, the"
+            " first of them a letter or digit."
+        )
+
+
+def _telling(step: Step) -> Callable[[str, float], None]:
+    """Says beside the step why it takes longer."""
+    return lambda why, wait_s: step.update(f"{why}; again in {format_duration(wait_s)}")
+
+
+def _state(name: str, settings: ChannelSettings, last: Posted | None) -> ChannelState:
+    from advisor.config.delivery_settings import SECRET_FORMS
+    from advisor.delivery.channels.opening import open_channel
+    from advisor.delivery.secret_values import Secrets
+
+    secrets = Secrets(os.environ)
+    values = settings.model_dump(mode="json", by_alias=True)
+    texts = {key: _text(value) for key, value in values.items() if value not in (None, [])}
+    references = [text for text in texts.values() if text.startswith(SECRET_FORMS)]
+    return ChannelState(
+        name=name,
+        kind=settings.kind,
+        target=open_channel(name, settings, secrets).target,
+        settings=tuple((key, text) for key, text in texts.items() if key not in _SHOWN_APART),
+        secrets=tuple((reference, _problem(secrets, reference)) for reference in references),
+        last=last,
+    )
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _problem(secrets: Secrets, reference: str) -> str | None:
+    from advisor.delivery.secret_values import SecretError
+
+    try:
+        secrets.read(reference)
+    except SecretError as error:
+        return str(error)
+    return None

@@ -1,0 +1,225 @@
+"""Run a command and keep a receipt: how long it took, how many steps it made, where, and what that cost."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from advisor.core.errors import AdvisorError, InputError
+from advisor.core.limits import MAX_USD, MAX_USD_PER_H
+from advisor.core.values import Interval, RunStatus
+from advisor.service.receipt_keeping import Begun, begin, keep
+from advisor.service.run_costs import cost_of
+from advisor.service.whereabouts import whereabouts_of
+
+if TYPE_CHECKING:
+    from advisor.config.layers import Config
+    from advisor.receipt.command import Ending
+    from advisor.receipt.step_records import Steps
+    from advisor.service.listening import Listener
+    from advisor.service.ran_on import Place
+    from advisor.store.ledger import LedgerEntry, Run
+
+_MOST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRequest:
+    """A command to run, and what is known of it beforehand; None is not known.
+
+    Attributes:
+        command: the program and its arguments.
+        recommendation: id in the ledger, or ``last``.
+        plan: id of an option, which says where it runs.
+        cost_usd: of the whole run, before tax.
+        usd_per_h: of the machine.
+        receipt: a file to write the receipt to as well.
+    """
+
+    command: tuple[str, ...]
+    recommendation: str | None = None
+    plan: str | None = None
+    project: str | None = None
+    cost_usd: float | None = None
+    usd_per_h: float | None = None
+    note: str = ""
+    receipt: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a run took, beside what was predicted.
+
+    Attributes:
+        advised: the recommendation that it follows; None without one.
+        is_recorded: whether the database took it.
+        exit_code: of the command, as a shell has it.
+    """
+
+    run: Run
+    advised: LedgerEntry | None
+    is_recorded: bool
+    exit_code: int
+
+    @property
+    def predicted_s(self) -> Interval | None:
+        """What was predicted for a step on these very GPUs; None if nothing was."""
+        advised, run = self.advised, self.run
+        if advised is None or (advised.gpu, advised.num_gpus) != (run.gpu, run.num_gpus):
+            return None
+        return advised.iteration_s
+
+
+def run_and_keep(request: CommandRequest, config: Config, listener: Listener) -> Receipt:
+    """Run the command to its end, whatever happens to its receipt.
+
+    Raises:
+        InputError: there is no such program, plan or recommendation, so that nothing was run.
+    """
+    from advisor.receipt.command import run_command
+    from advisor.receipt.step_records import read_steps, steps_environment
+
+    _check(request, listener)
+    given = _given_place(request, config, listener)
+    advised, doubts = _recommendation(request, config, listener)
+    with _temporary_folder() as folder:
+        environment = steps_environment(os.environ, folder)
+        ending, begun = run_command(
+            request.command,
+            environment,
+            lambda at: _begin(request, config, given, advised, started_at=at, steps_folder=folder),
+        )
+        steps, strange = read_steps(folder, ending.duration_s)
+    run = _ended(begun, ending, steps, request, config)
+    is_recorded, trouble = keep(begun, run, config, also=request.receipt)
+    several = [] if steps is None or steps.num_processes < 2 else [_several(steps)]
+    listener.warn([*doubts, *begun.warnings, *strange, *several, *trouble])
+    return Receipt(run=run, advised=advised, is_recorded=is_recorded, exit_code=ending.exit_code)
+
+
+def _check(request: CommandRequest, listener: Listener) -> None:
+    if not request.command:
+        raise InputError("nothing to run: give a command after --, as in: advisor run -- python train.py")
+    for name, most in (("cost_usd", MAX_USD), ("usd_per_h", MAX_USD_PER_H)):
+        amount = getattr(request, name)
+        if amount is not None and not 0 <= amount <= most:
+            raise InputError(
+                f"{listener.name_of(name)} must be between 0 and {most:,.0f} US dollars, got {amount:g}."
+            )
+
+
+def _given_place(request: CommandRequest, config: Config, listener: Listener) -> Place:
+    from advisor.service.plan_facts import PlanRequest
+    from advisor.service.ran_on import Place, place_of
+
+    if request.plan is None:
+        return Place(provider=None, gpu=None, num_gpus=None, market=None)
+    return place_of(PlanRequest(plan=request.plan), config, listener)
+
+
+def _recommendation(
+    request: CommandRequest, config: Config, listener: Listener
+) -> tuple[LedgerEntry | None, list[str]]:
+    """The recommendation that is followed; a database that is down keeps nothing from running."""
+    from advisor.service.ledger import recommendation_of
+
+    if request.recommendation is None:
+        return None, []
+    try:
+        return recommendation_of(config, request.recommendation, listener), []
+    except InputError:
+        raise
+    except AdvisorError as error:
+        return None, [f"nothing is predicted, since the recommendation cannot be read: {error}"]
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="advisor-steps-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _begin(
+    request: CommandRequest,
+    config: Config,
+    given: Place,
+    advised: LedgerEntry | None,
+    *,
+    started_at: datetime,
+    steps_folder: Path,
+) -> Begun:
+    """What is known while the command runs; if nothing more is heard of it, this is its receipt."""
+    from advisor.service.ledger import place_of_entry
+    from advisor.store.ledger import Run
+
+    sent_to = None if advised is None else place_of_entry(advised)
+    where = whereabouts_of(given, sent_to, os.environ, config)
+    place = where.place
+    run = Run(
+        recommendation_id=None if advised is None else advised.id,
+        project=request.project or ("" if advised is None else advised.project),
+        script=_script(request.command) if advised is None else advised.script,
+        provider=place.provider or "",
+        gpu=place.gpu or "",
+        num_gpus=place.num_gpus or (0 if place.gpu is None else 1),
+        market=place.market,
+        started_at=started_at,
+        duration_s=None,
+        cost_usd=None,
+        note=request.note,
+        instance_type=place.instance_type,
+        region=place.region,
+        zone=where.zone,
+        user=_user(),
+        status=RunStatus.LOST,
+    )
+    return begin(run, where, steps_folder, config)
+
+
+def _ended(begun: Begun, ending: Ending, steps: Steps | None, request: CommandRequest, config: Config) -> Run:
+    cost = cost_of(begun.where, ending.duration_s, config, usd=request.cost_usd, usd_per_h=request.usd_per_h)
+    return replace(
+        begun.run,
+        duration_s=ending.duration_s,
+        status=ending.status,
+        exit_code=ending.returncode,
+        num_steps=None if steps is None else steps.num_steps,
+        step_s=None if steps is None else steps.step_s,
+        cost_usd=cost.usd,
+        cost_kind=cost.kind,
+        usd_per_h=cost.usd_per_h,
+        price_retrieved_at=cost.price_retrieved_at,
+    )
+
+
+def _several(steps: Steps) -> str:
+    return (
+        f"{steps.num_processes} processes trained on their own: the steps are those of the one that made most"
+    )
+
+
+def _script(command: Sequence[str]) -> str:
+    """A name for the command: the Python file that it runs, else what was typed, without secrets."""
+    from advisor.profile.environment import redact_arguments
+
+    script = next((argument for argument in command if argument.endswith(".py")), None)
+    return Path(script).name if script else shlex.join(redact_arguments(command, os.environ))[:_MOST_NAME]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

@@ -1,0 +1,170 @@
+"""A cell of a bill -> a value, or a ``ValueError`` that names the column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import TypeAlias
+
+from advisor.core.limits import MAX_USD
+
+Row: TypeAlias = Mapping[str, object]
+
+# As FOCUS files and invoices name clouds, in small letters.
+_PROVIDERS: Mapping[str, str] = {
+    "amazon web services": "aws",
+    "google cloud": "gcp",
+    "google cloud platform": "gcp",
+    "microsoft": "azure",
+    "microsoft azure": "azure",
+    "oracle": "oci",
+    "oracle cloud infrastructure": "oci",
+}
+
+
+def text(row: Row, column: str) -> str | None:
+    """The text of a cell; None where it is empty or missing."""
+    value = row.get(column)
+    return (str(value).strip() or None) if value is not None else None
+
+
+def required_text(row: Row, column: str) -> str:
+    """The same of a cell that must not be empty.
+
+    Raises:
+        ValueError: it is.
+    """
+    value = text(row, column)
+    if value is None:
+        raise ValueError(f"{column} is empty")
+    return value
+
+
+def amount(row: Row, column: str) -> Decimal | None:
+    """An exact amount of money; None where the cell is empty or missing.
+
+    Raises:
+        ValueError: it is no number that can be meant.
+    """
+    value = row.get(column)
+    if value is None or value == "":
+        return None
+    try:
+        # The shortest text of a double is the number that was meant.
+        exact = value if isinstance(value, Decimal) else Decimal(str(value).strip())
+    except InvalidOperation:
+        raise ValueError(f"{column} is {_cut(value)}, which is no number") from None
+    if not (exact.is_finite() and abs(exact) <= MAX_USD):
+        raise ValueError(f"{column} is {_cut(value)}: no charge is that large")
+    return exact
+
+
+def required_amount(row: Row, column: str) -> Decimal:
+    """The same of a cell that must not be empty.
+
+    Raises:
+        ValueError: it is, or no number.
+    """
+    value = amount(row, column)
+    if value is None:
+        raise ValueError(f"{column} is empty")
+    return value
+
+
+def moment(row: Row, column: str) -> datetime:
+    """A time; without a zone it is UTC, as FOCUS and BigQuery define.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value = row.get(column)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    return _parsed(required_text(row, column), column)
+
+
+# A bill of a month has a hundred rows an hour.
+@lru_cache(maxsize=4096)
+def _parsed(written: str, column: str) -> datetime:
+    try:
+        parsed = datetime.fromisoformat(written.removesuffix(" UTC"))
+        return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{column} is {_cut(written)}, which is no time") from None
+
+
+def period(row: Row, start: str, end: str) -> tuple[datetime, datetime]:
+    """The period of a charge, of which the end does not belong to it.
+
+    Raises:
+        ValueError: a time is missing, or the end lies before the start.
+    """
+    begins, ends = moment(row, start), moment(row, end)
+    if ends < begins:
+        raise ValueError(f"{end} lies before {start}")
+    return begins, ends
+
+
+def currency(row: Row, column: str) -> str:
+    """Three letters of ISO 4217.
+
+    Raises:
+        ValueError: they are not.
+    """
+    code = required_text(row, column).upper()
+    if not (len(code) == 3 and code.isascii() and code.isalpha()):
+        raise ValueError(f"{column} is {_cut(code)}, which is no currency: such as USD")
+    return code
+
+
+def provider_name(written: str) -> str:
+    """A cloud as advisor names it.
+
+    >>> provider_name("Amazon Web Services"), provider_name("AWS"), provider_name("Nimbus")
+    ('aws', 'aws', 'nimbus')
+    """
+    lower = written.lower()
+    return _PROVIDERS.get(lower, lower)
+
+
+def pairs(value: object) -> Mapping[str, str]:
+    """Tags or labels, however they are written: a JSON object, or a list of keys and values.
+
+    Raises:
+        ValueError: a text that is no JSON.
+
+    >>> pairs('{"team": "vision"}'), pairs([{"key": "team", "value": "vision"}])
+    ({'team': 'vision'}, {'team': 'vision'})
+    """
+    if isinstance(value, str):
+        value = _json(value.strip())
+    if isinstance(value, Mapping):
+        return {str(key): str(item) for key, item in value.items() if item is not None}
+    if not isinstance(value, list):
+        return {}
+    named: dict[str, str] = {}
+    for item in value:
+        # Parquet gives a map as pairs, BigQuery as objects.
+        if isinstance(item, Mapping):
+            item = (item.get("key"), item.get("value"))
+        if isinstance(item, tuple | list) and len(item) == 2 and None not in item:
+            named[str(item[0])] = str(item[1])
+    return named
+
+
+@lru_cache(maxsize=1024)
+def _json(written: str) -> object:
+    if not written:
+        return None
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{_cut(written)} is no JSON") from None
+
+
+def _cut(value: object) -> str:
+    shown = repr(str(value))
+    return shown if len(shown) <= 40 else f"{shown[:40]}..."

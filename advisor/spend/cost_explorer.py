@@ -1,0 +1,114 @@
+"""AWS Cost Explorer -> a bill: what each day cost by project tag and instance type, before tax.
+
+AWS asks 0.01 USD for each call. https://docs.aws.amazon.com/aws-cost-management/latest/APIReference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, TypedDict
+
+from advisor.pricing.sources.aws.calls import HOME_REGION, Clients, items_of
+from advisor.spend import cells
+from advisor.spend.charges import Bill, Charge, RowFault
+
+if TYPE_CHECKING:
+    from advisor.pricing.sources.aws.options import AwsOptions
+
+NAME = "AWS Cost Explorer"
+ACTION = "ce:GetCostAndUsage"
+# What is billed, and the same with what was paid ahead spread over its time.
+_BILLED, _EFFECTIVE = "UnblendedCost", "AmortizedCost"
+_NO_MACHINE = "NoInstanceType"
+_NO_TAX = {"Not": {"Dimensions": {"Key": "RECORD_TYPE", "Values": ["Tax"]}}}
+
+
+class _Money(TypedDict):
+    Amount: str
+    Unit: str
+
+
+class _Group(TypedDict):
+    Keys: list[str]
+    Metrics: Mapping[str, _Money]
+
+
+class _Span(TypedDict):
+    Start: str
+    End: str
+
+
+class _Day(TypedDict):
+    TimePeriod: _Span
+    Groups: list[_Group]
+
+
+def ask_cost_explorer(options: AwsOptions, since: datetime, until: datetime, project_tag: str) -> Bill:
+    """What AWS billed on whole days (UTC); list and contracted costs and regions it does not tell.
+
+    Args:
+        options: of calls to AWS; credentials are those of the SDK.
+        since: within the first day.
+        until: within the last day, or its end.
+        project_tag: the cost allocation tag that names a charge's project.
+
+    Raises:
+        CloudError: AWS refuses the call or does not answer.
+    """
+    client = Clients(options).client("ce", HOME_REGION)
+    days: list[_Day] = items_of(
+        client,
+        ACTION,
+        "ResultsByTime",
+        TimePeriod={"Start": f"{_day(since)}", "End": f"{_day(until, is_end=True)}"},
+        Granularity="DAILY",
+        Metrics=[_BILLED, _EFFECTIVE],
+        GroupBy=[{"Type": "TAG", "Key": project_tag}, {"Type": "DIMENSION", "Key": "INSTANCE_TYPE"}],
+        Filter=_NO_TAX,
+    )
+    charges: list[Charge] = []
+    faults: list[RowFault] = []
+    for number, (span, group) in enumerate(_groups(days), start=1):
+        try:
+            charges += _charge(span, group)
+        except (KeyError, ValueError) as error:
+            faults.append(RowFault(line=number, reason=_reason(error)))
+    return Bill(name=NAME, charges=tuple(charges), faults=tuple(faults))
+
+
+def _day(moment: datetime, *, is_end: bool = False) -> date:
+    """The day of a moment; as an end, which Cost Explorer leaves out, the day after the last moment."""
+    utc = moment.astimezone(UTC)
+    return (utc - timedelta(microseconds=1)).date() + timedelta(days=1) if is_end else utc.date()
+
+
+def _groups(days: Iterable[_Day]) -> Iterator[tuple[_Span, _Group]]:
+    return ((day["TimePeriod"], group) for day in days for group in day["Groups"])
+
+
+def _charge(span: _Span, group: _Group) -> Iterator[Charge]:
+    """The charge of a group; none where nothing was billed."""
+    tagged, machine = group["Keys"]
+    billed, effective = group["Metrics"][_BILLED], group["Metrics"][_EFFECTIVE]
+    start, end = cells.period(dict(span), "Start", "End")
+    cost = cells.required_amount(dict(billed), "Amount")
+    if cost == 0 == cells.required_amount(dict(effective), "Amount"):
+        return
+    # Cost Explorer writes a tag as "project$resnet", and "project$" where a charge has none.
+    project = tagged.partition("$")[2]
+    yield Charge(
+        start=start,
+        end=end,
+        provider="aws",
+        service="Amazon Web Services",
+        instance_type=None if machine == _NO_MACHINE else machine,
+        project=project or None,
+        billed_cost=cost,
+        effective_cost=cells.amount(dict(effective), "Amount"),
+        currency=cells.currency(dict(billed), "Unit"),
+    )
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,1 @@
+"""Servers and parts for tests of deliveries."""

@@ -1,0 +1,126 @@
+"""Laws of schedules: cron as its manual has it, and clocks that change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from advisor.schedule.cron import parse_cron
+from advisor.schedule.exports.exported import cron_text
+from advisor.schedule.exports.github_actions import in_utc
+from advisor.schedule.recurrence import next_after, times_between
+from tests.schedules import make_schedule, next_by_manual
+
+ZONES = sorted(available_timezones() - {"Factory", "localtime"})
+MONTHS = ["jan", "FEB", "Mar", *map(str, range(4, 13))]
+WEEKDAYS = ["sun", "MON", "Tue", *map(str, range(3, 8))]
+WINDOW = timedelta(days=3)
+
+
+def numbers(low: int, high: int) -> st.SearchStrategy[str]:
+    """A field of a list of numbers, ranges and steps."""
+    number = st.integers(low, high)
+    spans = st.tuples(number, number).map(lambda ends: f"{min(ends)}-{max(ends)}")
+    steps = st.tuples(st.just("*") | spans, st.integers(1, 20)).map(lambda item: f"{item[0]}/{item[1]}")
+    listed = st.lists(number.map(str) | spans, min_size=1, max_size=3).map(",".join)
+    return st.just("*") | listed | steps
+
+
+DAYS = st.lists(st.integers(1, 31).map(str), min_size=1, max_size=4).map(",".join)
+NUMBERED_WEEKDAYS = numbers(0, 7).filter(lambda text: "*" not in text)
+WEEKDAY_FIELDS = st.lists(st.sampled_from(WEEKDAYS), min_size=1, max_size=3).map(",".join) | NUMBERED_WEEKDAYS
+CRONS = st.builds(
+    "{} {} {} {} {}".format,
+    numbers(0, 59),
+    numbers(0, 23),
+    st.just("*") | DAYS,
+    st.just("*") | st.lists(st.sampled_from(MONTHS), min_size=1, max_size=9).map(",".join),
+    st.just("*")
+    | st.lists(st.sampled_from(WEEKDAYS), min_size=1, max_size=3).map(",".join)
+    | numbers(0, 7).filter(lambda text: "*" not in text),
+).filter(lambda text: not _never_comes(text))
+WALLS = st.datetimes(datetime.fromisoformat("1999-01-01"), datetime.fromisoformat("2060-01-01"))
+
+
+def _never_comes(text: str) -> bool:
+    from advisor.core.errors import InputError
+
+    try:
+        parse_cron(text)
+    except InputError as error:
+        return "never comes" in str(error)
+    return False
+
+
+@settings(max_examples=30)
+@given(text=CRONS, after=WALLS)
+@example(text="0 0 13 * FRI", after=datetime.fromisoformat("2026-11-22"))
+@example(text="*/7 * * * 7", after=datetime.fromisoformat("2026-11-22 23:59"))
+def test_the_next_minute_is_the_first_that_matches_by_the_manual(text: str, after: datetime) -> None:
+    ours = parse_cron(text).next_wall(after)
+    expected = next_by_manual(text, after, most=WINDOW)
+    assert ours == expected if expected is not None else ours > after + WINDOW - timedelta(minutes=1)
+
+
+@settings(max_examples=40)
+@given(text=CRONS)
+def test_what_exports_write_means_the_same(text: str) -> None:
+    assert parse_cron(cron_text(parse_cron(text))) == parse_cron(text)
+
+
+@settings(max_examples=12)
+@given(zone=st.sampled_from(ZONES), year=st.integers(1995, 2036), at=st.times())
+@example(zone="Europe/Zurich", year=2026, at=time(2, 30))
+@example(zone="Pacific/Apia", year=2011, at=time(8))
+@example(zone="America/Nuuk", year=2026, at=time(23, 30))
+@example(zone="America/St_Johns", year=2006, at=time(0, 0))
+def test_a_daily_schedule_comes_once_a_local_day(zone: str, year: int, at: time) -> None:
+    clock = ZoneInfo(zone)
+    first, last = (datetime(y, 7, 1, 12, tzinfo=UTC) for y in (year - 1, year))
+    hours = (first + timedelta(hours=n) for n in range(int((last - first) / timedelta(hours=1))))
+    days = sorted({hour.astimezone(clock).date() for hour in hours})[1:-1]
+    schedule = make_schedule(cron=f"{at.minute} {at.hour} * * *", zone=zone)
+    begin, end = (datetime.combine(day, time(), tzinfo=clock) for day in (days[0], days[-1]))
+    moments = list(times_between(schedule, begin - timedelta(seconds=1), end - timedelta(seconds=1)))
+    assert len(moments) == len(days) - 1
+    for day, moment in zip(days, moments, strict=False):
+        wanted = datetime.combine(day, time(at.hour, at.minute))
+        shown = moment.astimezone(clock).replace(tzinfo=None)
+        before = (moment - timedelta(seconds=1)).astimezone(clock).replace(tzinfo=None)
+        assert shown == wanted or before < wanted < shown
+
+
+@settings(max_examples=25)
+@given(text=CRONS, zone=st.sampled_from(ZONES), after=WALLS)
+def test_times_go_forward_and_nothing_lies_between(text: str, zone: str, after: datetime) -> None:
+    schedule = make_schedule(cron=text, zone=zone)
+    moment = after.replace(tzinfo=UTC)
+    following = next_after(schedule, moment)
+    assert following is not None
+    assert following > moment
+    # From anywhere in between, it is still the next.
+    for share in (0.25, 0.5, 0.999):
+        assert next_after(schedule, moment + (following - moment) * share) == following
+
+
+@settings(max_examples=40)
+@given(
+    minute=numbers(0, 59), hour=numbers(0, 23), weekdays=st.sampled_from(["*", "MON", "0,6", "2-4"]),
+    offset=st.sampled_from([-720, -210, -60, 0, 60, 330, 345, 840]), after=WALLS,
+)  # fmt: skip
+def test_a_schedule_in_utc_comes_at_the_same_moments(
+    minute: str, hour: str, weekdays: str, offset: int, after: datetime
+) -> None:
+    cron = parse_cron(f"{minute} {hour} * * {weekdays}")
+    behind = timedelta(minutes=offset)
+    moved = list(in_utc(cron, behind, make_schedule()))
+    utc = after
+    for _ in range(4):
+        shown = cron.next_wall(utc + behind)
+        following = min(one.next_wall(utc) for one in moved)
+        assert shown is not None
+        assert following == shown - behind
+        utc = following

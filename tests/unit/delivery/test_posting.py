@@ -1,0 +1,185 @@
+"""What is tried again, for how long, and what is said in the end; channels of the test's own making."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.delivery.attempt import attempt
+from advisor.delivery.channel import Parcel, PermanentError, SendingError, TemporaryError, UncertainError
+from advisor.delivery.patience import Patience
+from advisor.delivery.posting import Delivery, Outcome, Post
+from advisor.delivery.secret_values import Secrets
+from advisor.store import outbox
+from advisor.store.handle import Store
+from advisor.store.outbox import State
+from tests.delivery.parts import SetClock, make_message, make_parcel
+
+
+@dataclass
+class Scripted:
+    """Does what the test says, one attempt after the other, and then works."""
+
+    script: list[Exception | str] = field(default_factory=list)
+    drops_repeats: bool = False
+    secrets: Secrets = field(default_factory=lambda: Secrets({"P": "hunter2"}))
+    target: str = "x/{date}.md"
+    sent: list[Parcel] = field(default_factory=list)
+
+    def preview(self, parcel: Parcel) -> str:  # noqa: ARG002
+        return ""
+
+    def send(self, parcel: Parcel, begin: Callable[[], None]) -> str | None:
+        self.secrets.read("env:P")
+        step = self.script.pop(0) if self.script else None
+        if isinstance(step, TemporaryError | PermanentError):
+            raise step
+        begin()
+        if isinstance(step, BaseException):
+            raise step
+        self.sent.append(parcel)
+        return step
+
+
+def send(channel: Scripted, store: Store, time: SetClock, *, total_s: float = 300) -> Delivery:
+    post = Post(store=store, patience=Patience(total_s=total_s), clock=time.clock)
+    return post.send("team", channel, make_message(), "k")
+
+
+def state(store: Store) -> State:
+    posted = outbox.last_posted(store, "team")
+    assert posted is not None
+    return posted.state
+
+
+def test_the_first_attempt_is_enough(store: Store, time: SetClock) -> None:
+    delivery = send(Scripted(), store, time)
+    assert (delivery.outcome, delivery.attempts, delivery.is_there) == (Outcome.SENT, 1, True)
+    assert delivery.target == "x/2026-11-23.md"
+    assert time.slept == []
+
+
+def test_waits_double_up_to_a_minute_until_the_time_is_over(store: Store, time: SetClock) -> None:
+    busy: list[Exception | str] = [TemporaryError("busy") for _ in range(20)]
+    delivery = send(Scripted(busy), store, time)
+    assert (delivery.outcome, delivery.error) == (Outcome.FAILED, "busy")
+    assert time.slept == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert sum(time.slept) <= 300
+
+
+@given(
+    st.lists(st.floats(0, 1e6) | st.none(), min_size=1, max_size=30),
+    st.floats(1, 3600),
+    st.floats(0, 1),
+)
+def test_no_sleep_leads_beyond_the_end(asked: list[float | None], total_s: float, chance: float) -> None:
+    patience, passed_s = Patience(total_s=total_s), 0.0
+    for attempts, asked_s in enumerate(asked, start=1):
+        wait_s = patience.wait_s(attempts, asked_s, chance)
+        assert wait_s == asked_s if asked_s is not None else 0.5 <= wait_s <= patience.longest_wait_s
+        if passed_s + wait_s < total_s:
+            passed_s += wait_s
+    assert passed_s < total_s
+
+
+def test_what_cannot_work_is_tried_once(store: Store, time: SetClock) -> None:
+    channel = Scripted([PermanentError("no such user")])
+    assert send(channel, store, time).outcome is Outcome.FAILED
+    assert time.slept == []
+    assert send(channel, store, time).outcome is Outcome.SENT, "somebody may have mended it"
+
+
+def test_nobody_knows_and_so_it_is_not_repeated(store: Store, time: SetClock) -> None:
+    channel = Scripted([UncertainError("the connection ended")])
+    outcomes = [send(channel, store, time).outcome for _ in range(3)]
+    assert outcomes == [Outcome.PERHAPS] * 3
+    assert channel.sent == []
+
+
+def test_nobody_knows_and_repeats_do_no_harm(store: Store, time: SetClock) -> None:
+    channel = Scripted([UncertainError("ended"), UncertainError("ended")], drops_repeats=True)
+    delivery = send(channel, store, time)
+    assert (delivery.outcome, delivery.attempts) == (Outcome.SENT, 3)
+
+
+def test_once_uncertain_a_failure_stays_uncertain(store: Store, time: SetClock) -> None:
+    """The first attempt may have arrived, whatever the second one says."""
+    channel = Scripted([UncertainError("ended"), PermanentError("gone")], drops_repeats=True)
+    assert send(channel, store, time).outcome is Outcome.PERHAPS
+    assert send(channel, store, time).outcome is Outcome.SENT
+
+
+def test_whoever_is_not_reached_is_an_error_though_others_are(store: Store, time: SetClock) -> None:
+    delivery = send(Scripted(["refused: bob"]), store, time)
+    assert (delivery.outcome, delivery.error, delivery.is_there) == (Outcome.SENT, "refused: bob", False)
+    again = send(Scripted(), store, time)
+    assert (again.outcome, again.error, again.is_there) == (Outcome.SENT_BEFORE, "refused: bob", False)
+
+
+@pytest.mark.parametrize(("has_begun", "expected"), [(False, State.FAILED), (True, State.PERHAPS)])
+def test_an_interrupt_leaves_what_is_known(
+    store: Store, time: SetClock, has_begun: bool, expected: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(channel: Scripted, parcel: Parcel, begin: Callable[[], None], *, within_s: float) -> None:
+        if has_begun:
+            begin()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("advisor.delivery.posting.attempt", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        send(Scripted(), store, time)
+    assert state(store) is expected
+
+
+def test_what_a_library_raises_is_one_line_without_secrets(store: Store, time: SetClock) -> None:
+    delivery = send(Scripted([RuntimeError("a bug with hunter2")]), store, time)
+    assert (delivery.outcome, delivery.error) == (Outcome.PERHAPS, "RuntimeError: a bug with ***")
+
+
+def test_a_secret_that_is_not_there_stops_nobody_else(store: Store, time: SetClock) -> None:
+    delivery = send(Scripted(secrets=Secrets({})), store, time)
+    assert delivery.outcome is Outcome.FAILED
+    assert str(delivery.error).startswith("the variable P is not set")
+
+
+def test_why_it_waits_is_heard(store: Store, time: SetClock) -> None:
+    heard: list[tuple[str, float]] = []
+    post = Post(
+        store=store,
+        patience=Patience(total_s=300),
+        clock=time.clock,
+        heard=lambda *words: heard.append(words),
+    )
+    post.send("team", Scripted([TemporaryError("busy", wait_s=9.0)]), make_message(), "k")
+    assert heard == [("busy", 9.0)]
+
+
+def test_an_attempt_that_was_given_up_sends_nothing_later() -> None:
+    """It may wake up long after the next one has sent."""
+    go, done = threading.Event(), threading.Event()
+    begun: list[str] = []
+
+    class Slow(Scripted):
+        def send(self, parcel: Parcel, begin: Callable[[], None]) -> str | None:
+            go.wait()
+            try:
+                return super().send(parcel, begin)
+            finally:
+                done.set()
+
+    channel = Slow()
+    with pytest.raises(TemporaryError, match="no answer within"):
+        attempt(channel, make_parcel(), lambda: begun.append("x"), within_s=0.05)
+    go.set()
+    assert done.wait(30)
+    assert (channel.sent, begun) == ([], [])
+
+
+def test_kinds_of_errors_are_told_apart() -> None:
+    for kind in (TemporaryError, PermanentError, UncertainError):
+        assert issubclass(kind, SendingError)

@@ -1,0 +1,222 @@
+"""Steps are counted in the user's Python, and the command runs as without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.payload.receipt.steps import StepClock
+from advisor.receipt.step_records import FOLDER_VARIABLE, steps_environment
+
+# As much of torch as counting needs, for Pythons and cases where the real one would only take time.
+TORCH = """
+hooks = []
+def register_optimizer_step_post_hook(hook):
+    hooks.append(hook)
+class Optimizer:
+    def step(self):
+        for hook in hooks:
+            hook(self, (), {})
+"""
+TRAINS = """
+import torch.optim.optimizer as optim
+optimizer = optim.Optimizer()
+for _ in range(5):
+    optimizer.step()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a torch that has nothing but hooks; records go to ``steps`` in it."""
+    package = tmp_path / "torch" / "optim"
+    package.mkdir(parents=True)
+    (tmp_path / "steps").mkdir()
+    for name in (package.parent, package):
+        (name / "__init__.py").touch()
+    (package / "optimizer.py").write_text(TORCH)
+    return tmp_path
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+def ran(folder: Path, code: str, *, python: str = sys.executable) -> Done:
+    environment = steps_environment({**os.environ, "PYTHONPATH": str(folder)}, folder / "steps")
+    return subprocess.run([python, "-c", code], env=environment, cwd=folder, capture_output=True, text=True)
+
+
+def plainly_ran(folder: Path, code: str) -> Done:
+    """The same without us."""
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted((folder / "steps").glob("*.json"))]
+
+
+def test_steps_are_counted_and_nothing_is_said(folder: Path) -> None:
+    done = ran(folder, TRAINS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (record,) = records(folder)
+    assert (record["num_steps"], record["rank"], record["failure"]) == (5, None, None)
+
+
+@pytest.mark.parametrize("version", ["3.7", "3.8", "3.9", "3.10", "3.12", "3.13", "3.14"])
+def test_other_pythons_count_too(version: str, folder: Path) -> None:
+    python = shutil.which(f"python{version}")
+    if python is None or subprocess.run([python, "-c", ""], capture_output=True).returncode:
+        pytest.skip(f"needs Python {version}")
+    done = ran(folder, f"{TRAINS}print('trained')", python=python)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "trained\n", "")
+    assert [record["num_steps"] for record in records(folder)] == [5]
+
+
+def test_a_python_without_torch_writes_nothing_and_sees_nothing_of_us(folder: Path) -> None:
+    code = "import sys; print(len(sys.path), 'typing' in sys.modules, 'json' in sys.modules)"
+    assert ran(folder, code).stdout == plainly_ran(folder, code).stdout
+    assert records(folder) == []
+
+
+def test_the_next_sitecustomize_runs_as_if_ours_were_not_there(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text("import builtins\nbuiltins.ITS = __file__\n")
+    done = ran(folder, TRAINS + "import sitecustomize; print(ITS == sitecustomize.__file__, ITS)")
+    assert done.stdout == f"True {folder / 'sitecustomize.py'}\n"
+    assert records(folder)[0]["num_steps"] == 5
+
+
+def test_what_the_next_sitecustomize_fails_with_is_told_as_ever(folder: Path) -> None:
+    (folder / "sitecustomize.py").write_text("raise RuntimeError('its own')\n")
+    done = ran(folder, TRAINS)
+    assert done.returncode == 0
+    assert "its own" in done.stderr
+    assert records(folder)[0]["num_steps"] == 5
+
+
+def test_processes_that_train_have_a_record_each_with_their_rank(folder: Path) -> None:
+    """As torchrun starts them: the environment is inherited."""
+    code = f"""
+import os, subprocess, sys
+for rank in "01":
+    subprocess.run([sys.executable, "-c", {TRAINS!r}], env=os.environ | {{"RANK": rank}}, check=True)
+"""
+    assert ran(folder, code).returncode == 0
+    assert sorted(record["rank"] for record in records(folder)) == [0, 1]
+
+
+def test_a_fork_counts_its_own_steps(folder: Path) -> None:
+    code = f"""{TRAINS}
+import os
+if os.fork() == 0:
+    optimizer.step()
+    raise SystemExit
+os.wait()
+"""
+    assert ran(folder, code).returncode == 0
+    assert sorted(record["num_steps"] for record in records(folder)) == [1, 5]
+
+
+@pytest.mark.parametrize("broken", ["raise RuntimeError('no hooks')", "register = 1 / 0", "torch = 1"])
+def test_an_import_that_fails_fails_as_ever_and_old_torch_has_no_steps(broken: str, folder: Path) -> None:
+    (folder / "torch" / "optim" / "optimizer.py").write_text(broken)
+    code = "import torch.optim.optimizer"
+    done, plain = ran(folder, code), plainly_ran(folder, code)
+    assert done.returncode == plain.returncode
+    assert done.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]
+    assert records(folder) == []
+
+
+def test_a_folder_that_is_gone_takes_nothing_from_the_command(folder: Path) -> None:
+    (folder / "steps").rmdir()
+    done = ran(folder, TRAINS)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class Optimizer:
+    """Stands for one of torch."""
+
+
+def stepped(clock: StepClock, *optimizers: object) -> int:
+    for optimizer in optimizers:
+        clock.after_step(optimizer, (), {})
+    return clock.num_steps
+
+
+def test_the_first_optimizer_counts_and_the_next_when_it_is_gone(tmp_path: Path) -> None:
+    clock, first, second = StepClock(str(tmp_path)), Optimizer(), Optimizer()
+    assert stepped(clock, first, second, second, first, second) == 2
+    del first
+    assert stepped(clock, second, second) == 4
+
+
+def test_an_optimizer_is_not_kept_alive(tmp_path: Path) -> None:
+    clock, optimizer = StepClock(str(tmp_path)), Optimizer()
+    stepped(clock, optimizer)
+    seen = weakref.ref(optimizer)
+    del optimizer
+    assert seen() is None
+
+
+def test_a_failure_of_ours_ends_the_count_and_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, optimizer = StepClock(str(tmp_path)), Optimizer()
+    stepped(clock, optimizer)
+    monkeypatch.setattr("advisor.payload.receipt.steps.perf_counter", lambda: 1 / 0)
+    assert stepped(clock, optimizer, optimizer) == 1
+    clock.end()
+    (path,) = tmp_path.iterdir()
+    assert json.loads(path.read_text())["failure"] == "ZeroDivisionError"
+
+
+def test_torch_compile_leaves_the_hook_alone() -> None:
+    """Traced, it would warn of the clock and could break a graph."""
+    assert StepClock.after_step._torchdynamo_disable is True  # type: ignore[attr-defined]
+
+
+REAL = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+model, other = torch.nn.Linear(4, 1), torch.nn.Linear(4, 1)
+optimizer = torch.optim.AdamW(model.parameters())
+second = torch.optim.SGD(other.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+data = DataLoader(TensorDataset(torch.randn(24, 4)), batch_size=2, num_workers=1)
+for number, (batch,) in enumerate(data):
+    loss = model(batch).mean() + other(batch).mean()
+    if number == 7:
+        loss = loss * float("inf")  # the scaler leaves this step out
+    scaler.scale(loss).backward()
+    if number % 2:  # two micro-batches an iteration
+        scaler.step(optimizer)
+        scaler.step(second)
+        scaler.update()
+        optimizer.zero_grad()
+        second.zero_grad()
+"""
+
+
+def test_a_real_training_counts_its_iterations(tmp_path: Path) -> None:
+    """Twelve batches in pairs are six iterations, one of which overflows; workers do not count."""
+    pytest.importorskip("torch")
+    (tmp_path / "steps").mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != FOLDER_VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-c", REAL], env=steps_environment(environment, tmp_path / "steps"),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (record,) = records(tmp_path)
+    assert (record["num_steps"], record["rank"], record["failure"]) == (5, None, None)
+    assert sum(steps for _, steps in record["blocks"]) == 4

@@ -1,0 +1,92 @@
+"""Corrections by receipts in figures, and drifts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from advisor.core.findings import Code
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Interval
+from advisor.predict.calibration.receipt_corrections import (
+    ComparedRun,
+    Correction,
+    corrections_of,
+    drifts_of,
+    uncorrected_p50_s,
+)
+from advisor.predict.interval import Z90
+from advisor.predict.iteration import predict_counts
+from advisor.report.words import text_of
+from tests.builders import make_trace
+
+
+def run(ratio: float, job: str = "a", gpu: str = "L4", told: float = 1.0) -> ComparedRun:
+    predicted = Interval(p10=0.8 * told, p50=told, p90=1.25 * told)
+    return ComparedRun(gpu=gpu, job=job, measured_s=ratio, predicted_s=predicted, uncorrected_p50_s=1.0)
+
+
+def test_by_hand() -> None:
+    """Three jobs of 1.1, 1.2 and 1.3 times the prediction: the median of their medians is 1.2."""
+    runs = [
+        run(1.1, "a"),
+        run(1.2, "b"),
+        run(1.0, "c"),
+        run(1.3, "c"),
+        run(1.6, "c"),
+        run(9.0, "x", gpu="T4"),
+    ]
+    correction = corrections_of(runs)["L4"]
+    assert (correction.num_jobs, correction.num_runs) == (3, 5)
+    assert correction.shift == pytest.approx(math.log(1.2))
+    assert correction.scatter == pytest.approx(1.4826 * math.log(1.3 / 1.2), rel=0.1)
+
+
+def test_what_was_answered_after_a_correction_does_not_confirm_itself() -> None:
+    """The answer was corrected to 1.2 and held; against what was predicted before it is still 1.2 off."""
+    assert corrections_of([run(1.2, told=1.2)])["L4"].shift == pytest.approx(math.log(1.2))
+
+
+def test_a_prediction_with_receipts_says_so() -> None:
+    trace, gpu = make_trace(), resolve_gpu("L4")
+    correction = Correction(num_jobs=4, num_runs=9, shift=0.1, scatter=0.0)
+    (plain,) = predict_counts(trace, gpu, [1])
+    (moved,) = predict_counts(trace, gpu, [1], correction=correction)
+    sigma = math.log(plain.device_s.p90 / plain.device_s.p50) / Z90
+    weight = 1 / (1 + math.pi / 2 / 4)
+    assert moved.device_s.p50 == pytest.approx(plain.device_s.p50 * math.exp(weight * 0.1))
+    left = math.log(moved.device_s.p90 / moved.device_s.p50) / Z90
+    assert left == pytest.approx(sigma * math.sqrt(0.5 + 0.5 * (1 - weight)))
+    (note,) = [one for one in moved.assumptions if one.code is Code.CORRECTED_BY_RECEIPTS]
+    assert text_of(note) == (
+        "7% longer after 9 runs of 4 jobs of yours on this GPU, its band 80% as wide (predict.receipts)"
+    )
+    assert uncorrected_p50_s(moved) == pytest.approx(plain.iteration_s.p50)
+    assert plain.correction == 1.0
+
+
+@pytest.mark.parametrize(
+    ("ratios", "is_drift"),
+    [
+        ([1.0] * 9 + [1.4] * 3, True),
+        ([1.4] * 9 + [1.0] * 5, False),  # long ago
+        ([1.4] * 2, False),  # too few to tell
+        ([1.2] * 5, False),  # within the interval
+        ([1.0, 1.0, 1.0, 1.4, 1.4], False),
+        ([1.4, 1.4, 1.4, 0.5, 1.0], False),  # on both sides
+        ([0.5] * 3, True),
+    ],
+)
+def test_a_drift_is_when_most_of_the_last_runs_lie_on_one_side(
+    ratios: Sequence[float], is_drift: bool
+) -> None:
+    assert bool(drifts_of([run(ratio) for ratio in ratios])) is is_drift
+
+
+def test_a_drift_in_words() -> None:
+    (drift,) = drifts_of([run(0.9), *[run(1.4)] * 4, run(1.0, gpu="T4")])
+    assert text_of(drift).startswith(
+        "the last 5 runs on L4 took 40% longer than predicted (median), 4 of them outside their intervals"
+    )

@@ -1,0 +1,107 @@
+"""Receipts as files: whose process is gone is left behind, whose process runs is not."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.receipt.receipt_files import ReceiptFile, begin, left_behind, read_receipt
+from tests.unit.store.test_ledger import WHOLE_RUN, make_run
+
+RECEIPT = ReceiptFile(run=make_run(id="one", **WHOLE_RUN), steps_folder="/somewhere")
+ROOT = Path(__file__).resolve().parents[3]
+HOLDS = """
+import sys
+from pathlib import Path
+from advisor.receipt.receipt_files import begin
+from tests.unit.receipt.test_receipt_files import RECEIPT
+begun = begin(Path(sys.argv[1]), RECEIPT)
+print("begun", flush=True)
+sys.stdin.read()
+"""
+
+
+def left(folder: Path) -> list[str]:
+    with left_behind(folder) as paths:
+        return [path.name for path in paths]
+
+
+def test_a_receipt_comes_back_whole_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    begun = begin(tmp_path / "new" / "folder", RECEIPT)
+    assert read_receipt(begun.path) == RECEIPT
+    assert stat.S_IMODE(begun.path.stat().st_mode) == 0o600
+    assert [path.name for path in begun.path.parent.iterdir()] == ["one.json"]
+    os.close(begun.handle)
+
+
+def test_a_run_that_goes_on_is_not_left_behind_and_one_that_was_killed_is(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDS, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        assert left(tmp_path) == []
+        process.kill()
+        process.wait()
+    assert left(tmp_path) == ["one.json"]
+
+
+def test_who_looks_at_what_is_left_behind_is_alone(tmp_path: Path) -> None:
+    os.close(begin(tmp_path, RECEIPT).handle)
+    with left_behind(tmp_path) as paths:
+        assert [path.name for path in paths] == ["one.json"]
+        assert left(tmp_path) == []
+    assert left(tmp_path) == ["one.json"]
+
+
+def test_a_file_that_another_one_took_the_place_of_waits_for_the_next_look(tmp_path: Path) -> None:
+    begun = begin(tmp_path, RECEIPT)
+    begun.replace(ReceiptFile(run=make_run(id="one")))
+    assert read_receipt(begun.path).steps_folder is None
+    assert left(tmp_path) == ["one.json"]
+
+
+def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    os.close(begin(elsewhere, RECEIPT).handle)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "link.json").symlink_to(elsewhere / "one.json")
+    assert left(folder) == []
+    assert left(tmp_path / "gone") == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('"version": 1', '"version": 2', "version"),
+        ('"advisor-receipt"', '"advisor-recording"', "format"),
+        ('"interrupted"', '"exploded"', "run.status"),
+        ('"num_gpus": 8', '"num_gpus": "8"', "run.num_gpus"),
+        ('"p10": 0.1', '"p10": 9.9', "run.step_s"),
+        ('"user"', '"usr"', "run.usr"),
+        ('"run"', '"walk"', "run"),
+        ("{", "", "Invalid JSON"),
+        ('"note": "a note"', f'"note": "{"x" * 2_000_000}"', "more than"),
+    ],
+)
+def test_what_is_no_receipt_is_one_clear_line(before: str, after: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "receipt.json"
+    path.write_text(RECEIPT.to_bytes().decode().replace(before, after, 1))
+    with pytest.raises(InputError, match=words) as caught:
+        read_receipt(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read the receipt .*No such file"):
+        read_receipt(tmp_path / "gone.json")

@@ -1,0 +1,53 @@
+"""The price tag of a change as a document."""
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.core.findings import Code
+from advisor.core.values import Phase, Quantiles
+from advisor.report.diff import diff_document
+from advisor.report.writers.markdown import to_markdown
+from advisor.service.diffing import DiffAnswer, PartChange
+from recommender.script_change import script_change
+from tests.builders import make_plan, make_trace
+from tests.recommendations import make_option, removed
+from tests.unit.recommender.test_script_change import answer
+
+
+def text_of(before, after, *parts):
+    change = script_change(answer(before), answer(after, make_option("Z", 1, 1)))
+    trace = make_trace()
+    document = diff_document(DiffAnswer(base=trace, head=trace, change=change, parts=parts, warnings=()))
+    return to_markdown(document)
+
+
+def part(name, base_s, head_s):
+    return PartChange(name=name, phase=Phase.FORWARD, base_s=base_s, head_s=head_s)
+
+
+@pytest.mark.parametrize(
+    ("after", "shown"),
+    [
+        (make_option("A", 20, 150), "+50 %"),
+        (removed(make_option("A", 20, 150), Code.MEMORY), "+100 % time"),
+        (make_option("A", 20, 0, plan=make_plan("A", None)), "+100 % time"),
+    ],
+)
+def test_a_machine_shows_its_change_in_money_or_else_in_time(after, shown):
+    assert f"| {shown} |" in text_of(make_option("A", 10, 100), after)
+
+
+def test_a_run_that_never_ends_has_no_percentage():
+    never = Quantiles(p50=float("inf"), p90=float("inf"))
+    endless = replace(removed(make_option("A", 1, 1), Code.MEMORY), time_s=never)
+    assert "nan" not in text_of(make_option("A", 1, 1), endless)
+    assert "inf %" not in text_of(make_option("A", 1, 1), endless)
+
+
+def test_what_is_too_little_to_name_is_added_up():
+    many = [part(f"op{i}", 1000, 1030) for i in range(10)]
+    text = text_of(make_option("A", 1, 1), make_option("A", 1, 1), *many)
+    assert "op0" not in text
+    assert "| all others |" in text
+    assert "+5 min (+3.0 % of the run)" in text

@@ -1,0 +1,129 @@
+"""Our FOCUS data set beside the specification: columns, types, values, and no cost twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+
+from advisor.core.values import CostKind, Market
+from advisor.report.focus import COLUMNS, OWN_COLUMNS, focus_document
+from advisor.report.printing import Format, text_of
+from advisor.spend.charges import Charge
+from advisor.store.ledger import Run
+from tests.team import make_bill, make_charge, make_run
+from tests.unit.review.test_unknowns import reviewed
+
+TEXT, DECIMAL, TIME, CURRENCY, JSON = "text", "decimal", "time", "currency", "json"
+# Columns of FOCUS 1.0 that must be there, their type and whether they may be empty:
+# https://focus.finops.org/focus-specification/v1-0/, compared with the rules of focus-validator 1.0.0.
+NEVER_EMPTY: Mapping[str, str] = {
+    "BilledCost": DECIMAL, "BillingAccountId": TEXT, "BillingCurrency": CURRENCY, "BillingPeriodEnd": TIME,
+    "BillingPeriodStart": TIME, "ChargeCategory": TEXT, "ChargeFrequency": TEXT, "ChargePeriodEnd": TIME,
+    "ChargePeriodStart": TIME, "ContractedCost": DECIMAL, "EffectiveCost": DECIMAL, "InvoiceIssuerName": TEXT,
+    "ListCost": DECIMAL, "ProviderName": TEXT, "PublisherName": TEXT, "ServiceCategory": TEXT,
+    "ServiceName": TEXT,
+}  # fmt: skip
+MAYBE_EMPTY: Mapping[str, str] = {
+    "AvailabilityZone": TEXT, "BillingAccountName": TEXT, "ChargeClass": TEXT, "ChargeDescription": TEXT,
+    "CommitmentDiscountCategory": TEXT, "CommitmentDiscountId": TEXT, "CommitmentDiscountName": TEXT,
+    "CommitmentDiscountStatus": TEXT, "CommitmentDiscountType": TEXT, "ConsumedQuantity": DECIMAL,
+    "ConsumedUnit": TEXT, "ContractedUnitPrice": DECIMAL, "ListUnitPrice": DECIMAL, "PricingCategory": TEXT,
+    "PricingQuantity": DECIMAL, "PricingUnit": TEXT, "RegionId": TEXT, "RegionName": TEXT, "ResourceId": TEXT,
+    "ResourceName": TEXT, "ResourceType": TEXT, "SkuId": TEXT, "SkuPriceId": TEXT, "SubAccountId": TEXT,
+    "SubAccountName": TEXT, "Tags": JSON,
+}  # fmt: skip
+ALLOWED: Mapping[str, set[str]] = {
+    "ChargeCategory": {"Usage", "Purchase", "Tax", "Credit", "Adjustment"},
+    "ChargeClass": {"", "Correction"},
+    "ChargeFrequency": {"One-Time", "Recurring", "Usage-Based"},
+    "PricingCategory": {"", "Standard", "Dynamic", "Committed", "Other"},
+    "ServiceCategory": {"Compute", "Other"},
+}
+PATTERNS = {
+    TEXT: re.compile(r".*"),
+    DECIMAL: re.compile(r"-?\d+(\.\d+)?"),
+    TIME: re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
+    CURRENCY: re.compile(r"[A-Z]{3}"),
+    JSON: re.compile(r"\{.*\}"),
+}
+
+
+def rows_of(*runs: Run, charges: tuple[Charge, ...] = ()) -> list[dict[str, str]]:
+    bills = (make_bill(*charges),) if charges else ()
+    text = text_of(focus_document(reviewed(*runs, bills=bills)), Format.CSV)
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+CHARGES = (
+    make_charge(usd="1.10"),
+    make_charge(usd="-0.30", instance_type=None, project=None, list_cost=Decimal("0.5")),
+)
+RUNS = (
+    make_run(usd=0.1),
+    make_run(provider="gcp", usd=2.5, market=Market.SPOT, cost_kind=CostKind.ESTIMATED),
+    make_run(provider="lab", market=None, usd=0.0, instance_type=None, region=None, duration_s=None),
+)
+
+
+def test_every_column_of_the_specification_is_there_and_ours_are_marked() -> None:
+    assert set(COLUMNS) == NEVER_EMPTY.keys() | MAYBE_EMPTY.keys()
+    assert all(name.startswith("x_") for name in OWN_COLUMNS)
+    assert list(rows_of(*RUNS)[0]) == [*COLUMNS, *OWN_COLUMNS]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_values_are_of_the_columns_type(column: str) -> None:
+    kind = (NEVER_EMPTY | MAYBE_EMPTY)[column]
+    for row in rows_of(*RUNS, charges=CHARGES):
+        value = row[column]
+        assert value or column not in NEVER_EMPTY, row
+        assert not value or PATTERNS[kind].fullmatch(value), value
+        assert value in ALLOWED.get(column, {value})
+        if kind is JSON:
+            json.loads(value)
+
+
+def test_periods_hold_what_they_should() -> None:
+    for row in rows_of(*RUNS, charges=CHARGES):
+        start, end, since, until = (
+            datetime.fromisoformat(row[name])
+            for name in ("ChargePeriodStart", "ChargePeriodEnd", "BillingPeriodStart", "BillingPeriodEnd")
+        )
+        assert since <= start <= end
+        assert start < until
+        assert since.day == until.day == 1
+
+
+def test_four_costs_stand_apart_and_what_is_not_known_is_marked_as_an_estimate() -> None:
+    told = make_charge(
+        usd="1", effective_cost=Decimal(2), contracted_cost=Decimal(3), list_cost=Decimal("4.000")
+    )
+    row, guessed = rows_of(charges=(told, make_charge(usd="7")))
+    names = ("BilledCost", "EffectiveCost", "ContractedCost", "ListCost")
+    assert [row[name] for name in names] == ["1", "2", "3", "4.000"]
+    assert (row["x_IsEstimate"], row["x_CostBasis"]) == ("false", " ".join(names))
+    assert {guessed[name] for name in names} == {"7"}
+    assert (guessed["x_IsEstimate"], guessed["x_CostBasis"]) == ("true", "BilledCost")
+
+
+def test_no_cost_stands_there_twice() -> None:
+    rows = rows_of(*RUNS, charges=CHARGES)
+    assert sum(Decimal(row["BilledCost"]) for row in rows) == Decimal("0.80") + Decimal("2.5")
+    (of_aws,) = [row for row in rows if row["x_Record"] == "run" and row["ProviderName"] == "aws"]
+    assert (of_aws["BilledCost"], of_aws["x_RunCost"]) == ("0", "0.1")
+
+
+def test_an_estimated_run_says_so_and_one_of_unknown_cost_is_left_out() -> None:
+    rows = rows_of(*RUNS, make_run(usd=None))
+    assert [(row["x_CostBasis"], row["x_IsEstimate"]) for row in rows] == [
+        ("billed", "false"), ("estimated", "true"), ("billed", "false"),
+    ]  # fmt: skip
+    assert [row["PricingCategory"] for row in rows] == ["Standard", "Dynamic", "Other"]
+    assert [row["ConsumedQuantity"] for row in rows] == ["2.000000", "2.000000", ""]

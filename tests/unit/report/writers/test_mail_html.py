@@ -1,0 +1,51 @@
+"""The HTML of a mail: charts are pictures inside it, texts stay text, and nothing is loaded."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from advisor.report.cells import USD
+from advisor.report.document import Axis, Chart, Document, Section, Series
+from advisor.report.recommendation import recommendation_document
+from advisor.report.writers.mail_html import to_mail_html
+from tests.builders import make_trace
+from tests.recommendations import many_options
+from tests.unit.report.printed import of, table
+
+EVIL = '<script>alert("x")</script>'
+
+
+def chart(title: str) -> Chart:
+    return Chart(x=Axis(USD), y=Axis(USD), series=(Series("a", ((1.0, 2.0), (2.0, 1.0))),), title=title)
+
+
+def test_each_chart_is_a_picture_that_the_html_shows_once() -> None:
+    html = to_mail_html(of(chart("Spend"), Section("between", ()), chart("Prices")), "Week 47")
+    assert re.findall(r'<img src="cid:([^"]*)" alt="([^"]*)"', html.text) == [
+        ("chart-1", "Spend"), ("chart-2", "Prices"),
+    ]  # fmt: skip
+    assert [picture.cid for picture in html.pictures] == ["chart-1", "chart-2"]
+    assert all(picture.png.startswith(b"\x89PNG") for picture in html.pictures)
+
+
+def test_an_answer_looks_as_on_its_page_chart_and_table() -> None:
+    document = recommendation_document(many_options(6), make_trace(), top=5)
+    html = to_mail_html(document, "s")
+    assert len(html.pictures) == 1
+    assert html.text.count("<table") == 1
+    assert to_mail_html(document, "s") == html, "the same answer is the same mail"
+
+
+def test_texts_stay_text_and_nothing_is_loaded() -> None:
+    document: Document = of(Section(EVIL, (EVIL,)), *table([EVIL], [[EVIL]]).blocks, chart(f'"{EVIL}'))
+    html = to_mail_html(document, EVIL).text
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") >= 5
+    assert not re.search(r"(src|href)=\"(?!cid:)", html)
+    assert "<style" not in html
+
+
+def test_a_document_without_charts_needs_no_drawing(monkeypatch: Any) -> None:
+    monkeypatch.setattr("advisor.report.writers.vega.png", lambda _: 1 / 0)
+    assert to_mail_html(of(Section("words", ())), "s").pictures == ()

@@ -1,0 +1,98 @@
+"""How a month will end: exact where the past is regular, and as unsure as it says where it is not."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from advisor.review.forecast import LEAST_WEEKS, MOST_WEEKS, Month, month_outlook
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+Spent = list[tuple[datetime, Decimal]]
+
+
+def every_day(usd: float, days: int, now: datetime = NOW) -> Spent:
+    """The same at each noon before a moment."""
+    return [(now - timedelta(days=ago + 0.5), Decimal(str(usd))) for ago in range(days)]
+
+
+def test_even_spending_goes_on_evenly() -> None:
+    month = month_outlook(every_day(10, 60), NOW)
+    assert month.spent_usd == 210
+    assert month.forecast is not None
+    assert {month.forecast.quantile(share) for share in (0.1, 0.5, 0.9)} == {300.0}
+    assert month.forecast.odds_above(299.99) == 1
+    assert month.forecast.odds_above(300) == 0
+
+
+def test_a_part_of_a_day_counts_as_a_part() -> None:
+    now = NOW + timedelta(hours=6)
+    month = month_outlook(every_day(8, 60, now), now)
+    assert month.forecast is not None
+    # 21.25 days are over, in which 21 noons before now were paid for; 8.75 are to come.
+    assert month.forecast.quantile(0.5) == pytest.approx(float(month.spent_usd) + 8 * 8.75)
+
+
+def test_weekends_stay_quiet() -> None:
+    spent = [(at, usd) for at, usd in every_day(10, 84) if at.weekday() < 5]
+    month = month_outlook(spent, NOW)
+    assert month.forecast is not None
+    # Sunday the 22nd to Monday the 30th: six days of work.
+    assert month.forecast.quantile(0.5) == float(month.spent_usd) + 60
+
+
+@pytest.mark.parametrize("days", [0, 1, LEAST_WEEKS * 7 - 1])
+def test_of_a_short_past_nothing_is_said(days: int) -> None:
+    month = month_outlook(every_day(10, days), NOW)
+    assert month.forecast is None
+    assert month.band == ()
+    assert month.spent_usd == 10 * min(days, 21)
+
+
+def test_old_habits_are_forgotten() -> None:
+    before = [(at - timedelta(weeks=MOST_WEEKS), 100 * usd) for at, usd in every_day(10, 60)]
+    month = month_outlook([*before, *every_day(10, MOST_WEEKS * 7)], NOW)
+    assert month.forecast is not None
+    assert month.forecast.num_weeks == MOST_WEEKS
+    assert month.forecast.quantile(0.9) == 300
+
+
+def test_what_comes_after_now_does_not_count() -> None:
+    future = [(NOW, Decimal(1000)), (NOW + timedelta(days=1), Decimal(1000))]
+    assert month_outlook([*every_day(10, 60), *future], NOW) == month_outlook(every_day(10, 60), NOW)
+
+
+def test_at_the_end_of_a_month_it_is_what_was_spent() -> None:
+    now = datetime(2026, 12, 1, tzinfo=UTC)
+    month = month_outlook(every_day(10, 60, now), now)
+    assert month.forecast is not None
+    assert (month.spent_usd, set(month.forecast.draws), month.band) == (300, {300.0}, ())
+
+
+def test_days_add_up_and_the_band_begins_where_they_end() -> None:
+    month = month_outlook(every_day(10, 60), NOW)
+    assert [usd for _, usd in month.daily] == [Decimal(10 * day) for day in range(1, 22)]
+    assert month.band[0][1] == (220.0, 220.0, 220.0)
+    assert month.band[-1] == (month.until, (300.0, 300.0, 300.0))
+
+
+def test_the_same_past_has_the_same_future() -> None:
+    spent = every_day(10, 30) + every_day(3, 50)
+    assert month_outlook(spent, NOW) == month_outlook(list(reversed(spent)), NOW)
+
+
+def test_eight_of_ten_months_end_within_the_interval() -> None:
+    """Days of independent, skewed spending: the interval of 80 % must hold about as often as it says."""
+    source = random.Random(1)  # noqa: S311
+    held = 0
+    for _ in range(60):
+        past = [(at, Decimal(str(round(source.lognormvariate(3, 0.8), 2)))) for at, _ in every_day(1, 91)]
+        rest = sum(source.lognormvariate(3, 0.8) for _ in range(9))
+        month: Month = month_outlook(past, NOW)
+        assert month.forecast is not None
+        truth = float(month.spent_usd) + rest
+        held += month.forecast.quantile(0.1) <= truth <= month.forecast.quantile(0.9)
+    assert 40 <= held <= 57

@@ -1,0 +1,94 @@
+"""What a report does not know is told, each thing once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from advisor.core.findings import Code
+from advisor.core.values import CostKind
+from advisor.review.period import Scope
+from advisor.review.team_review import Records, TeamReview, review
+from advisor.spend.charges import Bill, ChargeCategory, RowFault
+from advisor.store.ledger import Run
+from tests.team import WEEK, make_bill, make_charge, make_market, make_run
+
+FAULT = RowFault(line=7, reason="BilledCost is empty")
+
+
+def reviewed(*runs: Run, bills: tuple[Bill, ...] = (), scope: Scope = Scope()) -> TeamReview:  # noqa: B008
+    return review(
+        Records(runs=runs, advised={}, prices={}),
+        period=WEEK,
+        scope=scope,
+        bills=bills,
+        budgets=(),
+        violations=(),
+        jobs=(),
+        market=make_market(),
+        is_own=lambda _: False,
+    )
+
+
+def codes(*runs: Run, bills: tuple[Bill, ...] = (), scope: Scope = Scope()) -> set[Code]:  # noqa: B008
+    unknown = [one.code for one in reviewed(*runs, bills=bills, scope=scope).unknown]
+    assert len(unknown) == len(set(unknown))
+    return set(unknown) - {Code.FORECAST_UNKNOWN, Code.PRICES_NOT_REMEMBERED}
+
+
+def test_all_is_known_of_a_billed_run() -> None:
+    assert codes(make_run(), bills=(make_bill(make_charge()),)) == set()
+
+
+def test_each_unknown_has_a_code() -> None:
+    runs = (
+        make_run(usd=None),
+        make_run(cost_kind=CostKind.ESTIMATED),
+        make_run(instance_type=None),
+    )
+    bill = make_bill(
+        make_charge(),
+        make_charge(currency="EUR"),
+        make_charge(category=ChargeCategory.TAX),
+        make_charge(end=WEEK.until),
+        make_charge(project=None),
+        faults=(FAULT,),
+    )
+    again = make_bill(make_charge(), name="again.csv")
+    assert codes(*runs, bills=(bill, again)) == {
+        Code.RUN_COSTS_UNKNOWN,
+        Code.RUN_COSTS_ESTIMATED,
+        Code.RUN_MACHINES_UNKNOWN,
+        Code.OTHER_CURRENCY,
+        Code.TAX_APART,
+        Code.LONG_CHARGES,
+        Code.BILLS_OVERLAP,
+        Code.BILL_ROWS_LEFT_OUT,
+    }
+
+
+def test_charges_without_a_project_are_a_teams_matter() -> None:
+    bills = (make_bill(make_charge(project=None)),)
+    scope = Scope(team="vision", projects=frozenset({"resnet"}))
+    assert Code.CHARGES_UNTAGGED in codes(make_run(), bills=bills, scope=scope)
+    assert Code.CHARGES_UNTAGGED not in codes(make_run(), bills=bills)
+
+
+def test_an_empty_period_is_told_first() -> None:
+    late = make_run(started_at=WEEK.until + timedelta(days=1))
+    assert reviewed(late).unknown[0].code is Code.NO_RUNS_IN_PERIOD
+
+
+def test_prices_and_a_forecast_that_nobody_knows_are_told() -> None:
+    unknown = {one.code: one.facts for one in reviewed(make_run()).unknown}
+    assert unknown[Code.PRICES_NOT_REMEMBERED] == {"gpus": ["A10G"]}
+    assert Code.FORECAST_UNKNOWN in unknown
+
+
+def test_the_first_faults_of_a_bill_are_quoted() -> None:
+    faults = tuple(RowFault(line=line, reason="BilledCost is empty") for line in range(2, 8))
+    (told,) = [
+        one for one in reviewed(make_run(), bills=(make_bill(make_charge(), faults=faults),)).unknown
+        if one.code is Code.BILL_ROWS_LEFT_OUT
+    ]  # fmt: skip
+    assert told.facts["num_left_out"] == 6
+    assert told.facts["first"] == [f"line {line}: BilledCost is empty" for line in (2, 3, 4)]

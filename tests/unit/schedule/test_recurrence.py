@@ -1,0 +1,138 @@
+"""When schedules are due: clocks that change, what was missed, what is caught up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+import pytest
+
+from advisor.core.errors import InputError
+from advisor.schedule.recurrence import MOST_MISSED, due, next_after, times_between
+from advisor.schedule.zones import zone_of
+from tests.schedules import AT, make_schedule
+
+DAY_S = 86_400.0
+
+
+def on_clock(cron: str, zone: str, start: str, number: int) -> list[str]:
+    """The next times after a moment in UTC, as the zone's clock shows them."""
+    schedule = make_schedule(cron=cron, zone=zone)
+    after = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    moments = islice(times_between(schedule, after, after + timedelta(days=3000)), number)
+    return [f"{moment.astimezone(zone_of(zone)):%m-%d %H:%M %z}" for moment in moments]
+
+
+def test_eight_is_eight_in_summer_and_in_winter() -> None:
+    assert on_clock("0 8 * * MON", "Europe/Zurich", "2026-03-20", 2) == [
+        "03-23 08:00 +0100",
+        "03-30 08:00 +0200",
+    ]
+
+
+def test_a_time_that_does_not_exist_comes_once_when_the_clock_jumps() -> None:
+    assert on_clock("30 2 * * *", "Europe/Zurich", "2026-03-28", 3) == [
+        "03-28 02:30 +0100", "03-29 03:00 +0200", "03-30 02:30 +0200",
+    ]  # fmt: skip
+    # Both times of the jump are one moment.
+    assert on_clock("0,30 2,3 29 3 *", "Europe/Zurich", "2026-03-28", 2) == [
+        "03-29 03:00 +0200", "03-29 03:30 +0200",
+    ]  # fmt: skip
+
+
+def test_a_time_that_exists_twice_comes_once() -> None:
+    assert on_clock("30 2 * * *", "Europe/Zurich", "2026-10-24", 3) == [
+        "10-24 02:30 +0200", "10-25 02:30 +0200", "10-26 02:30 +0100",
+    ]  # fmt: skip
+    schedule = make_schedule(cron="30 2 * * *")
+    between = datetime(2026, 10, 25, 0, 59, tzinfo=UTC)  # 02:59, an hour before the second 02:30
+    assert next_after(schedule, between) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
+
+
+def test_what_comes_every_hour_follows_the_hours() -> None:
+    assert on_clock("15 * * * *", "Europe/Zurich", "2026-10-24T23:59", 4) == [
+        "10-25 02:15 +0200", "10-25 02:15 +0100", "10-25 03:15 +0100", "10-25 04:15 +0100",
+    ]  # fmt: skip
+    assert on_clock("15 * * * *", "Europe/Zurich", "2026-03-28T23:59", 3) == [
+        "03-29 01:15 +0100", "03-29 03:15 +0200", "03-29 04:15 +0200",
+    ]  # fmt: skip
+
+
+def test_clocks_that_jump_elsewhere() -> None:
+    # From 23:00 to midnight: the day before is the one that the time belongs to.
+    assert on_clock("30 23 * * *", "America/Nuuk", "2026-03-28T12:00", 2) == [
+        "03-29 00:00 -0100",
+        "03-29 23:30 -0100",
+    ]
+    # A whole day that never was.
+    assert on_clock("0 8 * * *", "Pacific/Apia", "2011-12-29", 2) == [
+        "12-29 08:00 -1000",
+        "12-31 08:00 +1400",
+    ]
+    # Half an hour.
+    assert on_clock("15 2 * * *", "Australia/Lord_Howe", "2026-10-03", 2) == [
+        "10-04 02:30 +1100", "10-05 02:15 +1100",
+    ]  # fmt: skip
+    # At midnight.
+    assert on_clock("0 0 * * *", "America/Havana", "2026-03-07T12:00", 2) == [
+        "03-08 01:00 -0400",
+        "03-09 00:00 -0400",
+    ]
+
+
+def test_zones_that_are_none() -> None:
+    with pytest.raises(InputError, match=r"no time zone 'Europe/Zuerich'.* Did you mean 'Europe/Zurich'\?"):
+        zone_of("Europe/Zuerich")
+    for name in ("", "../etc/passwd", "/etc/passwd", "Europe", "Europe/\0", "CEST", "x" * 5000):
+        with pytest.raises(InputError, match="there is no time zone"):
+            zone_of(name)
+
+
+def test_nothing_is_due_before_its_time() -> None:
+    schedule = make_schedule()  # Mondays at 07:00 UTC
+    early = due(schedule, datetime(2026, 11, 23, 6, 59, 59, tzinfo=UTC), catch_up_s=DAY_S)
+    assert (early.run_at, early.missed) == (None, ())
+    in_time = due(schedule, datetime(2026, 11, 23, 7, tzinfo=UTC), catch_up_s=DAY_S)
+    assert (in_time.run_at, in_time.missed) == (datetime(2026, 11, 23, 7, tzinfo=UTC), ())
+
+
+def test_of_several_missed_times_the_latest_alone_is_caught_up() -> None:
+    nightly = make_schedule(cron="0 3 * * *", zone="UTC")
+    late = due(nightly, AT + timedelta(days=3), catch_up_s=DAY_S)
+    assert late.run_at == datetime(2026, 11, 25, 3, tzinfo=UTC)
+    assert late.missed == tuple(datetime(2026, 11, day, 3, tzinfo=UTC) for day in (23, 24))
+    assert late.are_all
+
+
+def test_what_is_too_old_is_missed() -> None:
+    schedule = make_schedule()
+    moment = datetime(2026, 11, 23, 7, tzinfo=UTC)
+    just = due(schedule, moment + timedelta(days=1), catch_up_s=DAY_S)
+    assert just.run_at == moment
+    over = due(schedule, moment + timedelta(days=1, seconds=1), catch_up_s=DAY_S)
+    assert (over.run_at, over.missed) == (None, (moment,))
+    none = due(schedule, moment + timedelta(seconds=1), catch_up_s=0)
+    assert (none.run_at, none.missed) == (None, (moment,))
+
+
+def test_after_a_long_while_only_some_missed_times_are_listed() -> None:
+    minutely = make_schedule(cron="* * * * *", zone="UTC")
+    late = due(minutely, AT + timedelta(days=365, seconds=30), catch_up_s=DAY_S)
+    assert late.run_at == AT + timedelta(days=365)
+    assert late.missed == tuple(AT + timedelta(minutes=1 + n) for n in range(MOST_MISSED))
+    assert not late.are_all
+
+
+def test_a_rare_time_is_found_far_back() -> None:
+    leap = make_schedule(cron="0 0 29 2 *", zone="UTC", settled_until=datetime(2024, 3, 1, tzinfo=UTC))
+    late = due(leap, datetime(2029, 1, 1, tzinfo=UTC), catch_up_s=400 * DAY_S)
+    assert late.run_at == datetime(2028, 2, 29, tzinfo=UTC)
+
+
+def test_a_clock_that_was_put_back_settles_nothing_twice() -> None:
+    schedule = make_schedule(settled_until=AT + timedelta(days=8))
+    assert due(schedule, AT + timedelta(days=2), catch_up_s=DAY_S).run_at is None
+
+
+def test_the_end_of_the_calendar_is_no_crash() -> None:
+    assert next_after(make_schedule(), datetime(9999, 12, 31, 23, 58, tzinfo=UTC)) is None

@@ -1,0 +1,225 @@
+"""A report as a use case: what it asks of the database, policies, bills and offers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.config.layers import Config, load_config
+from advisor.core.errors import InputError, PolicyError
+from advisor.core.values import Market, Quantiles
+from advisor.review.budgets import Owner
+from advisor.review.team_review import TeamReview
+from advisor.service.job_market import market_for
+from advisor.service.listening import Silence
+from advisor.service.reporting import ReportRequest, report_of
+from advisor.store.database import open_store
+from advisor.store.ledger import LedgerEntry, Run, record_recommendation, record_run
+from advisor.store.pulls import save_part
+from tests.builders import make_offer, make_plan
+from tests.listening import Heard
+from tests.team import WEEK, at, make_alternative, make_entry, make_point, make_run
+from tests.unit.spend.bills import write_focus
+
+TEAMS = {"vision": ["resnet", "detr"]}
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return config_with(tmp_path)
+
+
+def config_with(folder: Path, **more: Any) -> Config:
+    """Settings with a database and teams of a test."""
+    flags = {"store.url": f"sqlite:///{folder / 'advisor.db'}", "prices.offline": True, "report.teams": TEAMS}
+    return load_config(flags | more, environ={}, cwd=folder)
+
+
+def fill(config: Config, *things: Run | LedgerEntry) -> None:
+    with open_store(config.settings.store.url) as store:
+        for thing in things:
+            record_run(store, thing) if isinstance(thing, Run) else record_recommendation(store, thing)
+
+
+def report(config: Config, **changes: Any) -> TeamReview:
+    found = report_of(
+        ReportRequest(**({"since": WEEK.since, "until": WEEK.until} | changes)), config, Silence()
+    )
+    assert found is not None
+    return found
+
+
+def policy(folder: Path, text: str) -> Path:
+    path = folder / "team.yaml"
+    path.write_text(f"version: 1\nname: ours\n{text}")
+    return path
+
+
+def test_where_there_is_no_database_none_is_made(config: Config, tmp_path: Path) -> None:
+    assert report_of(ReportRequest(), config, Silence()) is None
+    assert not (tmp_path / "advisor.db").exists()
+
+
+def test_a_database_in_which_nothing_was_recorded_is_no_ledger(config: Config) -> None:
+    fill(config)
+    assert report_of(ReportRequest(), config, Silence()) is None
+
+
+def test_runs_of_another_time_make_an_empty_report_and_not_a_first_one(config: Config) -> None:
+    fill(config, make_run(-1000))
+    assert report(config).runs == ()
+
+
+def test_the_period_has_its_first_moment_and_not_its_last(config: Config) -> None:
+    fill(config, make_run(-0.001, id="before"), make_run(0, id="first"), make_run(7, id="after"))
+    assert [run.id for run in report(config).runs] == ["first"]
+
+
+def test_since_counts_back_from_the_end(config: Config) -> None:
+    fill(config, make_run(5, id="in"), make_run(3, id="out"))
+    assert [run.id for run in report(config, since=3 * 86_400.0).runs] == ["in"]
+
+
+def test_a_very_long_time_is_all_there_is(config: Config) -> None:
+    fill(config, make_run(-1000))
+    assert len(report(config, since=1e12).runs) == 1
+
+
+def test_a_recommendation_of_long_ago_is_looked_up_for_its_run(config: Config) -> None:
+    fill(config, make_entry(at=at(-500)), make_run(recommendation_id="entry"))
+    found = report(config)
+    assert found.accuracy.time is not None
+    assert found.recommendations == ()
+
+
+def test_a_team_counts_its_projects_alone(config: Config) -> None:
+    fill(config, make_run(id="a"), make_run(id="b", project="bert"), make_entry(at=at(1), project="bert"))
+    found = report(config, team="vision")
+    assert [run.id for run in found.runs] == ["a"]
+    assert found.recommendations == ()
+    assert [run.id for run in report(config, project="bert").runs] == ["b"]
+    assert [run.id for run in report(config, team="vision", project="resnet").runs] == ["a"]
+
+
+def test_arguments_have_the_names_of_their_caller(config: Config) -> None:
+    with pytest.raises(InputError, match=r"^team: no team is called 'visoin'"):
+        report(config, team="visoin")
+    with pytest.raises(InputError, match=r"^until .* lies in the future"):
+        report(config, until=datetime.now(WEEK.until.tzinfo) + timedelta(days=1))
+
+
+@pytest.mark.parametrize("layer", ["organisation", "team", "project"])
+def test_monthly_limits_are_budgets_of_their_layer(config: Config, tmp_path: Path, layer: str) -> None:
+    fill(config, make_run(), make_run(project="bert"))
+    path = policy(tmp_path, f"layer: {layer}\nlimits: {{usd_per_month: 50}}\n")
+    (state,) = report(config, policies=(path,), project="resnet").budgets
+    owner = {"organisation": Owner.EVERYBODY}.get(layer, Owner(layer) if layer != "organisation" else None)
+    assert (state.budget.owner, state.budget.most_usd) == (owner, 50)
+    assert state.budget.rule == f"{path}:4"
+    assert state.month.spent_usd == (10 if layer == "project" else 20)
+
+
+def test_rules_that_runs_did_not_keep_are_named_once_each(config: Config, tmp_path: Path) -> None:
+    fill(
+        config,
+        make_run(id="dear", usd=99.0),
+        make_run(id="spot", market=Market.SPOT),
+        make_run(id="there", region="us-gov-east-1"),
+        make_run(id="own", provider="local", market=None, instance_type=None, region=None),
+        make_run(id="good"),
+    )
+    path = policy(
+        tmp_path,
+        "layer: team\nlimits: {usd_per_job: 50, usd_per_month: 1}\nspot: {allowed: false}\n"
+        "deny: {regions: [us-gov-*]}\n",
+    )
+    found = report(config, policies=(path,)).violations
+    assert {(one.run.id, one.rule.split(":")[0]) for one in found} == {
+        ("dear", "limits.usd_per_job"),
+        ("spot", "spot.allowed"),
+        ("there", "deny.regions"),
+    }
+
+
+def test_a_policy_that_cannot_be_read_ends_the_report(config: Config, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="cannot read"):
+        report(config, policies=(tmp_path / "none.yaml",))
+
+
+def test_bills_of_settings_and_caller_are_read_once_each(config: Config, tmp_path: Path) -> None:
+    ours, theirs = (write_focus(tmp_path / name) for name in ("ours.csv", "theirs.csv"))
+    both = config_with(tmp_path, **{"report.bills": [str(ours)]})
+    heard = Heard()
+    request = ReportRequest(since=WEEK.since, until=WEEK.until, bills=(ours, theirs))
+    found = report_of(request, both, heard)
+    assert found is not None
+    assert heard.steps == ["reading ours.csv", "reading theirs.csv"]
+    assert found.billing is not None
+    assert found.billing.usd == 2.5
+    assert [one.code.value for one in found.unknown if "overlap" in one.code] == ["bills-overlap"]
+
+
+def test_another_tag_names_the_projects(config: Config, tmp_path: Path) -> None:
+    bill = write_focus(tmp_path / "b.csv", {"Tags": '{"cost-center": "detr", "project": "resnet"}'})
+    tagged = config_with(tmp_path, **{"report.project_tag": "cost-center"})
+    found = report(tagged, bills=(bill,))
+    assert found.billing is not None
+    assert [share.name for share in found.billing.by_project] == ["detr"]
+
+
+def test_prices_are_those_of_what_runs_rented(config: Config) -> None:
+    fill(config, make_run(market=Market.SPOT))
+    with open_store(config.settings.store.url) as store:
+        offer = make_offer("A10G", 0.5, instance_type="g5.xlarge", market=Market.SPOT, retrieved_at=at(20))
+        history = [make_point(-3, 0.4), make_point(2, 0.6), make_point(9, 0.9)]
+        save_part(store, "aws", "us-east-1 spot", [offer], history, (), at(20))
+    (move,) = report(config).moves.moves
+    assert [point.usd_per_h for point in move.series.points] == [0.4, 0.6]
+    assert move.series.points[0].observed_at == WEEK.since
+
+
+def test_a_job_that_comes_again_is_priced_at_todays_offers(config: Config, tmp_path: Path) -> None:
+    """The shipped prices have L4 for far less than 50 dollars an hour."""
+    entry = make_entry(at=at(0), alternatives=(make_alternative("L4", 2.0),))
+    fill(config, entry, *(make_run(day, usd=100.0, recommendation_id="entry") for day in range(4)))
+    (saving,) = report(config).savings
+    assert (saving.plan.gpu, saving.plan.num_gpus) == ("L4", 1)
+    assert saving.plan.offer is not None
+    assert saving.plan.offer.market is Market.ON_DEMAND
+    region = saving.plan.offer.region
+    path = policy(tmp_path, f"layer: team\ndeny: {{regions: ['{region}']}}\n")
+    (other,) = report(config, policies=(path,)).savings
+    assert other.plan.offer is not None
+    assert other.plan.offer.region != region
+
+
+def test_a_job_on_gpus_that_nobody_rents_out_is_named(config: Config) -> None:
+    entry = make_entry(at=at(0), alternatives=(make_alternative("L4", 2.0, num_gpus=7),))
+    fill(config, entry, *(make_run(day, recommendation_id="entry") for day in range(4)))
+    found = report(config)
+    assert found.savings == ()
+    assert "jobs-unpriced" in {one.code.value for one in found.unknown}
+
+
+def test_spot_machines_go_away_and_take_longer(config: Config) -> None:
+    market = market_for((), None, config, Silence())
+    train_s = Quantiles(p50=36_000.0, p90=40_000.0)
+    assert market.lasting(make_plan(), train_s) == (train_s, train_s)
+    done, billed = market.lasting(make_plan("L4", market=Market.SPOT), train_s)
+    assert train_s.p50 < billed.p50 < done.p50 < done.p90
+    assert train_s.p90 < billed.p90 < done.p90
+
+
+def test_a_job_that_lives_with_spot_machines_may_move_among_them(config: Config) -> None:
+    entry = make_entry(at=at(0), market=Market.SPOT, alternatives=(make_alternative("L4", 2.0),))
+    runs = (make_run(day, usd=100.0, market=Market.SPOT, recommendation_id="entry") for day in range(4))
+    fill(config, entry, *runs)
+    (saving,) = report(config).savings
+    assert saving.plan.offer is not None
+    assert saving.plan.offer.market is Market.SPOT
+    # Two hours of training, and what interruptions add.
+    assert saving.time_s.p50 > 2 * 3600

@@ -1,0 +1,233 @@
+"""FOCUS files as charges: every column where it belongs, and what cannot be true left out with its line."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from advisor.core.errors import BillError
+from advisor.spend.bill_files import read_bill
+from advisor.spend.charges import Bill, Charge, ChargeCategory, RowFault
+from tests.unit.spend.bills import FOCUS_ROW, focus_text, without, write_focus
+
+
+def read(path: Path) -> Bill:
+    return read_bill(path, "project")
+
+
+def only(path: Path) -> Charge:
+    bill = read(path)
+    assert bill.faults == ()
+    (charge,) = bill.charges
+    return charge
+
+
+def test_every_column_finds_its_place(tmp_path: Path) -> None:
+    assert only(write_focus(tmp_path / "bill.csv")) == Charge(
+        start=datetime(2026, 11, 2, tzinfo=UTC),
+        end=datetime(2026, 11, 2, 1, tzinfo=UTC),
+        provider="aws",
+        service="Amazon Elastic Compute Cloud",
+        sku="ABC123",
+        instance_type="g5.xlarge",
+        region="us-east-1",
+        project="resnet",
+        category=ChargeCategory.USAGE,
+        billed_cost=Decimal("1.25"),
+        effective_cost=Decimal("1.20"),
+        contracted_cost=Decimal("1.30"),
+        list_cost=Decimal("1.50"),
+        currency="USD",
+    )
+
+
+def test_what_a_row_does_not_tell_is_unknown_and_not_zero(tmp_path: Path) -> None:
+    empty = dict.fromkeys(("EffectiveCost", "ListCost", "ContractedCost", "Tags", "SkuId", "RegionId"), "")
+    charge = only(write_focus(tmp_path / "bill.csv", empty | {"x_UsageType": ""}))
+    assert charge.effective_cost is charge.list_cost is charge.contracted_cost is None
+    assert charge.project is charge.sku is charge.region is charge.instance_type is None
+
+
+def test_costs_are_exact(tmp_path: Path) -> None:
+    path = write_focus(tmp_path / "bill.csv", *({"BilledCost": "0.1"} for _ in range(10)))
+    assert sum(charge.billed_cost for charge in read(path).charges) == Decimal("1.0")
+
+
+@pytest.mark.parametrize(
+    ("change", "instance_type"),
+    [
+        ({"x_UsageType": "EU-SpotUsage:p5.48xlarge"}, "p5.48xlarge"),
+        ({"x_UsageType": "BoxUsage:g6.xlarge"}, "g6.xlarge"),
+        ({"x_UsageType": "EBS:VolumeUsage.gp3"}, None),
+        ({"SkuPriceDetails": '{"InstanceType": "a2-highgpu-1g"}'}, "a2-highgpu-1g"),
+        ({"x_InstanceType": "g6.xlarge", "x_UsageType": ""}, "g6.xlarge"),
+    ],
+)
+def test_machines_are_named_in_several_ways(
+    tmp_path: Path, change: dict[str, str], instance_type: str | None
+) -> None:
+    assert only(write_focus(tmp_path / "bill.csv", change)).instance_type == instance_type
+
+
+@pytest.mark.parametrize("tag", ["project", "user:project"])
+def test_a_project_is_what_its_tag_says(tmp_path: Path, tag: str) -> None:
+    tags = {"Tags": json.dumps({tag: "detr", "other": "x"})}
+    assert only(write_focus(tmp_path / "bill.csv", tags)).project == "detr"
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [("AWS", "aws"), ("Google Cloud", "gcp"), ("Microsoft", "azure"), ("Nimbus", "nimbus")],
+)
+def test_clouds_have_the_names_that_advisor_uses(tmp_path: Path, name: str, provider: str) -> None:
+    assert only(write_focus(tmp_path / "bill.csv", {"ProviderName": name})).provider == provider
+
+
+def test_version_1_3_names_the_provider_otherwise(tmp_path: Path) -> None:
+    row = without(FOCUS_ROW, ["ProviderName"]) | {"ServiceProviderName": "AWS"}
+    (tmp_path / "bill.csv").write_text(focus_text(row))
+    assert only(tmp_path / "bill.csv").provider == "aws"
+
+
+BAD: list[tuple[dict[str, str], str]] = [
+    ({"BilledCost": "twelve"}, "BilledCost is 'twelve', which is no number"),
+    ({"BilledCost": ""}, "BilledCost is empty"),
+    ({"BilledCost": "NaN"}, "BilledCost is 'NaN': no charge is that large"),
+    ({"BilledCost": "1e40"}, "BilledCost is '1e40': no charge is that large"),
+    ({"ListCost": "$3"}, "ListCost is '$3', which is no number"),
+    ({"BillingCurrency": ""}, "BillingCurrency is empty"),
+    ({"BillingCurrency": "dollars"}, "BillingCurrency is 'DOLLARS', which is no currency: such as USD"),
+    (
+        {"ChargeCategory": "Fun"},
+        "ChargeCategory is 'Fun': FOCUS has Usage, Purchase, Tax, Credit, Adjustment",
+    ),
+    ({"ChargePeriodStart": "yesterday"}, "ChargePeriodStart is 'yesterday', which is no time"),
+    ({"ChargePeriodEnd": "2026-11-01T00:00:00Z"}, "ChargePeriodEnd lies before ChargePeriodStart"),
+    ({"ServiceName": " "}, "ServiceName is empty"),
+    ({"ProviderName": ""}, "ProviderName is empty"),
+    ({"Tags": "{project"}, "'{project' is no JSON"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), BAD, ids=[reason for _, reason in BAD])
+def test_a_row_that_cannot_be_true_is_left_out_with_its_line(
+    tmp_path: Path, change: dict[str, str], reason: str
+) -> None:
+    bill = read(write_focus(tmp_path / "bill.csv", {}, change, {}))
+    assert len(bill.charges) == 2
+    assert bill.faults == (RowFault(line=3, reason=reason),)
+
+
+def test_a_csv_that_is_cut_off_loses_its_last_row_alone(tmp_path: Path) -> None:
+    path = write_focus(tmp_path / "bill.csv", {}, {}, {})
+    path.write_text(path.read_text()[:-60])
+    bill = read(path)
+    assert len(bill.charges) == 2
+    (fault,) = bill.faults
+    assert fault.line == 4
+    assert "cut off" in fault.reason or "no CSV" in fault.reason
+
+
+def test_a_quote_that_never_ends_is_a_fault(tmp_path: Path) -> None:
+    path = write_focus(tmp_path / "bill.csv")
+    path.write_text(path.read_text() + '"begun')
+    (fault,) = read(path).faults
+    assert "from here on it is no CSV" in fault.reason
+
+
+def test_lines_count_as_an_editor_counts_them(tmp_path: Path) -> None:
+    path = write_focus(tmp_path / "bill.csv", {"ServiceName": "two\nlines"}, {"BilledCost": "x"})
+    assert read(path).faults[0].line == 4
+
+
+@pytest.mark.parametrize("column", ["BilledCost", "BillingCurrency", "ChargePeriodStart", "ProviderName"])
+def test_a_file_without_a_column_that_is_needed_is_refused(tmp_path: Path, column: str) -> None:
+    (tmp_path / "bill.csv").write_text(focus_text(without(FOCUS_ROW, [column])))
+    with pytest.raises(BillError, match=f"looks like a FOCUS file without {column}: export it"):
+        read(tmp_path / "bill.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "holds no charge: give a FOCUS 1.x file"),
+        ("BilledCost,BillingCurrency\n", "holds no charge"),
+        ("name,price\nL4,3\n", "none of the columns of a bill"),
+    ],
+)
+def test_a_file_that_is_no_bill_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "bill.csv").write_text(text)
+    with pytest.raises(BillError, match=words):
+        read(tmp_path / "bill.csv")
+
+
+def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BillError, match=r"cannot read .*No such file"):
+        read(tmp_path / "nothing.csv")
+    (tmp_path / "bill.csv").write_bytes(b"BilledCost\n\xff\xfe\n")
+    with pytest.raises(BillError, match="no text in UTF-8"):
+        read(tmp_path / "bill.csv")
+
+
+def test_a_packed_file_is_read_and_a_torn_one_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(write_focus(tmp_path / "plain.csv").read_bytes())
+    (tmp_path / "bill.csv.gz").write_bytes(packed)
+    assert only(tmp_path / "bill.csv.gz") == only(tmp_path / "plain.csv")
+    (tmp_path / "bill.csv.gz").write_bytes(packed[:-12])
+    with pytest.raises(BillError, match="cut off or damaged: copy or export it again"):
+        read(tmp_path / "bill.csv.gz")
+
+
+# --- Parquet ------------------------------------------------------------------------------------------
+
+
+def write_parquet(path: Path, *rows: dict[str, Any]) -> Path:
+    pq.write_table(pa.Table.from_pylist(list(rows)), path)
+    return path
+
+
+def test_parquet_holds_the_same_as_csv(tmp_path: Path) -> None:
+    plain = only(write_focus(tmp_path / "bill.csv"))
+    row = dict(FOCUS_ROW) | {
+        "BilledCost": Decimal("1.25"),
+        "EffectiveCost": 1.2,
+        "ChargePeriodStart": datetime(2026, 11, 2, tzinfo=UTC),
+        "ChargePeriodEnd": datetime(2026, 11, 2, 1),  # noqa: DTZ001 - FOCUS means UTC
+        "Tags": {"project": "resnet"},
+    }
+    assert only(write_parquet(tmp_path / "bill.parquet", row)) == plain
+
+
+def test_faults_of_parquet_are_named_by_their_row(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "b.parquet", dict(FOCUS_ROW), dict(FOCUS_ROW) | {"BilledCost": None})
+    assert read(path).faults == (RowFault(line=2, reason="BilledCost is empty"),)
+
+
+def test_a_parquet_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "bill.parquet", dict(FOCUS_ROW))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BillError, match="no whole Parquet file: copy or export it again"):
+        read(path)
+
+
+def test_without_pyarrow_the_way_to_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_parquet(tmp_path / "bill.parquet", dict(FOCUS_ROW))
+    whole = builtins.__import__
+
+    def without_pyarrow(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return whole(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_pyarrow)
+    with pytest.raises(BillError, match=r"pip install 'gpu-advisor\[parquet\]'"):
+        read(path)

@@ -1,0 +1,122 @@
+"""Google's billing export as charges: as JSON, as CSV of a query, as Parquet."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from advisor.core.errors import BillError
+from advisor.spend.bill_files import read_bill
+from advisor.spend.charges import Charge, ChargeCategory, RowFault
+from tests.unit.spend.bills import GCP_ROW, focus_text, without, write_gcp
+
+CHARGE = Charge(
+    start=datetime(2026, 11, 2, tzinfo=UTC),
+    end=datetime(2026, 11, 2, 1, tzinfo=UTC),
+    provider="gcp",
+    service="Compute Engine",
+    sku="1234-ABCD",
+    instance_type="a2-highgpu-1g",
+    region="us-central1",
+    project="bert",
+    billed_cost=Decimal("2.75"),
+    effective_cost=Decimal("2.75"),
+    contracted_cost=Decimal("3.5"),
+    list_cost=Decimal("4.0"),
+    currency="USD",
+)
+
+
+def only(path: Path) -> Charge:
+    bill = read_bill(path, "project")
+    assert bill.faults == ()
+    (charge,) = bill.charges
+    return charge
+
+
+def test_what_is_billed_is_the_cost_less_its_credits(tmp_path: Path) -> None:
+    assert only(write_gcp(tmp_path / "export.jsonl")) == CHARGE
+
+
+def test_a_list_of_rows_is_read_as_lines_are(tmp_path: Path) -> None:
+    (tmp_path / "export.json").write_text(json.dumps([dict(GCP_ROW)], indent=1))
+    assert only(tmp_path / "export.json") == CHARGE
+
+
+@pytest.mark.parametrize("mark", [".", "_"])
+def test_a_query_names_inner_fields_with_a_dot_or_an_underscore(tmp_path: Path, mark: str) -> None:
+    row = without(GCP_ROW, ["service", "sku", "project", "location"])
+    row = {name: value if isinstance(value, str) else json.dumps(value) for name, value in row.items()}
+    row |= {f"service{mark}description": "Compute Engine", f"sku{mark}id": "1234-ABCD",
+            f"location{mark}region": "us-central1"}  # fmt: skip
+    (tmp_path / "export.csv").write_text(focus_text(row))
+    assert only(tmp_path / "export.csv") == CHARGE
+
+
+def test_parquet_keeps_what_is_nested(tmp_path: Path) -> None:
+    pq.write_table(pa.Table.from_pylist([dict(GCP_ROW)]), tmp_path / "export.parquet")
+    assert only(tmp_path / "export.parquet") == CHARGE
+
+
+def test_costs_of_json_are_the_numbers_that_it_holds(tmp_path: Path) -> None:
+    path = write_gcp(tmp_path / "export.jsonl")
+    path.write_text(path.read_text().replace("3.5", "0.1000000000000000055"))
+    assert only(path).contracted_cost == Decimal("0.1000000000000000055")
+
+
+@pytest.mark.parametrize(
+    ("cost_type", "category"),
+    [
+        ("tax", ChargeCategory.TAX),
+        ("rounding_error", ChargeCategory.ADJUSTMENT),
+        (None, ChargeCategory.USAGE),
+    ],
+)
+def test_kinds_of_costs(tmp_path: Path, cost_type: str | None, category: ChargeCategory) -> None:
+    assert only(write_gcp(tmp_path / "e.jsonl", {"cost_type": cost_type})).category is category
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cost": None}, "cost is empty"),
+        ({"service": {"id": "6F81"}}, "service.description is empty"),
+        ({"cost_type": "gift"}, "cost_type is 'gift': Google has regular, tax, adjustment, rounding_error"),
+        ({"credits": [{"name": "x"}]}, "amount is empty"),
+        ({"credits": 3}, "credits is no list of credits"),
+        ({"credits": "[{"}, "credits is no JSON"),
+        ({"usage_start_time": "noon"}, "usage_start_time is 'noon', which is no time"),
+    ],
+)
+def test_rows_that_cannot_be_true_are_left_out(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    bill = read_bill(write_gcp(tmp_path / "e.jsonl", {}, change), "project")
+    assert bill.charges == (CHARGE,)
+    assert bill.faults == (RowFault(line=2, reason=reason),)
+
+
+def test_a_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
+    path = write_gcp(tmp_path / "e.jsonl", {}, {})
+    path.write_text(path.read_text()[:-30])
+    bill = read_bill(path, "project")
+    assert bill.charges == (CHARGE,)
+    assert bill.faults == (RowFault(line=2, reason="no JSON object: the line is cut off or damaged"),)
+
+
+def test_a_list_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "e.json").write_text(json.dumps([dict(GCP_ROW)])[:-5])
+    with pytest.raises(BillError, match="its list of rows is cut off or damaged"):
+        read_bill(tmp_path / "e.json", "project")
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    (tmp_path / "e.jsonl").write_text(json.dumps(without(GCP_ROW, ["currency"])) + "\n")
+    with pytest.raises(BillError, match="looks like a billing export of Google Cloud without currency"):
+        read_bill(tmp_path / "e.jsonl", "project")
