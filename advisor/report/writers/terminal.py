@@ -20,6 +20,7 @@ from advisor.report.document import (
     Table,
 )
 from advisor.report.plain import Shown, shown
+from advisor.report.writers.words import entry_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
