@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from advisor.core.errors import AdvisorError
 from advisor.core.values import Trace
-from advisor.report.words import sentences
 from tests.compatibility.row import Row
+from tests.findings import named
 
 _BLOCK_BYTES, _FP32_BYTES = 512, 4
 _PRODUCTS = ("aten::addmm", "aten::mm", "aten::bmm")
@@ -61,11 +61,11 @@ def _communication(row: Row, trace: Trace) -> Iterator[tuple[str, object, object
 
 def _warnings(row: Row, trace: Trace) -> Iterator[tuple[str, object, object]]:
     if row.warning is not None:
-        is_warned = any(row.warning in warning for warning in sentences(trace.warnings))
+        is_warned = any(row.warning in warning for warning in named(trace.warnings))
         yield f"warns of {row.warning!r}", is_warned, True
-    unknown = [warning for warning in sentences(trace.warnings) if "no shape rule" in warning]
+    unknown = [warning for warning in named(trace.warnings) if "no shape rule" in warning]
     yield "operators without a shape rule", unknown, []
-    assumed = [warning for warning in sentences(trace.warnings) if "are assumed" in warning]
+    assumed = [warning for warning in named(trace.warnings) if "are assumed" in warning]
     untold = [warning for warning in assumed if row.warning is None or row.warning not in warning]
     yield "assumed sizes", untold, []
 

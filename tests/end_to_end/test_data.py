@@ -12,7 +12,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.predict.iteration import predict
 from advisor.profile import profile
 from advisor.profile.fake_data import parse_fake_data
-from advisor.report.words import sentences
+from tests.findings import named
 
 SCRIPTS = Path(__file__).parents[1] / "compatibility" / "scripts"
 HOUSES = {"fake_data": parse_fake_data("13:float32,float32")}
@@ -44,7 +44,7 @@ def outcomes():
 
 
 def is_warned(trace, text):
-    return any(text in warning for warning in sentences(trace.warnings))
+    return any(text in warning for warning in named(trace.warnings))
 
 
 def test_a_slow_input_pipeline_makes_every_gpu_take_as_long(outcomes):

@@ -147,7 +147,9 @@ def failed_in_sandbox(script: Path) -> str | None:
 
 def test_in_the_sandbox_nothing_can_be_written(folder):
     text = failed_in_sandbox(write(folder, WRITES))
-    assert text is None or ("Read-only file system: 'notes.txt'" in text and "without --sandbox" in text)
+    assert text is None or (
+        "Read-only file system: 'notes.txt'" in text and "without `profile.sandbox`" in text
+    )
     assert [path.name for path in folder.iterdir()] == ["train.py"]
 
 

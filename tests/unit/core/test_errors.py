@@ -32,6 +32,7 @@ TREE = {
     "NoOfferError": ("AdvisorError", 1),
     "PolicyViolationError": ("AdvisorError", 3),
     "NothingFeasibleError": ("AdvisorError", 4),
+    "ThresholdExceededError": ("AdvisorError", 5),
 }
 CLASSES: dict[str, type[AdvisorError]] = {
     name: cls for name, cls in vars(errors).items() if inspect.isclass(cls) and name.endswith("Error")

@@ -42,7 +42,7 @@ result = [written(), str(saved["model"]["weight"].device), list(saved["model"]["
           saved["labels"].tolist(), list(session.warnings)]
 """,
         [[], "cuda:0", [100_000, 100_000], [0, 1, 2],
-         ["what torch.save wrote was thrown away after profiling"]],
+         ["files-thrown-away {'library': 'torch.save'}"]],
     ),
     "restoring": (
         _FOLDER
@@ -246,8 +246,8 @@ result = [model.bias.tolist(), "refused to download 'http://example.invalid/data
           list(session.refused), [text for text in session.warnings if "torch.save" not in text]]
 """,
         [[1.0, 1.0], True, ["http://example.invalid/data.gz"],
-         ["http://example.invalid/net.pth was not downloaded: the model keeps the weights it began with",
-          "login did nothing while profiling",
-          "timm/net was not downloaded: the model keeps the weights it began with"]],
+         ["not-downloaded {'name': 'http://example.invalid/net.pth'}",
+          "calls-dropped {'function': 'login'}",
+          "not-downloaded {'name': 'timm/net'}"]],
     ),
 }  # fmt: skip
