@@ -21,13 +21,15 @@ def executed(path: Path) -> Any:
     """
     notebook = nbformat.reads(path.read_text(), as_version=4)
     resources = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(
+    client = NotebookClient(
         notebook,
         timeout=300,
         kernel_name="python3",
         resources=resources,
         extra_arguments=["--log-level=ERROR"],
-    ).execute()
+        coalesce_streams=True,
+    )
+    client.execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata = {}
