@@ -95,8 +95,13 @@ def row_of(job: Listed, document: Row) -> Row:
 
 
 def _beats(option: Row, chosen: Row) -> bool:
-    """Whether it is cheaper and faster, both at the median and at p90."""
-    return all(option[axis][q] < chosen[axis][q] for axis in ("time_s", "cost_usd") for q in ("p50", "p90"))
+    """Whether it is cheaper and faster, both at the median and at p90, for no other change to the script."""
+    changes, chosen_changes = (
+        {change["code"] for change in row["script_change_findings"]} for row in (option, chosen)
+    )
+    return changes <= chosen_changes and all(
+        option[axis][q] < chosen[axis][q] for axis in ("time_s", "cost_usd") for q in ("p50", "p90")
+    )
 
 
 def choice_of(row: Row) -> tuple[int, str, str | None]:
