@@ -276,7 +276,7 @@ def test_a_file_is_written_whole_and_nothing_printed(shell: Shell) -> None:
     answer = shell.run("report", "--bills", "bill.csv", "--format", "markdown", "--out", "out/report.md")
     assert (answer.code, answer.out) == (0, "")
     (written,) = (shell.folder / "out").iterdir()
-    assert written.read_text().startswith("**In short**\n\n| In short | Figure | And |")
+    assert "\n\n**In short**\n\n| In short | Figure | And |" in written.read_text()
     answer = shell.run("report", "--out", "nowhere/report.md")
     assert_plain_error(answer, 2, "cannot write", "No such file or directory")
 
