@@ -70,7 +70,7 @@ class Outlet:
         *,
         subject: str,
         warnings: Sequence[str] = (),
-        period: str = "",
+        asked: str = "",
     ) -> tuple[Delivery, ...]:
         """Print a document, or send it and say what went where, or show what would be sent.
 
@@ -80,7 +80,7 @@ class Outlet:
             config: with the channels.
             subject: of the message.
             warnings: for whoever reads the answer without standard error.
-            period: what the answer is about; today where it is about no other time.
+            asked: what tells this question from another one whose answer has the same facts.
         """
         if not self.channels:
             print_document(document, output)
@@ -89,10 +89,10 @@ class Outlet:
         from advisor.report.mail import message_of
 
         whole = replace(document, blocks=(*document.blocks, *warnings_of(warnings)))
-        return self.send(message_of(whole, subject), output, config, period=period)
+        return self.send(message_of(whole, subject), output, config, asked=asked)
 
     def send(
-        self, message: Message, output: Format, config: Config, *, period: str = "", key: str | None = None
+        self, message: Message, output: Format, config: Config, *, asked: str = "", key: str | None = None
     ) -> tuple[Delivery, ...]:
         """Send a message and say what went where, or show what would be sent."""
         from advisor.report.deliveries import deliveries_document, failures_in_words
@@ -102,7 +102,7 @@ class Outlet:
         request = DeliveryRequest(
             channels=self.channels,
             command=self.command,
-            period=period or f"{now():%Y-%m-%d}",
+            period=f"{now():%Y-%m-%d} {asked}".rstrip(),
             key=key or key_of_environment(),
         )
         if self.is_preview:

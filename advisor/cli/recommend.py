@@ -253,7 +253,7 @@ def _show(
         answer.recommendation,
         answer.trace,
         hand_out=lambda document: deliveries.extend(
-            out.hand_out(document, output, config, subject=subject, warnings=warnings)
+            out.hand_out(document, output, config, subject=subject, warnings=warnings, asked=f"top {top}")
         ),
         output=output,
         what_if=answer.best_what_if,

@@ -89,11 +89,13 @@ def report(
     config = settings_with(report__cost_explorer=cost_explorer)
     outbound = outlet("report", to, preview=preview)
     outbound.check(config)
+    if outbound.channels:
+        _check_form_of_channels(form, out)
     document = report_document(request, config, TERMINAL, as_focus=form is ReportFormat.FOCUS)
     if outbound.channels:
-        summary = Format.JSON if form is ReportFormat.JSON else Format.TABLE
-        title = document.title
-        check_delivered(outbound.hand_out(document, summary, config, subject=title, period=title))
+        asked = f"{since} to {until} by {', '.join(map(str, request.policies))}"
+        summary = Format(form.value)
+        check_delivered(outbound.hand_out(document, summary, config, subject=document.title, asked=asked))
         return
     if form in (ReportFormat.CSV, ReportFormat.FOCUS, ReportFormat.JSON):
         warn(cast("list[str]", document.facts["warnings"]))
@@ -123,6 +125,17 @@ def report_document(
 
         return focus_document(review)
     return review_document(review)
+
+
+def _check_form_of_channels(form: ReportFormat, out: Path | None) -> None:
+    from advisor.core.errors import InputError
+
+    if out is not None:
+        raise InputError("--out writes the report to a file and --to sends it: give one of them.")
+    if form in (ReportFormat.FOCUS, ReportFormat.SLACK):
+        raise InputError(
+            f"a channel chooses its own form: leave --format {form.value} out, or leave out --to."
+        )
 
 
 def _text(document: Document, form: ReportFormat) -> Shown:

@@ -58,6 +58,7 @@ class Message:
         files: other forms of the answer; text and JSON are made of the fields here.
         blocks: of Slack's Block Kit.
         facts: for programs, as plain JSON.
+        of_moment: facts that differ each time; with any, the other facts alone tell two answers apart.
     """
 
     subject: str
@@ -66,6 +67,7 @@ class Message:
     files: tuple[File, ...] = ()
     blocks: tuple[Mapping[str, object], ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
+    of_moment: frozenset[str] = frozenset()
 
     def file(self, suffix: str) -> File | None:
         """The answer as a file of this suffix, if it has one."""
@@ -78,5 +80,7 @@ class Message:
     @property
     def sha256(self) -> str:
         """Of what it says; how that looks follows from it."""
-        said = json.dumps([self.subject, self.text, self.blocks, self.facts], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        parts: list[object] = [self.subject, self.text, self.blocks, self.facts]
+        if self.of_moment:
+            parts = [{name: fact for name, fact in self.facts.items() if name not in self.of_moment}]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -236,6 +236,7 @@ class Document:
         is_letter: is read as a whole, so that Markdown has its words and not its tables alone.
         title: of a page.
         page: makes what a page shows where it is not what a terminal shows, such as a chart beside a table.
+        of_moment: facts that differ each time somebody asks; with any, the others say all that the blocks do.
     """
 
     facts: Mapping[str, object]
@@ -244,6 +245,7 @@ class Document:
     is_letter: bool = False
     title: str = ""
     page: Callable[[], tuple[Block, ...]] | None = None
+    of_moment: frozenset[str] = frozenset()
 
     def tables(self) -> Iterator[Table]:
         """The tables among the blocks."""

@@ -34,6 +34,7 @@ def message_of(document: Document, subject: str) -> Message:
         ),
         blocks=to_slack(document, subject),
         facts=json.loads(text_of(document, Format.JSON)),
+        of_moment=document.of_moment,
     )
 
 

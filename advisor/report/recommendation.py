@@ -121,6 +121,7 @@ def recommendation_document(
         sheet=lambda: _sheet(recommendation, options()),
         title=f"Where to run {trace.script or 'this script'}",
         page=lambda: _page(recommendation, top, below),
+        of_moment=frozenset({"recorded_as"}),
     )
 
 

@@ -23,6 +23,7 @@ from advisor.report.review_tables import (
 )
 from advisor.report.review_words import command_of, counted, heading, saving_finding
 from advisor.report.words import sentence
+from advisor.report.words.team_report import at_least
 
 if TYPE_CHECKING:
     from advisor.review.budgets import BudgetState
@@ -52,6 +53,8 @@ def review_document(review: TeamReview) -> Document:
         title=title,
         page=lambda: tuple(_page(review)),
         is_letter=True,
+        # Forecasts and time-weighted prices move with each minute.
+        of_moment=frozenset({"since", "until", "budgets", "prices"}),
     )
 
 
@@ -124,8 +127,8 @@ def in_short(review: TeamReview) -> Table:
 def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
     spent, planned = review.spending.all, sum(entry.cost_usd.p50 for entry in review.recommendations)
     unknown = f", {spent.num_unknown:,} of unknown cost" if spent.num_unknown else ""
-    least = "at least " if spent.num_unknown else ""
-    yield "Spent", f"{least}{CENTS.words(float(spent.usd))}", f"{counted(spent.num_runs, 'run')}{unknown}"
+    cost = at_least(CENTS.words(float(spent.usd)), spent.num_unknown, of=spent.num_runs)
+    yield "Spent", cost, f"{counted(spent.num_runs, 'run')}{unknown}"
     recommended = counted(len(review.recommendations), "recommendation")
     yield "Recommended", CENTS.words(planned), f"{recommended}, at p50"
     if review.billing is not None:
@@ -133,24 +136,21 @@ def _in_short(review: TeamReview) -> Iterator[tuple[str, str, str]]:
         yield "Billed", CENTS.words(float(review.billing.usd)), f"{charges}, before tax"
     for state in review.budgets:
         yield _month(state)
-    for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
-        if record is not None:
-            expected = f"{record.expected_within_p90:.1f} expected"
-            held = f"{record.num_within_p90:,} of {record.num:,}"
-            yield f"Within the predicted p90 of {name}", held, expected
     if review.savings:
         saved = sum(one.period_usd for one in review.savings)
-        yield (
-            "Could have been saved",
-            CENTS.words(saved),
-            f"on {counted(len(review.savings), 'recurring job')}",
-        )
+        jobs = counted(len(review.savings), "recurring job")
+        yield "Could have been saved", CENTS.words(saved), f"on {jobs}"
+    for name, record in (("time", review.accuracy.time), ("cost", review.accuracy.cost)):
+        if record is not None:
+            expected = f"{record.expected_within_p90:,.1f} expected"
+            held = f"{record.num_within_p90:,} of {record.num:,}"
+            yield f"Within the predicted p90 of {name}", held, expected
 
 
 def _month(state: BudgetState) -> tuple[str, str, str]:
     budget, month = state.budget, state.month
     limit = "" if budget.most_usd is None else f" of {CENTS.words(budget.most_usd)}"
-    spent = f"{CENTS.words(float(month.spent_usd))}{limit}"
+    spent = f"{'at least ' if state.num_unknown else ''}{CENTS.words(float(month.spent_usd))}{limit}"
     name = f"{month.since:%B}, {budget.owner}"
     if month.forecast is None:
         return name, spent, "how it ends is not known"

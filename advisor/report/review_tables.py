@@ -68,8 +68,8 @@ def _spending_table(caption: str, name: str, shares: Sequence[Share], whole: Sha
                 share.name or NOBODY,
                 share.num_runs,
                 share.gpu_h,
-                usd,
-                float(share.usd / whole.usd) if whole.usd else None,
+                None if share.is_unknown else usd,
+                float(share.usd / whole.usd) if whole.usd and not share.is_unknown else None,
                 *(() if is_known else (share.num_unknown,)),
             )
         )
@@ -110,7 +110,7 @@ def budget_table(states: Iterable[BudgetState]) -> Table:
     head = (
         *columns("Month", "Of", wraps=False),
         *columns("Limit", "Spent", kind=CENTS, wraps=False),
-        Column("Forecast p10 .. p50 .. p90", CENTS, wraps=False),
+        Column("Forecast p10 .. p50 .. p90", CENTS),
         Column("Over", SHARE, wraps=False),
         Column("Limit in"),
     )

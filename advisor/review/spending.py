@@ -35,6 +35,11 @@ class Share:
     num_unknown: int
     gpu_h: float | None
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it has runs, and the cost of none of them is known."""
+        return 0 < self.num_runs == self.num_unknown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
@@ -58,7 +63,7 @@ def spending_of(runs: Sequence[Run], period: Period, is_own: Callable[[Run], boo
     """
 
     def market(run: Run) -> str:
-        return run.market or (OWN if is_own(run) else OF_CLOUDS)
+        return run.market or (OWN if is_own(run) else OF_CLOUDS if run.provider else "")
 
     weeks: Mapping[str, list[Run]] = {f"{monday}": [] for monday in period.weeks()}
     for run in runs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from email.parser import Parser
 from email.policy import SMTP
 from pathlib import Path
@@ -83,6 +84,43 @@ def test_a_recommendation_goes_to_each_channel_once(shell: Shell, mail: MailServ
     (page,) = (shell.folder / ".config/advisor/out").glob("*.md")
     assert "| recommended |" in page.read_text()
     assert PASSWORD not in first.out + first.err + again.out + again.err
+
+
+def test_a_channel_that_was_down_gets_the_report_and_the_others_no_second(
+    shell: Shell, mail: MailServer, hook: HttpServer
+) -> None:
+    ended = ("--start", f"{datetime.now(UTC) - timedelta(hours=2):%Y-%m-%dT%H:%M}", "--duration", "1h")
+    entered = shell.run(
+        "run", "record", "--provider", "aws", "--gpu", "A10G", "--market", "on-demand", *ended, "--cost", "3"
+    )
+    assert entered.code == 0, entered.err
+    hook.rule = lambda _: Reply(status=404)
+    to = ("report", "--to", "mail", "--to", "hook")
+    assert shell.run(*to, SMTP_PASSWORD=PASSWORD).code == 1
+    hook.rule = lambda _: Reply()
+    again = shell.run(*to, "--json", SMTP_PASSWORD=PASSWORD)
+    assert [(one["channel"], one["outcome"]) for one in again.document["deliveries"]] == [
+        ("mail", "sent-before"), ("hook", "sent"),
+    ]  # fmt: skip
+    assert len(mail.mails) == 1
+
+
+def test_a_recommendation_that_is_recorded_twice_is_sent_once(shell: Shell, hook: HttpServer) -> None:
+    for _ in range(2):
+        answer = shell.run(*RECOMMEND, "--record", "--to", "hook")
+        assert answer.code == 0, answer.err
+    assert len(hook.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--out", "report.html"), "--out writes the report to a file and --to sends it"),
+        (("--format", "focus"), "a channel chooses its own form: leave --format focus out"),
+    ],
+)
+def test_a_report_is_sent_or_written(shell: Shell, flags: tuple[str, ...], words: str) -> None:
+    assert_plain_error(shell.run("report", "--to", "file", *flags), 2, words)
 
 
 def test_a_preview_is_what_arrives(shell: Shell, mail: MailServer) -> None:

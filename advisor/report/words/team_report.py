@@ -21,8 +21,20 @@ def _of_scripts(scripts: Sequence[str]) -> str:
     return f" (most of it: {', '.join(scripts)})" if scripts else ""
 
 
-def _at_least(usd: float, num_unknown: int) -> str:
-    return f"{'at least ' if num_unknown else ''}{format_usd(usd)}"
+def at_least(amount: str, num_unknown: int, *, of: int) -> str:
+    """What so many runs cost together, the cost of some of them not being known.
+
+    >>> at_least("$4", 0, of=3), at_least("$4", 1, of=3), at_least("$0", 3, of=3)
+    ('$4', 'at least $4', 'unknown')
+    """
+    if 0 < of == num_unknown:
+        return "unknown"
+    return f"{'at least ' if num_unknown else ''}{amount}"
+
+
+def _cost(usd: float, num_unknown: int, num_runs: int) -> str:
+    cost = at_least(format_usd(usd), num_unknown, of=num_runs)
+    return "an unknown amount" if cost == "unknown" else cost
 
 
 def saving(
@@ -57,24 +69,24 @@ def saving(
 
 def leak_failed(*, usd: float, num_runs: int, num_unknown: int, scripts: Sequence[str]) -> str:
     """Runs that ended with an error."""
-    return f"{_runs(num_runs)} failed and cost {_at_least(usd, num_unknown)}{_of_scripts(scripts)}"
+    return f"{_runs(num_runs)} failed and cost {_cost(usd, num_unknown, num_runs)}{_of_scripts(scripts)}"
 
 
 def leak_interrupted(*, usd: float, num_runs: int, num_unknown: int, scripts: Sequence[str]) -> str:
     """Runs that somebody or something stopped."""
-    cost = _at_least(usd, num_unknown)
+    cost = _cost(usd, num_unknown, num_runs)
     return f"{_runs(num_runs)} {_were(num_runs)} interrupted and cost {cost}{_of_scripts(scripts)}"
 
 
 def leak_lost(*, usd: float, num_runs: int, num_unknown: int, scripts: Sequence[str]) -> str:
     """Runs whose end nobody saw."""
-    cost = _at_least(usd, num_unknown)
+    cost = _cost(usd, num_unknown, num_runs)
     return f"{_runs(num_runs)} ended unseen, for {cost}{_of_scripts(scripts)}"
 
 
 def leak_unadvised(*, usd: float, num_runs: int, num_unknown: int, scripts: Sequence[str]) -> str:
     """Runs that nobody asked about."""
-    cost = _at_least(usd, num_unknown)
+    cost = _cost(usd, num_unknown, num_runs)
     return (
         f"{_runs(num_runs)} for {cost} followed no recommendation{_of_scripts(scripts)}:"
         " `advisor recommend --record` gives one"

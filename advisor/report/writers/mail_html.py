@@ -9,7 +9,10 @@ from advisor.report.document import Chart, Document
 from advisor.report.plain import shown
 from advisor.report.writers.html import BlockWriter
 
-_PICTURE = Markup('<p><img src="cid:{}" alt="{}" width="640" style="max-width: 100%"></p>')
+_PICTURE = Markup(
+    '<p style="padding: 4px 8px"><b>{1}</b><br>'
+    '<img src="cid:{0}" alt="{1}" width="640" style="max-width: 100%"></p>'
+)
 _PAGE = Markup(
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{}</title></head>\n'
     '<body style="font-family: sans-serif">\n{}\n</body></html>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,17 +13,19 @@ from hypothesis import strategies as st
 
 from advisor.core.values import Market, RunStatus
 from advisor.report.document import Chart, Document, Table
+from advisor.report.mail import message_of
 from advisor.report.printing import Format, text_of
 from advisor.report.review import first_document, review_document
 from advisor.report.review_tables import in_cents
 from advisor.report.review_words import command_of, heading
 from advisor.review.budgets import Budget, Owner
-from advisor.review.period import Scope
+from advisor.review.period import Period, Scope
 from advisor.review.savings import recurring_jobs, savings_of
 from advisor.review.team_review import Records, TeamReview, Violation, review
 from advisor.store.ledger import Run
 from tests.team import (
     WEEK,
+    at,
     make_alternative,
     make_bill,
     make_charge,
@@ -171,6 +174,31 @@ def test_a_cost_that_nobody_knows_makes_a_sum_a_least() -> None:
     assert "Cost unknown" in text
 
 
+def test_a_cost_that_nobody_knows_at_all_is_no_sum_of_nothing() -> None:
+    lost = make_run(usd=None, status=RunStatus.FAILED)
+    text = on_screen(review_document(whole(lost, bills=(), violations=(), jobs=())), 200)
+    assert re.search(r"Spent +unknown +1 run, 1 of unknown cost", text)
+    assert "1 run failed and cost an unknown amount" in text
+    assert re.search(r"resnet +1 +2\.0 +- +- +1", text)
+    assert re.search(r"November, everybody +at least \$0\.00", text)
+
+
+def test_two_reports_of_the_same_records_are_one_answer() -> None:
+    def identity(*runs: Run, days: float) -> str:
+        period = Period(since=at(2 + days), until=at(6 + days))
+        document = review_document(whole(*runs, period=period))
+        return message_of(document, document.title).sha256
+
+    run, other = make_run(4), make_run(5)
+    assert identity(run, days=0.0) == identity(run, days=0.01) != identity(run, other, days=0.01)
+
+
+def test_what_could_be_saved_stands_above_the_record_of_predictions() -> None:
+    text = on_screen(review_document(whole()), 200)
+    assert text.index("November, everybody") < text.index("Could have been saved")
+    assert text.index("Could have been saved") < text.index("Within the predicted p90")
+
+
 @pytest.mark.parametrize("width", [70, 80, 120, 200])
 def test_tables_fit_a_terminal_without_breaking_words(width: int) -> None:
     budgets = (Budget(rule="policies/organisation.yaml:12", owner=Owner.EVERYBODY, most_usd=5000.0),)
@@ -180,11 +208,12 @@ def test_tables_fit_a_terminal_without_breaking_words(width: int) -> None:
     assert max(map(len, lines)) <= width
     for word in ("everybody", "$5,000.00", "Forecast", "A10G", "us-east-1", "g5.xlarge"):
         assert word in text, word
+    assert re.search(r"\$[\d,]+\.\d\d +\d+\.\d%", text), "the forecast's p90, whole"
 
 
 def test_each_format_has_its_text() -> None:
     document = review_document(whole())
-    assert text_of(document, Format.MARKDOWN).startswith("**In short**")
+    assert text_of(document, Format.MARKDOWN).startswith("### Report of everybody, 2026-11-02")
     assert text_of(document, Format.CSV).count("\n") == len(RUNS)
     page = text_of(review_document(whole(*RUNS, make_run(script="<script>alert(1)</script>"))), Format.HTML)
     assert "<h1>Report of everybody" in page

@@ -59,6 +59,16 @@ def test_own_machines_have_no_market_and_clouds_may_have_an_unknown_one() -> Non
     assert {share.name for share in spending.by_market} == {OWN, OF_CLOUDS, "on-demand"}
 
 
+def test_a_run_of_nobody_knows_where_is_not_of_a_cloud() -> None:
+    assert [share.name for share in spent(make_run(provider="", market=None)).by_market] == [""]
+
+
+def test_a_share_is_unknown_if_all_its_runs_are() -> None:
+    assert spent(make_run(usd=None)).all.is_unknown
+    assert not spent(make_run(usd=None), make_run(usd=0.0)).all.is_unknown
+    assert not spent().all.is_unknown
+
+
 def test_a_week_without_a_run_is_a_week_of_nothing() -> None:
     spending = spending_of((), WEEK, lambda _: False)
     nothing = Share(name="2026-11-02", usd=Decimal(0), num_runs=0, num_unknown=0, gpu_h=0.0)

@@ -62,6 +62,19 @@ def test_the_same_answer_goes_once_another_command_period_or_content_again() -> 
         assert outcomes("one", **other) == {"one": Outcome.SENT}
 
 
+def test_facts_of_the_moment_make_no_other_answer() -> None:
+    of_moment = frozenset({"until"})
+
+    def sent(until: int, usd: float = 1.0) -> Outcome:
+        facts = {"usd": usd, "until": until}
+        message = {"text": f"until {until}", "facts": facts, "of_moment": of_moment}
+        return outcomes("one", message=message)["one"]
+
+    assert sent(1) is Outcome.SENT
+    assert sent(2) is Outcome.SENT_BEFORE
+    assert sent(3, usd=2.0) is Outcome.SENT
+
+
 def test_a_key_of_a_scheduler_counts_whatever_the_answer_says() -> None:
     assert outcomes("one", key="weekly@2026-11-23") == {"one": Outcome.SENT}
     assert outcomes("one", key="weekly@2026-11-23", message={"text": "prices moved"}) == {

@@ -54,7 +54,10 @@ def test_every_block_shows_and_no_text_is_code() -> None:
 
 def test_numbers_stand_to_the_right_in_the_words_of_their_kind() -> None:
     html = to_html(of(*BLOCKS[:1]))
-    assert '<td style="text-align: right" data-value="1.5">$1.50</td>' in html
+    assert (
+        '<td style="text-align: right; vertical-align: top; padding: 2px 8px" data-value="1.5">$1.50</td>'
+        in html
+    )
     assert '<tr style="font-weight: bold">' in html
     assert "<br>x</td>" in html
 

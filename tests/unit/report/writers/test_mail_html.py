@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from advisor.report.cells import USD
-from advisor.report.document import Axis, Chart, Document, Section, Series
+from advisor.report.document import Axis, Chart, Column, Document, Row, Section, Series, Table, columns
 from advisor.report.recommendation import recommendation_document
 from advisor.report.writers.mail_html import to_mail_html
 from tests.builders import make_trace
@@ -25,6 +25,7 @@ def test_each_chart_is_a_picture_that_the_html_shows_once() -> None:
     assert re.findall(r'<img src="cid:([^"]*)" alt="([^"]*)"', html.text) == [
         ("chart-1", "Spend"), ("chart-2", "Prices"),
     ]  # fmt: skip
+    assert re.findall("<b>(.*)</b>", html.text) == ["Spend", "Prices"]
     assert [picture.cid for picture in html.pictures] == ["chart-1", "chart-2"]
     assert all(picture.png.startswith(b"\x89PNG") for picture in html.pictures)
 
@@ -44,6 +45,13 @@ def test_texts_stay_text_and_nothing_is_loaded() -> None:
     assert html.count("&lt;script&gt;") >= 5
     assert not re.search(r"(src|href)=\"(?!cid:)", html)
     assert "<style" not in html
+
+
+def test_a_column_named_as_its_table_is_named_once() -> None:
+    leaks = Table(columns=(Column("Leaks"),), rows=(Row(("one",)),), caption="Leaks")
+    both = Table(columns=columns("Leaks", "USD"), rows=(Row(("one", "2")),), caption="Leaks")
+    assert to_mail_html(of(leaks), "s").text.count("Leaks") == 1
+    assert to_mail_html(of(both), "s").text.count("Leaks") == 2
 
 
 def test_a_document_without_charts_needs_no_drawing(monkeypatch: Any) -> None:
