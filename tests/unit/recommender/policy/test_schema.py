@@ -21,7 +21,8 @@ EXAMPLES = sorted((ROOT / "examples" / "policies").glob("*.yaml"))
 # The schema knows no GPUs, no markets, no layers below, and YAML's own rules come before it.
 BEYOND_THE_SCHEMA = {
     "unknown GPU", "a glob of no GPU", "unknown market", "a lock with nobody below", "a wait of nothing",
-    "two names in one", "braces", "brackets", "not", "a blank name", "without end", "not a number",
+    "two names in one", "braces", "brackets", "not", "a blank name", "without end",
+    "a rate without end", "not a number",
     "beyond a float", "a name that paints the terminal", "a role that rings",
 }  # fmt: skip
 
