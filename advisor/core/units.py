@@ -124,7 +124,7 @@ def format_usd(usd: float) -> str:
     if not math.isfinite(usd):
         return "unbounded"
     if 0 < abs(usd) < 0.01:
-        return f"${usd:.4f}"
+        return f"${usd:.4f}" if abs(usd) >= 0.00005 else "<$0.0001"
     return f"${usd:,.0f}" if abs(usd) >= 1000 else f"${usd:,.2f}"
 
 

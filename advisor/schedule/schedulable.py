@@ -67,6 +67,16 @@ def check_words(words: Sequence[str]) -> None:
         raise InputError(f"the command has more than {_MOST_CHARACTERS:,} characters: put them into a file.")
 
 
+def channels_in(words: Sequence[str]) -> tuple[str, ...]:
+    """The channels to which the command itself sends its answer.
+
+    >>> channels_in(["report", "--to", "mail", "--to=slack"])
+    ('mail', 'slack')
+    """
+    after = [word for before, word in pairwise(words) if before == "--to"]
+    return (*after, *(word.removeprefix("--to=") for word in words if word.startswith("--to=")))
+
+
 def check_name(name: str) -> None:
     """Refuse a name that files and services could not have.
 

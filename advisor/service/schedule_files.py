@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
@@ -14,6 +13,7 @@ from advisor.core.errors import InputError
 from advisor.core.files import write_atomically
 from advisor.core.values import Schedule
 from advisor.schedule.exports.exported import ExportedFile, Scheduler
+from advisor.schedule.schedulable import channels_in
 from advisor.service.live import now
 from advisor.service.scheduling import planned_schedule, planned_schedules
 
@@ -96,8 +96,7 @@ def _cron_jobs(wanted: Sequence[Schedule], image: str | None, config: Config) ->
 
 def _secrets(schedule: Schedule, config: Config) -> tuple[str, ...]:
     """Variables whose values are secret: of its channels, and the database that services share."""
-    words = schedule.command
-    names = {after for word, after in pairwise(words) if word == "--to"} | {schedule.channel}
+    names = {*channels_in(schedule.command), schedule.channel}
     channels = (one for name, one in config.settings.delivery.channels.items() if name in names)
     values = (value for channel in channels for value in channel.model_dump(mode="json").values())
     variables = {

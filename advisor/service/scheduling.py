@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.values import DeliverWhen, Occurrence, Schedule
 from advisor.schedule.recurrence import next_after
-from advisor.schedule.schedulable import check_name, check_words, name_for, schedulable
+from advisor.schedule.schedulable import channels_in, check_name, check_words, name_for, schedulable
 from advisor.service.delivering import check_channels
 from advisor.service.live import now, opened
 
@@ -79,8 +79,8 @@ def add_schedule(request: ScheduleRequest, config: Config, listener: Listener) -
     if request.channel is None and request.when is not DeliverWhen.ALWAYS:
         when, channel = listener.name_of("when"), listener.name_of("channel")
         raise InputError(f"{when} {request.when} says when the output is sent: say to whom with {channel}.")
-    if request.channel is not None:
-        check_channels((request.channel,), config)
+    own = () if request.channel is None else (request.channel,)
+    check_channels((*own, *channels_in(request.command)), config)
     with opened(config) as store:
         names = [schedule.name for schedule in kept.schedules(store)]
         schedule = _schedule(request, request.name or name_for(command, names))

@@ -87,6 +87,8 @@ def test_a_schedule_without_a_name_is_called_after_its_command(shell: Shell) -> 
         ),
         (("0 8 * * *", "--when", "sometimes", *PRICES), ("'sometimes' is not one of",)),
         (("0 8 * * *", "--to", "inbx", *PRICES), ("no channel 'inbx'",)),
+        (("0 8 * * *", "--", "report", "--to", "inbx"), ("no channel 'inbx'",)),
+        (("0 8 * * *", "--", "report", "--to=inbx"), ("no channel 'inbx'",)),
         (("0 8 * * *", "--", "recommend", "t.py", "--", "--token", "hunter22"), ("looks like a password",)),
     ],
 )
