@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,19 @@ def test_secrets_are_not_kept_and_a_long_output_loses_its_middle(
     assert done.output_sha256 == hashlib.sha256(whole.encode()).hexdigest()
 
 
+def ends(pid: int) -> bool:
+    """A signal that was sent arrives when the machine has time for it."""
+    status, given_up_s = Path(f"/proc/{pid}/status"), time.monotonic() + 60
+    while time.monotonic() < given_up_s:
+        try:
+            if "State:\tZ" in status.read_text():
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def test_a_command_that_must_end_ends_with_its_children(
     tmp_path: Path, in_its_place: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,9 +120,7 @@ def test_a_command_that_must_end_ends_with_its_children(
     )
     done = run_command(command(tmp_path), lambda: not (tmp_path / "pid").exists())
     assert (done.ending, done.exit_code, done.output) == (Ending.STOPPED, None, "begun")
-    pid = int((tmp_path / "pid").read_text())
-    status = Path(f"/proc/{pid}/status")
-    assert not status.exists() or "State:\tZ" in status.read_text()
+    assert ends(int((tmp_path / "pid").read_text()))
 
 
 def test_the_time_limit_ends_it(
