@@ -17,7 +17,7 @@ COMMANDS = re.compile(r"advisor [a-z]+(?: [a-z]+)?(?: LOG)? --[a-z-]+")  # a who
 OTHER_PROGRAMS = {
     "advisor/core/devices.py": {"--format", "--id"},  # of nvidia-smi
     "advisor/profile/profiling.py": {"--to"},  # of jupyter
-    "advisor/service/schedule_files.py": {"--to"},  # of the command that is scheduled
+    "advisor/schedule/schedulable.py": {"--to"},  # of the command that is scheduled
     "recommender/queue/job_log_lines.py": {"--format"},  # of sacct
 }
 NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
