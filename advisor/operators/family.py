@@ -66,10 +66,16 @@ class Roofs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineTime:
-    """Seconds of one call, and the constant of the roof that binds it (empty: the PCIe link)."""
+    """Seconds of one call.
+
+    Attributes:
+        constant: of the roof that binds it; empty for the PCIe link.
+        sigma: log-normal, where the family knows how sure its time is on this GPU; None for the family's.
+    """
 
     time_s: float
     constant: str
+    sigma: float | None = None
 
 
 def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTime:

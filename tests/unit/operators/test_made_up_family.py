@@ -165,6 +165,14 @@ def test_how_sure_its_time_is() -> None:
     assert math.log(timed.iteration_s.p90 / timed.iteration_s.p50) == pytest.approx(1.2816 * 0.75, rel=1e-3)
 
 
+def test_a_time_may_say_how_sure_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    sure = replace(FFT, time=lambda op, roofs: replace(_time(op, roofs), sigma=0.05))
+    monkeypatch.setattr(registry, "_ROWS", joined((*FAMILIES, sure)))
+    registry._family.cache_clear()
+    timed = predict(make_trace(ops=(replace(transform(), flops=10**13),)), T4, knowledge=knowledge())
+    assert math.log(timed.iteration_s.p90 / timed.iteration_s.p50) == pytest.approx(1.2816 * 0.05, rel=0.2)
+
+
 def test_its_network_reads_its_features_and_tells_its_time(tmp_path) -> None:
     write_networks(knowledge(is_learned=True).networks, tmp_path / "learned.npz")
     known = replace(knowledge(), networks=read_networks(tmp_path / "learned.npz"))
