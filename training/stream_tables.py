@@ -73,7 +73,13 @@ def read_streams(folder: Path) -> tuple[MeasuredStream, ...]:
         *_cudnn_rows(folder / "cudnn_frontend_norms_fwd_bwd.csv"),
         *_liger_rows(folder / "liger_kernel_microbench.csv"),
     )
-    return tuple(row for row in rows if row.time_s >= 1e-6 * _LEAST_US)
+    return tuple(row for row in rows if row.time_s >= 1e-6 * _LEAST_US and _is_possible(row))
+
+
+def _is_possible(row: MeasuredStream) -> bool:
+    """Not faster than the memory it has to pass: a dozen of a GH200's largest GELUs are."""
+    passes_memory = row.num_bytes > 2 * row.gpu.l2_bytes
+    return not passes_memory or row.time_s > row.num_bytes / row.gpu.memory_bytes_per_s
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""What streaming in 16 bits costs: fitted to made-up calls whose costs are known, and to the published ones."""
+"""What streaming in 16 bits costs: made-up calls whose costs are known, and the published ones."""
 
 from __future__ import annotations
 
@@ -98,4 +98,4 @@ def test_bytes_are_read_and_written_once() -> None:
     assert min(row.time_s for row in rows) == pytest.approx(2e-5, rel=0.05)
     beyond_l2 = [row for row in rows if row.num_bytes > 2 * row.gpu.l2_bytes]
     share = [row.num_bytes / row.gpu.memory_bytes_per_s / row.time_s for row in beyond_l2]
-    assert max(share) < 1.05
+    assert max(share) < 1.0
