@@ -7,7 +7,19 @@ from collections.abc import Iterator, Mapping
 
 from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Call, Caps, Case, call, dtype_argument, tensor
-from advisor.operators.family import Autocast, Family, Learned, base_name, each, names
+from advisor.operators.cycles import is_half, stream_costs, stream_time
+from advisor.operators.family import (
+    FULL_RATES,
+    Autocast,
+    Family,
+    Learned,
+    RooflineTime,
+    Roofs,
+    base_name,
+    each,
+    higher_roof,
+    names,
+)
 from advisor.operators.streams import Make, Shape, mapped, streams
 from advisor.operators.work import MOVES, Attributes, PerElement, Tensors, total_bytes
 
@@ -59,6 +71,23 @@ def _features(op: Op) -> tuple[float, ...]:
 def _num_tensors(op: Op) -> int:
     largest = max(math.prod(tensor.shape) for tensor in (*op.inputs, *op.outputs))
     return sum(math.prod(tensor.shape) == largest for tensor in (*op.inputs, *op.outputs))
+
+
+_CURVES = names(
+    """gelu silu sigmoid tanh exp log sin cos erf pow softplus mish gelu_ silu_ sigmoid_ tanh_ exp_ log_
+    pow_"""
+)
+_CURVES_BACKWARD = names("gelu_backward silu_backward sigmoid_backward tanh_backward mish_backward")
+
+
+def _time(op: Op, roofs: Roofs) -> RooflineTime:
+    """In 16 bits what an SM does in a clock counts; other precisions are a roofline."""
+    if not is_half(op) or not op.outputs:
+        return higher_roof(op, roofs)
+    name = base_name(op.name)
+    kind = "curve" if name in _CURVES else "curve backward" if name in _CURVES_BACKWARD else "arithmetic"
+    elements = max(math.prod(tensor.shape) for tensor in op.outputs)
+    return stream_time(op, roofs, stream_costs()[kind], elements=elements, rows=0)
 
 
 # --- What is measured ------------------------------------------------------------------------------
@@ -175,6 +204,7 @@ ELEMENTWISE = Family(
         "fsdp::split_with_sizes_copy": _copies_first,
     },
     calibrates="streaming_fraction",
+    time=_time,
     learned=(
         Learned(
             name="pointwise",
@@ -183,6 +213,7 @@ ELEMENTWISE = Family(
             features=_features,
             counts_flops=False,
             steps=2000,
+            rates=FULL_RATES,
         ),
     ),
     autocast=Autocast(

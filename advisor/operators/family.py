@@ -157,6 +157,10 @@ def power_and_capability(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np
 POWER_AND_CAPABILITY = Board(num_features=2, features=power_and_capability)
 
 
+# What networks of memory-bound families learned from; half the bytes do not take half the time.
+FULL_RATES = frozenset({"fp32", "tf32", "fp64"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learned:
     """How a network sees a family, and how that network is trained.

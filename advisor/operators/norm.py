@@ -8,8 +8,20 @@ from typing import cast
 
 from advisor.core.values import Op, Phase
 from advisor.operators.case import FLOATS, Argument, Call, Caps, Case, call, dtype_argument, result, tensor
+from advisor.operators.cycles import is_half, stream_costs, stream_time
 from advisor.operators.draw import Draw, shrunk
-from advisor.operators.family import Autocast, Family, Learned, base_name, each, names
+from advisor.operators.family import (
+    FULL_RATES,
+    Autocast,
+    Family,
+    Learned,
+    RooflineTime,
+    Roofs,
+    base_name,
+    each,
+    higher_roof,
+    names,
+)
 from advisor.operators.tiles import padding
 from advisor.operators.work import PerElement, item_bytes
 
@@ -37,6 +49,28 @@ def _features(op: Op) -> tuple[float, ...] | None:
         float(columns > 1024),  # beyond, softmax takes a block instead of a warp for each row
         math.log(rows * columns),
     )
+
+
+# Kinds of ``streams.toml``; a group's norm was not measured, and is taken for a layer's.
+_IN_HALVES = {
+    **each("native_layer_norm native_group_norm", "layer norm forward"),
+    **each("native_layer_norm_backward native_group_norm_backward", "layer norm backward"),
+    "_fused_rms_norm": "RMS norm forward",
+    "_fused_rms_norm_backward": "RMS norm backward",
+    **each("_softmax _log_softmax", "softmax forward"),
+    **each("_softmax_backward_data _log_softmax_backward_data", "softmax backward"),
+}
+
+
+def _time(op: Op, roofs: Roofs) -> RooflineTime:
+    """In 16 bits what an SM does in a clock counts; other precisions, and batch norms, are a roofline."""
+    kind = _IN_HALVES.get(base_name(op.name))
+    if kind is None or not is_half(op) or not op.outputs:
+        return higher_roof(op, roofs)
+    elements = math.prod(op.inputs[0].shape)
+    # What is normalised together, where nothing else was recorded: the last dimension.
+    columns = _normalised(op) or op.inputs[0].shape[-1]
+    return stream_time(op, roofs, stream_costs()[kind], elements=elements, rows=elements // max(columns, 1))
 
 
 def _normalised(op: Op) -> int | None:
@@ -200,6 +234,7 @@ NORM = Family(
     },
     bandwidth="reduction_fraction",
     calibrates="reduction_fraction",
+    time=_time,
     learned=(
         Learned(
             name="norm",
@@ -208,6 +243,7 @@ NORM = Family(
             features=_features,
             counts_flops=False,
             steps=5000,
+            rates=FULL_RATES,
         ),
     ),
     autocast=Autocast(

@@ -42,7 +42,8 @@ TENSOR_FLOP = {
 TENSOR_CLOCK_HZ = {
     "TITAN-V": 1.343e9, "H100-PCIE-80GB": 1.62e9, "H100-SXM-80GB": 1.83e9,
     "H100-NVL-94GB": 1.545e9, "H200-SXM-141GB": 1.83e9, "H200-NVL-141GB": 1.545e9,
-    "B200-SXM-180GB": 1.856e9, "B300-SXM-288GB": 1.856e9,
+    "GH200-96GB": 1.83e9, "B200-SXM-180GB": 1.856e9, "B300-SXM-288GB": 1.856e9, "GB200": 2.0076e9,
+    "GB300": 2.0076e9,
 }  # fmt: skip
 HALF_RATE = {"A10G", "L40"}
 FP64_FRACTION = {
@@ -187,7 +188,10 @@ def test_other_vendors_have_no_cuda_occupancy() -> None:
         ("A100-SXM-80GB", 108, 79.35, 2.039, 312, 300),
         ("H100-SXM-80GB", 132, 79.1, 3.35, 989, 450),
         ("H200-SXM-141GB", 132, 139.7, 4.8, 989, 450),
+        ("GH200-96GB", 132, 95.6, 4.0, 989, 450),
         ("B200-SXM-180GB", 148, 179.06, 8.0, 2250, 900),
+        ("GB200", 152, 185, 8.0, 2500, 900),
+        ("GB300", 152, 268.6, 8.0, 2500, 900),
     ],
 )
 def test_facts_that_matter_most(
