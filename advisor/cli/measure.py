@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_format
+from advisor.cli.common import chosen_format
+from advisor.cli.shared_options import FormatOption, JsonOption, PythonOption
 from advisor.report.printing import Format, print_document
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]

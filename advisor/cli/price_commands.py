@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import (
+from advisor.cli.common import chosen_format
+from advisor.cli.completion import region_names
+from advisor.cli.shared_options import (
     FormatOption,
     GpuOption,
     JsonOption,
     MarketOption,
     ProviderOption,
     RegionOption,
-    chosen_format,
 )
-from advisor.cli.completion import region_names
 from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.common import chosen_format
 from advisor.cli.completion import gpu_names, provider_names
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.report.plain import print_aside
