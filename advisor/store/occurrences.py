@@ -182,17 +182,7 @@ def end(store: Store, claim: Claim, ended: Occurrence) -> bool:
     Raises:
         StoreError: the database cannot be written.
     """
-    names = (
-        "state",
-        "ended_at",
-        "exit_code",
-        "recommended",
-        "outcome",
-        "delivery",
-        "output_sha256",
-        "output",
-    )
-    return _change(store, claim, expires_at=None, **{name: getattr(ended, name) for name in names})
+    return _change(store, claim, expires_at=None, **{name: getattr(ended, name) for name in _OF_THE_END})
 
 
 def occurrences(store: Store, schedule_id: str, *, most: int) -> tuple[Occurrence, ...]:
