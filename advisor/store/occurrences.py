@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, select, update
 
@@ -252,7 +251,7 @@ def _expiry(by: Claimant) -> datetime:
     return by.now + timedelta(seconds=by.for_s)
 
 
-def _change(store: Store, claim: Claim, **values: Any) -> bool:
+def _change(store: Store, claim: Claim, **values: object) -> bool:
     with writing(store) as connection:
         changed = connection.execute(update(schema.occurrences).where(_ours(claim)).values(**values))
         return bool(changed.rowcount)
