@@ -135,10 +135,11 @@ def capacity(
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.capacity import capacity_document
+    from advisor.report.words import sentences
     from advisor.service.capacity import CapacityRequest, ask_capacity
 
     request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
     answer = ask_capacity(request, settings_with(), TERMINAL)
-    warn(answer.warnings)
+    warn(sentences(answer.warnings))
     document = capacity_document(answer.scores, answer.quotas, answer.warnings)
     print_document(document, chosen_format(output, as_json))
