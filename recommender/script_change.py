@@ -77,13 +77,10 @@ def script_change(base: Recommendation, head: Recommendation) -> ScriptChange:
         base: for the version before.
         head: for the version after.
     """
-    before, after = _chosen(base), _chosen(head)
-    same = None
-    if before is not None:
-        same = next((option for option in head.options if option.plan.id == before.plan.id), None)
+    before, after = base.chosen, head.chosen
     return ScriptChange(
         base=before,
-        same=same,
+        same=None if before is None else head.option(before.plan.id),
         head=after,
         machines=tuple(_machines(base, head, (before, after))),
     )
@@ -187,10 +184,6 @@ def _cheapest(options: Iterable[Option]) -> Mapping[tuple[str, int], Option]:
 
 def _key(option: Option) -> tuple[str, int]:
     return option.plan.gpu, option.plan.num_gpus
-
-
-def _chosen(recommendation: Recommendation) -> Option | None:
-    return next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)
 
 
 def _is_priced(option: Option) -> bool:

@@ -249,6 +249,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.WHAT_IF_AUTOCAST: {"dtype": "bfloat16"},
     Code.CONSTANT_ASSUMED: {"architecture": "Ampere"},
     Code.CONSTANT_CALIBRATED: {"source": "calibrated on this machine, today"},
+    Code.CLOCKS_DRIFTED: {"drift": 0.2},
+    Code.KERNELS_DISAGREE: {"constant": "gemm_fraction.fp16", "num_kernels": 3, "spread": 0.69},
     Code.CONSTANT_MEDIAN: {"architecture": "Volta", "is_on_slot_power": False, "slot_power_w": 75.0},
     Code.BEST_OF_TOTAL: {
         "value_usd_per_h": 10.0,

@@ -4,72 +4,61 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.cli.listening import warn
+from advisor.cli.recommend_options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
-from advisor.core.values import Option, Recommendation, Trace
+from advisor.core.values import Option, Recommendation
 from advisor.report.document import Document
 from advisor.report.explain import option_document
 from advisor.report.options import find_option, where
-from advisor.report.printing import Format, print_document, write_page
+from advisor.report.printing import Format, write_page
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 
 if TYPE_CHECKING:
-    from recommender.ranking.best_change import WhatIf
+    from advisor.service.recommending import RecommendAnswer
     from recommender.ranking.nearest import Nearest
 
 
 def show(
-    recommendation: Recommendation,
-    trace: Trace,
-    *,
-    output: Format,
-    explained: str | None,
-    top: int | None,
-    what_if: WhatIf | None = None,
-    plot: bool = False,
-    recorded_as: str | None = None,
-    hand_out: Callable[[Document], None] | None = None,
-    page: Path | None = None,
+    answer: RecommendAnswer, view: ViewOptions, output: Format, hand_out: Callable[[Document], None]
 ) -> None:
-    """Results to stdout or to whoever hands them out, warnings to stderr.
+    """Results to whoever hands them out, warnings to stderr.
 
     Args:
-        recommendation: with what-ifs if they are to be rows.
-        trace: of the script.
+        answer: what to take, and what that rests on.
+        view: what of it is shown, and the page that gets all of it in any case.
         output: in which format.
-        explained: an option's id or the number of its row, to show it alone.
-        top: rows to show, None for all.
-        what_if: the change of the script that helps most, for two sentences.
-        plot: draw time over cost instead of the table.
-        recorded_as: id in the ledger, for JSON.
-        hand_out: prints or sends the answer; None prints it.
-        page: a file that gets the whole answer as a page, whatever else is shown.
+        hand_out: prints or sends the answer.
 
     Raises:
-        InputError: ``explained`` names no option, a plot is in no other format, the page cannot be written.
+        InputError: ``explain`` names no option, a plot is in no other format, the page cannot be written.
         NothingFeasibleError: after the rows with their reasons were shown.
     """
-    if explained is not None and output in (Format.CSV, Format.MARKDOWN):
+    if view.explain is not None and output in (Format.CSV, Format.MARKDOWN):
         raise InputError("--explain prints text, or JSON with --json: leave --format out.")
-    if plot and (explained is not None or output is not Format.TABLE):
+    if view.plot and (view.explain is not None or output is not Format.TABLE):
         raise InputError("--plot draws in the terminal: leave --explain, --format and --json out.")
-    answer = recommendation_document(
-        recommendation, trace, top=top, what_if=what_if, plot=plot, recorded_as=recorded_as
+    recommendation = answer.recommendation
+    whole = recommendation_document(
+        recommendation,
+        answer.trace,
+        top=view.num_rows,
+        what_if=answer.best_what_if,
+        plot=view.plot,
+        recorded_as=answer.entry_id,
     )
-    document = answer
-    if explained is not None:
-        document = option_document(_find(recommendation, explained, top), recommendation)
-    (hand_out or partial(print_document, output=output))(document)
+    document = whole
+    if view.explain is not None:
+        document = option_document(_find(recommendation, view.explain, view.num_rows), recommendation)
+    hand_out(document)
     warn(sentences(recommendation.warnings))
-    if page is not None:
-        write_page(answer, page)
+    if view.html is not None:
+        write_page(whole, view.html)
     if recommendation.recommended is None:
         raise NothingFeasibleError(_nothing_feasible(recommendation))
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_format
+from advisor.cli.common import chosen_format
+from advisor.cli.shared_options import FormatOption, JsonOption, PythonOption
 from advisor.report.printing import Format, print_document
 
 
@@ -28,8 +29,9 @@ def calibrate(
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.calibration import calibration_document
+    from advisor.report.words import sentences
     from advisor.service.kernels import calibrate_gpu
 
     calibration, path = calibrate_gpu(source, settings_with(profile__python=python), TERMINAL)
-    warn(calibration.warnings)
+    warn(sentences(calibration.warnings))
     print_document(calibration_document(calibration, path), chosen_format(output, as_json))

@@ -1,128 +1,19 @@
-"""What commands share: options, settings with flags on top, warnings, and a trace from what was given."""
+"""What commands share: settings with flags on top, the chosen format, and hints for options of scripts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from typer.core import TyperCommand
 
-from advisor.cli.completion import backend_names, gpu_names, provider_names, region_names
 from advisor.cli.help_lines import Click
 from advisor.cli.listening import TERMINAL, warn
-from advisor.core.limits import MAX_SAMPLES, MAX_WORLD
-from advisor.core.values import Market
 from advisor.report.printing import Format
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
-
-FormatOption = Annotated[
-    Format, typer.Option("--format", "-f", help="How to print results.", case_sensitive=False)
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json.")]
-PythonOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PATH",
-        help="Interpreter that runs the script; default: the active virtual environment's.",
-    ),
-]
-TimeoutOption = Annotated[
-    str | None,
-    typer.Option(metavar="DURATION", help="Give up on profiling after this long, such as 10m."),
-]
-BackendOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="auto|cuda|fake|cpu",
-        autocompletion=backend_names,
-        help="Measure on this machine's GPU (cuda), without one (fake), or run on the CPU (cpu);"
-        " auto, the default, is cuda where there is a free GPU.",
-    ),
-]
-FakeDataOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SHAPE",
-        help="Feed the script samples of this form instead of its data: 3x224x224:float32,1000:class.",
-    ),
-]
-SamplesOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, max=MAX_SAMPLES, help="How many fake samples a missing data set has."),
-]
-WorldOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        max=MAX_WORLD,
-        help="Profile a distributed script as one of N processes of one GPU each, as under torchrun.",
-    ),
-]
-SandboxOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--sandbox/--no-sandbox",
-        help="Profile in bubblewrap: the script can write nothing and has no network.",
-        show_default=False,
-    ),
-]
-ArgumentsArgument = Annotated[
-    list[str] | None, typer.Argument(help="Arguments of the script, after --.", metavar="-- ARGS")
-]
-SourceArgument = Annotated[
-    Path, typer.Argument(help="A training script or a saved trace.", metavar="SCRIPT_OR_TRACE")
-]
-GpuOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--gpu",
-        "-g",
-        metavar="GPU",
-        help="GPU or family, with counts: L4, A100:8, H100:1..8. Repeatable.",
-        autocompletion=gpu_names,
-    ),
-]
-OriginGpuOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GPU",
-        help="Where a profiler's export was recorded, if it does not say.",
-        autocompletion=gpu_names,
-    ),
-]
-ProviderOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="aws, gcp. Repeatable.", autocompletion=provider_names),
-]
-OfflineOption = Annotated[
-    bool | None, typer.Option("--offline", help="Never touch the network.", show_default=False)
-]
-RegionOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="With wildcards: us-*. Repeatable.", autocompletion=region_names),
-]
-MarketOption = Annotated[
-    list[Market] | None,
-    typer.Option(metavar="MARKET", help="on-demand, spot. Repeatable.", case_sensitive=False),
-]
-MaxAgeOption = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="Refuse older prices, such as 30d.")
-]
-
-
-LoaderOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="S",
-        help="CPU seconds to load one sample; default: measured, else assumed by kind of sample.",
-    ),
-]
 
 
 class ScriptCommand(TyperCommand):
@@ -171,22 +62,3 @@ def settings_with(**flags: object) -> Config:
 
         warn(map(refused_in_words, config.refused))
     return config
-
-
-def script_settings(
-    python: Path | None,
-    timeout: str | None,
-    backend: str | None,
-    fake_data: str | None,
-    samples: int | None,
-    sandbox: bool | None,
-) -> dict[str, object]:
-    """How a script is profiled, for `settings_with`."""
-    return {
-        "profile__python": python,
-        "profile__timeout": timeout,
-        "profile__backend": backend,
-        "profile__fake_data": fake_data,
-        "profile__samples": samples,
-        "profile__sandbox": sandbox,
-    }

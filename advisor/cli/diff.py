@@ -7,28 +7,21 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import (
+from advisor.cli.common import chosen_format
+from advisor.cli.option_groups import OfferOptions, ScriptOptions, with_groups
+from advisor.cli.shared_options import (
     ArgumentsArgument,
-    BackendOption,
-    FakeDataOption,
     FormatOption,
     GpuOption,
+    IterationsOption,
+    IterationsPerEpochOption,
     JsonOption,
-    MarketOption,
-    MaxAgeOption,
-    OfflineOption,
-    ProviderOption,
-    PythonOption,
-    RegionOption,
-    SamplesOption,
-    SandboxOption,
-    TimeoutOption,
-    WorldOption,
-    chosen_format,
+    PolicyOption,
 )
 from advisor.report.printing import Format, print_document
 
 
+@with_groups
 def diff(
     base: Annotated[
         str,
@@ -36,34 +29,18 @@ def diff(
     ],
     head: Annotated[str, typer.Argument(metavar="HEAD", help="The same after, such as train.py.")],
     arguments: ArgumentsArgument = None,
+    *,
     epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs a run trains.")] = None,
-    iterations: Annotated[
-        int | None, typer.Option(metavar="N", help="Or how many optimizer steps, on one GPU.")
-    ] = None,
-    iterations_per_epoch: Annotated[
-        int | None, typer.Option(metavar="N", help="For data that does not know its length.")
-    ] = None,
+    iterations: IterationsOption = None,
+    iterations_per_epoch: IterationsPerEpochOption = None,
     fail_above: Annotated[
         str | None,
         typer.Option(metavar="PERCENT", help="Exit with 5 if a run gets dearer by more than this: 10%."),
     ] = None,
     gpu: GpuOption = None,
-    provider: ProviderOption = None,
-    region: RegionOption = None,
-    market: MarketOption = None,
-    max_age: MaxAgeOption = None,
-    offline: OfflineOption = None,
-    policy: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Policy file to obey, besides those of the settings. Repeatable."),
-    ] = None,
-    python: PythonOption = None,
-    timeout: TimeoutOption = None,
-    backend: BackendOption = None,
-    fake_data: FakeDataOption = None,
-    samples: SamplesOption = None,
-    world: WorldOption = None,
-    sandbox: SandboxOption = None,
+    offers: OfferOptions,
+    policy: PolicyOption = None,
+    script: ScriptOptions,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
@@ -71,7 +48,7 @@ def diff(
 
     Exits with 4 if nothing does the job after the change, with 5 above --fail-above.
     """
-    from advisor.cli.common import script_settings, settings_with
+    from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
     from advisor.core.values import Job
     from advisor.report.diff import diff_document
@@ -83,20 +60,13 @@ def diff(
 
     most_more = None if fail_above is None else parse_share("--fail-above", fail_above)
     job = RecommendRequest(
-        trace=TraceRequest(source=Path(head), arguments=tuple(arguments or ()), world_size=world),
+        trace=TraceRequest(source=Path(head), arguments=tuple(arguments or ()), world_size=script.world),
         job=Job(epochs=epochs, iterations=iterations, iterations_per_epoch=iterations_per_epoch),
         gpus=tuple(gpu or ()),
         policies=tuple(policy or ()),
         what_if=False,
     )
-    config = settings_with(
-        cloud__providers=provider,
-        cloud__regions=region,
-        cloud__markets=market,
-        prices__max_age=max_age,
-        prices__offline=offline,
-        **script_settings(python, timeout, backend, fake_data, samples, sandbox),
-    )
+    config = settings_with(**offers.settings(), **script.settings())
     answer = compared(DiffRequest(base=base, head=head, job=job), config, TERMINAL)
     profiled = dict.fromkeys((*answer.base.warnings, *answer.head.warnings))
     warn(sentences((*profiled, *answer.warnings)))

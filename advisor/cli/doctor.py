@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.common import chosen_format
+from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.report.printing import Format, print_document
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, PythonOption, chosen_format
+from advisor.cli.common import chosen_format
+from advisor.cli.shared_options import FormatOption, JsonOption, PythonOption
 from advisor.report.printing import Format, print_document
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="About a minute: some 170 kernels.")]
@@ -52,6 +53,7 @@ def measure(
     from advisor.core.errors import InputError
     from advisor.measure import Extent
     from advisor.report.recording import recording_document, skipped_lines
+    from advisor.report.words import sentences
     from advisor.service.kernels import MeasureRequest, measure_kernels
 
     if quick and full:
@@ -65,6 +67,6 @@ def measure(
     answer = measure_kernels(request, settings_with(profile__python=python), TERMINAL)
     for line in skipped_lines(answer.recording):
         note(line)
-    warn(answer.warnings)
+    warn(sentences(answer.warnings))
     document = recording_document(answer.recording, out, answer.warnings)
     print_document(document, chosen_format(output, as_json))

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.common import chosen_format
 from advisor.cli.completion import gpu_names, provider_names, region_names
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.core.values import Market, Tier
 from advisor.report.printing import Format, print_document
 

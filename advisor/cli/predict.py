@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from advisor.cli.common import (
+from advisor.cli.common import chosen_format
+from advisor.cli.option_groups import ScriptOptions, with_groups
+from advisor.cli.shared_options import (
     ArgumentsArgument,
-    BackendOption,
-    FakeDataOption,
     FormatOption,
     GpuOption,
     JsonOption,
     LoaderOption,
     OriginGpuOption,
-    PythonOption,
-    SamplesOption,
-    SandboxOption,
     SourceArgument,
-    TimeoutOption,
-    WorldOption,
-    chosen_format,
 )
 from advisor.report.printing import Format, print_document
 
 
+@with_groups
 def predict(
     source: SourceArgument,
     arguments: ArgumentsArgument = None,
+    *,
     gpu: GpuOption = None,
     origin_gpu: OriginGpuOption = None,
     loader_s_per_sample: LoaderOption = None,
-    python: PythonOption = None,
-    timeout: TimeoutOption = None,
-    backend: BackendOption = None,
-    fake_data: FakeDataOption = None,
-    samples: SamplesOption = None,
-    world: WorldOption = None,
-    sandbox: SandboxOption = None,
+    script: ScriptOptions,
     output: FormatOption = Format.TABLE,
     as_json: JsonOption = False,
 ) -> None:
     """Predict time per iteration and memory of a script on GPUs; all of the catalog by default."""
-    from advisor.cli.common import script_settings, settings_with
+    from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.estimates import estimates_document
     from advisor.report.words import sentences
@@ -48,13 +38,13 @@ def predict(
     from advisor.service.traces import TraceRequest
 
     trace = TraceRequest(
-        source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=world
+        source=source, arguments=tuple(arguments or ()), origin_gpu=origin_gpu, world_size=script.world
     )
     request = PredictRequest(trace=trace, gpus=tuple(gpu or ()))
     check(request)
     config = settings_with(
         input__loader_s_per_sample=loader_s_per_sample,
-        **script_settings(python, timeout, backend, fake_data, samples, sandbox),
+        **script.settings(),
     )
     answer = predicted(request, config, TERMINAL)
     warn(sentences((*answer.trace.warnings, *answer.doubts)))

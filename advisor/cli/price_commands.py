@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import (
+from advisor.cli.common import chosen_format
+from advisor.cli.completion import region_names
+from advisor.cli.shared_options import (
     FormatOption,
     GpuOption,
     JsonOption,
     MarketOption,
     ProviderOption,
     RegionOption,
-    chosen_format,
 )
-from advisor.cli.completion import region_names
 from advisor.core.limits import MAX_MACHINES
 from advisor.report.printing import Format, print_document
 
@@ -135,10 +135,11 @@ def capacity(
     from advisor.cli.common import settings_with
     from advisor.cli.listening import TERMINAL, warn
     from advisor.report.capacity import capacity_document
+    from advisor.report.words import sentences
     from advisor.service.capacity import CapacityRequest, ask_capacity
 
     request = CapacityRequest(instance_types=tuple(instance_types), regions=tuple(region), num_nodes=nodes)
     answer = ask_capacity(request, settings_with(), TERMINAL)
-    warn(answer.warnings)
+    warn(sentences(answer.warnings))
     document = capacity_document(answer.scores, answer.quotas, answer.warnings)
     print_document(document, chosen_format(output, as_json))

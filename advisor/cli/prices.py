@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import (
+from advisor.cli.common import chosen_format
+from advisor.cli.help_lines import WholeLines
+from advisor.cli.price_commands import capacity, check, history, refresh, sources
+from advisor.cli.shared_options import (
     FormatOption,
     GpuOption,
     JsonOption,
@@ -14,10 +17,7 @@ from advisor.cli.common import (
     MaxAgeOption,
     ProviderOption,
     RegionOption,
-    chosen_format,
 )
-from advisor.cli.help_lines import WholeLines
-from advisor.cli.price_commands import capacity, check, history, refresh, sources
 from advisor.report.printing import Format, print_document
 from advisor.service.price_list import PriceOrder
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from advisor.cli.common import JsonOption
 from advisor.cli.delivering import PreviewOption, ToOption
+from advisor.cli.shared_options import JsonOption
 from advisor.report.plain import Shown
 from advisor.report.printing import Format
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.common import chosen_format
 from advisor.cli.completion import gpu_names, provider_names
-from advisor.cli.help_lines import WholeLines
+from advisor.cli.help_lines import Click, WholeLines
+from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.core.errors import InputError
 from advisor.core.values import Market, RunStatus
 from advisor.report.plain import print_aside
@@ -20,13 +21,13 @@ from advisor.report.printing import Format, print_document, text_of
 class _RunGroup(WholeLines):
     """Takes ``run [OPTIONS] -- COMMAND`` for ``run command [OPTIONS] -- COMMAND``."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """What stands before the dashes is the command's options, unless it names another subcommand."""
         if "--" in args and args[0] not in self.commands:
             args = ["command", *args]
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """The subcommand; what is none is likely a command without its dashes."""
         if args[0] not in self.commands:
             raise InputError(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.common import chosen_format
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.core.values import DeliverWhen
 from advisor.report.printing import Format, print_document
 from advisor.schedule.exports.exported import Scheduler

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from advisor.cli.help_lines import Click
 from advisor.core.errors import InputError
 from advisor.schedule.schedulable import schedulable
 
 
-def check_command_line(root: Any, words: Sequence[str]) -> None:
+def check_command_line(root: Click, words: Sequence[str]) -> None:
     """Refuse what advisor would refuse when the time has come.
 
     Args:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import FormatOption, JsonOption, chosen_format
+from advisor.cli.common import chosen_format
 from advisor.cli.help_lines import WholeLines
+from advisor.cli.shared_options import FormatOption, JsonOption
 from advisor.report.printing import Format, print_document
 
 app = typer.Typer(

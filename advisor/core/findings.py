@@ -141,6 +141,10 @@ class Code(StrEnum):
     CONSTANT_MEASURED = "constant-measured"
     CONSTANT_MEDIAN = "constant-median"
 
+    # What makes measured kernels doubtful.
+    CLOCKS_DRIFTED = "clocks-drifted", Severity.WARNING
+    KERNELS_DISAGREE = "kernels-disagree", Severity.WARNING
+
     # Why an option was picked.
     BEST_OF_TOTAL = "best-of-total"
     CHEAPEST = "cheapest"

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import Option, Quantiles
+from advisor.predict.exchange.data_parallel import COMMUNICATION
 from advisor.report.cells import interval_text
 from advisor.report.document import Fact, Sum
 from advisor.report.sums import Words, clock, dollars, rounded, short_times, with_rest
 from recommender.outcome.spot import is_spot
 
 MOST_OPERATORS = 8
-COMMUNICATION = "exposed communication"
 # A median of a sum is not the sum of medians; the line says so by its name.
 _TOGETHER = "wait and run together"
 _TIME_NOTES = {

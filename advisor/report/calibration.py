@@ -8,6 +8,7 @@ from pathlib import Path
 from advisor.predict.calibration.calibrating import Calibration
 from advisor.report.cells import DECIMALS, PLAIN, SHARE
 from advisor.report.document import Column, Document, Lines, Row, Table, columns
+from advisor.report.words import warnings_json
 
 _COLUMNS = (
     Column("Constant"),
@@ -19,13 +20,13 @@ _COLUMNS = (
 
 def calibration_document(calibration: Calibration, path: Path) -> Document:
     """Constants, and where they were written."""
-    facts = asdict(calibration)
-    warnings = facts.pop("warnings")
+    constants = list(map(asdict, calibration.constants))
+    facts = {"gpu": calibration.gpu, "source": calibration.source, "constants": constants}
     rows = tuple(
         Row((fit.name, fit.before, fit.after, fit.num_kernels, fit.spread)) for fit in calibration.constants
     )
     return Document(
-        facts={"calibration": {"path": str(path), **facts}, "warnings": warnings},
+        facts={"calibration": {"path": str(path), **facts}, **warnings_json(calibration.warnings)},
         blocks=(
             Table(columns=_COLUMNS, rows=rows),
             Lines((f"{calibration.gpu}: written to {path}",)),

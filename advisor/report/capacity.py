@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from advisor.core.findings import Finding
 from advisor.report.cells import PLAIN
 from advisor.report.document import Column, Document, Row, Table, columns
+from advisor.report.words import warnings_json
 
 if TYPE_CHECKING:
     from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
@@ -17,7 +19,7 @@ _COLUMNS = (*columns("What", "Region", "Zone or families", "Market"), Column("Va
 
 
 def capacity_document(
-    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[str]
+    scores: Sequence[PlacementScore], quotas: Sequence[VcpuQuota], warnings: Sequence[Finding]
 ) -> Document:
     """Scores first, best first; then how many vCPUs of each family may run at once."""
     rows = [Row(("score", score.region, score.zone, "spot", f"{score.score} of 10")) for score in scores]
@@ -25,5 +27,7 @@ def capacity_document(
         Row(("quota", quota.region, " ".join(quota.families), quota.market, f"{quota.num_vcpus} vCPU"))
         for quota in quotas
     ]
-    facts = {"scores": list(map(asdict, scores)), "quotas": list(map(asdict, quotas)), "warnings": warnings}
-    return Document(facts=facts, blocks=(Table(columns=_COLUMNS, rows=tuple(rows)),))
+    facts = {"scores": list(map(asdict, scores)), "quotas": list(map(asdict, quotas))}
+    return Document(
+        facts={**facts, **warnings_json(warnings)}, blocks=(Table(columns=_COLUMNS, rows=tuple(rows)),)
+    )

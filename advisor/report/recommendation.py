@@ -127,7 +127,7 @@ def recommendation_document(
 
 def subject_of(recommendation: Recommendation, trace: Trace) -> str:
     """What it comes to in one line: ``train.py: aws g6.xlarge us-east-1 spot, 3.1 h for $1.20``."""
-    chosen = _chosen(recommendation)
+    chosen = recommendation.chosen
     return f"{trace.script}: {'nothing is feasible' if chosen is None else _in_short(chosen)}"
 
 
@@ -142,9 +142,8 @@ def _page(recommendation: Recommendation, top: int | None, below: Sequence[Block
 def notebook_document(recommendation: Recommendation) -> Document:
     """The table, with what is recommended above it and the warnings below."""
     caption = "Nothing is feasible"
-    for option in recommendation.options:
-        if option.plan.id == recommendation.recommended:
-            caption = f"Recommended: {where(option)}, {rule_text(recommendation)}"
+    if recommendation.chosen is not None:
+        caption = f"Recommended: {where(recommendation.chosen)}, {rule_text(recommendation)}"
     table = options_table(recommendation, MOST_ROWS_OF_A_NOTEBOOK, caption=caption)
     hidden = len(recommendation.options) - len(table.rows)
     notes = (Lines((f"{hidden} more options are not shown.",)),) if hidden else ()
@@ -253,7 +252,7 @@ def _words(recommendation: Recommendation, top: int | None) -> Iterator[Block]:
     hidden = len(ranked(recommendation)) - len(selection(recommendation, top))
     if hidden:
         yield _paragraph(f"{hidden} more rows: --all. Any row in full: --explain ROW.")
-    chosen = _chosen(recommendation)
+    chosen = recommendation.chosen
     if chosen is None:
         return
     yield BLANK
@@ -278,7 +277,7 @@ def _what_if(recommendation: Recommendation, what_if: WhatIf | None) -> Iterator
     """What a change to the script would bring the same machine, and which other would then be recommended."""
     if what_if is None or what_if.option is None:
         return
-    before, same, option = _chosen(recommendation), what_if.same, what_if.option
+    before, same, option = recommendation.chosen, what_if.same, what_if.option
     line = f"What if {what_if.change}: {_in_short(option)}"
     if before is not None:
         saved = f" instead of {_time_and_cost(before)}: {_saved(before, option)} less"
@@ -295,7 +294,3 @@ def _saved(before: Option, after: Option) -> str:
     if before.plan.usd_per_h is None:
         return saved
     return f"{format_usd(before.cost_usd.p50 - after.cost_usd.p50)} and {saved}"
-
-
-def _chosen(recommendation: Recommendation) -> Option | None:
-    return next((o for o in recommendation.options if o.plan.id == recommendation.recommended), None)

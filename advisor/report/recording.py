@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from advisor.core.findings import Finding
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.operators.registry import family_of
 from advisor.report.cells import COUNT, MICROSECONDS, SHARE
 from advisor.report.document import Column, Document, Row, Table, columns
+from advisor.report.words import warnings_json
 
 _COLUMNS = (
     Column("Family"),
@@ -21,13 +23,13 @@ _COLUMNS = (
 )
 
 
-def recording_document(recording: Recording, path: Path, warnings: Sequence[str]) -> Document:
+def recording_document(recording: Recording, path: Path, warnings: Sequence[Finding]) -> Document:
     """A summary by family."""
     families = by_family(recording)
     body = {"path": str(path), **asdict(recording.header), "drift": recording.drift}
     facts = {"recording": body, "families": families, "skipped": dict(reasons(recording))}
     rows = tuple(Row((family, *figures.values())) for family, figures in families.items())
-    return Document(facts={**facts, "warnings": warnings}, blocks=(Table(columns=_COLUMNS, rows=rows),))
+    return Document(facts={**facts, **warnings_json(warnings)}, blocks=(Table(columns=_COLUMNS, rows=rows),))
 
 
 def by_family(recording: Recording) -> Mapping[str, Mapping[str, float]]:

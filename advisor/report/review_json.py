@@ -63,7 +63,7 @@ def _usd(amount: Decimal) -> float:
 
 def _share(share: Share) -> dict[str, object]:
     return {
-        "usd": _usd(share.usd),
+        "usd": None if share.is_unknown else _usd(share.usd),
         "num_runs": share.num_runs,
         "num_unknown": share.num_unknown,
         "gpu_h": share.gpu_h,

@@ -55,9 +55,10 @@ def _entry(answer: RecommendAnswer, project: str, command: str | None) -> Ledger
     from advisor.predict.calibration.receipt_corrections import uncorrected_p50_s
     from advisor.store.ledger import LedgerEntry
 
-    assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
     ranked = answer.recommendation
-    chosen = next(option for option in ranked.options if option.plan.id == ranked.recommended)
+    chosen = ranked.chosen
+    assert answer.entry_id is not None, "only where it is to be kept"  # noqa: S101
+    assert chosen is not None, "only where there is an option to take"  # noqa: S101
     plan, offer = chosen.plan, chosen.plan.offer
     return LedgerEntry(
         id=answer.entry_id,

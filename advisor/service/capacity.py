@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from advisor.core.findings import Finding, quoted
+
 if TYPE_CHECKING:
     from advisor.config.layers import Config
     from advisor.pricing.sources.aws.placement import PlacementScore, VcpuQuota
@@ -30,7 +32,7 @@ class Capacity:
 
     scores: tuple[PlacementScore, ...]
     quotas: tuple[VcpuQuota, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 def ask_capacity(request: CapacityRequest, config: Config, listener: Listener) -> Capacity:
@@ -71,4 +73,4 @@ def ask_capacity(request: CapacityRequest, config: Config, listener: Listener) -
     ]
     if not scores and not quotas and problems:
         raise CloudError("; ".join(dict.fromkeys(problems)))
-    return Capacity(scores=scores, quotas=tuple(quotas), warnings=tuple(dict.fromkeys(problems)))
+    return Capacity(scores=scores, quotas=tuple(quotas), warnings=tuple(map(quoted, dict.fromkeys(problems))))

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from advisor.service.listening import Listener
     from recommender.script_change import ScriptChange
 
-COMMUNICATION, INPUT = "exposed communication", "waiting for data"
-"""What takes time in an iteration and is no operator, beside the wait for the host."""
 _NOT_CALLED = (0.0, 0)
 
 
@@ -206,13 +204,15 @@ def _parts(trace: Trace, option: Option) -> Mapping[tuple[str, Phase | None], tu
 
 def _waits_s(option: Option) -> Iterator[tuple[str, float]]:
     """In one iteration."""
+    from advisor.predict.exchange.data_parallel import COMMUNICATION
     from advisor.predict.iteration import HOST
+    from advisor.predict.loading import WAITING
 
     estimate = option.estimate
     device_s = estimate.device_s.p50
     yield HOST, estimate.by_operator.get(HOST, 0.0)
     yield COMMUNICATION, estimate.communication_s
-    yield INPUT, max(estimate.iteration_s.p50 - device_s, 0.0)
+    yield WAITING, max(estimate.iteration_s.p50 - device_s, 0.0)
 
 
 def parse_share(argument: str, text: str) -> float:

@@ -13,6 +13,7 @@ from advisor.core.errors import InputError
 
 if TYPE_CHECKING:
     from advisor.config.layers import Config
+    from advisor.core.findings import Finding
     from advisor.formats.recording_files import Recording
     from advisor.measure import Extent
     from advisor.predict.calibration.calibrating import Calibration
@@ -41,7 +42,7 @@ class Measured:
     """A recording, and what makes its times doubtful."""
 
     recording: Recording
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 def measure_kernels(request: MeasureRequest, config: Config, listener: Listener) -> Measured:
@@ -74,7 +75,7 @@ def measure_kernels(request: MeasureRequest, config: Config, listener: Listener)
             raise
     if count.was_complete:
         listener.note(f"{request.out} was complete already.")
-    return Measured(recording=recording, warnings=tuple(drift_warnings(recording)))
+    return Measured(recording=recording, warnings=drift_warnings(recording))
 
 
 class _Count:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from advisor.core.errors import InputError, LeaseTakenError
 from advisor.core.units import DAY_S
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from advisor.store.handle import Store
 
 # How soon a service hears that it is to end.
+P = ParamSpec("P")
+T = TypeVar("T")
 _NAP_S = 0.25
 _MOST_REMEMBERED_S = 100 * 365 * DAY_S
 
@@ -56,9 +58,9 @@ class Voice:
 class Inline(Executor):
     """Runs what it is given at once, one after the other."""
 
-    def submit(self, call: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+    def submit(self, call: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> Future[T]:
         """Run to the end."""
-        future: Future[Any] = Future()
+        future: Future[T] = Future()
         future.set_result(call(*args, **more))
         return future
 

@@ -8,7 +8,7 @@ import math
 import uuid
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, RowMapping, Table, func, select
 
@@ -274,13 +274,11 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
     columns: dict[str, object] = {}
     for item in dataclasses.fields(entry):
         value = getattr(entry, item.name)
-        if isinstance(value, Quantiles | Interval):
-            names = _quantile_columns(item.name, type(value))
-            columns |= {column: getattr(value, quantile) for quantile, column in names.items()}
+        if isinstance(value, Quantiles | Interval) or item.name in _INTERVALS:
+            names = _quantile_columns(item.name)
+            columns |= {column: getattr(value, quantile, None) for quantile, column in names.items()}
         elif item.name == "alternatives":
             columns[item.name] = json.dumps([dataclasses.asdict(one) for one in value])
-        elif item.name in _INTERVALS:
-            columns |= dict.fromkeys(_quantile_columns(item.name, Interval).values())
         else:
             # A driver might take a member by its name.
             columns[item.name] = value.value if isinstance(value, RunStatus | CostKind) else value
@@ -288,40 +286,29 @@ def _columns(entry: LedgerEntry | Run) -> dict[str, object]:
 
 
 def _entry(row: RowMapping) -> LedgerEntry:
-    values = dict(row)
-    alternatives = json.loads(values.pop("alternatives"))
-    return LedgerEntry(
-        time_s=Quantiles(**_popped(values, "time_s", Quantiles)),
-        cost_usd=Quantiles(**_popped(values, "cost_usd", Quantiles)),
-        iteration_s=_interval(values, "iteration_s"),
-        alternatives=tuple(Alternative(**one) for one in alternatives),
-        **values,
-    )
+    values = {name: value for name, value in row.items() if name in LedgerEntry.__dataclass_fields__}
+    values["alternatives"] = tuple(Alternative(**one) for one in json.loads(row["alternatives"]))
+    values |= {name: _quantiles(row, name) for name in ("time_s", "cost_usd", "iteration_s")}
+    return LedgerEntry(**values)
 
 
 def _run(row: RowMapping) -> Run:
-    values = dict(row)
-    status, kind = RunStatus(values.pop("status")), values.pop("cost_kind")
-    return Run(
-        status=status,
-        cost_kind=None if kind is None else CostKind(kind),
-        step_s=_interval(values, "step_s"),
-        **values,
-    )
+    values = {name: value for name, value in row.items() if name in Run.__dataclass_fields__}
+    kind = row["cost_kind"]
+    values |= {"status": RunStatus(row["status"]), "cost_kind": None if kind is None else CostKind(kind)}
+    values["step_s"] = _quantiles(row, "step_s")
+    return Run(**values)
 
 
-# A row holds what its columns hold: Any is SQLAlchemy's own word for it.
-def _interval(values: dict[str, Any], name: str) -> Interval | None:
-    quantiles = _popped(values, name, Interval)
-    return None if None in quantiles.values() else Interval(**quantiles)
+def _quantiles(row: RowMapping, name: str) -> Quantiles | Interval | None:
+    values = {quantile: row[column] for quantile, column in _quantile_columns(name).items()}
+    if None in values.values():
+        return None
+    return Interval(**values) if name in _INTERVALS else Quantiles(**values)
 
 
-def _popped(values: dict[str, Any], name: str, kind: type[Quantiles | Interval]) -> dict[str, Any]:
-    return {quantile: values.pop(column) for quantile, column in _quantile_columns(name, kind).items()}
-
-
-def _quantile_columns(name: str, kind: type[Quantiles | Interval]) -> dict[str, str]:
+def _quantile_columns(name: str) -> dict[str, str]:
     """Columns by quantile: ``time_p50_s`` and ``time_p90_s`` of ``time_s``."""
     stem, _, unit = name.rpartition("_")
-    quantiles = [item.name for item in dataclasses.fields(kind)]
+    quantiles = [item.name for item in dataclasses.fields(Interval if name in _INTERVALS else Quantiles)]
     return {quantile: f"{stem}_{quantile}_{unit}" for quantile in quantiles}

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, select, update
 
@@ -182,17 +181,7 @@ def end(store: Store, claim: Claim, ended: Occurrence) -> bool:
     Raises:
         StoreError: the database cannot be written.
     """
-    names = (
-        "state",
-        "ended_at",
-        "exit_code",
-        "recommended",
-        "outcome",
-        "delivery",
-        "output_sha256",
-        "output",
-    )
-    return _change(store, claim, expires_at=None, **{name: getattr(ended, name) for name in names})
+    return _change(store, claim, expires_at=None, **{name: getattr(ended, name) for name in _OF_THE_END})
 
 
 def occurrences(store: Store, schedule_id: str, *, most: int) -> tuple[Occurrence, ...]:
@@ -262,7 +251,7 @@ def _expiry(by: Claimant) -> datetime:
     return by.now + timedelta(seconds=by.for_s)
 
 
-def _change(store: Store, claim: Claim, **values: Any) -> bool:
+def _change(store: Store, claim: Claim, **values: object) -> bool:
     with writing(store) as connection:
         changed = connection.execute(update(schema.occurrences).where(_ours(claim)).values(**values))
         return bool(changed.rowcount)

@@ -18,9 +18,8 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, select, update
+from sqlalchemy import Connection, RowMapping, Select, and_, select, update
 
 from advisor.store import schema
 from advisor.store.handle import Store
@@ -108,12 +107,12 @@ def claim(
     token = uuid.uuid4().hex
     ours = {"token": token, "holder": _this_process(), "expires_at": now + timedelta(seconds=for_s)}
     with writing(store) as connection:
-        row = connection.execute(_one(key, channel)).one_or_none()
+        row = connection.execute(_one(key, channel)).mappings().one_or_none()
         if row is None:
             values = {"content_sha256": content_sha256, "attempts": 0, "begun_at": now}
             _insert(connection, key, channel, {**values, **ours, "state": State.WAITING, "changed_at": now})
             return Claim(posted=_read(connection, key, channel), token=token)
-        state, is_at_it = State(row.state), row.expires_at > now and not _is_dead(row.holder)
+        state, is_at_it = State(row["state"]), row["expires_at"] > now and not _is_dead(row["holder"])
         if state is State.SENT or (state in (State.WAITING, State.SENDING) and is_at_it):
             return Claim(posted=_posted(row), token=None)
         is_open = state in (State.SENDING, State.PERHAPS)
@@ -167,7 +166,7 @@ def last_posted(store: Store, channel: str) -> Posted | None:
     wanted = select(schema.deliveries).where(_DELIVERIES.channel == channel)
     wanted = wanted.order_by(_DELIVERIES.changed_at.desc()).limit(1)
     with reading(store) as connection:
-        row = connection.execute(wanted).one_or_none()
+        row = connection.execute(wanted).mappings().one_or_none()
     return None if row is None else _posted(row)
 
 
@@ -177,7 +176,7 @@ def _move(store: Store, held: Claim, values: dict[str, object]) -> None:
             raise LostClaimError
 
 
-def _one(key: str, channel: str) -> Select[Any]:
+def _one(key: str, channel: str) -> Select[tuple[object, ...]]:
     return select(schema.deliveries).where(and_(_DELIVERIES.key == key, _DELIVERIES.channel == channel))
 
 
@@ -196,12 +195,12 @@ def _change(
 
 
 def _read(connection: Connection, key: str, channel: str) -> Posted:
-    return _posted(connection.execute(_one(key, channel)).one())
+    return _posted(connection.execute(_one(key, channel)).mappings().one())
 
 
-def _posted(row: Row[Any]) -> Posted:
-    values = {name: row._mapping[name] for name in Posted.__dataclass_fields__}
-    return Posted(**values | {"state": State(row.state)})
+def _posted(row: RowMapping) -> Posted:
+    values = {name: row[name] for name in Posted.__dataclass_fields__}
+    return Posted(**values | {"state": State(row["state"])})
 
 
 def _this_process() -> str:

@@ -47,7 +47,7 @@ def best_what_if(answer: Recommendation) -> WhatIf | None:
 
 def _what_if(change: str, answer: Recommendation) -> WhatIf:
     changed = [option for option in answer.what_ifs if option.what_if == change]
-    chosen = next((o for o in answer.options if o.plan.id == answer.recommended), None)
+    chosen = answer.chosen
     same = next((o for o in changed if chosen is not None and o.plan.id == changed_id(chosen, change)), None)
     then = best_of([*(option for option in answer.options if option.feasible), *changed], answer.job)
     return WhatIf(change=change, same=same, instead=None if then in (same, chosen) else then)

@@ -199,8 +199,8 @@ def test_the_more_an_hour_is_worth_the_faster_the_choice(
     pair: tuple[list[Plan], list[IterationEstimate]], value: float, factor: float
 ) -> None:
     def hours(usd_per_h: float) -> float:
-        chosen = decide(pair, value_of_time_usd_per_h=usd_per_h)
-        return next((ready_s(o) for o in chosen.options if o.plan.id == chosen.recommended), 0.0)
+        chosen = decide(pair, value_of_time_usd_per_h=usd_per_h).chosen
+        return 0.0 if chosen is None else ready_s(chosen)
 
     assert hours(value * factor) <= hours(value) * (1 + 1e-9)
 

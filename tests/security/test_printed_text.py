@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from advisor.cli.answer import show
 from advisor.cli.listening import note, warn
+from advisor.cli.recommend_options import ViewOptions
 from advisor.core.findings import quoted
 from advisor.core.values import Market, PricePoint
 from advisor.pricing.catalog.doubts import Doubt, Finding
@@ -50,6 +52,7 @@ from advisor.report.writers.html import to_html
 from advisor.report.writers.json_text import to_json
 from advisor.report.writers.markdown import to_markdown
 from advisor.service.checks import Check
+from advisor.service.recommending import RecommendAnswer
 from recommender.queue.fitted import WaitBin
 from tests.builders import make_price
 from tests.cpu_time import at_most
@@ -82,9 +85,11 @@ def printed(print_it: Callable[[], object]) -> str:
 
 def answers(text: str, output: Format) -> Iterator[Callable[[], object]]:
     recommendation, trace = recommendation_with(text), trace_with(text)
+    answer = RecommendAnswer(recommendation=recommendation, trace=trace, best_what_if=None, entry_id=None)
     explained = text if output in (Format.TABLE, Format.JSON) else None
-    yield lambda: show(recommendation, trace, output=output, explained=None, top=15)
-    yield lambda: show(recommendation, trace, output=output, explained=explained, top=None)
+    hand_out = partial(print_document, output=output)
+    yield lambda: show(answer, ViewOptions(), output, hand_out)
+    yield lambda: show(answer, ViewOptions(explain=explained, all_=True), output, hand_out)
     yield lambda: print_document(
         estimates_document(trace, [option.estimate for option in recommendation.options]), output
     )

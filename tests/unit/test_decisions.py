@@ -2,91 +2,43 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.units import GB, GIB
+from advisor.core.units import GB
 from advisor.core.values import (
     Collective,
-    DataPlace,
-    Interval,
     IterationEstimate,
-    Job,
     Market,
-    Offer,
     Option,
     PickName,
     Plan,
     Quantiles,
-    QuoteKind,
     RankWork,
     Recommendation,
     Tier,
     Trace,
 )
-from advisor.pricing.answer.likely import likely_prices
-from advisor.pricing.bills.storage import Rate, RateKind
-from advisor.pricing.catalog.price_drift import PriceModel
 from advisor.pricing.sources.query import OfferQuery
 from advisor.pricing.sources.snapshot import SnapshotSource
 from advisor.report.options import selection
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence
-from recommender.engine import recommend
 from recommender.outcome.spot import SpotTerms, best_checkpoint_interval_h, makespan_and_billed_h
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
 from recommender.ranking.best_change import best_what_if
 from recommender.ranking.nearest import nearest
 from recommender.ranking.value import Worth, preference
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.builders import HOUR_S, make_estimate, make_job, make_offer, make_plan, make_trace
 from tests.findings import said
 from tests.recommendations import make_option
+from tests.unit.decisions import TOLERANCE, around, cost_usd, decide, reasons, time_h
 from tests.unit.report.printed import on_screen
-
-TOLERANCE = 1e-4
-
-
-def around(seconds: float) -> Interval:
-    """A prediction with an interval of +- 8 %."""
-    return Interval(p10=0.92 * seconds, p50=seconds, p90=1.08 * seconds)
-
-
-def decide(
-    plans: list[Plan],
-    estimates: list[IterationEstimate],
-    job: Job,
-    trace: Trace | None = None,
-    spot: SpotTerms | None = None,
-) -> Recommendation:
-    return recommend(
-        trace or make_trace(),
-        {(e.gpu, e.num_gpus): e for e in estimates},
-        {e.gpu: make_gpu(e.gpu) for e in estimates},
-        plans,
-        job,
-        rng=np.random.default_rng(0),
-        spot=spot,
-    )
-
-
-def reasons(recommendation: Recommendation, plan_id: str) -> str:
-    return said(next(o for o in recommendation.options if o.plan.id == plan_id).reasons)
-
-
-def time_h(recommendation: Recommendation, plan_id: str) -> Quantiles:
-    option = next(o for o in recommendation.options if o.plan.id == plan_id)
-    return Quantiles(p50=option.time_s.p50 / HOUR_S, p90=option.time_s.p90 / HOUR_S)
-
-
-def cost_usd(recommendation: Recommendation, plan_id: str) -> float:
-    return next(o for o in recommendation.options if o.plan.id == plan_id).cost_usd.p50
 
 
 class TestCase1FrontierBudgetDeadline:
@@ -369,105 +321,6 @@ class TestCase9FreeIsNotFree:
         assert answer.recommended == "C"
         assert answer.rule is not None
         assert "what it costs is unknown" in sentence(answer.rule)
-
-
-class TestCase10TheMinimumOfNoisyPrices:
-    NOW = datetime(2026, 11, 22, tzinfo=UTC)
-    ON_DEMAND: ClassVar = {("aws", "x.xlarge", place): 10.0 for place in ("a", "b")}
-    MODEL = PriceModel(
-        ratios={("aws", "X"): Interval(p10=0.25, p50=0.40, p90=0.65)}, most_weight={QuoteKind.DERIVED: 0.2}
-    )
-
-    def quoted(self, place: str, usd_per_h: float) -> Offer:
-        return make_offer(
-            "X", usd_per_h, region=place, market=Market.SPOT, retrieved_at=self.NOW, minimum_billed_s=0.0
-        )
-
-    def derived(self, usd_per_h: float = 1.0) -> Offer:
-        then = self.NOW - timedelta(days=500)
-        return replace(self.quoted("b", usd_per_h), retrieved_at=then, source="derived from savings")
-
-    def decide(self, *offers: Offer) -> Recommendation:
-        prices = likely_prices(offers, now=self.NOW, on_demand=self.ON_DEMAND, model=self.MODEL)
-        plans = plans_of_offers(offers, terms=CloudTerms(startup_s=0.0), prices=prices)
-        calm = SpotTerms(preemptions_per_h=0.0, checkpoint_h=0.0)
-        return decide(plans, [make_estimate("X", 0.36)], make_job(), spot=calm)
-
-    def test_the_derived_price_is_shrunk_towards_its_family(self) -> None:
-        (price,) = likely_prices([self.derived()], now=self.NOW, on_demand=self.ON_DEMAND, model=self.MODEL)
-        assert price.usd_per_h.p50 == pytest.approx(3.0314, abs=TOLERANCE)
-        assert price.usd_per_h.p90 == pytest.approx(4.4703, abs=TOLERANCE)
-
-    def test_the_quoted_one_is_recommended_and_the_derived_one_stays_visible(self) -> None:
-        answer = self.decide(self.quoted("a", 4.0), self.derived())
-        assert answer.recommended == "aws/x.xlarge/a/spot"
-        costs = {option.plan.id: option.cost_usd for option in answer.options}
-        assert costs["aws/x.xlarge/a/spot"].p50 == pytest.approx(40.00)
-        derived = costs["aws/x.xlarge/b/spot"]
-        assert derived.p50 == pytest.approx(30.31, abs=0.01)
-        assert derived.p90 == pytest.approx(44.70, abs=0.01)
-        assert "never quoted" in reasons(answer, "aws/x.xlarge/b/spot")
-
-    def test_quoted_today_at_the_same_price_it_would_be_recommended(self) -> None:
-        answer = self.decide(self.quoted("a", 4.0), self.quoted("b", 1.0))
-        assert answer.recommended == "aws/x.xlarge/b/spot"
-        assert cost_usd(answer, "aws/x.xlarge/b/spot") == pytest.approx(10.00)
-
-
-def rate(kind: RateKind, usd: float, region: str) -> Rate:
-    return Rate(
-        provider="aws",
-        region=region,
-        kind=kind,
-        up_to_gib=math.inf,
-        usd=usd,
-        source="the case",
-        as_of=date(2026, 11, 1),
-    )
-
-
-class TestCase13FarFromTheData:
-    # The case's GB of sizes, speeds and prices are one unit; ours is 2^30 bytes.
-    TERMS = CloudTerms(
-        startup_s=0.0,
-        dataset_gib=3000.0,
-        download_bits_per_s=5 * GIB,
-        data=DataPlace(name="us-east-1", provider="aws", region="us-east-1"),
-    )
-    RATES = (rate(RateKind.EGRESS_REGION, 0.02, "us-east-1"), rate(RateKind.BLOCK_STORAGE, 0.0, "*"))
-
-    def decide(self) -> Recommendation:
-        offers = [make_offer("M", 1.0, region="ap-south-1"), make_offer("N", 3.0)]
-        plans = plans_of_offers(offers, terms=self.TERMS, catalog=self.RATES)
-        plans = [replace(p, id=p.gpu, wait_s=Quantiles(p50=0.0, p90=0.0)) for p in plans]
-        return decide(plans, [make_estimate(name, 0.72) for name in "MN"], make_job())
-
-    def test_moving_takes_time_and_money(self) -> None:
-        answer = self.decide()
-        assert [time_h(answer, name).p50 for name in "MN"] == pytest.approx([21.3333, 20.0], abs=TOLERANCE)
-        assert [cost_usd(answer, name) for name in "MN"] == pytest.approx([81.3333, 60.0], abs=TOLERANCE)
-        far = answer.options[0]
-        assert far.cost_breakdown_usd["moving the data"] == pytest.approx(60.0)
-        assert "3,000 GB of data come from us-east-1 for $60.00 in 1 h 20 min" in reasons(answer, "M")
-
-    def test_n_is_recommended(self) -> None:
-        assert self.decide().recommended == "N"
-
-
-class TestCase14ADiskWithoutARate:
-    RATES = tuple(
-        rate(RateKind.BLOCK_STORAGE, usd, region) for usd, region in ((0.08, "a"), (0.10, "b"), (0.18, "c"))
-    )
-
-    def test_it_costs_the_dearest_of_the_provider_and_says_so(self) -> None:
-        terms = CloudTerms(startup_s=0.0, boot_disk_gib=500.0)
-        (plan,) = plans_of_offers([make_offer(region="d")], terms=terms, catalog=self.RATES)
-        plan = replace(plan, wait_s=Quantiles(p50=0.0, p90=0.0))
-        answer = decide([plan], [make_estimate("X", 0.864)], make_job())
-        assert time_h(answer, plan.id).p50 == pytest.approx(24.0)
-        storage_usd = answer.options[0].cost_breakdown_usd["storage"]
-        assert storage_usd == pytest.approx(2.9589, abs=TOLERANCE)
-        assert "the dearest known (aws c)" in reasons(answer, plan.id)
 
 
 class TestCase17AScriptThatHoldsTheGlobalBatch:

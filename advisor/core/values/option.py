@@ -208,6 +208,15 @@ class Recommendation:
     picks: tuple[Pick, ...] = ()
     summary: tuple[Finding, ...] = ()
 
+    @property
+    def chosen(self) -> Option | None:
+        """The option to take; None where nothing is feasible."""
+        return None if self.recommended is None else self.option(self.recommended)
+
+    def option(self, plan_id: str) -> Option | None:
+        """The option of this plan, if it was ranked."""
+        return next((option for option in self.options if option.plan.id == plan_id), None)
+
     def _repr_html_(self) -> str | None:
         """A table in a notebook."""
         return html_of(self)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from advisor.config.delivery_settings import GcsChannel
 from advisor.delivery.channel import Parcel, PermanentError, TemporaryError
+from advisor.delivery.channels.bucket import IS_THERE, KEY_NAME, Bucket
 from advisor.delivery.channels.http_calls import check, in_words
-from advisor.delivery.channels.local import file_of, text_of
-from advisor.delivery.channels.s3 import KEY_NAME, check_key
+from advisor.delivery.channels.local import file_of
 from advisor.delivery.message import File
-from advisor.delivery.secret_values import Secrets
 
 if TYPE_CHECKING:
     from requests import Session
@@ -26,25 +24,11 @@ _GOOGLE = "https://storage.googleapis.com"
 _SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _LOG_IN = "gcloud auth application-default login"
 _TIMEOUT_S = (10.0, 20.0)
-_IS_THERE = 412
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gcs:
+class Gcs(Bucket):
     """A place in a bucket."""
-
-    settings: GcsChannel
-    secrets: Secrets = field(repr=False)
-    drops_repeats: bool = field(default=True, init=False)
-
-    @property
-    def target(self) -> str:
-        """Bucket and name, with what it has in braces."""
-        return self.settings.url
-
-    def preview(self, parcel: Parcel) -> str:
-        """Where it is written, and the content."""
-        return f"{parcel.fill(self.target)}\n\n{text_of(file_of(parcel, self.target))}"
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
         """Put it there, unless it is there."""
@@ -76,14 +60,14 @@ class Gcs:
             allow_redirects=False,
             stream=True,
         ) as reply:
-            if reply.status_code != _IS_THERE:
+            if reply.status_code != IS_THERE:
                 check(reply, drops_repeats=True)
                 return
         # An object that is there is ours, or the name was taken.
         url = f"{server}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
         with session.get(url, timeout=_TIMEOUT_S, allow_redirects=False) as reply:
             check(reply, drops_repeats=True)
-            check_key(reply.json().get("metadata", {}).get(KEY_NAME), parcel, self.target)
+            self.check_ours(reply.json().get("metadata", {}).get(KEY_NAME), parcel)
 
 
 def _multipart(file: File, name: str, key: str) -> tuple[bytes, str]:

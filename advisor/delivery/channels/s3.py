@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from advisor.config.delivery_settings import S3Channel
@@ -16,37 +16,23 @@ from advisor.delivery.channel import (
     UncertainError,
     quoted_words,
 )
-from advisor.delivery.channels.local import file_of, text_of
-from advisor.delivery.secret_values import Secrets
+from advisor.delivery.channels.bucket import IS_THERE, KEY_NAME, Bucket
+from advisor.delivery.channels.local import file_of
 
 if TYPE_CHECKING:
     from botocore.client import BaseClient
     from botocore.exceptions import BotoCoreError, ClientError
 
-KEY_NAME = "advisor-delivery-key"
-"""Metadata of an object: whose it is."""
 _CONNECT_S, _READ_S = 10.0, 20.0
-_IS_THERE = 412
 # 409: somebody else writes the same object at this moment.
 _TEMPORARY = (409, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class S3:
+class S3(Bucket):
     """A place in a bucket."""
 
     settings: S3Channel
-    secrets: Secrets = field(repr=False)
-    drops_repeats: bool = field(default=True, init=False)
-
-    @property
-    def target(self) -> str:
-        """Bucket and name, with what it has in braces."""
-        return self.settings.url
-
-    def preview(self, parcel: Parcel) -> str:
-        """Where it is written, and the content."""
-        return f"{parcel.fill(self.target)}\n\n{text_of(file_of(parcel, self.target))}"
 
     def send(self, parcel: Parcel, begin: Callable[[], None]) -> None:
         """Put it there, unless it is there."""
@@ -65,9 +51,9 @@ class S3:
                 IfNoneMatch="*",
             )
         except ClientError as error:
-            if _status(error) != _IS_THERE:
+            if _status(error) != IS_THERE:
                 raise _refused(error) from None
-            self._check_ours(client, place, parcel)
+            self._check_object(client, place, parcel)
         except BotoCoreError as error:
             raise _in_words(error) from None
 
@@ -79,7 +65,7 @@ class S3:
         config = Config(connect_timeout=_CONNECT_S, read_timeout=_READ_S, retries={"total_max_attempts": 1})
         return boto3.Session().client("s3", region_name=self.settings.region, config=config)
 
-    def _check_ours(self, client: Any, place: dict[str, str], parcel: Parcel) -> None:
+    def _check_object(self, client: BaseClient, place: dict[str, str], parcel: Parcel) -> None:
         """An object that is there is ours, or the name was taken."""
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -89,20 +75,7 @@ class S3:
             raise _refused(error) from None
         except BotoCoreError as error:
             raise _in_words(error) from None
-        check_key(metadata.get(KEY_NAME), parcel, self.target)
-
-
-def check_key(key: str | None, parcel: Parcel, target: str) -> None:
-    """Refuse to take another answer's object for ours.
-
-    Raises:
-        PermanentError: it is another's.
-    """
-    if key != parcel.key:
-        raise PermanentError(
-            f"another object is at {parcel.fill(target)}, and nothing is overwritten:"
-            " put {key} into the name"
-        )
+        self.check_ours(metadata.get(KEY_NAME), parcel)
 
 
 def _status(error: ClientError) -> int:

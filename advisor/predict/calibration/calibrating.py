@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.core.errors import CalibrationError, RecordingError
+from advisor.core.findings import Code, Finding, finding
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
@@ -41,7 +42,7 @@ class Calibration:
     gpu: str
     source: str
     constants: tuple[FittedConstant, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 def calibrate(recording: Recording) -> Calibration:
@@ -128,12 +129,9 @@ def why_unknown(device_name: str) -> str:
     )
 
 
-def drift_warnings(recording: Recording) -> list[str]:
+def drift_warnings(recording: Recording) -> tuple[Finding, ...]:
     """Whether the clocks changed while it was recorded."""
-    if recording.drift <= MOST_DRIFT:
-        return []
-    seen = f"the same product took up to {recording.drift:.0%} longer at times: the clocks changed"
-    return [f"{seen} (heat, a power limit) or others used the device; kernels measured then are too slow"]
+    return (finding(Code.CLOCKS_DRIFTED, drift=recording.drift),) if recording.drift > MOST_DRIFT else ()
 
 
 def _by_constant(
@@ -169,10 +167,12 @@ def _source(header: Header) -> str:
     return ", ".join([header.recorded_on, *parts])
 
 
-def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> list[str]:
-    return [
-        f"{constant.name}: the {constant.num_kernels} kernels differ by {constant.spread:.0%} from each other"
-        " in how far predictions are off; the constant is a compromise"
-        for constant in fitted
-        if constant.spread > _WIDE
-    ]
+def _spread_warnings(fitted: tuple[FittedConstant, ...]) -> Iterator[Finding]:
+    for constant in fitted:
+        if constant.spread > _WIDE:
+            yield finding(
+                Code.KERNELS_DISAGREE,
+                constant=constant.name,
+                num_kernels=constant.num_kernels,
+                spread=constant.spread,
+            )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from advisor.core.units import MIB
 from advisor.core.values import GpuSpec
 
+COMMUNICATION = "exposed communication"
+"""What takes time beside operators and waits, where times are listed by name."""
 DDP_BUCKET_BYTES = 25 * MIB
 # NCCL reaches about these shares of a link's rate with large messages.
 NVLINK_FRACTION = 0.75

@@ -13,6 +13,7 @@ from advisor.report.words.errors import ERRORS
 from advisor.report.words.estimate_notes import ESTIMATES
 from advisor.report.words.in_short import IN_SHORT
 from advisor.report.words.input_pipeline import INPUT
+from advisor.report.words.kernel_notes import KERNEL_NOTES
 from advisor.report.words.left_out import LEFT_OUT
 from advisor.report.words.option_notes import OPTIONS
 from advisor.report.words.picks import PICKS
@@ -29,6 +30,7 @@ _TABLES = (
     ERRORS,
     ESTIMATES,
     INPUT,
+    KERNEL_NOTES,
     LEFT_OUT,
     OPTIONS,
     PICKS,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from markupsafe import Markup
 
 from advisor.report.cells import TEXT
 from advisor.report.document import Chart, Column, Row, Series, Table
-from advisor.report.writers.templating import ours, templates
+from advisor.report.writers.templating import macro, ours
 from advisor.report.writers.vega import GLYPHS, colour_name, spec_of, still
 from advisor.report.writers.vega_rows import is_lettered
 
@@ -22,12 +22,11 @@ Sign: TypeAlias = tuple[str, str, str]
 
 def figure_html(chart: Chart) -> Markup:
     """A figure of a page; `page.js` draws what its specification says."""
-    figure: Any = templates().get_template("figure.html.j2").module
     lettered, signs, rest = is_lettered(chart), list(_signs(chart)), list(_rest(chart))
     spec = spec_of(chart)
     # Of more points a drawing would be larger than all else.
     drawing = still(spec) if _num_points(chart) <= MOST_DRAWN else ""
-    written: Markup = figure.figure(
+    return macro("figure.html.j2", "figure")(
         chart,
         _in_words(chart),
         ours(_json(spec)),
@@ -36,7 +35,6 @@ def figure_html(chart: Chart) -> Markup:
         rest if lettered else signs + rest,
         _figures(chart),
     )
-    return written
 
 
 def _in_words(chart: Chart) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from markupsafe import Markup
 
 from advisor.report.document import Block, Chart, Document, Entry, Fact, Lines, Section, Sum, Table
-from advisor.report.writers.templating import templates
+from advisor.report.writers.templating import macro
 
+_BLOCKS = "blocks.html.j2"
 Piece: TypeAlias = tuple[Literal["texts", "facts", "sum"], Sequence[str | Fact]]
 
 
@@ -34,14 +35,13 @@ class BlockWriter:
         return Markup("\n").join(filter(None, map(self._block, blocks)))
 
     def _block(self, block: Block) -> Markup:
-        macros: Any = templates().get_template("blocks.html.j2").module
         match block:
             case Table():
-                written: Markup = macros.table(block, self.inline)
+                written = macro(_BLOCKS, "table")(block, self.inline)
             case Lines():
-                written = macros.lines(block)
+                written = macro(_BLOCKS, "lines")(block)
             case Section():
-                written = macros.section(block, list(_pieces(block.entries)), self.heading)
+                written = macro(_BLOCKS, "section")(block, list(_pieces(block.entries)), self.heading)
             case Chart():
                 written = self.draw(block)
             case _:

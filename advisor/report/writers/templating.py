@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cache
 
@@ -43,6 +43,12 @@ def templates() -> Environment:
         "zip": lambda left, right: zip(left, right, strict=True),
     }
     return environment
+
+
+def macro(template: str, name: str) -> Callable[..., Markup]:
+    """A macro of a template, to be called as a function."""
+    written: Callable[..., Markup] = getattr(templates().get_template(template).module, name)
+    return written
 
 
 def ours(text: str) -> Markup:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from advisor.report.document import Chart, Tone
 from advisor.report.plain import shown
@@ -20,6 +20,20 @@ from advisor.report.writers.vega_rows import Rows, is_lettered, rows_of
 
 if TYPE_CHECKING:
     import altair as alt
+
+
+class Layer(TypedDict):
+    """What is read again of a layer."""
+
+    mark: dict[str, object]
+
+
+class Spec(TypedDict):
+    """What is read again of a specification; it holds much more."""
+
+    layer: list[Layer]
+    width: str | int
+
 
 NUM_COLOURS = 8
 # Vega's shapes, and the letters that look like them.
@@ -55,7 +69,7 @@ PICTURE = Look(
 )  # fmt: skip
 
 
-def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
+def spec_of(chart: Chart, look: Look = PAGE) -> Spec:
     """The specification of a chart; every text in it is shown text.
 
     Raises:
@@ -75,17 +89,17 @@ def spec_of(chart: Chart, look: Look = PAGE) -> dict[str, Any]:
             autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
             config=_config(look),
         )
-        return whole.to_dict(validate=False)
+        return cast("Spec", whole.to_dict(validate=False))
 
 
-def still(spec: Mapping[str, Any]) -> str:
+def still(spec: Spec) -> str:
     """What a specification draws, as an SVG that nothing moves in.
 
     A control character in any of its texts would end the process: vl-convert 1.9 aborts.
     """
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(_sized(spec)))
+    return str(vl_convert.vegalite_to_svg(json.dumps(_sized(spec))))
 
 
 def svg(chart: Chart) -> str:
@@ -97,10 +111,10 @@ def png(chart: Chart, *, scale: float = 2.0) -> bytes:
     """A picture for mail, ``scale`` pixels for each of its points."""
     import vl_convert
 
-    return bytes(vl_convert.vegalite_to_png(_sized(spec_of(chart, PICTURE)), scale=scale))
+    return bytes(vl_convert.vegalite_to_png(json.dumps(_sized(spec_of(chart, PICTURE))), scale=scale))
 
 
-def _sized(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _sized(spec: Spec) -> Spec:
     """As wide as a mail is, where nothing contains it, and without what is only there to be pointed at."""
     layers = [layer for layer in spec["layer"] if layer["mark"].get("opacity") != 0]
     return {**spec, "width": _STILL_WIDTH, "layer": layers}
@@ -170,53 +184,53 @@ class _Drawing:
 
     def _band(self) -> alt.Chart:
         mark = _drawn("bands").mark_area(interpolate="step-after", opacity=_FAINT)
-        return self._placed(mark, y2="y2:Q", color=self._colour(), detail=["place:N", "part:N"])
+        return self._placed(mark.encode(y2="y2:Q", color=self._colour(), detail=["place:N", "part:N"]))
 
     def _guide_band(self) -> alt.Chart:
         mark = _drawn("guide_bands").mark_area(opacity=_FAINT)
-        return self._placed(mark, y2="y2:Q", color=self._soft(), detail=["place:N", "part:N"])
+        return self._placed(mark.encode(y2="y2:Q", color=self._soft(), detail=["place:N", "part:N"]))
 
     def _guides(self) -> alt.Chart:
         mark = _drawn("guides").mark_line(strokeDash=[5, 4], strokeWidth=1.5)
-        return self._placed(mark, color=self._soft(), detail="place:N")
+        return self._placed(mark.encode(color=self._soft(), detail="place:N"))
 
     def _guide_names(self) -> alt.Chart:
         """At their ends, where no page says what they are."""
         mark = _drawn("guide_ends").mark_text(align="right", dx=-4, dy=-8)
-        return self._placed(mark, text="name:N", color=self._soft())
+        return self._placed(mark.encode(text="name:N", color=self._soft()))
 
     def _others(self) -> alt.Chart:
         mark = _drawn("others").mark_point(filled=True, size=_SMALL_POINT, opacity=0.45)
-        return self._placed(mark, color=self._soft(), tooltip="hover:N")
+        return self._placed(mark.encode(color=self._soft(), tooltip="hover:N"))
 
     def _errors(self, side: Literal["x", "y"]) -> alt.Chart:
         mark = _drawn(f"{side}_errors").mark_rule(strokeWidth=2, opacity=0.4)
-        return self._placed(mark, color=self._colour(), **{f"{side}2": f"{side}2:Q"})
+        return self._placed(mark.encode(color=self._colour(), **{f"{side}2": f"{side}2:Q"}))
 
     def _points(self) -> alt.Chart:
         size = _POINT if self._is_lettered else _SMALL_POINT
         mark = _drawn("points").mark_point(filled=True, size=size, opacity=0.9)
-        return self._placed(mark, color=self._colour(), shape=self._shape(), tooltip="hover:N")
+        return self._placed(mark.encode(color=self._colour(), shape=self._shape(), tooltip="hover:N"))
 
     def _letters(self) -> alt.Chart:
         mark = _drawn("points").mark_text(dx=8, dy=-8, fontSize=12, fontWeight="bold", align="left")
-        return self._placed(mark, text="letter:N", color=self._colour())
+        return self._placed(mark.encode(text="letter:N", color=self._colour()))
 
     def _lines(self) -> alt.Chart:
         """Each holds its value until the next."""
         mark = _drawn("points").mark_line(interpolate="step-after", strokeWidth=2)
-        return self._placed(mark, color=self._colour(), detail="place:N")
+        return self._placed(mark.encode(color=self._colour(), detail="place:N"))
 
     def _ends(self) -> alt.Chart:
         mark = _drawn("ends").mark_point(filled=True, size=_SMALL_POINT, opacity=1)
-        return self._placed(mark, color=self._colour(), shape=self._shape())
+        return self._placed(mark.encode(color=self._colour(), shape=self._shape()))
 
     def _targets(self) -> alt.Chart:
         """What a reader points at: a line alone is too thin."""
         mark = _drawn("points").mark_point(filled=True, size=_TARGET, opacity=0)
-        return self._placed(mark, tooltip="hover:N")
+        return self._placed(mark.encode(tooltip="hover:N"))
 
-    def _placed(self, mark: alt.Chart, **channels: Any) -> alt.Chart:
+    def _placed(self, mark: alt.Chart) -> alt.Chart:
         import altair as alt
 
         rows, is_time = self._rows, self._rows.is_time
@@ -230,14 +244,13 @@ class _Drawing:
                 scale=_scale(rows.y, is_log=self._chart.is_log),
                 title=self._title("y"),
             ),
-            **channels,
         )
         return placed
 
     def _title(self, side: Literal["x", "y"]) -> str | None:
         return shown((self._chart.x if side == "x" else self._chart.y).title) or None
 
-    def _soft(self) -> Any:
+    def _soft(self) -> Mapping[str, object]:
         return _value(self._look.colours["soft"])
 
     def _colour(self) -> alt.Color:
@@ -281,7 +294,7 @@ def _drawn(data: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=data))
 
 
-def _value(colour: str) -> Any:
+def _value(colour: str) -> Mapping[str, object]:
     import altair as alt
 
     return alt.value(colour)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from advisor.cli.answer import show
+from advisor.cli.recommend_options import ViewOptions
 from advisor.core.errors import InputError, NothingFeasibleError
 from advisor.core.findings import Code, Finding, quoted
 from advisor.core.values import Option, Pick, PickName, Recommendation
-from advisor.report.printing import Format
+from advisor.report.printing import Format, print_document
+from advisor.service.recommending import RecommendAnswer
 from recommender.ranking.best_change import WhatIf
 from tests.builders import GIB, HOUR_S, make_estimate, make_job, make_trace
 from tests.findings import FACTS, sample, texts
@@ -53,9 +56,19 @@ def answer(*options: Option, recommended: str | None = "MIDDLE", **changes: Any)
     return Recommendation(**(facts | changes))
 
 
-def shown(capsys, recommendation: Recommendation, **changes: Any) -> tuple[str, str]:
-    options: dict[str, Any] = {"output": Format.TABLE, "explained": None, "top": None}
-    show(recommendation, make_trace(), **(options | changes))
+def shown(
+    capsys,
+    recommendation: Recommendation,
+    *,
+    output: Format = Format.TABLE,
+    best: WhatIf | None = None,
+    **view: Any,
+) -> tuple[str, str]:
+    given = RecommendAnswer(
+        recommendation=recommendation, trace=make_trace(), best_what_if=best, entry_id=None
+    )
+    view = {"all_": view.get("top") is None, **view}
+    show(given, ViewOptions(**view), output, partial(print_document, output=output))
     captured = capsys.readouterr()
     return captured.out, captured.err
 
@@ -132,28 +145,28 @@ def test_json_is_nothing_but_json(capsys):
 
 @pytest.mark.parametrize("wanted", ["CHEAP", "3", "#3"])
 def test_a_row_in_full_by_id_or_number(wanted, capsys):
-    out, err = shown(capsys, answer(), explained=wanted)
+    out, err = shown(capsys, answer(), explain=wanted)
     assert out.startswith("CHEAP\n")
     assert "Recommended:" not in out
     assert "keep in mind" in err
 
 
 def test_a_row_in_full_as_json(capsys):
-    out, _ = shown(capsys, answer(), explained="CHEAP", output=Format.JSON)
+    out, _ = shown(capsys, answer(), explain="CHEAP", output=Format.JSON)
     assert json.loads(out)["option"]["id"] == "CHEAP"
 
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
 def test_a_row_in_full_is_no_table(output, capsys):
     with pytest.raises(InputError, match="--explain"):
-        shown(capsys, answer(), explained="CHEAP", output=output)
+        shown(capsys, answer(), explain="CHEAP", output=output)
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("wanted", "hint"), [("CHEEP", "Did you mean 'CHEAP'"), ("0", ""), ("4", "")])
 def test_an_unknown_row_is_refused_with_what_is_near(wanted, hint, capsys):
     with pytest.raises(InputError, match=f"'{wanted}'.*{hint}"):
-        shown(capsys, answer(), explained=wanted)
+        shown(capsys, answer(), explain=wanted)
 
 
 def test_a_plot_stands_in_for_the_table_and_the_words_stay(capsys):
@@ -165,7 +178,7 @@ def test_a_plot_stands_in_for_the_table_and_the_words_stay(capsys):
     assert "keep in mind" in err
 
 
-@pytest.mark.parametrize("change", [{"output": Format.JSON}, {"output": Format.CSV}, {"explained": "CHEAP"}])
+@pytest.mark.parametrize("change", [{"output": Format.JSON}, {"output": Format.CSV}, {"explain": "CHEAP"}])
 def test_a_plot_is_for_the_terminal_alone(change, capsys):
     with pytest.raises(InputError, match="--plot"):
         shown(capsys, answer(), plot=True, **change)
@@ -269,7 +282,7 @@ def what_if(same: Option | None = CHANGED, instead: Option | None = None) -> Wha
 
 
 def lines_of(capsys, recommendation: Recommendation, what_if: WhatIf) -> list[str]:
-    out, _ = shown(capsys, recommendation, what_if=what_if)
+    out, _ = shown(capsys, recommendation, best=what_if)
     return out[out.index("What if") :].splitlines()
 
 
@@ -307,7 +320,7 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
     late = removed(MIDDLE, Code.DEADLINE)
     recommendation = answer(late, recommended=None, job=make_job(deadline_s=HOUR_S))
     with pytest.raises(NothingFeasibleError):
-        shown(capsys, recommendation, what_if=what_if(same=None, instead=CHANGED))
+        shown(capsys, recommendation, best=what_if(same=None, instead=CHANGED))
     assert capsys.readouterr().out.splitlines()[-1] == (
         "What if bf16: aws middle.xlarge us-east-1 on-demand, 1 h for $8.00 (--what-if)."
     )
@@ -315,7 +328,7 @@ def test_without_a_recommendation_there_is_nothing_to_compare_with(capsys):
 
 @pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN, Format.JSON])
 def test_the_line_goes_with_the_table_alone(output, capsys):
-    assert "What if" not in shown(capsys, answer(), output=output, what_if=what_if())[0]
+    assert "What if" not in shown(capsys, answer(), output=output, best=what_if())[0]
 
 
 def test_hidden_what_ifs_are_counted(capsys):
@@ -326,11 +339,11 @@ def test_hidden_what_ifs_are_counted(capsys):
 # --- a page ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("change", [{}, {"output": Format.JSON}, {"explained": "CHEAP"}, {"plot": True}])
+@pytest.mark.parametrize("change", [{}, {"output": Format.JSON}, {"explain": "CHEAP"}, {"plot": True}])
 def test_the_page_holds_the_whole_answer_whatever_else_is_shown(capsys, tmp_path, change) -> None:
     without, err = shown(capsys, answer(), **change)
     path = tmp_path / "answer.html"
-    assert shown(capsys, answer(), page=path, **change) == (without, err)
+    assert shown(capsys, answer(), html=path, **change) == (without, err)
     html = path.read_text("utf-8")
     assert "<caption>Options</caption>" in html
     assert "Cheapest: aws cheap.xlarge us-east-1" in html
@@ -341,11 +354,11 @@ def test_the_page_holds_the_whole_answer_whatever_else_is_shown(capsys, tmp_path
 def test_a_page_is_written_where_nothing_is_feasible_too(capsys, tmp_path) -> None:
     path = tmp_path / "answer.html"
     with pytest.raises(NothingFeasibleError):
-        shown(capsys, answer(recommended=None), page=path)
+        shown(capsys, answer(recommended=None), html=path)
     assert "<h1>Where to run" in path.read_text("utf-8")
 
 
 def test_one_option_is_a_page_too(capsys) -> None:
-    out, _ = shown(capsys, answer(), explained="CHEAP", output=Format.HTML)
+    out, _ = shown(capsys, answer(), explain="CHEAP", output=Format.HTML)
     assert "<h1>aws cheap.xlarge us-east-1 on-demand</h1>" in out
     assert "<h2>" in out

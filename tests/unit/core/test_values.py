@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from types import ModuleType
 import pytest
 
 from advisor.core import values
+from tests.recommendations import many_options
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULES = [
@@ -51,3 +53,12 @@ def test_everybody_imports_from_the_face() -> None:
     ]
     inner = [path for path in paths if re.search(r"\bcore\.values\.\w", path.read_text())]
     assert {path.relative_to(ROOT).parent.as_posix() for path in inner} == {"advisor/core/values"}
+
+
+def test_an_option_is_found_by_its_plan_and_the_chosen_one_by_the_answer():
+    answer = many_options(12)
+    for option in answer.options:
+        assert answer.option(option.plan.id) is option
+        assert replace(answer, recommended=option.plan.id).chosen is option
+    assert answer.option("of no plan") is None
+    assert replace(answer, recommended=None).chosen is None

@@ -10,23 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from advisor.payload.recording import loading as module  # noqa: E402 - needs torch
-from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Hooks, Loading  # noqa: E402
+from advisor.payload.recording.loading import Batches, Hooks, Loading  # noqa: E402
+from tests.unit.profile.loaders import Loader, fresh, real, samples, take  # noqa: E402
 
 pytestmark = pytest.mark.torch
-
-
-class Loader:
-    """The parts of a DataLoader that are asked for, without its checks."""
-
-    def __init__(self, batches: Any = (), *, batch_size: int | None = 4, **parts: Any) -> None:
-        self.batches, self.batch_size = batches, batch_size
-        facts = {"dataset": range(10), "sampler": range(10), "batch_sampler": None} | parts
-        self.dataset, self.sampler, self.batch_sampler = (
-            facts[name] for name in ("dataset", "sampler", "batch_sampler")
-        )
-
-    def __len__(self) -> int:
-        return len(self.batches)
 
 
 class Endless(torch.utils.data.IterableDataset):
@@ -37,16 +24,6 @@ class Endless(torch.utils.data.IterableDataset):
 class Sized(Endless):
     def __len__(self) -> int:
         return 77
-
-
-def samples(count: int) -> Any:
-    return torch.zeros(count, 3)
-
-
-def take(loading: Loading, loader: Loader, count: int | None = None) -> None:
-    batches = Batches(loading, loader, iter(loader.batches))
-    for _, _ in zip(range(len(loader.batches) if count is None else count), batches, strict=False):
-        pass
 
 
 class Ticking:
@@ -212,10 +189,6 @@ class Opaque:
         self.items = items
 
 
-def real(data: Any, **arguments: Any) -> Any:
-    return torch.utils.data.DataLoader(data, **arguments)
-
-
 def run(loading: Loading, loader: Any, **arguments: Any) -> list[Any]:
     return list(Batches(loading, loader, iter(loader), **arguments))
 
@@ -290,10 +263,6 @@ def test_loaders_side_by_side_take_turns_in_the_main_process(loading, num_worker
 def endless(loading: Loading, loader: Loader) -> Any:
     while True:
         yield from fresh(loading, loader)
-
-
-def fresh(loading: Loading, loader: Loader) -> Any:
-    return loading.watch(loader, lambda _: iter(loader.batches))
 
 
 def restarted(loading: Loading, big: Loader, small: Loader) -> Any:
@@ -482,57 +451,6 @@ def test_without_workers_there_is_none_to_begin(loading):
     assert list(loading.watch(loader, iter)) == [1, 2]
 
 
-# --- Evaluations before the first step -------------------------------------------------------------
-
-
-def evaluate(loading: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
-    cuts: list[Any] = []
-    loader = Loader([samples(4)] * num_batches)
-    with torch.set_grad_enabled(grad):
-        batches = Batches(
-            loading,
-            loader,
-            iter(loader.batches),
-            hooks=Hooks(backward_passes=passes, cut=lambda *n: cuts.append(n)),
-        )
-        return len(list(batches)), cuts
-
-
-def test_a_long_evaluation_is_ended_early_and_told(loading):
-    assert evaluate(loading, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
-
-
-def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(loading):
-    seen = []
-    with torch.no_grad():
-        batches = fresh(loading, Loader([samples(4)] * 2))
-        seen += [loading.is_evaluating for _ in batches] + [loading.is_evaluating]
-        next(fresh(loading, Loader([samples(4)] * 2)))
-    seen.append(loading.is_evaluating)
-    take(loading, Loader([samples(4)]))
-    assert [*seen, loading.is_evaluating] == [True, True, False, True, False]
-
-
-def test_a_short_evaluation_comes_to_its_own_end(loading):
-    assert evaluate(loading, MOST_EVALUATED) == (MOST_EVALUATED, [])
-
-
-def test_training_is_never_cut(loading):
-    assert evaluate(loading, 25, grad=True) == (25, [])
-
-
-def test_an_evaluation_with_backward_passes_is_none(loading):
-    passes = iter(range(1000))
-    assert evaluate(loading, 25, passes=lambda: next(passes)) == (25, [])
-
-
-def test_the_iterator_is_still_the_loaders(loading):
-    loader = real([0] * 10, batch_size=4)
-    batches = Batches(loading, loader, iter(loader))
-    assert (len(batches), batches._num_yielded) == (3, 0)
-    assert iter(batches) is batches
-
-
 class Share:
     """A sampler of one rank's share, as DistributedSampler is; the other kind is accelerate's."""
 
@@ -595,45 +513,3 @@ def test_a_batch_sampler_that_repeats_another_counts_the_samples_of_that(loading
     loader = Loader([samples(16)] * 63, batch_sampler=Repeat(batches))
     take(loading, loader, 1)
     assert loading.usage()["num_samples"] == 1000
-
-
-def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(loading):
-    loader = Loader([samples(4)] * 500)
-    cuts: list[Any] = []
-    batches = Batches(
-        loading,
-        loader,
-        iter(loader.batches),
-        hooks=Hooks(backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)),
-    )
-
-    def asks() -> Any:
-        for _ in range(20):
-            yield next(batches)
-
-    def loops() -> Any:
-        for batch in batches:
-            yield [batch]
-
-    with torch.no_grad():
-        assert (len(list(asks())), cuts) == (20, [])  # else: RuntimeError, generator raised StopIteration
-        assert (len(list(loops())), cuts) == (0, [(20, 500)])
-
-
-def test_batches_of_an_evaluation_are_counted_where_others_train(loading):
-    with torch.no_grad():
-        take(loading, Loader([samples(4)] * 3))
-    assert loading.num_evaluated == 0  # they are all there is, so they feed the training
-    take(loading, Loader([samples(4)]))
-    assert loading.num_evaluated == 3
-    loading.start_span()
-    assert loading.num_evaluated == 0
-
-
-def test_gradients_end_an_evaluation_that_was_left_early(loading):
-    with torch.no_grad():
-        next(fresh(loading, Loader([samples(4)] * 2)))
-        assert loading.evaluates()
-    assert not loading.evaluates()
-    with torch.no_grad():
-        assert not loading.evaluates()

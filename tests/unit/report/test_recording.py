@@ -13,6 +13,7 @@ from advisor.predict.calibration.fitting import FittedConstant
 from advisor.report.calibration import calibration_document
 from advisor.report.printing import Format, print_document
 from advisor.report.recording import by_family, reasons, recording_document, skipped_lines
+from tests.findings import texts
 from tests.recordings import make_header, make_measurement
 
 RECORDING = Recording(
@@ -35,7 +36,7 @@ CALIBRATION = Calibration(
     constants=(
         FittedConstant(name="gemm_fraction.fp16", before=0.6, after=0.5123, num_kernels=3, spread=0.05),
     ),
-    warnings=("it was hot",),
+    warnings=texts("it was hot"),
 )
 
 
@@ -61,13 +62,21 @@ def test_rows_of_a_recording(capsys, output):
 
 
 def test_a_recording_as_json(capsys):
-    print_document(recording_document(RECORDING, Path("k.jsonl"), ["hot"]), Format.JSON)
+    print_document(recording_document(RECORDING, Path("k.jsonl"), texts("hot")), Format.JSON)
     document = json.loads(capsys.readouterr().out)
-    assert set(document) == {"schema_version", "recording", "families", "skipped", "warnings"}
+    assert set(document) == {
+        "schema_version",
+        "recording",
+        "families",
+        "skipped",
+        "warnings",
+        "warning_findings",
+    }
     assert document["recording"]["path"] == "k.jsonl"
     assert document["recording"]["drift"] == pytest.approx(0.1)
     assert document["skipped"] == {"out of memory": 2, "no such thing": 1}
     assert document["warnings"] == ["hot"]
+    assert [one["code"] for one in document["warning_findings"]] == ["text"]
 
 
 @pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
@@ -84,6 +93,7 @@ def test_a_calibration_as_json(capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["calibration"]["constants"][0]["after"] == 0.5123
     assert document["warnings"] == ["it was hot"]
+    assert [one["facts"] for one in document["warning_findings"]] == [{"text": "it was hot"}]
     assert "warnings" not in document["calibration"]
 
 

@@ -160,6 +160,21 @@ def test_programs_read_the_same_figures() -> None:
     assert len(facts["warnings"]) == len(facts["warning_findings"])
 
 
+def test_programs_read_null_where_no_cost_is_known_and_the_sum_where_some_are() -> None:
+    runs = (
+        make_run(1, project="bert", usd=None),
+        make_run(2, project="detr", usd=None),
+        make_run(3, project="detr", usd=2.0),
+    )
+    spending = json_of(review_document(whole(*runs)))["spending"]
+    assert {one["name"]: (one["usd"], one["num_unknown"]) for one in spending["by_project"]} == {
+        "bert": (None, 1),
+        "detr": (2.0, 1),
+    }
+    assert spending["usd"] == 2.0
+    assert json_of(review_document(whole(*runs[:2])))["spending"]["usd"] is None
+
+
 def test_one_thing_is_told_as_one() -> None:
     text = on_screen(review_document(whole(*RUNS[:1])), 200)
     assert "1 run " in text

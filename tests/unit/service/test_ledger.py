@@ -149,7 +149,8 @@ def test_a_run_elsewhere_than_recommended_has_no_market_of_it(config: Config) ->
 def test_a_recommendation_is_kept_as_it_was_given(config: Config) -> None:
     entry_id = recommended(config)
     recommendation = many_options(20)
-    chosen = next(o for o in recommendation.options if o.plan.id == recommendation.recommended)
+    chosen = recommendation.chosen
+    assert chosen is not None
     with open_store(config.settings.store.url) as store:
         assert recommendation_ids(store) == (entry_id,)
         entry = find_recommendation(store, entry_id)

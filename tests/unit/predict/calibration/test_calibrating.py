@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import CalibrationError, RecordingError
+from advisor.core.findings import Code
 from advisor.core.gpus import resolve_gpu
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.predict.calibration import calibrating as calibration
@@ -106,7 +107,8 @@ def test_the_median_kernel_decides() -> None:
 def test_kernels_that_differ_are_warned_of() -> None:
     kernels = [slower(KERNELS["gemm_fraction.fp16"], factor) for factor in (1.0, 2.0, 4.0)]
     (warning,) = calibrate(recorded(*kernels)).warnings
-    assert "gemm_fraction.fp16: the 3 kernels differ by 69%" in warning
+    assert warning.code is Code.KERNELS_DISAGREE
+    assert "gemm_fraction.fp16: the 3 kernels differ by 69%" in sentence(warning)
     alike = [slower(KERNELS["gemm_fraction.fp16"], factor) for factor in (1.0, 1.1, 1.2)]
     assert calibrate(recorded(*alike)).warnings == ()
 
@@ -114,7 +116,8 @@ def test_kernels_that_differ_are_warned_of() -> None:
 def test_clocks_that_drift_are_warned_of() -> None:
     kernel = slower(KERNELS["gemm_fraction.fp16"], 1.0)
     (warning,) = calibrate(recorded(kernel, references_s=(1e-3, 1.2e-3))).warnings
-    assert "20% longer" in warning
+    assert warning.code is Code.CLOCKS_DRIFTED
+    assert "20% longer" in sentence(warning)
     assert calibrate(recorded(kernel, references_s=(1e-3, 1.04e-3))).warnings == ()
 
 

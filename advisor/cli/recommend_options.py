@@ -1,0 +1,131 @@
+"""What ``advisor recommend`` asks: of the job, of its data, and how the answer is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.shared_options import IterationsOption, IterationsPerEpochOption, LoaderOption
+from advisor.core.limits import MAX_ROWS
+from advisor.core.values import Scaling
+
+if TYPE_CHECKING:
+    from advisor.core.values import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How much is to be trained, and within which limits."""
+
+    epochs: Annotated[float | None, typer.Option(metavar="N", help="How many epochs to train.")] = None
+    iterations: IterationsOption = None
+    iterations_per_epoch: IterationsPerEpochOption = None
+    budget: Annotated[float | None, typer.Option(metavar="USD", help="For the whole job.")] = None
+    deadline: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Until done, waiting included: 12h, 3d."),
+    ] = None
+    confidence: Annotated[
+        float,
+        typer.Option(metavar="P", help="Probability with which budget and deadline must hold."),
+    ] = 0.9
+    value_of_time: Annotated[
+        float | None,
+        typer.Option(
+            metavar="USD_PER_H",
+            help="What an hour until it is done is worth; default: 2.",
+        ),
+    ] = None
+    risk: Annotated[
+        bool, typer.Option("--risk", help="Keep on the frontier what is slower and dearer, but safer.")
+    ] = False
+
+    def job(self) -> Job:
+        """The job.
+
+        Raises:
+            InputError: the deadline is no duration.
+        """
+        from advisor.cli.times import deadline_s
+        from advisor.core.values import Job
+
+        return Job(
+            epochs=self.epochs,
+            iterations=self.iterations,
+            iterations_per_epoch=self.iterations_per_epoch,
+            budget_usd=self.budget,
+            deadline_s=deadline_s("--deadline", self.deadline),
+            confidence=self.confidence,
+            value_of_time_usd_per_h=self.value_of_time,
+            risk_counts=self.risk,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataOptions:
+    """What is read, moved and fed."""
+
+    dataset_gb: Annotated[
+        float | None,
+        typer.Option(metavar="GB", help="Data set, copied to the machine unless it lies there."),
+    ] = None
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="Where it lies: s3://BUCKET@REGION, gs://..., REGION or local."),
+    ] = None
+    scaling: Annotated[
+        Scaling | None,
+        typer.Option(
+            case_sensitive=False,
+            help="What the script holds when GPUs are added: the batch of one (weak) or of all (strong).",
+            show_default=False,
+        ),
+    ] = None
+    result_gb: Annotated[
+        float | None, typer.Option(metavar="GB", help="Result to bring home over the internet.")
+    ] = None
+    loader_s_per_sample: LoaderOption = None
+
+    def settings(self) -> dict[str, object]:
+        """For `settings_with`."""
+        return {
+            "cloud__dataset_gb": self.dataset_gb,
+            "cloud__data": self.data,
+            "profile__scaling": self.scaling,
+            "cloud__result_gb": self.result_gb,
+            "input__loader_s_per_sample": self.loader_s_per_sample,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """What is shown of an answer."""
+
+    explain: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Show one option line by line: its id or row number."),
+    ] = None
+    what_if: Annotated[
+        bool | None,
+        typer.Option(
+            "--what-if/--no-what-if",
+            help="Also rows for the script in lower precision; by default one line on the best of them.",
+        ),
+    ] = None
+    top: Annotated[int, typer.Option(metavar="N", help="Rows to show.", min=1, max=MAX_ROWS)] = 15
+    all_: Annotated[bool, typer.Option("--all", help="Show every row.")] = False
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw time over cost in the terminal, instead of the table.")
+    ] = False
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer to this page, too, with a chart to point at."),
+    ] = None
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows to show; None for all."""
+        return None if self.all_ else self.top

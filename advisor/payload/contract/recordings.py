@@ -1,0 +1,122 @@
+"""What the child writes of a script: its iteration, or what went wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from .kinds import Length, Name, OperatorPhase, Origin, Shape, Status
+from .notices import Notice
+
+
+class Tensor(TypedDict):
+    """A tensor by its form; a sparse one has no stride."""
+
+    shape: Shape
+    dtype: Name
+    stride: Shape | None
+
+
+class Operator(TypedDict):
+    """Equal calls of one operator."""
+
+    name: Name
+    phase: OperatorPhase
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    attributes: dict[str, object]
+    count: int
+
+
+class Memory(TypedDict):
+    """Bytes by what they hold."""
+
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    activation_bytes: int
+    peak_bytes: int
+
+
+class Communication(TypedDict):
+    """Equal collectives."""
+
+    kind: Name
+    num_bytes: int | None
+    world_size: int | None
+    count: int
+
+
+class Loading(TypedDict):
+    """What the DataLoader that drives the training gave in the iteration, and what it holds."""
+
+    fetches: int
+    samples: int | None
+    seconds: float | None
+    cpu_seconds: float | None
+    num_workers: int | None
+    num_batches: int | None
+    num_samples: int | None
+    batch_sizes: Annotated[list[int], Length(2, 2)] | None
+    is_dynamic: bool
+    rivals: list[int | None]
+
+
+class Flags(TypedDict):
+    """Where TF32 may replace FP32."""
+
+    tf32_matmul: bool
+    tf32_cudnn: bool
+
+
+class Iteration(TypedDict, total=False):
+    """What was recorded of one iteration."""
+
+    operators: list[Operator]
+    calls: list[list[int]]  # the numbers of each operator's calls
+    memory: Memory
+    collectives: list[Communication]
+    loading: Loading | None
+    num_backward_passes: int
+    num_optimizers: int
+    most_steps: int
+    amp_dtype: Name | None
+    # A real GPU adds them.
+    iteration_s: float
+    device_name: Name
+
+
+class Details(Iteration, total=False):
+    """All that a result may hold; which of it is there depends on the status."""
+
+    backend: Name
+    warnings: list[Notice]
+    # Beside an iteration.
+    precision: Flags
+    versions: dict[str, str]
+    world_size: int | None
+    is_sharded: bool
+    # Of what went wrong.
+    message: str
+    traceback: str
+    internal: bool
+    origin: Origin
+    checks_made_up: bool
+    torch: Name
+    refused: list[str]
+    fed_fake_data: bool
+    num_spans: int
+    num_processes: int
+    # Of a syntax error.
+    is_script: bool
+    file: str | None
+    line: int | None
+    text: str
+
+
+class _Versioned(TypedDict):
+    format_version: int
+    status: Status
+
+
+class Result(_Versioned, Details):
+    """The result file."""

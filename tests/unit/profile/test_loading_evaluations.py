@@ -1,0 +1,108 @@
+"""Evaluations take batches, too: before the first step they are ended early, and never feed the training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from advisor.payload.recording.loading import MOST_EVALUATED, Batches, Hooks, Loading  # noqa: E402
+from tests.unit.profile.loaders import Loader, fresh, real, samples, take  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def loading() -> Loading:
+    return Loading()
+
+
+def evaluate(loading: Loading, num_batches: int, *, passes: Any = lambda: 0, grad: bool = False) -> Any:
+    cuts: list[Any] = []
+    loader = Loader([samples(4)] * num_batches)
+    with torch.set_grad_enabled(grad):
+        batches = Batches(
+            loading,
+            loader,
+            iter(loader.batches),
+            hooks=Hooks(backward_passes=passes, cut=lambda *n: cuts.append(n)),
+        )
+        return len(list(batches)), cuts
+
+
+def test_a_long_evaluation_is_ended_early_and_told(loading):
+    assert evaluate(loading, 500) == (MOST_EVALUATED, [(MOST_EVALUATED, 500)])
+
+
+def test_an_evaluation_goes_on_to_its_end_or_to_the_next_batch_of_the_training(loading):
+    seen = []
+    with torch.no_grad():
+        batches = fresh(loading, Loader([samples(4)] * 2))
+        seen += [loading.is_evaluating for _ in batches] + [loading.is_evaluating]
+        next(fresh(loading, Loader([samples(4)] * 2)))
+    seen.append(loading.is_evaluating)
+    take(loading, Loader([samples(4)]))
+    assert [*seen, loading.is_evaluating] == [True, True, False, True, False]
+
+
+def test_a_short_evaluation_comes_to_its_own_end(loading):
+    assert evaluate(loading, MOST_EVALUATED) == (MOST_EVALUATED, [])
+
+
+def test_training_is_never_cut(loading):
+    assert evaluate(loading, 25, grad=True) == (25, [])
+
+
+def test_an_evaluation_with_backward_passes_is_none(loading):
+    passes = iter(range(1000))
+    assert evaluate(loading, 25, passes=lambda: next(passes)) == (25, [])
+
+
+def test_the_iterator_is_still_the_loaders(loading):
+    loader = real([0] * 10, batch_size=4)
+    batches = Batches(loading, loader, iter(loader))
+    assert (len(batches), batches._num_yielded) == (3, 0)
+    assert iter(batches) is batches
+
+
+def test_an_evaluation_in_a_generator_that_asks_for_the_next_one_is_not_ended(loading):
+    loader = Loader([samples(4)] * 500)
+    cuts: list[Any] = []
+    batches = Batches(
+        loading,
+        loader,
+        iter(loader.batches),
+        hooks=Hooks(backward_passes=lambda: 0, cut=lambda *n: cuts.append(n)),
+    )
+
+    def asks() -> Any:
+        for _ in range(20):
+            yield next(batches)
+
+    def loops() -> Any:
+        for batch in batches:
+            yield [batch]
+
+    with torch.no_grad():
+        assert (len(list(asks())), cuts) == (20, [])  # else: RuntimeError, generator raised StopIteration
+        assert (len(list(loops())), cuts) == (0, [(20, 500)])
+
+
+def test_batches_of_an_evaluation_are_counted_where_others_train(loading):
+    with torch.no_grad():
+        take(loading, Loader([samples(4)] * 3))
+    assert loading.num_evaluated == 0  # they are all there is, so they feed the training
+    take(loading, Loader([samples(4)]))
+    assert loading.num_evaluated == 3
+    loading.start_span()
+    assert loading.num_evaluated == 0
+
+
+def test_gradients_end_an_evaluation_that_was_left_early(loading):
+    with torch.no_grad():
+        next(fresh(loading, Loader([samples(4)] * 2)))
+        assert loading.evaluates()
+    assert not loading.evaluates()
+    with torch.no_grad():
+        assert not loading.evaluates()
