@@ -1,4 +1,4 @@
-"""One table in a terminal."""
+"""One table in a terminal; imported where one is drawn, since rich is slow to import."""
 
 from __future__ import annotations
 
