@@ -1,4 +1,4 @@
-"""How long a person waits: the help page, and the answer for a saved trace."""
+"""How long a person waits: the help page, and the answers for a saved trace."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.json.gz"
         write_trace(make_trace(ops=ops), trace)
+        report("advisor predict TRACE", [*ADVISOR, "predict", str(trace)], limit=1.0)
         report("advisor recommend TRACE", [*ADVISOR, "recommend", str(trace), "--epochs", "1"], limit=1.5)
     report("advisor prices", [*ADVISOR, "prices"], limit=0.5)
 

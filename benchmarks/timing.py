@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,18 @@ def ratio(command: Sequence[str], baseline: Sequence[str], runs: int = RUNS) -> 
     wall_s(baseline)
     pairs = [(wall_s(command), wall_s(baseline)) for _ in range(runs)]
     return statistics.median(a / b for a, b in pairs), statistics.median(a for a, _ in pairs)
+
+
+def processor_s(command: Sequence[str], runs: int) -> float:
+    """The least of its user and system seconds, which other processes hardly change."""
+    return min(_processor_s(command) for _ in range(runs))
+
+
+def _processor_s(command: Sequence[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall_s(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def report(name: str, command: Sequence[str], limit: float | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -52,7 +52,7 @@ def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> W
         return Why.NOT_ALLOWED
     if may is not ProjectMay.ADD:
         return None
-    known = entries_of(before, name)
+    known = set(entries_of(before, name))
     added = [entry for entry in entries_of(after, name) if entry not in known]
     if _cluster_names(known) & _cluster_names(added):
         return Why.CHANGES_AN_ENTRY
@@ -60,9 +60,10 @@ def why_refused(name: str, before: Settings, after: Settings, folder: Path) -> W
     return None if is_inside else Why.NAMES_A_FILE_ELSEWHERE
 
 
-def with_added(old: Collection[object], new: Iterable[object], written: Iterable[object]) -> list[object]:
+def with_added(old: Iterable[object], new: Iterable[object], written: Iterable[object]) -> list[object]:
     """What is ``written`` for the entries of ``new`` that ``old`` does not have."""
-    return [raw for entry, raw in zip(new, written, strict=True) if entry not in old]
+    known = set(old)
+    return [raw for entry, raw in zip(new, written, strict=True) if entry not in known]
 
 
 def value_of(settings: Settings, name: str) -> object:

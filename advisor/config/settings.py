@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
@@ -250,10 +251,10 @@ class Settings(Section):
     @field_validator("clusters")
     @classmethod
     def _distinct(cls, clusters: tuple[ClusterSettings, ...]) -> tuple[ClusterSettings, ...]:
-        names = [cluster.name for cluster in clusters]
+        named = Counter(cluster.name for cluster in clusters)
         # Few settings files name a cluster twice: the others need no GPU catalog.
-        keys = [(c.name, catalog_name(c.gpu)) for c in clusters if names.count(c.name) > 1]
-        twice = sorted({f"{name!r} has {gpu} twice" for name, gpu in keys if keys.count((name, gpu)) > 1})
+        nodes = Counter((c.name, catalog_name(c.gpu)) for c in clusters if named[c.name] > 1)
+        twice = sorted(f"{name!r} has {gpu} twice" for (name, gpu), times in nodes.items() if times > 1)
         if twice:
             raise ValueError(f"{', '.join(twice)}: give each node type its own name")
         if any(cluster.name == "local" for cluster in clusters):

@@ -47,6 +47,7 @@ def _unsure(
 ) -> dict[int, Finding]:
     """By index: options that are not surely slower or faster than the frontier's rival."""
     near_ties: dict[int, Finding] = {}
+    kept = _distinct(judged, kept)
     times_s = np.array([judged[j].time_s for j in kept])
     for i, item in enumerate(judged):
         rivals = [] if i in tied else _rivals(i, points, kept)
@@ -59,6 +60,17 @@ def _unsure(
             rival = judged[kept[rivals[surest]]].option.plan.id
             near_ties[i] = finding(Code.NEAR_TIE, plan_id=rival, p_slower=p, is_on_frontier=i in kept)
     return near_ties
+
+
+def _distinct(judged: Sequence[Judged], kept: Sequence[int]) -> list[int]:
+    """The first of those with equal draws: they are tied, and each is as sure a rival as the others.
+
+    Node types of a cluster may be alike by the hundred, and all on the frontier.
+    """
+    first: dict[bytes, int] = {}
+    for j in kept:
+        first.setdefault(judged[j].time_s.tobytes(), j)
+    return list(first.values())
 
 
 def _rivals(i: int, points: Sequence[Point], kept: Sequence[int]) -> list[int]:

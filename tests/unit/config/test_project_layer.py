@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.config.layers import Config, load_config, user_file
-from advisor.config.project_layer import Why, value_of, why_refused
+from advisor.config.project_layer import Why, value_of, why_refused, with_added
 from advisor.config.section import ProjectMay
 from advisor.config.settings import Settings, project_may, setting_field, setting_names
 from advisor.core.errors import ConfigError
 from advisor.report.project import refused_in_words
+from tests.cpu_time import at_most
 from tests.end_to_end.cli import Shell
 
 CLUSTER = {"name": "lab", "gpu": "T4", "num_gpus": 4}
@@ -208,6 +209,20 @@ def test_whatever_both_files_say_the_rule_decides(name: str, old: Any, new: Any)
         assert why is None
     elif project_may(name) is ProjectMay.NOTHING:
         assert why is Why.NOT_ALLOWED
+
+
+def test_long_lists_are_compared_without_their_square() -> None:
+    before = [Path(f"/policies/{i}.yaml") for i in range(20_000)]
+    after = [*before, Path("/project/own.yaml")]
+    with at_most(5):
+        assert with_added(before, after, map(str, after)) == ["/project/own.yaml"]
+        assert verdict("policy.files", before, after) is None
+
+
+def test_a_thousand_clusters_are_told_apart_without_their_square() -> None:
+    clusters = [{**CLUSTER, "name": f"lab{i}"} for i in range(10_000)]
+    with at_most(5):
+        assert len(settings_of("clusters", clusters).clusters) == len(clusters)
 
 
 # --- Variables obey the rules of files ----------------------------------------------------------------

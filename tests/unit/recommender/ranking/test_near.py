@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from advisor.core.values import Interval, Option, Recommendation
 from recommender.engine import recommend
+from recommender.ranking import near
 from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
 
 
-def answer(*points: tuple[str, float, float], spread: float = 1.0) -> Recommendation:
-    """Plans by (name, hours, dollars), each on a GPU of its own; p90 is ``spread`` times the median."""
+def answer(*points: tuple[str, float, float], spread: float = 1.0, copies: int = 1) -> Recommendation:
+    """Plans by (name, hours, dollars), each on a GPU of its own; p90 is ``spread`` times the median.
+
+    ``copies`` of a plan differ in their ids.
+    """
     estimates = {}
     for name, hours, _ in points:
         s = hours * 3.6
@@ -21,7 +29,11 @@ def answer(*points: tuple[str, float, float], spread: float = 1.0) -> Recommenda
         make_trace(),
         estimates,
         {name: make_gpu(name, compute_capability="8.0") for name, _, _ in points},
-        [make_plan(name, usd / hours) for name, hours, usd in points],
+        [
+            replace(make_plan(name, usd / hours), id=name + "'" * copy)
+            for name, hours, usd in points
+            for copy in range(copies)
+        ],
         make_job(iterations=1000),
         rng=np.random.default_rng(0),
     )
@@ -102,3 +114,18 @@ def test_one_gpu_in_two_places_is_surely_ordered() -> None:
         rng=np.random.default_rng(0),
     )
     assert "near tie" not in words(recommendation, "slow")
+
+
+FIGURES = st.tuples(st.floats(10.0, 12.0), st.sampled_from([40.0, 45.0, 50.0]))
+
+
+@settings(max_examples=30)
+@given(st.lists(FIGURES, min_size=1, max_size=4), st.sampled_from([1.0, 1.1, 1.5]))
+def test_machines_that_are_alike_are_as_sure_rivals_as_one_of_them(
+    figures: list[tuple[float, float]], spread: float
+) -> None:
+    points = [(name, *pair) for name, pair in zip("ABCD", figures, strict=False)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(near, "_distinct", lambda judged, kept: kept)  # noqa: ARG005
+        each_compared = answer(*points, spread=spread, copies=3)
+    assert answer(*points, spread=spread, copies=3) == each_compared

@@ -7,8 +7,12 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, JustifyMethod
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from advisor.report.cells import COUNT, DAY, TEXT, USD
 from advisor.report.document import (
@@ -27,6 +31,10 @@ from advisor.report.document import (
     columns,
 )
 from advisor.report.printing import Format, print_document
+from advisor.report.writers.column_widths import column_widths
+from advisor.report.writers.terminal import Screen
+from advisor.report.writers.terminal_table import Layout
+from advisor.report.writers.words import row_texts
 from tests.unit.report.printed import of, on_screen
 
 NARROW = Lines(("one line",))
@@ -84,6 +92,49 @@ def test_a_table_without_another_form_breaks_words_too() -> None:
 def test_a_cell_of_two_lines_takes_two() -> None:
     table = Table(columns=(Column("Jobs", COUNT),), rows=(Row(((1234, "any"),)),))
     assert [line.strip() for line in on_screen(of(table), 40).splitlines()][3:5] == ["1,234", "any"]
+
+
+CELLS = st.text(alphabet="ab c\né漢-é🙂/.", max_size=30)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(CELLS, CELLS), max_size=4),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    st.integers(12, 60),
+)
+def test_a_table_looks_as_rich_would_draw_it(
+    cells: list[tuple[str, str]], wraps: tuple[bool, bool, bool], width: int
+) -> None:
+    kinds = {"Name": TEXT, "Where it is": TEXT, "Cost now": USD}
+    titles = tuple(
+        Column(name, kind, wraps=may) for (name, kind), may in zip(kinds.items(), wraps, strict=True)
+    )
+    table = Table(columns=titles, rows=tuple(Row((*pair, 1.5)) for pair in cells))
+    screen = Screen(width)
+    assert Layout(table, screen.console).text() == drawn_by_rich(table, screen.console)
+
+
+def drawn_by_rich(table: Table, console: Console) -> str:
+    rows = [row_texts(row, table) for row in table.rows]
+    texts = list(zip([column.name for column in table.columns], *rows, strict=True))
+    room = console.width - 2 - 2 * (len(texts) - 1)
+    widths = column_widths(texts, room, kept_whole=[not column.wraps for column in table.columns])
+    drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column, width in zip(table.columns, widths, strict=True):
+        side: JustifyMethod = "right" if column.kind.is_right else "left"
+        drawn.add_column(column.name, justify=side, overflow="fold", no_wrap=not column.wraps, width=width)
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    with console.capture() as capture:
+        console.print(drawn)
+    return capture.get().removesuffix("\n")
+
+
+def test_a_terminal_without_unicode_gets_a_rule_of_hyphens() -> None:
+    console = Console(width=40, file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    lines = Layout(wide(), console).text().splitlines()
+    assert lines[2].strip() == "-" * 15
 
 
 def test_tones_are_colours_of_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
