@@ -26,8 +26,8 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
@@ -45,6 +45,8 @@ LIBRARIES = ("hypothesis", "numpy", "pydantic", "requests", "rich", "sqlalchemy"
 # A test takes less than a tenth of it: an endless loop ends here. Only what waits for ever needs the second.
 CPU_LIMIT_S = 60.0
 WALL_LIMIT_S = 600.0
+COLLECTION = "collection"
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -184,8 +186,13 @@ class _Reporter:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Its name, and the time that it has."""
-        self.parent.send(nodeid)
+        self.parent.send((nodeid, False))
         signal.setitimer(signal.ITIMER_VIRTUAL, CPU_LIMIT_S)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """That it failed."""
+        if report.failed:
+            self.parent.send((report.nodeid, True))
 
 
 def _tested(mutant: Mutant | None, root: Path, arguments: Sequence[str], parent: Connection) -> None:
@@ -197,53 +204,47 @@ def _tested(mutant: Mutant | None, root: Path, arguments: Sequence[str], parent:
     if mutant:
         sys.meta_path.insert(0, _Loader(mutant, root))  # type: ignore[arg-type]
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_LIMIT_S)
-    options = ["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", f"--rootdir={root}"]
+    options = ["-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", f"--rootdir={root}"]
     os._exit(pytest.main([*options, *arguments], plugins=[_Reporter(parent)]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    """How a run of tests ended, and the test that ran last."""
-
-    passed: bool
-    test: str
-
-
-def _run(mutant: Mutant | None, root: Path, arguments: Sequence[str]) -> _End:
+def _failures(mutant: Mutant | None, root: Path, arguments: Sequence[str]) -> Generator[str, None, None]:
+    """Names of tests as they fail, and of one that ends the process. Closed, it ends the process itself."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_tested, args=(mutant, root, arguments, theirs))
     process.start()
     theirs.close()
-    test = ""
-    with suppress(EOFError):
+    test = COLLECTION
+    try:
         while ours.poll(WALL_LIMIT_S):
-            test = ours.recv()
-        os.killpg(process.pid or 0, signal.SIGKILL)
-    process.join()
-    with suppress(ProcessLookupError):  # what it left running
-        os.killpg(process.pid or 0, signal.SIGKILL)
-    passed = process.exitcode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-    return _End(passed=passed, test=test)
+            test, has_failed = ours.recv()
+            if has_failed:
+                yield test
+        yield test
+    except EOFError:
+        process.join()
+        if process.exitcode not in _ENDED:
+            yield test
+    finally:
+        with suppress(ProcessLookupError):  # what it left running, too
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.join()
 
 
 @cache
-def _passes(root: Path, arguments: tuple[str, ...]) -> bool:
-    """Without a fault."""
-    return _run(None, root, arguments).passed
+def _fails_anyway(root: Path, arguments: tuple[str, ...]) -> bool:
+    with closing(_failures(None, root, arguments)) as failures:
+        return any(failures)
 
 
 def killer(mutant: Mutant, tests: Sequence[str], root: Path) -> str | None:
-    """The test that notices the fault, or ``collection``; None where the mutant survives."""
-    ignored: list[str] = []
-    while not (end := _run(mutant, root, [*tests, *(f"--deselect={test}" for test in ignored)])).passed:
-        if end.test and _passes(root, (end.test,)):
-            return end.test
-        if not end.test and _passes(root, ("--collect-only", *tests)):
-            return "collection"
-        if not end.test:
-            raise RuntimeError(f"cannot be collected: {tests}")
-        ignored.append(end.test)
+    """The first test that notices the fault; None where the mutant survives."""
+    with closing(_failures(mutant, root, tests)) as failures:
+        for test in failures:
+            alone = ("--collect-only", *tests) if test == COLLECTION else (test,)
+            if not _fails_anyway(root, alone):
+                return test
     return None
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools import mutants as module
-from tools.mutants import Mutant, drawn, files_for, interval, killer, mutants, mutated
+from tools.mutants import Mutant, drawn, files_for, interval, mutants, mutated
 
 SOURCE = '''
 """A module with 1 example."""
@@ -86,6 +86,11 @@ def test_large(): assert fits(20, 2)
 from boxes import lid
 assert lid.LIDS == 1
 """,
+    "boxes/hinge.py": "HINGES = 3",
+    "tests/property/test_hinge.py": """
+from boxes import hinge
+assert hinge.HINGES == 2
+""",
 }
 
 
@@ -113,6 +118,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ),  # endless
         ("box.py:3: size_m > 10 -> size_m >= 10", "survived"),
         ("lid.py:1: 1 -> 2", "killed by collection"),
+        ("hinge.py:1: 3 -> 4", "survived"),  # its tests cannot be collected anyway
     ],
 )
 def test_a_fault_is_noticed_by_a_test_that_looks_and_passes_without_it(
@@ -124,13 +130,7 @@ def test_a_fault_is_noticed_by_a_test_that_looks_and_passes_without_it(
 def test_the_part_that_was_killed_is_printed_last(printed: list[str]) -> None:
     *lines, last = printed
     assert sum("killed" in line for line in lines) == 3
-    assert last == f"3 of {len(lines)} killed (95 % interval 19% to 81%)"
-
-
-def test_tests_that_cannot_be_collected_judge_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_run", lambda *_: module._End(passed=False, test=""))
-    with pytest.raises(RuntimeError, match="cannot be collected"):
-        killer(Mutant(path="box.py", node=0, line=0, words=""), ["test_it.py"], module.ROOT)
+    assert last == f"3 of {len(lines)} killed (95 % interval 16% to 75%)"
 
 
 @given(number=st.integers(1, 1000), data=st.data())
