@@ -3,8 +3,9 @@
     python -m tools.mutants --number 200 --seed 0
 
 A mutant is a module with one operator or constant changed. It lives in the memory of one process, which runs
-the test files that mirror or import the module until a test fails; no file is changed. Printed are how each
-ends, at which test, and the part that was killed. A test that fails without the fault too counts for nothing.
+the test files that mirror or import the module, and the others of its room, until a test fails; no file is
+changed. Printed are how each ends, at which test, and the part that was killed. A test that fails without the
+fault too counts for nothing.
 
 Each process is a fork that has the large libraries already. An older commit is judged by the same rules, with
 its own environment: `OLD/.venv/bin/python tools/mutants.py --folder OLD --rooms advisor/predict ...`.
@@ -135,17 +136,23 @@ def drawn(number: int, seed: int, rooms: Sequence[str] = ROOMS, root: Path = ROO
 
 
 def files_for(mutant: Mutant, root: Path) -> list[Path]:
-    """The test files that mirror the module's place or import it; where there are none, those of its room."""
+    """The test files that mirror the module's place, those that import it, and the others of its room."""
     parent, _, name = mutant.module.rpartition(".")
     imports = re.compile(
         rf"from {mutant.module} import|from {parent} import .*\b{name}\b|import {mutant.module}\b"
     )
     room = root / "tests/unit" / parent.removeprefix("advisor.").replace(".", "/")
-    files = sorted(path for tests in TESTS for path in (root / tests).rglob("test_*.py"))
-    own = [path for path in files if path == room / f"test_{name}.py" or imports.search(path.read_text())]
-    # Its own tests first: they notice most, and soon.
-    own.sort(key=lambda path: (path != room / f"test_{name}.py", not path.is_relative_to(room), path))
-    return own or [path for path in files if path.is_relative_to(room)]
+    mirror = room / f"test_{name}.py"
+
+    def rank(path: Path) -> int:
+        """Its own tests first: they notice most, and soon."""
+        if path == mirror:
+            return 0
+        return (1 if path.parent == room else 2) if imports.search(path.read_text()) else 3
+
+    files = sorted({path for tests in TESTS for path in (root / tests).rglob("test_*.py")})
+    ranks = {path: rank(path) for path in files}
+    return sorted((path for path in files if ranks[path] < 3 or path.parent == room), key=ranks.__getitem__)
 
 
 class _Loader(importlib.abc.InspectLoader):
