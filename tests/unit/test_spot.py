@@ -141,7 +141,7 @@ def test_luck_never_makes_a_run_shorter_than_its_work_and_checkpoints() -> None:
 
 
 def test_many_short_segments_lose_as_many_uniform_parts_as_poisson_says() -> None:
-    """A sum of n parts of mean 1/2 and mean square 1/3 varies by (1/3) / (1/2)^2 / n, squared and relative."""
+    """The squared variation of n parts is the mean square over the squared mean, over n."""
     rate, work_h, num_failures = 0.1, 200.0, 20.0
     terms = SpotTerms(checkpoint_interval_h=0.01, checkpoint_h=0.0, restart_h=0.0)
     z = np.array([0.0, 1.0])
