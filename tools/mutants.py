@@ -143,7 +143,7 @@ def drawn(number: int, seed: int, rooms: Sequence[str] = ROOMS, root: Path = ROO
 
 
 def files_for(mutant: Mutant, root: Path) -> list[Path]:
-    """The test files that mirror the module's place, those that import it, and the others of its room."""
+    """The test files that mirror the module's place, the others of its room, and those that import it."""
     parent, _, name = mutant.module.rpartition(".")
     imports = re.compile(
         rf"from {mutant.module} import|from {parent} import .*\b{name}\b|import {mutant.module}\b"
@@ -153,13 +153,11 @@ def files_for(mutant: Mutant, root: Path) -> list[Path]:
 
     def rank(path: Path) -> int:
         """Its own tests first: they notice most, and soon."""
-        if path == mirror:
-            return 0
-        return (1 if path.parent == room else 2) if imports.search(path.read_text()) else 3
+        return 0 if path == mirror else 1 if path.parent == room else 2
 
     files = sorted({path for tests in TESTS for path in (root / tests).rglob("test_*.py")})
-    ranks = {path: rank(path) for path in files}
-    return sorted((path for path in files if ranks[path] < 3 or path.parent == room), key=ranks.__getitem__)
+    judges = [path for path in files if path.parent == room or imports.search(path.read_text())]
+    return sorted(judges, key=rank)
 
 
 class _Loader(importlib.abc.InspectLoader):
