@@ -3,35 +3,58 @@
     python -m tools.mutants --number 200 --seed 0
 
 A mutant is a module with one operator or constant changed. It lives in the memory of one process, which runs
-the test files that mirror or import the module; no file is changed. Printed are how each ends and the
-part that was killed. Test files that fail without any fault count for nothing.
+the test files that mirror or import the module, and the others of its room, until a test fails; no file is
+changed. Printed are how each ends, at which test, and the part that was killed. A test that fails without the
+fault too counts for nothing.
+
+Each process is a fork that has the large libraries already. An older commit is judged by the same rules, with
+its own environment: `OLD/.venv/bin/python tools/mutants.py --folder OLD --rooms advisor/predict ...`.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import math
+import multiprocessing
+import os
 import random
 import re
-import subprocess
+import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, ModuleType
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
+# A test in another process judges kernels of advisor/operators: a fault in memory does not reach it.
 ROOMS = ("advisor/predict", "advisor/pricing", "recommender")
 # Not those of other rooms that merely need a prediction.
 TESTS = tuple(
     f"tests/{room}"
-    for room in ("property", "unit/predict", "unit/pricing", "unit/recommender", "unit/native")
-)
-TIMEOUT_S = 600.0
+    for room in (
+        "property", "unit/native", "unit/operators", "unit/predict", "unit/pricing", "unit/recommender",
+        "unit/training",
+    )
+)  # fmt: skip
+# What most tests import, of others: it is imported once.
+LIBRARIES = ("hypothesis", "numpy", "pydantic", "requests", "rich", "sqlalchemy", "typer", "yaml")
+# A test takes less than a tenth of it: an endless loop ends here. Only what waits for ever needs the second.
+CPU_LIMIT_S = 60.0
+WALL_LIMIT_S = 600.0
+COLLECTION = "collection"
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -111,85 +134,139 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def drawn(number: int, seed: int, rooms: Sequence[str] = ROOMS) -> list[Mutant]:
-    """A sample of all mutants of some rooms, by file and line."""
-    paths = sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
-    names = [path.relative_to(ROOT).as_posix() for path in paths]
-    everything = [each for name in names for each in mutants(name, (ROOT / name).read_text())]
-    chosen = random.Random(seed).sample(everything, min(number, len(everything)))  # noqa: S311
-    return sorted(chosen, key=lambda each: (each.path, each.line))
+def drawn(number: int, seed: int, rooms: Sequence[str] = ROOMS, root: Path = ROOT) -> list[Mutant]:
+    """A sample of all mutants of some rooms; its first ones are a smaller sample."""
+    paths = sorted(path for room in rooms for path in (root / room).rglob("*.py"))
+    names = [path.relative_to(root).as_posix() for path in paths]
+    everything = [each for name in names for each in mutants(name, (root / name).read_text())]
+    return random.Random(seed).sample(everything, min(number, len(everything)))  # noqa: S311
 
 
-def files_for(mutant: Mutant, folder: Path) -> list[Path]:
-    """The test files that mirror the module's place or import it; where there are none, those of its room."""
+def files_for(mutant: Mutant, root: Path) -> list[Path]:
+    """The test files that mirror the module's place, the others of its room, and those that import it."""
     parent, _, name = mutant.module.rpartition(".")
     imports = re.compile(
         rf"from {mutant.module} import|from {parent} import .*\b{name}\b|import {mutant.module}\b"
     )
-    room = folder / "tests/unit" / parent.removeprefix("advisor.").replace(".", "/")
-    files = sorted(path for tests in TESTS for path in (folder / tests).rglob("test_*.py"))
-    own = [path for path in files if path == room / f"test_{name}.py" or imports.search(path.read_text())]
-    # Its own tests first: they notice most, and soon.
-    own.sort(key=lambda path: (path != room / f"test_{name}.py", not path.is_relative_to(room), path))
-    return own or [path for path in files if path.is_relative_to(room)]
+    room = root / "tests/unit" / parent.removeprefix("advisor.").replace(".", "/")
+    mirror = room / f"test_{name}.py"
+
+    def rank(path: Path) -> int:
+        """Its own tests first: they notice most, and soon."""
+        return 0 if path == mirror else 1 if path.parent == room else 2
+
+    files = sorted({path for tests in TESTS for path in (root / tests).rglob("test_*.py")})
+    judges = [path for path in files if path.parent == room or imports.search(path.read_text())]
+    return sorted(judges, key=rank)
 
 
 class _Loader(importlib.abc.InspectLoader):
     """Gives one module its faulty code, whoever would find it otherwise."""
 
-    def __init__(self, mutant: Mutant) -> None:
+    def __init__(self, mutant: Mutant, root: Path) -> None:
         self._mutant = mutant
+        self._file = root / mutant.path
 
     def find_spec(self, name: str, path: object = None, target: ModuleType | None = None) -> object:  # noqa: ARG002
         if name != self._mutant.module:
             return None
-        file = ROOT / self._mutant.path
-        return importlib.util.spec_from_file_location(name, file, loader=self, submodule_search_locations=(
-            [str(file.parent)] if file.name == "__init__.py" else None
-        ))  # fmt: skip
+        inside = [str(self._file.parent)] if self._file.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            name, self._file, loader=self, submodule_search_locations=inside
+        )
 
     def get_source(self, fullname: str) -> str:  # noqa: ARG002
-        return (ROOT / self._mutant.path).read_text()
+        return self._file.read_text()
 
     def get_code(self, fullname: str) -> CodeType:
-        tree = mutated(self.get_source(fullname), self._mutant.node)
-        return compile(tree, str(ROOT / self._mutant.path), "exec")
+        return compile(mutated(self.get_source(fullname), self._mutant.node), str(self._file), "exec")
 
 
-def _run_one(path: str, node: int, tests: Sequence[str]) -> int:
-    import pytest
+@dataclass(frozen=True, slots=True)
+class _Reporter:
+    """Tells the parent process which test begins; limits the time of each."""
 
-    sys.meta_path.insert(0, _Loader(Mutant(path=path, node=node, line=0, words="")))  # type: ignore[arg-type]
-    return int(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]))
+    parent: Connection
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Laws have the same examples each time; of one that is broken no smaller example is sought."""
+        from hypothesis import Phase, settings
+
+        settings.register_profile("mutants", derandomize=True, phases=(Phase.explicit, Phase.generate))
+        settings.load_profile("mutants")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Its name, and the time that it has."""
+        self.parent.send((nodeid, False))
+        signal.setitimer(signal.ITIMER_VIRTUAL, CPU_LIMIT_S)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """That it failed."""
+        if report.failed:
+            self.parent.send((report.nodeid, True))
 
 
-def _ends(mutant: Mutant, tests: Sequence[Path], folder: Path) -> str:
-    if not tests:
-        return "no tests"
-    command = [sys.executable, __file__, "--one", mutant.path, str(mutant.node), *map(str, tests)]
+def _tested(mutant: Mutant | None, root: Path, arguments: Sequence[str], parent: Connection) -> None:
+    """What a fork does: the tests run, with nothing printed."""
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    if mutant:
+        sys.meta_path.insert(0, _Loader(mutant, root))  # type: ignore[arg-type]
+    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_LIMIT_S)
+    options = ["-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", f"--rootdir={root}"]
+    os._exit(pytest.main([*options, *arguments], plugins=[_Reporter(parent)]))
+
+
+def _failures(mutant: Mutant | None, root: Path, arguments: Sequence[str]) -> Generator[str, None, None]:
+    """Names of tests as they fail, and of one that ends the process. Closed, it ends the process itself."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_tested, args=(mutant, root, arguments, theirs))
+    process.start()
+    theirs.close()
+    test = COLLECTION
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return "killed"
-    return "survived" if done.returncode == 0 else "killed"
+        while ours.poll(WALL_LIMIT_S):
+            test, has_failed = ours.recv()
+            if has_failed:
+                yield test
+        yield test
+    except EOFError:
+        process.join()
+        if process.exitcode not in _ENDED:
+            yield test
+    finally:
+        with suppress(ProcessLookupError):  # what it left running, too
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.join()
 
 
-def _sound(files: set[Path], folder: Path) -> set[Path]:
-    """Those that pass when nothing is wrong."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-rfE",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        *map(str, sorted(files)),
-    ]
-    out = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
-    failed = set(re.findall(r"^(?:FAILED|ERROR) ([^:\s]+)", out, flags=re.MULTILINE))
-    return {path for path in files if path.relative_to(folder).as_posix() not in failed}
+@cache
+def _fails_anyway(root: Path, arguments: tuple[str, ...]) -> bool:
+    with closing(_failures(None, root, arguments)) as failures:
+        return any(failures)
+
+
+def killer(mutant: Mutant, tests: Sequence[str], root: Path) -> str | None:
+    """The first test that notices the fault; None where the mutant survives."""
+    with closing(_failures(mutant, root, tests)) as failures:
+        for test in failures:
+            alone = ("--collect-only", *tests) if test == COLLECTION else (test,)
+            if not _fails_anyway(root, alone):
+                return test
+    return None
+
+
+def interval(killed: int, number: int) -> tuple[float, float]:
+    """Wilson's interval of a rate, at 95 %."""
+    square = 1.96**2 / number
+    rate = killed / number
+    middle = rate + square / 2
+    half = math.sqrt(square * rate * (1 - rate) + square**2 / 4)
+    return (middle - half) / (1 + square), (middle + half) / (1 + square)
 
 
 def main() -> None:
@@ -199,23 +276,24 @@ def main() -> None:
     )
     parser.add_argument("--number", type=int, default=200, metavar="N", help="how many mutants are drawn")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument(
-        "--folder", type=Path, default=ROOT, metavar="DIR", help="checkout whose tests are judged"
-    )
+    parser.add_argument("--folder", type=Path, default=ROOT, metavar="DIR", help="checkout that is judged")
+    parser.add_argument("--rooms", nargs="+", default=ROOMS, metavar="ROOM", help="where faults are put")
     options = parser.parse_args()
-    folder = options.folder.resolve()
-    chosen = [(each, files_for(each, folder)) for each in drawn(options.number, options.seed)]
-    sound = _sound({path for _, tests in chosen for path in tests}, folder)
-    ends = Counter[str]()
-    for each, tests in chosen:
-        end = _ends(each, [path for path in tests if path in sound], folder)
-        ends[end] += 1
-        print(f"{end}: {each.path}:{each.line}: {each.words}", flush=True)
-    part = ends["killed"] / len(chosen)
-    print(f"{ends['killed']} of {len(chosen)} killed ({part:.0%}), {ends['no tests']} without tests")
+    root = options.folder.resolve()
+    os.chdir(root)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    ends = Counter[bool]()
+    for mutant in drawn(options.number, options.seed, options.rooms, root):
+        tests = [path.relative_to(root).as_posix() for path in files_for(mutant, root)]
+        test = killer(mutant, tests, root) if tests else None
+        ends[test is not None] += 1
+        end = f"killed by {test}" if test else "survived"
+        print(f"{mutant.path}:{mutant.line}: {mutant.words}: {end}", flush=True)
+    low, high = interval(ends[True], ends.total())
+    print(f"{ends[True]} of {ends.total()} killed (95 % interval {low:.0%} to {high:.0%})")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        sys.exit(_run_one(sys.argv[2], int(sys.argv[3]), sys.argv[4:]))
     main()

@@ -138,3 +138,16 @@ def test_luck_never_makes_a_run_shorter_than_its_work_and_checkpoints() -> None:
     assert makespan.min() >= floor - 1e-9
     assert billed.min() >= floor - 1e-9
     assert (makespan >= billed - 1e-9).all()
+
+
+def test_many_short_segments_lose_as_many_uniform_parts_as_poisson_says() -> None:
+    """The squared variation of n parts is the mean square over the squared mean, over n."""
+    rate, work_h, num_failures = 0.1, 200.0, 20.0
+    terms = SpotTerms(checkpoint_interval_h=0.01, checkpoint_h=0.0, restart_h=0.0)
+    z = np.array([0.0, 1.0])
+    _, billed = drawn_hours(
+        np.full(2, work_h), terms, rate_per_h=np.full(2, rate), reacquire_h=np.zeros(2), z=z
+    )
+    median, above = billed - work_h
+    variation = np.expm1(np.log(above / median) ** 2)
+    assert variation == pytest.approx((1 / 3) / (1 / 2) ** 2 / num_failures, rel=0.01)

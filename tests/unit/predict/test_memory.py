@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from advisor.core.units import GIB
 from advisor.core.values import MemoryUse
 from advisor.predict.memory import (
@@ -85,3 +88,20 @@ def test_the_batch_that_would_fit_is_smaller_also_with_gradient_buckets() -> Non
     fitting = what_would_fit(STATE, gpu, batch_size=64, num_gpus=8)["fitting_batch_size"]
     assert fitting is not None
     assert 60 <= fitting < 64
+
+
+@given(st.integers(2, 512), st.floats(4.0, 40.0), st.booleans())
+def test_the_batch_that_fits_is_the_largest_below_the_one_that_does_not(
+    batch_size: int, memory_gib: float, is_parallel: bool
+) -> None:
+    num_gpus = 2 if is_parallel else 1
+    gpu = make_gpu(memory_bytes=round(memory_gib * GIB))
+
+    def fits(size: int) -> bool:
+        activation = round(16 * GIB * size / batch_size)
+        needed = needed_bytes(replace(STATE, peak_bytes=4 * GIB + activation), num_gpus=num_gpus)
+        return needed is not None and needed <= gpu.memory_bytes
+
+    largest = max((size for size in range(1, batch_size) if fits(size)), default=0)
+    advice = what_would_fit(STATE, gpu, batch_size=batch_size, num_gpus=num_gpus)
+    assert advice["fitting_batch_size"] == largest

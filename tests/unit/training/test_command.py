@@ -185,6 +185,7 @@ def test_the_column_n_of_a_product_is_its_inner_size(tmp_path: Path) -> None:
     assert [tensor.shape for tensor in (*linear.inputs, *linear.outputs)] == [(2,), (5, 3), (3, 2), (5, 2)]
     shapes = [tensor.shape for tensor in (*batched.inputs, *batched.outputs)]
     assert shapes == [(7, 5, 3), (7, 3, 2), (7, 5, 2)]
+    assert (linear.flops, batched.flops) == (2 * 5 * 3 * 2, 7 * 2 * 5 * 3 * 2)
 
 
 def test_one_kind_may_be_read_alone(kernels: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from advisor.core.errors import CatalogError
-from advisor.core.gpus import catalog_path
+from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import Market
 from advisor.pricing.catalog.spot_odds import (
     SPOT_ODDS_FILE,
@@ -51,6 +51,12 @@ def test_what_is_newer_than_any_trace_or_unknown_counts_as_new(gpu: str, age: Ag
 
 def test_an_old_date_makes_more_gpus_new() -> None:
     assert class_of(OLD, 1, date(2018, 1, 1)) == (Size.ONE, Age.NEW)
+
+
+def test_a_gpu_is_new_for_three_years() -> None:
+    released = load_gpus()[OLD].released
+    ages = [class_of(OLD, 1, released + timedelta(days=days))[1] for days in (3 * 365 - 1, 3 * 365)]
+    assert ages == [Age.NEW, Age.KNOWN]
 
 
 def test_newer_and_larger_machines_go_away_no_less_and_come_back_no_sooner() -> None:

@@ -35,6 +35,11 @@ def test_one_event_alone_watches_nothing() -> None:
     assert joined([]) == []
 
 
+def test_a_state_of_no_time_is_no_stretch() -> None:
+    (stretches,) = joined([(0.0, True), (2.0, False), (2.0, True), (3.0, None)])
+    assert watched(stretches) == Watched(up_h=3.0, down_h=0.0, num_losses=0, num_outages=0)
+
+
 def test_sums_of_a_watch() -> None:
     (stretches,) = joined([(0.0, False), (1.0, True), (5.0, False), (7.0, True), (8.0, None)])
     stretches_joined = watched(stretches)

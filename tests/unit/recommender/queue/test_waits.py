@@ -107,6 +107,7 @@ def test_a_jam_is_seen_before_it_is_over():
     end = make_job(60 * 300 + 3 * 24 * 60, wait_s=0.0, user="last")
     calm, jammed = fit(job_log([*jobs, end])), fit(job_log([*jobs, *jam, end]))
     assert (calm.num_waiting, jammed.num_waiting) == (0, 30)
+    assert (calm.first_submit_s, calm.last_submit_s) == (jobs[0].submit_s, end.submit_s)
     assert calm.bins[0].p90_s == pytest.approx(60, rel=0.1)
     p95 = level_index(0.95)
     assert calm.bins[0].waits_s[p95] == pytest.approx(60, rel=0.1)
