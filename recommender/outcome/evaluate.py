@@ -190,7 +190,7 @@ def _option(
         cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],
-        risk=risk_of(plan, terms),
+        risk=risk_of(plan, terms, figures.expected.run_days),
         script_changes=tuple(changes_of(plan, gpu, work.trace, work.steps, terms, work_s)),
         reasons=(
             *_refused(plan, work_s, terms, job, figures),

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
+from advisor.core.units import DAY_S
 from advisor.core.values.estimate import IterationEstimate, Quantiles
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price
@@ -85,6 +86,11 @@ class Means:
     time_s: float
     cost_usd: float
     counted_usd: float
+
+    @property
+    def run_days(self) -> float:
+        """Days from when the machine is there to the end."""
+        return (self.time_s - self.wait_s) / DAY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
