@@ -300,6 +300,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.SUMMARY_DOUBT: {"risk": "risk-capacity", "tipped_by": Finding(Code.NOTHING_TIPS)},
     Code.TIPPED_BY_DATA_PLACE: {**_INSTEAD, "data_provider": "aws", "data_region": "us-east-1"},
     Code.TIPPED_BY_DEADLINE: {**_INSTEAD, "below_s": 69_000.0},
+    Code.TIPPED_BY_LATER_DEADLINE: {**_INSTEAD, "from_s": 69_000.0},
     Code.TIPPED_BY_OBJECTIVE: _INSTEAD,
     Code.TIPPED_BY_PRICE: {**_INSTEAD, "usd_per_h": 1.25},
     Code.TIPPED_BY_QUOTE: {**_INSTEAD, "usd_per_h": 1.25},

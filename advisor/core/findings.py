@@ -157,6 +157,7 @@ class Code(StrEnum):
     SUMMARY_DOUBT = "summary-doubt"
     TIPPED_BY_DATA_PLACE = "tipped-by-data-place"
     TIPPED_BY_DEADLINE = "tipped-by-deadline"
+    TIPPED_BY_LATER_DEADLINE = "tipped-by-later-deadline"
     TIPPED_BY_OBJECTIVE = "tipped-by-objective"
     TIPPED_BY_PRICE = "tipped-by-price"
     TIPPED_BY_QUOTE = "tipped-by-quote"

@@ -135,7 +135,8 @@ def test_choices_of_one_window_are_one_piece_of_evidence() -> None:
 def test_the_mean_over_a_run_is_covered_though_the_price_at_its_start_is_known(run_days: int) -> None:
     choices = list(backtest(gcp_weekly(SHARED), Market.SPOT, 0, {}, every=9, run_days=run_days))
     judgement = verdict(choices, run_days)
-    assert judgement.coverage == pytest.approx(0.9, abs=0.06)
+    # Every ninth date: nine of ten on all of them.
+    assert 0.84 <= judgement.coverage < 1.0
     assert judgement.median == pytest.approx(1.0, abs=0.02)
 
 
@@ -199,9 +200,11 @@ def test_the_committed_results_meet_the_aims_and_stand_in_the_page() -> None:
     for row in rows:
         judgement = row["verdict"]
         assert (
-            f"| {judgement['num_choices']:,} | {judgement['median']:.3f} | {judgement['coverage']:.1%} |"
+            f"| {judgement['num_choices']:,} | {judgement['median']:.3f} | {100 * judgement['coverage']:.1f}"
             in page
         )
+        if row["record"] == "GCP spot" and row["run_days"]:
+            assert judgement["coverage"] == pytest.approx(0.9, abs=0.05)
         if (row["record"], row["chosen"]) == ("GCP spot", "all") and row["age_days"]:
             assert judgement["median"] == pytest.approx(1.0, abs=0.05 if row["age_days"] == 450 else 0.03)
             assert judgement["coverage"] == pytest.approx(0.9, abs=0.04)
