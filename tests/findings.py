@@ -125,6 +125,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.POLICY: {"rule": "deny.regions: us-*", "file": "org.yaml:7", "detail": "region us-1 is among them"},
     Code.ALIKE: {
         "num_options": 2,
+        "num_of_other_gpus": 1,
+        "other_gpus": ["8 x H200-SXM-141GB"],
         "faster_s": 18.0,
         "slower_s": 90.0,
         "cheaper_usd": 0.02,
