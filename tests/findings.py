@@ -138,6 +138,8 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "detail": "the job costs $120.00 at p90",
     },
     Code.DATA_IN_PLACE: {"place": "us-east-1", "gib": 3000.0},
+    Code.READING: {"gib": 3000.0, "read_s": 0.2, "bytes_per_s": 6.25e9, "fits_local_disks": True},
+    Code.READING_UNKNOWN: {},
     Code.DATA_MOVED: {"place": "s3://bucket", "gib": 3000.0, "usd": 60.0, "time_s": 4800.0},
     Code.GLOBAL_BATCH_HELD: {"source": "seen", "global_batch_size": 256, "batch_size": 64},
     Code.SCALING_ASSUMED: {"batch_size": None, "num_gpus": 8},

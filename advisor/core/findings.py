@@ -55,6 +55,8 @@ class Code(StrEnum):
     COMMUNITY_HOST = "community-host", Severity.WARNING
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
     DATA_IN_PLACE = "data-in-place"
+    READING = "reading"
+    READING_UNKNOWN = "reading-unknown"
     DATA_MOVED = "data-moved"
     GLOBAL_BATCH_HELD = "global-batch-held"
     GPU_BUSY = "gpu-busy"

@@ -216,6 +216,7 @@ def _cloud_plan(
         egress_usd=extras.egress_usd,
         transfer_usd=extras.transfer_usd,
         transfer_gib=extras.transfer_gib,
+        read_gib=terms.dataset_gib,
         rates=extras.rates,
         notes=(*notes, *extras.notes),
         blocked=blocked,

@@ -37,6 +37,15 @@ def alike(
     return f"{text}; {num_of_other_gpus:,} of them on other GPUs: {', '.join(names)}"
 
 
+def reading(*, gib: float, read_s: float, bytes_per_s: float, fits_local_disks: bool) -> str:
+    """What reading the data set over the network takes, by an assumed rate."""
+    instead = "; its local disks hold all of it: copy it there once" if fits_local_disks else ""
+    return (
+        f"reading {gib:,.10g} GB each epoch takes {format_duration(read_s)} per iteration at"
+        f" {bytes_per_s / 1e9:.2g} GB/s, half of what its network gives (assumed){instead}"
+    )
+
+
 def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
     """Once a run: the disk is kept while a spot machine is away."""
     paid = f" for {format_usd(usd)}" if usd else ""
@@ -180,8 +189,10 @@ OPTIONS: Words = {
         " keeps it; bring no secrets"
     ),
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
-    Code.DATA_IN_PLACE: (
-        "the data set ({place}) is in this region: it is read in place, and what reading takes is not counted"
+    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
+    Code.READING: reading,
+    Code.READING_UNKNOWN: (
+        "how many iterations an epoch has is unknown: what reading the data set takes is not counted"
     ),
     Code.DATA_MOVED: data_moved,
     Code.GLOBAL_BATCH_HELD: global_batch_held,
