@@ -14,7 +14,10 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from itertools import product
 from pathlib import Path
+
+import numpy as np
 
 from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
@@ -31,6 +34,8 @@ from advisor.pricing.catalog.spot_odds import (
     SpotOdds,
     StartOdds,
 )
+from benchmarks.chosen.fit import student_over_normal
+from benchmarks.chosen.panels import Array
 from benchmarks.spot_traces import Trace, read_traces
 from recommender.availability.series import Stretch
 
@@ -47,6 +52,9 @@ _LEAST_RUNS = 20
 # Spread of the upper half of a normal distribution over that of the whole, from its median to its p90.
 _NORMAL = statistics.NormalDist()
 _UPPER_HALF = (_NORMAL.inv_cdf(0.95) - _NORMAL.inv_cdf(0.75)) / _NORMAL.inv_cdf(0.9)
+# Where the likelihood of rates is looked at: from one in two months to one in three minutes.
+_LOG_RATES = np.linspace(-7.5, 3.0, 211)
+_MEANS, _SIGMAS = (np.arange(-3.0, 1.0, 0.02).tolist(), np.arange(0.3, 2.5, 0.02).tolist())
 _CLASSES = tuple((size, age) for size in Size for age in Age)
 
 
@@ -71,19 +79,19 @@ def log_outage(trace: Trace) -> float | None:
 
 def fit(traces: Sequence[Trace], *, as_of: date = AS_OF) -> Fit:
     """Odds of each class from these traces."""
-    rates = _Levels(traces, [log_rate(t) for t in traces])
-    outages = _Levels(traces, [log_outage(t) for t in traces])
-    shares = _Levels(traces, [1 - t.sums.share_down for t in traces])
     series = [t for t in traces if t.stretches]
     dispersions = [_dispersion(series, is_up=is_up) for is_up in (True, False)]
+    rates = _rates_of(traces, dispersions[0])
+    outages = _Levels(traces, [log_outage(t) for t in traces])
+    shares = _Levels(traces, [1 - t.sums.share_down for t in traces])
     later = _later_waits(series)
     most_per_h = _MOST_OVER_SEEN * math.exp(max(map(log_rate, traces)))
     most_away_h = max(trace.sums.down_h / trace.sums.up_h for trace in traces)
     spot, start = {}, {}
     for which in _CLASSES:
         spot[which] = SpotOdds(
-            preemptions_per_h=math.exp(rates.of(which)),
-            sigma_rate=rates.sigma_of(which),
+            preemptions_per_h=math.exp(rates[which[1]][0]),
+            sigma_rate=rates[which[1]][1],
             most_per_h=most_per_h,
             outage_h=math.exp(outages.of(which)),
             sigma_outage=outages.sigma_of(which),
@@ -123,12 +131,11 @@ class _Levels:
         known = [(trace, value) for trace, value in zip(traces, values, strict=True) if value is not None]
         levels = [value for _, value in known]
         self._mean = statistics.fmean(levels)
-        self._sigma = statistics.stdev(levels) * math.sqrt(1 + 1 / len(levels))
+        self._sigma = statistics.stdev(levels) * _of_one_more([trace for trace, _ in known])
         self._step = _beyond_chance(list(_steps(known)))
         self._share_several = statistics.fmean(trace.num_gpus > 1 for trace, _ in known)
-        median = statistics.median(trace.sums.share_down for trace in traces)
-        scarce = [value for trace, value in known if trace.sums.share_down > median]
-        self._scarcer = statistics.fmean(scarce) - self._mean
+        scarce = set(map(id, _scarce(traces)))
+        self._scarcer = statistics.fmean(value for trace, value in known if id(trace) in scarce) - self._mean
 
     def of(self, which: MachineClass) -> float:
         """The mean of a class."""
@@ -137,8 +144,58 @@ class _Levels:
         return self._mean + step + self._scarcer * (age is Age.NEW)
 
     def sigma_of(self, which: MachineClass) -> float:
-        """Standard deviation of one more place of a class; the mean is uncertain, too."""
+        """Standard deviation of one more place of a class."""
         return self._sigma * (_UPPER_HALF if which[1] is Age.NEW else 1)
+
+
+def _rates_of(traces: Sequence[Trace], dispersion: float) -> dict[Age, tuple[float, float]]:
+    """Mean and standard deviation of the logarithm of the rate, the same for one GPU and for several.
+
+    In one zone AWS took several GPUs twice as often as one, and GCP a tenth as often: no difference that the
+    next provider would have.
+    """
+    mean, sigma = likely_rates(traces, dispersion=dispersion)
+    of_new, _ = likely_rates(_scarce(traces), dispersion=dispersion)
+    wider = sigma * _of_one_more(traces)
+    return {Age.KNOWN: (mean, wider), Age.NEW: (of_new, wider * _UPPER_HALF)}
+
+
+def _scarce(traces: Sequence[Trace]) -> list[Trace]:
+    """The half of them that were away the most."""
+    median = statistics.median(trace.sums.share_down for trace in traces)
+    return [trace for trace in traces if trace.sums.share_down > median]
+
+
+def _of_one_more(traces: Sequence[Trace]) -> float:
+    """How much wider one more collection must be taken than those that tell the mean and the spread.
+
+    Traces of one collection resemble each other, so collections count and not traces.
+    """
+    num_collections = len({trace.collection for trace in traces})
+    return math.sqrt(1 + 1 / num_collections) * student_over_normal(num_collections - 1)
+
+
+def likely_rates(traces: Sequence[Trace], *, dispersion: float) -> tuple[float, float]:
+    """Mean and standard deviation over places of the logarithm of the rate, by maximum likelihood.
+
+    A trace without a preemption says that its rate is low, not how low: the shorter it is, the less it says.
+    Given the rate the number is negative binomial, with a variance of ``dispersion`` times its mean.
+    """
+    likelihoods = np.array([_likelihoods(trace, dispersion) for trace in traces])
+
+    def total(mean: float, sigma: float) -> float:
+        density = np.exp(-(((_LOG_RATES - mean) / sigma) ** 2) / 2)
+        return float(np.log(likelihoods @ (density / density.sum())).sum())
+
+    return max(product(_MEANS, _SIGMAS), key=lambda pair: total(*pair))
+
+
+def _likelihoods(trace: Trace, dispersion: float) -> Array:
+    """Of the number of preemptions at each rate, over the highest."""
+    count = trace.sums.num_losses
+    shapes = np.exp(_LOG_RATES) * trace.sums.up_h / (dispersion - 1)
+    logs = np.log(shapes[:, None] + np.arange(count)).sum(axis=1) - shapes * math.log(dispersion)
+    return np.asarray(np.exp(logs - logs.max()))
 
 
 def _steps(known: Sequence[tuple[Trace, float]]) -> Iterator[float]:

@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.spot_replay --shared ../shared --out docs/methods/spot_replay.json``. Jobs of several
 lengths start at evenly spaced moments of the second half of each trace, which begins anew where it ends.
-They are predicted twice: by the defaults, fitted to the other collections alone, and by those corrected by
-the first half. Bills are at 1 USD an hour.
+They are predicted by the defaults, fitted to the other collections alone, and by those corrected by the
+first half. Beside them stand what was assumed once, and two floors: one figure for all places, and the rate
+of the second half itself. Bills are at 1 USD an hour.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
 from advisor.core.values import Market, Offer, Plan, StartWait, Tier
 from advisor.pricing.catalog.spot_odds import Age, Size, SpotOdds
-from benchmarks.spot_fit import fit
+from benchmarks.spot_fit import Fit, fit
 from benchmarks.spot_traces import Trace, read_traces
 from recommender.availability.series import Stretch
 from recommender.availability.shrunk import start_with_history, with_history
@@ -33,7 +34,6 @@ from recommender.outcome.spot import SpotTerms
 LENGTHS_H = (1.0, 4.0, 12.0, 24.0, 48.0)
 NUM_STARTS = 40
 DRAWS = make_draws(np.random.default_rng(0))
-BASES = ("defaults", "first half")
 # The assumption before: 0.1 an hour, half an hour away, no wait.
 BEFORE = SpotTerms(preemptions_per_h=0.1, reacquire_h=0.5)
 
@@ -52,6 +52,7 @@ class Case:
     """Runs of one length on one trace, against one prediction.
 
     Attributes:
+        bill_usd: the replayed median bill.
         bill_error: predicted over replayed median bill, less 1.
         bill_covered: share of the runs whose bill is at most the predicted p90.
         time_covered: the same of the time until done.
@@ -62,6 +63,7 @@ class Case:
     num_gpus: int
     basis: str
     work_h: float
+    bill_usd: float
     bill_error: float
     bill_covered: float
     time_covered: float
@@ -151,27 +153,33 @@ def cases(
     traces: Sequence[Trace], *, lengths_h: Sequence[float] = LENGTHS_H, num_starts: int = NUM_STARTS
 ) -> Iterator[Case]:
     """Every trace that has stretches, each length, each basis."""
+    fitted = {
+        name: fit([trace for trace in traces if trace.collection != name])
+        for name in {trace.collection for trace in traces if trace.stretches}
+    }
     for trace in traces:
         ring = ring_of(trace.half(1).stretches) if trace.stretches else []
         if not ring:
             continue
-        bases = _bases(trace, [t for t in traces if t.collection != trace.collection])
+        bases = _bases(trace, fitted[trace.collection])
         for work_h in lengths_h:
             runs = [replay(ring, (i + 0.5) / num_starts, work_h, SpotTerms()) for i in range(num_starts)]
             for basis, (terms, wait_s) in bases.items():
                 yield _case(trace, basis, work_h, runs, predicted(work_h, terms, wait_s))
 
 
-def _bases(trace: Trace, others: Sequence[Trace]) -> dict[str, tuple[SpotTerms, StartWait | None]]:
-    """Terms and wait by what they rest on; ``others`` are all that the defaults may know."""
-    fitted = fit(others)
+def _bases(trace: Trace, fitted: Fit) -> dict[str, tuple[SpotTerms, StartWait | None]]:
+    """Terms and wait by what they rest on; ``fitted`` is to all that the defaults may know."""
     which = Size.ONE if trace.num_gpus == 1 else Size.SEVERAL, Age.KNOWN
     odds, wait_s = fitted.spot[which], fitted.start[which].wait_s
-    seen = trace.half(0).sums
+    seen, then = trace.half(0).sums, trace.half(1).sums
+    # What a forecast that knew how often the machine was to go away would still miss.
+    foreseen = replace(terms_of(odds), preemptions_per_h=then.num_losses / then.up_h, sigma_rate=0.0)
     return {
         "before": (BEFORE, None),
         "defaults": (terms_of(odds), wait_s),
         "first half": (terms_of(with_history(odds, seen)), start_with_history(wait_s, odds, seen)),
+        "second half": (foreseen, wait_s),
     }
 
 
@@ -185,6 +193,7 @@ def _case(trace: Trace, basis: str, work_h: float, runs: Sequence[Run], draws: t
         num_gpus=trace.num_gpus,
         basis=basis,
         work_h=work_h,
+        bill_usd=statistics.median(bills),
         bill_error=float(usd[p50]) / statistics.median(bills) - 1,
         bill_covered=statistics.fmean(bill <= usd[p90] for bill in bills),
         time_covered=statistics.fmean(run.time_h <= time_h[p90] for run in runs),
@@ -200,6 +209,18 @@ def summary(cases: Sequence[Case]) -> dict[str, float]:
         "bill_covered": statistics.fmean(case.bill_covered for case in cases),
         "time_covered": statistics.fmean(case.time_covered for case in cases),
     }
+
+
+def floor(cases: Sequence[Case]) -> float:
+    """Median error of bills if each length's were the median of the very bills that judge.
+
+    Who does not know the place says one figure for all of them, and none has less bias.
+    """
+    bills: dict[float, list[float]] = {}
+    for case in cases:
+        bills.setdefault(case.work_h, []).append(case.bill_usd)
+    middle = {work_h: statistics.median(usd) for work_h, usd in bills.items()}
+    return statistics.median(abs(middle[case.work_h] / case.bill_usd - 1) for case in cases)
 
 
 def document(cases: Sequence[Case]) -> dict[str, object]:
@@ -218,6 +239,7 @@ def document(cases: Sequence[Case]) -> dict[str, object]:
                 for name in dict.fromkeys(c.collection for c in of_basis)
             },
         }
+        body["one figure for all places"] = {"bill_error_median": floor(of_basis)}
     return body
 
 

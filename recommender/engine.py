@@ -90,7 +90,8 @@ def recommend(
     if policy is not None:
         judged = _under(policy, judged, spent, terms)
     judged = with_more_vcpus(judged)
-    ranking = rank([item for item in judged if item.option.feasible], job)
+    late = [item.option for item in judged if item.option.removed_by == (Code.DEADLINE,)]
+    ranking = rank([item for item in judged if item.option.feasible], job, late)
     by_id = {option.plan.id: option for option in ranking.options}
     options = tuple(by_id.get(item.option.plan.id, item.option) for item in judged)
     return Recommendation(

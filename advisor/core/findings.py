@@ -55,6 +55,8 @@ class Code(StrEnum):
     COMMUNITY_HOST = "community-host", Severity.WARNING
     COST_UNKNOWN = "cost-unknown", Severity.WARNING
     DATA_IN_PLACE = "data-in-place"
+    READING = "reading"
+    READING_UNKNOWN = "reading-unknown"
     DATA_MOVED = "data-moved"
     GLOBAL_BATCH_HELD = "global-batch-held"
     GPU_BUSY = "gpu-busy"
@@ -161,6 +163,7 @@ class Code(StrEnum):
     SUMMARY_DOUBT = "summary-doubt"
     TIPPED_BY_DATA_PLACE = "tipped-by-data-place"
     TIPPED_BY_DEADLINE = "tipped-by-deadline"
+    TIPPED_BY_LATER_DEADLINE = "tipped-by-later-deadline"
     TIPPED_BY_OBJECTIVE = "tipped-by-objective"
     TIPPED_BY_PRICE = "tipped-by-price"
     TIPPED_BY_QUOTE = "tipped-by-quote"

@@ -125,6 +125,29 @@ def fed(estimate: IterationEstimate, vcpus_per_gpu: float | None) -> IterationEs
     )
 
 
+def reading(estimate: IterationEstimate, read_s: Interval) -> IterationEstimate:
+    """The estimate where the samples of an iteration take so long to arrive, while others are made.
+
+    Args:
+        estimate: on the machine, fed by its vCPUs.
+        read_s: to read an iteration's samples.
+    """
+    made_s, device_s = estimate.input_s, estimate.device_s
+    load_s = read_s if made_s is None else _together(made_s, read_s, in_turn=False)
+    whole_s = _together(device_s, load_s, in_turn=estimate.loads_in_turn)
+    waiting_s = whole_s.p50 - device_s.p50
+    assumed_s = estimate.by_method.get(Method.ASSUMED, 0.0) + waiting_s - estimate.loading_s
+    return replace(
+        estimate,
+        iteration_s=whole_s,
+        input_s=load_s,
+        loading_s=waiting_s,
+        by_family=_with_waiting(estimate.by_family, waiting_s),
+        by_operator=_with_waiting(estimate.by_operator, waiting_s),
+        by_method={**estimate.by_method, **({Method.ASSUMED: assumed_s} if assumed_s > 0 else {})},
+    )
+
+
 def _together(device_s: Interval, load_s: Interval, *, in_turn: bool) -> Interval:
     def joined(one_s: float, other_s: float) -> float:
         return one_s + other_s if in_turn else max(one_s, other_s)

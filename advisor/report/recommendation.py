@@ -210,9 +210,12 @@ def _wait_s(option: Option) -> float | None:
 
 
 def _alike(option: Option) -> str:
-    """Of how many others the row speaks; how far they lie from it is among its notes."""
-    counts = (reason.facts["num_options"] for reason in option.reasons if reason.code is Code.ALIKE)
-    return "".join(f", +{count} like it" for count in counts)
+    """Of how many others the row speaks; which, and how far they lie from it, is among its notes."""
+    facts = next((reason.facts for reason in option.reasons if reason.code is Code.ALIKE), None)
+    if facts is None:
+        return ""
+    others = facts["num_of_other_gpus"]
+    return f", +{facts['num_options']} like it" + (f" ({others} on other GPUs)" if others else "")
 
 
 def _sheet(recommendation: Recommendation, facts: Sequence[Mapping[str, object]]) -> Table:

@@ -131,7 +131,7 @@ def fit_drift(samples: Mapping[int, Sample], *, has_family: bool) -> Fitted:
     down, up = [0.0], [0.0]
     for age in ages:
         left = _left(samples[age], age, tau_days)
-        widening = _widening(samples[age].num_windows)
+        widening = student_over_normal(samples[age].num_windows)
         low, high = (np.quantile(left, (0.1, 0.9)) * widening).tolist()
         down.append(min(down[-1], low))
         up.append(max(up[-1], high))
@@ -157,8 +157,9 @@ def _left(sample: Sample, age_days: float, tau_days: float) -> Array:
     return np.asarray(sample.paid - expected)
 
 
-def _widening(num_windows: float) -> float:
-    return float(np.interp(1 / max(num_windows, 1.0), 1 / _DEGREES[::-1], _T90[::-1]) / _T90[-1])
+def student_over_normal(degrees: float) -> float:
+    """Student's t at 0.9 over the normal distribution's: how much wider a spread of so few must be taken."""
+    return float(np.interp(1 / max(degrees, 1.0), 1 / _DEGREES[::-1], _T90[::-1]) / _T90[-1])
 
 
 def drifts_of(panel: Panel) -> dict[Market, Fitted]:

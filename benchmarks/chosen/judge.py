@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.values import Market, Offer, Price
 from advisor.pricing.answer.likely import OnDemand, likely_prices
@@ -24,6 +25,7 @@ from benchmarks.chosen.panels import Array, Indices, Panel, cheapest
 AGES_DAYS = (0, 30, 180, 450)
 # The first fit needs a year of prices; later ones follow every eight versions, about two months.
 LEAST_RECORD_DAYS, REFIT_EVERY = 365, 8
+LEAST_WINDOW_DAYS = 30
 # Jobs on which machines differ in speed for their price, log-normally: any machine may be the best for some.
 NUM_JOBS, SIGMA_SPEED = 20, 0.5
 
@@ -50,29 +52,52 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What choices of one kind came to."""
+    """What choices of one kind came to.
+
+    Attributes:
+        coverage_se: with windows as long as the quotes are old drawn as wholes; None of one window alone.
+    """
 
     num_choices: int
     num_dates: int
     median: float
     coverage: float
+    coverage_se: float | None
     quoted_median: float
     quoted_p90: float
 
 
-def verdict(choices: Sequence[Choice]) -> Verdict:
-    """Median of paid over expected, share within p90, and the same of the rule of the minimum."""
+def verdict(choices: Sequence[Choice], window_days: int) -> Verdict:
+    """Median of paid over expected, share within p90, and the same of the rule of the minimum.
+
+    Args:
+        choices: of one kind.
+        window_days: in which choices rest on the same moves of prices, and so are one piece of evidence.
+    """
     paid = np.array([choice.paid_usd_per_h for choice in choices])
     most = np.array([choice.most_usd_per_h for choice in choices])
+    covered = paid <= most * (1 + 1e-9)
+    days = np.array([choice.day for choice in choices])
     over_quote = [choice.quoted_paid_usd_per_h / choice.quoted_usd_per_h for choice in choices]
     return Verdict(
         num_choices=len(choices),
         num_dates=len({choice.day for choice in choices}),
         median=float(np.median(paid / [choice.expected_usd_per_h for choice in choices])),
-        coverage=float(np.mean(paid <= most * (1 + 1e-9))),
+        coverage=float(np.mean(covered)),
+        coverage_se=_standard_error(covered, (days - days.min()) // max(window_days, LEAST_WINDOW_DAYS)),
         quoted_median=float(np.median(over_quote)),
         quoted_p90=float(np.quantile(over_quote, 0.9)),
     )
+
+
+def _standard_error(covered: NDArray[np.bool_], windows: Indices) -> float | None:
+    """Of a share whose windows are drawn whole: the ratio estimator of cluster samples (Cochran 1977)."""
+    counts, hits = np.bincount(windows), np.bincount(windows, weights=covered)
+    counts, hits = counts[counts > 0], hits[counts > 0]
+    if len(counts) < 2:
+        return None
+    residuals = hits - counts * covered.mean()
+    return math.sqrt(len(counts) / (len(counts) - 1) * float(residuals @ residuals)) / len(covered)
 
 
 def backtest(
@@ -83,6 +108,7 @@ def backtest(
     *,
     every: int = 1,
     lag: bool = False,
+    run_days: int = 0,
 ) -> Iterator[Choice]:
     """Choices at the dates of a record, by models of earlier dates.
 
@@ -93,6 +119,7 @@ def backtest(
         models: of the record, by the column at which each was fitted; those that are missing are added.
         every: judge every so many dates.
         lag: fit on nothing newer than the snapshot, as if the whole installation were that old.
+        run_days: what is paid is the mean over a run of so many days, which the record must hold.
     """
     prices = panel.spot if market is Market.SPOT else panel.on_demand
     first = int(panel.days[np.isfinite(prices).any(axis=0)][0]) + LEAST_RECORD_DAYS
@@ -103,19 +130,30 @@ def backtest(
             continue
         if fit_at not in models:
             models[fit_at] = model_of(panel.before(int(panel.days[fit_at])))
-        yield from _choices(panel, prices, market, then, now, models[fit_at])
+        end = int(np.searchsorted(panel.days, int(panel.days[now]) + run_days, side="right"))
+        if panel.days[now] + run_days <= panel.days[-1]:
+            paid = prices[:, now:end].mean(axis=1)
+            yield from _choices(panel, prices, market, then, now, models[fit_at], paid, run_days)
 
 
 def replay(panel: Panel, model: PriceModel, age_days: int) -> Iterator[Choice]:
     """Choices on spot at the dates of a record that the model has never seen."""
     for then, now in panel.pairs(age_days):
-        yield from _choices(panel, panel.spot, Market.SPOT, then, now, model)
+        yield from _choices(panel, panel.spot, Market.SPOT, then, now, model, panel.spot[:, now])
 
 
 def _choices(
-    panel: Panel, prices: Array, market: Market, then: int, now: int, model: PriceModel
+    panel: Panel,
+    prices: Array,
+    market: Market,
+    then: int,
+    now: int,
+    model: PriceModel,
+    paid: Array,
+    run_days: float = 0.0,
 ) -> Iterator[Choice]:
-    rows = np.flatnonzero(np.isfinite(prices[:, then]) & np.isfinite(prices[:, now]))
+    """Choices by quotes of column ``then``; what was ``paid`` [rows] is NaN where nobody knows."""
+    rows = np.flatnonzero(np.isfinite(prices[:, then]) & np.isfinite(paid))
     if not rows.size:
         return
     expected = _expected(panel, prices, rows, market, then, now, model)
@@ -128,15 +166,15 @@ def _choices(
     jobs = zip(_for_jobs(panel, counted, then), _for_jobs(panel, quoted, then), strict=True)
     for by, pairs in (("machine", places), ("job", jobs)):
         for chosen, least in pairs:
-            price = by_row[int(chosen)].usd_per_h
+            price = by_row[int(chosen)]
             yield Choice(
                 day=int(panel.days[now]),
                 by=by,
-                paid_usd_per_h=float(prices[chosen, now]),
-                expected_usd_per_h=price.p50,
-                most_usd_per_h=price.p90,
+                paid_usd_per_h=float(paid[chosen]),
+                expected_usd_per_h=price.usd_per_h.p50,
+                most_usd_per_h=price.p90_over(run_days),
                 quoted_usd_per_h=float(prices[least, then]),
-                quoted_paid_usd_per_h=float(prices[least, now]),
+                quoted_paid_usd_per_h=float(paid[least]),
             )
 
 

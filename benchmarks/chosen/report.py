@@ -6,6 +6,8 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
+from itertools import product
 from pathlib import Path
 
 from advisor.core.files import write_atomically
@@ -14,11 +16,14 @@ from advisor.pricing.catalog.price_drift import PriceModel
 from benchmarks.chosen.derived import cross_validated, derived_prices
 from benchmarks.chosen.fit import model_of
 from benchmarks.chosen.judge import AGES_DAYS, Choice, Verdict, backtest, replay, verdict
-from benchmarks.chosen.panels import aws_winter, aws_zones, gcp_weekly
+from benchmarks.chosen.panels import aws_winter, aws_zones, day_text, gcp_weekly
 
 PAGE, RESULTS, CHART = "prices.md", "prices.json", "prices.svg"
 BEGIN, END = "<!-- written by benchmarks.chosen -->\n", "<!-- end -->\n"
 _WINTER_AGES_DAYS = (30, 60)
+_RUN_DAYS = (7, 30, 90)
+# The last year of the record stands beside those before it.
+_SPLIT = date(2025, 7, 1).toordinal()
 # A derived price below that share of on-demand is one that the rule of the minimum falls for.
 _LOW_RATIO = 0.15
 
@@ -30,11 +35,13 @@ class Judged:
     Attributes:
         record: what was replayed.
         chosen: what was chosen among what.
+        run_days: over which the price was paid; 0 for the price of one moment.
     """
 
     record: str
     chosen: str
     age_days: int
+    run_days: int = 0
     verdict: Verdict
 
 
@@ -51,6 +58,13 @@ def judge_all(shared: Path, *, every: int = 1) -> Iterator[Judged]:
         yield _judged("GCP spot", "all", age, choices)
         for by, name in (("machine", "place of a machine"), ("job", "machine for a job")):
             yield _judged("GCP spot", name, age, [choice for choice in choices if choice.by == by])
+    for age, run_days in product(AGES_DAYS[:3], _RUN_DAYS):
+        run = list(backtest(gcp, Market.SPOT, age, models, every=every, run_days=run_days))
+        yield _judged("GCP spot", f"all, the mean over a run of {run_days} days", age, run, run_days=run_days)
+    halves = list(backtest(gcp, Market.SPOT, 180, models, every=every))
+    for when, is_late in (("before", False), ("from", True)):
+        part = [choice for choice in halves if (choice.day >= _SPLIT) == is_late]
+        yield _judged(f"GCP spot, {when} {day_text(_SPLIT)}", "all", 180, part)
     for age in AGES_DAYS[1:]:
         late = list(backtest(gcp, Market.SPOT, age, models, every=every, lag=True))
         yield _judged("GCP spot, fit as old as the quotes", "all", age, late)
@@ -76,8 +90,12 @@ def _derived(shared: Path, model: PriceModel) -> Iterator[Judged]:
         yield _judged(
             record, "cheapest region of a machine", age, [c for o, c in judged if o.offer in offers]
         )
-        low = [c for one, c in judged if one.offer.list_usd_per_h < _LOW_RATIO * one.on_demand_usd_per_h]
-        yield _judged(record, f"derived below {_LOW_RATIO:g} of on-demand", age, low)
+        low = [
+            pair for pair in judged if pair[0].offer.list_usd_per_h < _LOW_RATIO * pair[0].on_demand_usd_per_h
+        ]
+        yield _judged(record, f"derived below {_LOW_RATIO:g} of on-demand", age, [c for _, c in low])
+        sold = [choice for one, choice in low if not one.is_at_floor]
+        yield _judged(record, f"derived below {_LOW_RATIO:g}, above the floor", age, sold)
 
 
 def _cheapest_offers(priced: Sequence[tuple[Offer, Choice]]) -> list[Offer]:
@@ -90,8 +108,11 @@ def _cheapest_offers(priced: Sequence[tuple[Offer, Choice]]) -> list[Offer]:
     return [offer for *_, offer in best.values()]
 
 
-def _judged(record: str, chosen: str, age_days: int, choices: Sequence[Choice]) -> Judged:
-    return Judged(record=record, chosen=chosen, age_days=age_days, verdict=verdict(choices))
+def _judged(
+    record: str, chosen: str, age_days: int, choices: Sequence[Choice], *, run_days: int = 0
+) -> Judged:
+    judged = verdict(choices, age_days + run_days)
+    return Judged(record=record, chosen=chosen, age_days=age_days, run_days=run_days, verdict=judged)
 
 
 def table(rows: Sequence[Judged]) -> str:
@@ -104,10 +125,15 @@ def table(rows: Sequence[Judged]) -> str:
         verdict = row.verdict
         lines.append(
             f"| {row.record} | {row.chosen} | {row.age_days} | {verdict.num_choices:,} |"
-            f" {verdict.median:.3f} | {verdict.coverage:.1%} |"
+            f" {verdict.median:.3f} | {_coverage(verdict)} |"
             f" {verdict.quoted_median:.3f} ({verdict.quoted_p90:.2f}) |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _coverage(verdict: Verdict) -> str:
+    se = verdict.coverage_se
+    return f"{verdict.coverage:.1%}" if se is None else f"{100 * verdict.coverage:.1f} ± {100 * se:.1f}%"
 
 
 def write_report(rows: Sequence[Judged], folder: Path) -> None:

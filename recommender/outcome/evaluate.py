@@ -10,16 +10,27 @@ from functools import cache
 import numpy as np
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import GpuSpec, IterationEstimate, Job, Means, Option, Plan, Quantiles, Trace
+from advisor.core.values import (
+    GpuSpec,
+    Interval,
+    IterationEstimate,
+    Job,
+    Means,
+    Option,
+    Plan,
+    Quantiles,
+    Trace,
+)
 from advisor.predict.batch_share import batch_share, trace_at
-from advisor.predict.loading import fed
+from advisor.predict.loading import fed, reading
 from recommender.outcome.bill import TOLERANCE, breakdown_usd
 from recommender.outcome.draws import Array, Draws, quantiles_of_rows
 from recommender.outcome.outcomes import Outcome, SpotRuns, outcome_of, work_of
+from recommender.outcome.reading import read_s, reading_note
 from recommender.outcome.reasons import changes_of, reasons_of, risk_of
 from recommender.outcome.refusal import refusal
 from recommender.outcome.spot import SpotTerms
-from recommender.outcome.steps import Steps, num_iterations, steps_of
+from recommender.outcome.steps import Steps, iterations_per_epoch, num_iterations, steps_of
 from recommender.outcome.vcpus import vcpus_per_gpu
 
 EstimateKey = tuple[str, int]
@@ -65,6 +76,7 @@ class _Work:
 
     trace: Trace
     iterations: int
+    per_epoch: int | None
     steps: Steps
 
 
@@ -106,21 +118,30 @@ def evaluate_all(
     @cache
     def work(num_gpus: int) -> _Work:
         there = trace_at(trace, batch_share(trace, steps.share(num_gpus)))
-        return _Work(trace=there, iterations=num_iterations(trace, job, num_gpus), steps=steps)
+        return _Work(
+            trace=there,
+            iterations=num_iterations(trace, job, num_gpus),
+            per_epoch=iterations_per_epoch(trace, job, num_gpus),
+            steps=steps,
+        )
 
     @cache
-    def fed_there(gpu: str, num_gpus: int, vcpus: float) -> IterationEstimate:
-        return fed(estimates[gpu, num_gpus], vcpus)
+    def fed_there(gpu: str, num_gpus: int, vcpus: float, each_s: Interval | None) -> IterationEstimate:
+        estimate = fed(estimates[gpu, num_gpus], vcpus)
+        return estimate if each_s is None else reading(estimate, each_s)
 
     @cache
-    def work_s(gpu: str, num_gpus: int, vcpus: float) -> Array:
-        return work_of(fed_there(gpu, num_gpus, vcpus), work(num_gpus).iterations, draws)
+    def work_s(gpu: str, num_gpus: int, vcpus: float, each_s: Interval | None) -> Array:
+        return work_of(fed_there(gpu, num_gpus, vcpus, each_s), work(num_gpus).iterations, draws)
 
     runs = SpotRuns(draws)
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
         terms = [terms_of(plan) for plan in chunk]
-        machines = [(plan.gpu, plan.num_gpus, vcpus_per_gpu(plan)) for plan in chunk]
+        machines = [
+            (plan.gpu, plan.num_gpus, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
+            for plan in chunk
+        ]
         outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws, runs)
         for i, figures in enumerate(_figures(chunk, outcome, job)):
             plan = chunk[i]
@@ -190,12 +211,13 @@ def _option(
         cost_breakdown_usd=breakdown_usd(plan, usd, work_s, usd - figures.steady_usd.p50),
         p_within_budget=figures.odds["budget"],
         p_within_deadline=figures.odds["deadline"],
-        risk=risk_of(plan, terms),
+        risk=risk_of(plan, terms, figures.expected.run_days),
         script_changes=tuple(changes_of(plan, gpu, work.trace, work.steps, terms, work_s)),
         reasons=(
             *_refused(plan, work_s, terms, job, figures),
             *_misses(job, figures),
             *reasons_of(plan, estimate, gpu, work.trace, work.steps),
+            *_reading(plan, estimate, work),
         ),
     )
 
@@ -212,6 +234,11 @@ def _refused(
         p_within_deadline=figures.odds["deadline"],
     )
     return () if refused is None else (refused,)
+
+
+def _reading(plan: Plan, estimate: IterationEstimate, work: _Work) -> tuple[()] | tuple[Finding]:
+    note = reading_note(plan, estimate, read_s(plan, work.per_epoch))
+    return () if note is None else (note,)
 
 
 def _misses(job: Job, figures: _Figures) -> Iterator[Finding]:

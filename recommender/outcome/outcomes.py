@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from advisor.core.units import HOUR_S
+from advisor.core.units import DAY_S, HOUR_S
 from advisor.core.values import IterationEstimate, Plan
 from recommender.outcome.bill import cost_usd
 from recommender.outcome.draws import Array, Draws, log_normal
@@ -115,14 +115,15 @@ def _costs_usd(
 ) -> tuple[Array, Array, Array]:
     """At the median of the price, at the drawn one, and as it counts in comparisons."""
     steady = [cost_usd(p, run_s=run, kept_s=kept) for p, run, kept in zip(plans, run_s, kept_s, strict=True)]
+    days = [kept / DAY_S for kept in kept_s.mean(axis=1).tolist()]
     risen = [*steady]
     for i, plan in enumerate(plans):
-        if price_rise(plan) > 1:
-            factors = rent_factors(plan, draws)
+        if price_rise(plan, days[i]) > 1:
+            factors = rent_factors(plan, draws, days[i])
             risen[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factors)
     counted = [*risen]
     for i, plan in enumerate(plans):
-        if (factor := counted_over_median(plan)) is not None:
+        if (factor := counted_over_median(plan, days[i])) is not None:
             counted[i] = cost_usd(plan, run_s=run_s[i], kept_s=kept_s[i], over_median=factor)
     return np.array(steady), np.array(risen), np.array(counted)
 

@@ -115,11 +115,11 @@ def changes_of(
         yield finding(Code.SAVE_CHECKPOINTS, interval_s=interval_h * HOUR_S, best_interval_s=best_h * HOUR_S)
 
 
-def risk_of(plan: Plan, spot: SpotTerms) -> Finding:
+def risk_of(plan: Plan, spot: SpotTerms, run_days: float = 0.0) -> Finding:
     """What can go wrong there, and where its rate comes from."""
     if not is_spot(plan):
         return _RISKS[plan.tier]
-    rise = price_rise(plan)
+    rise = price_rise(plan, run_days)
     return finding(
         Code.RISK_PREEMPTION,
         num_nodes=plan.num_nodes,

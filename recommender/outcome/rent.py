@@ -2,7 +2,8 @@
 
 Half of the draws pay the median, and a tenth more than the p90, as a log-normal does. That a price may also
 fall is not counted on: an older quote, which may fall further, would be the better one. A guess, which nobody
-has quoted, is drawn for the bill and its odds, but counts at its p90 where plans are compared.
+has quoted, is drawn for the bill and its odds, but counts at its p90 where plans are compared. A price moves
+on while a job runs: what is drawn is its mean over the run, of which less is known the longer that is.
 """
 
 from __future__ import annotations
@@ -12,39 +13,42 @@ import math
 import numpy as np
 
 from advisor.core.values import Plan
+from advisor.core.values.price import RUN_DAYS
 from recommender.outcome.draws import Z90, Z_HIGHEST, Array, Draws
 
 
-def price_rise(plan: Plan) -> float:
-    """The p90 of the price over its median; 1 where it is exact."""
+def price_rise(plan: Plan, run_days: float) -> float:
+    """The p90 of the mean price over a run, over the median; 1 where it is exact."""
     if plan.price is None:
         return 1.0
-    return plan.price.usd_per_h.p90 / plan.price.usd_per_h.p50
+    return plan.price.p90_over(run_days) / plan.price.usd_per_h.p50
 
 
-def rent_factors(plan: Plan, draws: Draws) -> Array:
+def rent_factors(plan: Plan, draws: Draws, run_days: float) -> Array:
     """Draws [n] of the rent over its median; what one GPU costs in one region is one draw."""
     region = "" if plan.offer is None else plan.offer.region
-    return rent_over_median(plan, draws.price_of(f"{plan.provider}/{plan.gpu}/{region}"))
+    return rent_over_median(plan, draws.price_of(f"{plan.provider}/{plan.gpu}/{region}"), run_days)
 
 
-def rent_over_median(plan: Plan, z: Array) -> Array:
+def rent_over_median(plan: Plan, z: Array, run_days: float) -> Array:
     """For standard normal draws ``z`` [n]: at least 1, and the rise at their p90."""
-    return np.asarray(np.exp(np.maximum(z, 0.0) / Z90 * math.log(price_rise(plan))), dtype=np.float64)
+    rise = price_rise(plan, run_days)
+    return np.asarray(np.exp(np.maximum(z, 0.0) / Z90 * math.log(rise)), dtype=np.float64)
 
 
-def counted_over_median(plan: Plan) -> float | None:
+def counted_over_median(plan: Plan, run_days: float) -> float | None:
     """What a guess counts over its median where plans are compared; None for what counts as it is drawn."""
-    if plan.price is None or not plan.price.is_guess:
-        return None
-    return plan.price.counted_usd_per_h / plan.price.usd_per_h.p50
+    is_guess = plan.price is not None and plan.price.is_guess
+    return price_rise(plan, run_days) if is_guess else None
 
 
-def rents_to_compare(plan: Plan) -> tuple[float, float]:
-    """USD per hour as it counts, and in the dearest of the draws.
+def rents_to_compare(plan: Plan) -> tuple[float, ...]:
+    """USD per hour as it counts, and in the dearest of the draws, at the start and over each of `RUN_DAYS`.
 
-    In between, the logarithm of the price is linear in the draw: what is no dearer at both ends never is.
+    In between, the logarithm of the price is linear in the draw, and in the days: what is no dearer at all of
+    these never is.
     """
     rent = plan.usd_per_h or 0.0
-    counted = counted_over_median(plan)
-    return rent * (counted or 1.0), rent * price_rise(plan) ** (Z_HIGHEST / Z90)
+    rises = [price_rise(plan, run_days) for run_days in (0.0, *RUN_DAYS)]
+    counted = [rent * (counted_over_median(plan, run_days) or 1.0) for run_days in (0.0, *RUN_DAYS)]
+    return *counted, *(rent * rise ** (Z_HIGHEST / Z90) for rise in rises)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,9 @@ SIGMA_REACQUIRE = 0.8
 CONFIGURED = finding(Code.RATE_CONFIGURED)
 RATE, REACQUIRE, DISPERSION = "preemptions_per_h", "reacquire_h", "dispersion"
 ASSUMED = frozenset({RATE, REACQUIRE, DISPERSION})
-# Beyond it nearly all runs are undisturbed, and what the few others cost no longer shows in a quantile.
-_MOST_VARIATION = 100.0
+# The normal distribution as a table: draws lie well within it.
+_SCORES = np.linspace(-4.0, 4.0, 801)
+_PROBABILITIES = np.array([NormalDist().cdf(score) for score in _SCORES.tolist()])
 # A century; beyond it a figure would only look exact.
 HOPELESS_H = 100 * 365.25 * 24
 
@@ -65,7 +67,7 @@ class SpotTerms:
         InputError: a figure is negative or no number; an interval must be above 0.
     """
 
-    preemptions_per_h: float = 0.27
+    preemptions_per_h: float = 0.33
     checkpoint_interval_h: float | None = 0.5
     checkpoint_h: float = 1 / 60
     restart_h: float = 0.1
@@ -220,8 +222,8 @@ def drawn_hours(
         (u (1 + m) + 1 / 3) / (n m)   of what failures cost, a random part of a segment each
         (u (1 + m) + d) / (n m)       of the time away
 
-    Both are drawn log-normal by the standard normal draw ``z``, which one run's makespan and bill share. A
-    Monte-Carlo simulation in the tests agrees.
+    Runs without a preemption cost nothing of it. What the others cost is drawn log-normal by the standard
+    normal draw ``z``, which one run's makespan and bill share. A Monte-Carlo simulation in the tests agrees.
     """
     makespan, billed = makespan_and_billed_h(work_h, terms, rate_per_h=rate_per_h, reacquire_h=reacquire_h)
     rate, interval, cost = _segments(work_h, terms, rate_per_h)
@@ -230,8 +232,10 @@ def drawn_hours(
         num_segments = work_h / interval
         num_failures = np.maximum(num_segments * failures, 1e-12)
         varied = terms.dispersion_up * (1 + failures)
-        repeated = _luck(z, (varied + 1 / 3) / num_failures)
-        away = _luck(z, (varied + terms.dispersion_down) / num_failures)
+        p_any = _p_any(rate * (work_h + num_segments * cost), terms.dispersion_up)
+        z_of_any = _within(z, p_any)
+        repeated = _luck(z_of_any, (varied + 1 / 3) / num_failures, p_any)
+        away = _luck(z_of_any, (varied + terms.dispersion_down) / num_failures, p_any)
         undisturbed_h = work_h + num_segments * cost
         drawn_billed = undisturbed_h + repeated * (billed - undisturbed_h)
         drawn_makespan = drawn_billed + away * (makespan - billed)
@@ -249,10 +253,28 @@ def _segments(work_h: Array, terms: SpotTerms, rate_per_h: Array | float) -> tup
     return rate, interval, cost
 
 
-def _luck(z: Array, squared_variation: Array) -> Array:
-    """A log-normal variable of mean 1 at the normal draw ``z``."""
-    variance = np.log1p(np.minimum(squared_variation, _MOST_VARIATION))
-    return np.asarray(np.exp(np.sqrt(variance) * z - variance / 2), dtype=np.float64)
+def _p_any(expected: Array, dispersion: float) -> Array:
+    """Odds that a time with so many preemptions to expect sees any.
+
+    Times up are hyperexponential with balanced means, and a start falls into one in proportion to its length:
+    with equal odds into one of the many short ones or the few long ones.
+    """
+    apart = math.sqrt(max(dispersion - 1, 0.0) / (dispersion + 1))
+    short, long = -np.expm1(-(1 + apart) * expected), -np.expm1(-(1 - apart) * expected)
+    return np.asarray((short + long) / 2)
+
+
+def _within(z: Array, p_any: Array) -> Array:
+    """The upper ``p_any`` of a standard normal draw as a draw of its own; minus infinity below it."""
+    share = (np.interp(z, _SCORES, _PROBABILITIES) - (1 - p_any)) / p_any
+    return np.where(share > 0, np.interp(share, _PROBABILITIES, _SCORES), -np.inf)
+
+
+def _luck(z: Array, squared_variation: Array, p_any: Array) -> Array:
+    """A variable of mean 1 that is 0 at minus infinity, and log-normal with the odds ``p_any``."""
+    variance = np.log(np.maximum((1 + squared_variation) * p_any, 1.0))
+    drawn = np.exp(np.sqrt(variance) * np.maximum(z, _SCORES[0]) - variance / 2) / p_any
+    return np.where(np.isfinite(z), drawn, 0.0)
 
 
 def best_checkpoint_interval_h(terms: SpotTerms) -> float:

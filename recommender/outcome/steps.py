@@ -82,6 +82,16 @@ def seen_scaling(trace: Trace) -> Scaling | None:
     return nearest if off[nearest] <= _TOLERANCE else None
 
 
+def iterations_per_epoch(trace: Trace, job: Job, num_gpus: int) -> int | None:
+    """Optimizer steps of an epoch on ``num_gpus``; None if nobody knows."""
+    per_epoch = job.iterations_per_epoch or trace.iterations_per_epoch
+    return None if per_epoch is None else _epoch_on(per_epoch, steps_of(trace, job), num_gpus)
+
+
+def _epoch_on(per_epoch: int, steps: Steps, num_gpus: int) -> int:
+    return math.ceil(per_epoch / (num_gpus if steps.scaling is Scaling.WEAK else steps.num_ranks))
+
+
 def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
     """Optimizer steps on ``num_gpus``.
 
@@ -105,8 +115,7 @@ def num_iterations(trace: Trace, job: Job, num_gpus: int) -> int:
             ),
         )
     # Rounded first: 100 * 0.07 is 7.000000000000001 in floating point, and 7 iterations all the same.
-    per_epoch_there = math.ceil(per_epoch / (num_gpus if is_weak else steps.num_ranks))
-    iterations = math.ceil(round(per_epoch_there * job.epochs, 6))
+    iterations = math.ceil(round(_epoch_on(per_epoch, steps, num_gpus) * job.epochs, 6))
     if iterations > MAX_ITERATIONS:
         raise InputError(
             f"{job.epochs:,g} epochs of {per_epoch:,} iterations are more than {MAX_ITERATIONS:,} iterations:"

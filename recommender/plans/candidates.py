@@ -216,6 +216,7 @@ def _cloud_plan(
         egress_usd=extras.egress_usd,
         transfer_usd=extras.transfer_usd,
         transfer_gib=extras.transfer_gib,
+        read_gib=terms.dataset_gib,
         rates=extras.rates,
         notes=(*notes, *extras.notes),
         blocked=blocked,
@@ -266,9 +267,8 @@ def cheapest_plans(plans: Sequence[Plan]) -> list[Plan]:
 
 def _undominated(group: Sequence[Plan]) -> Iterator[Plan]:
     def rates(plan: Plan) -> tuple[float, ...]:
-        (rent, dearest_rent), storage = rents_to_compare(plan), plan.storage_usd_per_h
-        once = plan.egress_usd + plan.transfer_usd
-        return rent + storage, dearest_rent + storage, once, plan.startup_s
+        rents = [rent + plan.storage_usd_per_h for rent in rents_to_compare(plan)]
+        return *rents, plan.egress_usd + plan.transfer_usd, plan.startup_s
 
     def order(plan: Plan) -> tuple[tuple[float, ...], tuple[int, float], str, str]:
         offer = _offer_of(plan)

@@ -1,6 +1,7 @@
 """What a cloud bills besides the machine: disks and data that moves; and the time data takes to arrive.
 
-Data that lies in the machine's region is read where it is: it takes no time, no money and no disk of its own.
+Data that lies in the machine's region is read where it is: it takes no money and no disk of its own. What
+each epoch takes to read is part of the iteration (recommender/outcome/reading.py).
 Any other data is copied once to a disk of the machine, which stays while a spot machine is away. What leaves
 a cloud is billed where it leaves, to another region or to the internet; sending data in costs nothing.
 Gigabytes here are GiB (2^30 bytes), as clouds bill them.

@@ -73,11 +73,18 @@ def _in_its_row(option: Option, speaker: Mapping[str, str], groups: Mapping[str,
 
 def _alike(rows: Sequence[Option]) -> Finding:
     times_s, usd = [o.time_s.p50 for o in rows], [o.cost_usd.p50 for o in rows]
+    others = [gpus for gpus in map(_gpus, rows) if gpus != _gpus(rows[0])]
     return finding(
         Code.ALIKE,
         num_options=len(rows) - 1,
+        num_of_other_gpus=len(others),
+        other_gpus=list(dict.fromkeys(others)),
         faster_s=times_s[0] - min(times_s),
         slower_s=max(times_s) - times_s[0],
         cheaper_usd=usd[0] - min(usd),
         dearer_usd=max(usd) - usd[0],
     )
+
+
+def _gpus(option: Option) -> str:
+    return f"{option.plan.num_gpus} x {option.plan.gpu}"

@@ -11,8 +11,11 @@ from recommender.ranking.tipping import what_tips
 from recommender.ranking.value import must_change
 
 
-def summary_of(options: Sequence[Option], chosen: Option, job: Job) -> tuple[Finding, ...]:
-    """Of the chosen one among feasible options that are folded."""
+def summary_of(
+    options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option]
+) -> tuple[Finding, ...]:
+    """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline."""
+    tipped_by = what_tips(options, chosen, job, late)
     time_s, usd = chosen.time_s, chosen.cost_usd
     return (
         finding(
@@ -29,5 +32,5 @@ def summary_of(options: Sequence[Option], chosen: Option, job: Job) -> tuple[Fin
             time_p90_s=time_s.p90,
             is_cost_known=chosen.plan.usd_per_h is not None,
         ),
-        finding(Code.SUMMARY_DOUBT, risk=chosen.risk.code.value, tipped_by=what_tips(options, chosen, job)),
+        finding(Code.SUMMARY_DOUBT, risk=chosen.risk.code.value, tipped_by=tipped_by),
     )

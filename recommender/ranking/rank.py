@@ -29,11 +29,16 @@ class Ranking:
     summary: tuple[Finding, ...] = ()
 
 
-def rank(judged: Sequence[Judged], job: Job) -> Ranking:
+def rank(judged: Sequence[Judged], job: Job, late: Sequence[Option] = ()) -> Ranking:
     """Compare feasible options with each other.
 
     The frontier is of median time and median cost; if risk counts, also of risk. It decides nothing: the
     picks do, each by figures of its option alone.
+
+    Args:
+        judged: feasible ones.
+        job: with its limits.
+        late: options that nothing but the deadline removes.
     """
     if not judged:
         return Ranking()
@@ -50,7 +55,7 @@ def rank(judged: Sequence[Judged], job: Job) -> Ranking:
         recommended=best_id,
         rule=rule if best.plan.usd_per_h is not None else finding(Code.COST_OF_PICK_UNKNOWN, rule=rule),
         picks=picks,
-        summary=summary_of(compared, best, job),
+        summary=summary_of(compared, best, job, late),
     )
 
 

@@ -16,7 +16,7 @@ from advisor.core.units import HOUR_S
 from advisor.core.values import Job, Option, PickName
 from recommender.outcome.rent import price_rise
 from recommender.ranking.tip import Tip, tip_of
-from recommender.ranking.unsaid import by_data_place, by_deadline
+from recommender.ranking.unsaid import by_data_place, by_deadline, by_later_deadline
 from recommender.ranking.value import (
     Worth,
     change_s,
@@ -32,13 +32,14 @@ from recommender.ranking.value import (
 _NOT_RENT = ("storage", "data transfer", "moving the data")
 
 
-def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
+def what_tips(options: Sequence[Option], chosen: Option, job: Job, late: Sequence[Option] = ()) -> Finding:
     """The fact that would change the advice.
 
     Args:
         options: feasible ones, folded; the same GPUs elsewhere would not change much.
         chosen: what is recommended.
         job: with what an hour is worth.
+        late: options that nothing but the deadline removes.
     """
     worth = worth_for(job)
     ending = sorted(
@@ -46,15 +47,18 @@ def what_tips(options: Sequence[Option], chosen: Option, job: Job) -> Finding:
         key=lambda option: preference(option, worth),
     )
     rivals = [option for option in ending if not _is_spoken_for(option, chosen)]
+    is_best_value = job.pick in (None, PickName.BEST_VALUE)
+    later = list(by_later_deadline(list(filter(_ends, late)), chosen, job, worth)) if is_best_value else []
     if not rivals or not _ends(chosen):
-        return finding(Code.NOTHING_TIPS)
-    if job.pick not in (None, PickName.BEST_VALUE):
+        return later[0].fact if later else finding(Code.NOTHING_TIPS)
+    if not is_best_value:
         best = least_total([chosen, *rivals], worth)
         return finding(Code.NOTHING_TIPS) if best is chosen else tip_of(Code.TIPPED_BY_OBJECTIVE, best)
     tips = [
         *_tips(rivals, chosen, worth),
         *by_deadline(ending, rivals, chosen, job),
         *by_data_place(ending, chosen, job, worth),
+        *later,
     ]
     tips = [tip for tip in tips if tip.spared <= 1]
     if tips:
@@ -87,7 +91,7 @@ def _gap_usd(rival: Option, chosen: Option, worth: Worth) -> float:
 
 def _by_price(rival: Option, chosen: Option, worth: Worth) -> Iterator[Tip]:
     """Its rent may rise; where nobody quoted it, the p90 counts already."""
-    rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan)
+    rent_usd, rise = _rent_usd(chosen), price_rise(chosen.plan, chosen.expected.run_days)
     if is_guess(chosen) or rise <= 1 or rent_usd <= 0:
         return
     gap_usd = _gap_usd(rival, chosen, worth)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from advisor.core.findings import Code
-from advisor.core.units import HOUR_S
+from advisor.core.units import HOUR_S, MINUTE_S
 from advisor.core.values import Job, Means, Option, Quantiles
 from recommender.ranking.tip import Tip, tip_of
 from recommender.ranking.value import Worth, least_total, total_usd
@@ -46,6 +47,28 @@ def by_deadline(
     span_s, then, below_s = max(spans, key=lambda span: span[0])
     if span_s >= LEAST_OF_DEADLINES * range_s:
         yield Tip(spared=1 - span_s / range_s, fact=tip_of(Code.TIPPED_BY_DEADLINE, then, below_s=below_s))
+
+
+def by_later_deadline(late: Sequence[Option], chosen: Option, job: Job, worth: Worth) -> Iterator[Tip]:
+    """A deadline up to twice as late, from which on what misses the given one alone would be recommended.
+
+    Args:
+        late: options that nothing but the deadline removes.
+        chosen: what is recommended within the deadline.
+        job: with its limits.
+        worth: what counts besides the bill.
+    """
+    if job.deadline_s is None or job.confidence != _CONFIDENCE_OF_P90:
+        return
+    in_reach = [option for option in late if option.time_s.p90 <= 2 * job.deadline_s]
+    if not in_reach:
+        return
+    best = least_total(in_reach, worth)
+    if total_usd(best, worth) < total_usd(chosen, worth):
+        # To the minute, and never too early.
+        from_s = math.ceil(best.time_s.p90 / MINUTE_S) * MINUTE_S
+        spared = best.time_s.p90 / job.deadline_s - 1
+        yield Tip(spared=spared, fact=tip_of(Code.TIPPED_BY_LATER_DEADLINE, best, from_s=from_s))
 
 
 def _ever_faster(options: Sequence[Option], chosen: Option) -> Iterator[Option]:

@@ -205,13 +205,13 @@ def test_the_spot_places_kept_hold_the_cheapest_of_every_draw(
     draws = make_draws(np.random.default_rng(0))
     plans = [replace(plan, storage_usd_per_h=1.0) for plan in plans]
 
+    def factors_of(plan: Plan) -> Array:
+        return rent_over_median(plan, draws.price, (run_h + away_h) / 24)
+
     def least_usd(some: list[Plan]) -> Array:
         run_s = np.full_like(draws.price, run_h * 3600)
         kept_s = run_s + away_h * 3600
-        costs = [
-            cost_usd(plan, run_s=run_s, kept_s=kept_s, over_median=rent_over_median(plan, draws.price))
-            for plan in some
-        ]
+        costs = [cost_usd(plan, run_s=run_s, kept_s=kept_s, over_median=factors_of(plan)) for plan in some]
         return np.asarray(np.min(costs, axis=0))
 
     assert least_usd(cheapest_plans(plans)) == pytest.approx(least_usd(plans), rel=1e-12)

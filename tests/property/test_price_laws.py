@@ -60,6 +60,9 @@ def price_of(offer: Offer, model: PriceModel, on_demand: float | None = 10.0) ->
     return price
 
 
+RUNS = st.floats(0, 400)
+
+
 def is_no_better(one: Price, other: Price) -> bool:
     """Wherever it counts: the median, the p90 and what is compared; a fall is never counted on."""
     pairs = (
@@ -76,6 +79,25 @@ def test_an_older_quote_is_never_the_better_one(
 ) -> None:
     newer, older = offer_of(ratio, age, market), offer_of(ratio, age + more, market)
     assert is_no_better(price_of(older, model), price_of(newer, model))
+
+
+@given(models(), RATIOS, AGES, MARKETS, RUNS, RUNS)
+def test_a_longer_run_is_never_the_surer_one(
+    model: PriceModel, ratio: float, age: float, market: Market, run_days: float, more: float
+) -> None:
+    price = price_of(offer_of(ratio, age, market), model)
+    shorter, longer = price.p90_over(run_days), price.p90_over(run_days + more)
+    assert price.usd_per_h.p90 * (1 - 1e-12) <= shorter <= longer * (1 + 1e-12)
+    assert price.p90_over(0.0) == price.usd_per_h.p90
+    assert market is not Market.SPOT or longer <= 10.0 * (1 + 1e-12), "spot never exceeds on-demand"
+
+
+@given(models(), RATIOS, AGES, AGES, RUNS)
+def test_an_older_quote_is_never_the_better_one_for_a_run_of_any_length(
+    model: PriceModel, ratio: float, age: float, more: float, run_days: float
+) -> None:
+    newer, older = (price_of(offer_of(ratio, at), model) for at in (age, age + more))
+    assert older.p90_over(run_days) >= newer.p90_over(run_days) * (1 - 1e-12)
 
 
 @given(models(), RATIOS, AGES)

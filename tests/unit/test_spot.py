@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recommender.outcome.draws import make_draws
 from recommender.outcome.spot import (
@@ -90,7 +92,7 @@ def simulate_dispersed(work_h: float, terms: SpotTerms, rng: np.random.Generator
         total += up_h + hyperexponential(terms.reacquire_h, terms.dispersion_down, rng)
 
 
-@pytest.mark.parametrize(("work_h", "rate"), [(12, 0.3), (48, 0.3), (48, 0.8)])
+@pytest.mark.parametrize(("work_h", "rate"), [(4, 0.3), (12, 0.3), (48, 0.3), (48, 0.8)])
 def test_dispersed_runs_agree_with_their_simulation(work_h: float, rate: float) -> None:
     """The bill within 8 % at the median and 15 % at p90, the makespan within 15 and 20 %.
 
@@ -109,6 +111,34 @@ def test_dispersed_runs_agree_with_their_simulation(work_h: float, rate: float) 
         computed, expected = quantiles_of(ours), np.quantile(simulated, [0.5, 0.9])
         assert computed.p50 == pytest.approx(expected[0], rel=within[0])
         assert computed.p90 == pytest.approx(expected[1], rel=within[1])
+
+
+def test_as_many_runs_are_undisturbed_as_in_the_simulation() -> None:
+    """Within a tenth: the median of short runs is then their work and checkpoints, and nothing more."""
+    terms = SpotTerms(preemptions_per_h=0.3, reacquire_h=1.0, dispersion_up=5.0, dispersion_down=2.25)
+    rng, draws = np.random.default_rng(5), make_draws(np.random.default_rng(0))
+    sure = np.ones_like(draws.wait)
+    for work_h in (1.0, 4.0, 12.0):
+        _, billed = drawn_hours(
+            sure * work_h, terms, rate_per_h=sure * 0.3, reacquire_h=sure, z=draws.preemption
+        )
+        least_h = work_h * (1 + terms.checkpoint_h / (terms.checkpoint_interval_h or work_h))
+        runs = [simulate_dispersed(work_h, terms, rng)[1] for _ in range(1000)]
+        simulated = np.mean(np.array(runs) <= least_h + 1e-9)
+        assert np.mean(billed <= least_h + 1e-9) == pytest.approx(simulated, abs=0.1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0.5, 100), st.floats(0, 2), st.floats(0.1, 3), st.floats(1, 6), st.floats(1, 4))
+def test_worse_luck_is_never_cheaper(
+    work_h: float, rate: float, away_h: float, up: float, down: float
+) -> None:
+    terms = SpotTerms(preemptions_per_h=rate, dispersion_up=up, dispersion_down=down)
+    z = np.linspace(-3.2, 3.2, 101)
+    sure = np.ones_like(z)
+    for hours in drawn_hours(sure * work_h, terms, rate_per_h=sure * rate, reacquire_h=sure * away_h, z=z):
+        ends = hours[np.isfinite(hours)]
+        assert (np.diff(ends) >= -1e-9 * ends[:-1]).all()
 
 
 def test_dispersion_leaves_the_mean_to_the_closed_form() -> None:

@@ -131,7 +131,8 @@ class IterationEstimate:
         iteration_s: of the GPU and its input together.
         device_s: of GPU, host and exposed communication, as if samples were always there.
         input: what the samples take of the CPUs; None if nothing is loaded, or it was measured with them.
-        input_s: in which the vCPUs that are there make the samples; None where ``input`` is.
+        input_s: in which the vCPUs that are there make the samples, and the network brings them; None where
+            neither is known to take time.
         by_bound: seconds of GPU, host and exposed communication, by what bounds them.
         by_family: seconds of one GPU by operator family; they add up to the computation's p50.
         by_method: the same seconds by the method that found them.

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
+from advisor.core.units import DAY_S
 from advisor.core.values.estimate import IterationEstimate, Quantiles
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price
@@ -36,6 +37,7 @@ class Plan:
         egress_usd: what bringing the result home costs.
         transfer_usd: what the data set's cloud asks for letting it go.
         transfer_gib: of the data set that moves; 0 where it is there already.
+        read_gib: of the data set that each epoch reads over the machine's network.
         rates: in words, the rates behind lines of the bill (``"storage"``, ``"data transfer"``), with source
             and date.
         notes: what else to know of the place, such as who uses it.
@@ -60,6 +62,7 @@ class Plan:
     egress_usd: float = 0.0
     transfer_usd: float = 0.0
     transfer_gib: float = 0.0
+    read_gib: float = 0.0
     rates: Mapping[str, str] = field(default_factory=dict)
     price: Price | None = None
     notes: tuple[Finding, ...] = ()
@@ -85,6 +88,11 @@ class Means:
     time_s: float
     cost_usd: float
     counted_usd: float
+
+    @property
+    def run_days(self) -> float:
+        """Days from when the machine is there to the end."""
+        return (self.time_s - self.wait_s) / DAY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

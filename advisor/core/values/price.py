@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from advisor.core.values.estimate import Interval
+
+RUN_DAYS = (7.0, 30.0, 90.0)
+"""Lengths of runs over which the mean of a price is told apart from the price at their start."""
 
 
 class Market(StrEnum):
@@ -110,14 +114,17 @@ class Price:
     """What an hour of an offer will cost, and the quote that says so.
 
     Attributes:
-        usd_per_h: of the whole machine.
+        usd_per_h: of the whole machine, when a run starts.
         kind: agreed with the owner, quoted (live, dated, or at the provider's floor), or derived.
         age_days: of the quote, in whole days.
+        run_p90_usd_per_h: p90 of the mean over a run of each of `RUN_DAYS`, during which the price moves on;
+            empty where it stays.
     """
 
     usd_per_h: Interval
     kind: QuoteKind
     age_days: float
+    run_p90_usd_per_h: tuple[float, ...] = ()
 
     @property
     def is_guess(self) -> bool:
@@ -133,3 +140,12 @@ class Price:
     def counted_usd_per_h(self) -> float:
         """What counts when it is compared with others: the median, or the p90 of a guess."""
         return self.usd_per_h.p90 if self.is_guess else self.usd_per_h.p50
+
+    def p90_over(self, run_days: float) -> float:
+        """p90 of the mean over a run, on the log scale straight between `RUN_DAYS`, beyond them no wider."""
+        days, usd = 0.0, self.usd_per_h.p90
+        for next_days, next_usd in zip(RUN_DAYS, self.run_p90_usd_per_h, strict=False):
+            if run_days < next_days:
+                return usd * math.pow(next_usd / usd, (run_days - days) / (next_days - days))
+            days, usd = next_days, next_usd
+        return usd

@@ -7,6 +7,9 @@ the weight of the quote by its age and kind, and u how far quotes of that age ar
     p90 = p50 + sqrt(((1 - w) (F90 - F50))^2 + u90^2)
     p10 = p50 - sqrt(((1 - w) (F50 - F10))^2 + u10^2)
 
+The price goes on moving while a job runs: of the mean over a run, u90 is the mean of its values at the ages
+that the quote has during it, so that a longer run is never the surer one.
+
 No less than q: a quote above its family may fall, but then an older one would be the better one. For the same
 reason w never rises with age and u never falls. Fitted and judged in docs/methods/prices.md.
 """
@@ -24,6 +27,7 @@ from numpy.typing import NDArray
 
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
+from advisor.core.values.price import RUN_DAYS
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.price_drift import FLOOR_RATIO, PriceModel, load_price_model
 
@@ -42,7 +46,8 @@ class Quotes:
         family: p10, p50 and p90 [3, n].
         weight: of the quote beside its family.
         down: how far quotes of this age are off at p10, 0 or below.
-        up: the same at p90, 0 or above.
+        up: the same at p90, 0 or above [1 + runs, n]: when a run starts, and in the mean over a run of each
+            of `RUN_DAYS`.
         most: what no price exceeds; infinite where nothing is known to limit it.
     """
 
@@ -55,7 +60,11 @@ class Quotes:
 
 
 def quantiles_of(quotes: Quotes) -> Array:
-    """p10, p50 and p90 [3, n] of the logarithm of the price, by the formula of this module."""
+    """p10, p50 and p90 of the logarithm of the price, by the formula of this module.
+
+    Returns:
+        [3 + runs, n]: when a run starts, and below that the p90 of the mean over a run of each of `RUN_DAYS`.
+    """
     own = 1 - quotes.weight
     low, mid, high = quotes.family
     shrunk = quotes.weight * quotes.quoted + own * mid
@@ -63,7 +72,7 @@ def quantiles_of(quotes: Quotes) -> Array:
     p90 = p50 + np.hypot(own * (high - mid), quotes.up)
     p10 = shrunk - np.hypot(own * (mid - low), quotes.down)
     limited = np.maximum(quotes.most, quotes.quoted)
-    return np.asarray(np.minimum((np.minimum(p10, p50), p50, p90), limited))
+    return np.asarray(np.minimum((np.minimum(p10, p50), p50, *p90), limited))
 
 
 def likely_prices(
@@ -95,8 +104,15 @@ def likely_prices(
     over_quote = np.exp(_with_histories(offers, quantiles_of(quotes)) - quotes.quoted)
     usd_per_h = over_quote * np.array([offer.usd_per_h for offer in offers])
     return tuple(
-        Price(usd_per_h=Interval(p10=p10, p50=p50, p90=p90), kind=kind, age_days=age)
-        for kind, age, (p10, p50, p90) in zip(kinds, age_days.tolist(), usd_per_h.T.tolist(), strict=True)
+        Price(
+            usd_per_h=Interval(p10=p10, p50=p50, p90=p90),
+            kind=kind,
+            age_days=age,
+            run_p90_usd_per_h=tuple(of_runs) if of_runs[-1] > p90 else (),
+        )
+        for kind, age, (p10, p50, p90, *of_runs) in zip(
+            kinds, age_days.tolist(), usd_per_h.T.tolist(), strict=True
+        )
     )
 
 
@@ -121,7 +137,8 @@ def _quotes(
 ) -> Quotes:
     """Offers of one family at a time, since these have their drift and their ratios in common."""
     family, most = np.tile(quoted, (3, 1)), np.full_like(quoted, np.inf)
-    weight, down, up = np.ones_like(quoted), np.zeros_like(quoted), np.zeros_like(quoted)
+    weight, down = np.ones_like(quoted), np.zeros_like(quoted)
+    up = np.zeros((1 + len(RUN_DAYS), len(quoted)))
     families: dict[tuple[str, str, Market, QuoteKind], list[int]] = {}
     for i, offer in enumerate(offers):
         families.setdefault((offer.provider, offer.gpu, offer.market, kinds[i]), []).append(i)
@@ -130,7 +147,7 @@ def _quotes(
             continue
         drift, ages = model.drift_of(provider, market), age_days[members]
         down[members] = np.interp(ages, drift.age_days, drift.down)
-        up[members] = np.interp(ages, drift.age_days, drift.up)
+        up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *RUN_DAYS)]
         least = np.where(is_low[members], *model.most_weights(kind))
         weight[members] = np.minimum(np.interp(ages, drift.age_days, drift.weight), least)
         ratio = model.ratio_of(provider, gpu)
@@ -164,7 +181,7 @@ def _with_histories(offers: Sequence[Offer], families: Array) -> Array:
     """What spot cost before it may cost again, on the first day as well."""
     for i, past in _histories(offers):
         families[0, i] = min(families[0, i], math.log(past.p10))
-        families[2, i] = max(families[2, i], math.log(past.p90))
+        families[2:, i] = np.maximum(families[2:, i], math.log(past.p90))
     return families
 
 

@@ -8,14 +8,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from advisor.core.gpus import catalog_path
 from advisor.core.values import Interval, QuoteKind
 from advisor.pricing.catalog.csv_files import parse_date, positive, read_rows
+
+Array = NDArray[np.float64]
 
 DRIFT_FILE, RATIO_FILE = "price_drift.csv", "spot_ratios.csv"
 DRIFT_COLUMNS = ("provider", "market", "kind", "age_days", "weight", "p10", "p90", "n", "source", "as_of")
 RATIO_COLUMNS = ("provider", "gpu", "p10", "p50", "p90", "n", "source", "as_of")
 ANY = "*"
+_RUN_STEPS = 8
 FLOOR_RATIO = 0.1001
 """AWS lets no spot price fall below a tenth of on-demand: a quote there says that no one is bidding."""
 
@@ -35,6 +41,13 @@ class Drift:
     weight: tuple[float, ...] = (1.0,)
     down: tuple[float, ...] = (0.0,)
     up: tuple[float, ...] = (0.0,)
+
+    def up_over(self, age_days: Array, run_days: float) -> Array:
+        """``up`` of quotes of these ages in the mean over a run, during which they grow older."""
+        shares = [step / _RUN_STEPS for step in range(_RUN_STEPS + 1)]
+        # One by one: numpy's sum of a column depends on how many columns there are.
+        ups = [np.interp(age_days + run_days * share, self.age_days, self.up) for share in shares]
+        return np.asarray(sum(ups[1:], ups[0]) / len(ups))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

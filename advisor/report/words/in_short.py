@@ -118,6 +118,12 @@ def by_value(
     return f"what an hour is worth (--value-of-time): {than}, {_would_be(instead, time_s, cost_usd)}"
 
 
+def by_later_deadline(*, instead: str, time_s: float, cost_usd: float | None, from_s: float) -> str:
+    """The deadline, later than the given one, from which on another is better."""
+    would_be = _would_be(instead, time_s, cost_usd)
+    return f"a later deadline (--deadline): from {format_duration(from_s)} on, {would_be}"
+
+
 def by_objective(*, instead: str, time_s: float, cost_usd: float | None) -> str:
     """What the policy's pick goes before."""
     return f"the policy's objective: for the best value, {_would_be(instead, time_s, cost_usd)}"
@@ -136,6 +142,7 @@ IN_SHORT: Words = {
     Code.SUMMARY_DOUBT: doubt,
     Code.TIPPED_BY_DATA_PLACE: by_data_place,
     Code.TIPPED_BY_DEADLINE: by_deadline,
+    Code.TIPPED_BY_LATER_DEADLINE: by_later_deadline,
     Code.TIPPED_BY_OBJECTIVE: by_objective,
     Code.TIPPED_BY_PRICE: by_price,
     Code.TIPPED_BY_QUOTE: by_quote,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from advisor.core.findings import Code
@@ -10,17 +11,39 @@ from advisor.report.words.table import Words
 
 # Below, a difference would read "0 s" or "$0.00".
 _LEAST_S, _LEAST_USD = 0.5, 0.005
+_MOST_GPUS = 3
 
 
 def alike(
-    *, num_options: int, faster_s: float, slower_s: float, cheaper_usd: float, dearer_usd: float
+    *,
+    num_options: int,
+    num_of_other_gpus: int,
+    other_gpus: Sequence[str],
+    faster_s: float,
+    slower_s: float,
+    cheaper_usd: float,
+    dearer_usd: float,
 ) -> str:
-    """How far the options that a row speaks for lie from it."""
+    """How far the options that a row speaks for lie from it, and which are of other GPUs."""
     times = {"faster": faster_s, "slower": slower_s}
     parts = [f"up to {format_duration(s)} {than}" for than, s in times.items() if s >= _LEAST_S]
     sums = {"cheaper": cheaper_usd, "dearer": dearer_usd}
     parts += [f"up to {format_usd(usd)} {than}" for than, usd in sums.items() if usd >= _LEAST_USD]
-    return ", ".join([f"{num_options:,} like it", *parts])
+    text = ", ".join([f"{num_options:,} like it", *parts])
+    if not num_of_other_gpus:
+        return text
+    unnamed = len(other_gpus) - _MOST_GPUS
+    names = [*other_gpus[:_MOST_GPUS], *([f"{unnamed} more"] if unnamed > 0 else [])]
+    return f"{text}; {num_of_other_gpus:,} of them on other GPUs: {', '.join(names)}"
+
+
+def reading(*, gib: float, read_s: float, bytes_per_s: float, fits_local_disks: bool) -> str:
+    """What reading the data set over the network takes, by an assumed rate."""
+    instead = "; its local disks hold all of it: copy it there once" if fits_local_disks else ""
+    return (
+        f"reading {gib:,.10g} GB each epoch takes {format_duration(read_s)} per iteration at"
+        f" {bytes_per_s / 1e9:.2g} GB/s, half of what its network gives (assumed){instead}"
+    )
 
 
 def data_moved(*, place: str, gib: float, usd: float, time_s: float) -> str:
@@ -166,8 +189,10 @@ OPTIONS: Words = {
         " keeps it; bring no secrets"
     ),
     Code.COST_UNKNOWN: "cost unknown: nobody configured an hourly cost, so it counts as $0.00",
-    Code.DATA_IN_PLACE: (
-        "the data set ({place}) is in this region: it is read in place, and what reading takes is not counted"
+    Code.DATA_IN_PLACE: "the data set ({place}) is in this region: it is read in place",
+    Code.READING: reading,
+    Code.READING_UNKNOWN: (
+        "how many iterations an epoch has is unknown: what reading the data set takes is not counted"
     ),
     Code.DATA_MOVED: data_moved,
     Code.GLOBAL_BATCH_HELD: global_batch_held,

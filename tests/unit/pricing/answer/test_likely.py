@@ -87,6 +87,15 @@ def test_what_somebody_quoted_at_the_floor_is_its_family() -> None:
     assert price_of(spot(1.0, 2.0)).usd_per_h.p50 == pytest.approx(4.0)
 
 
+def test_a_price_of_this_moment_moves_on_while_a_job_runs() -> None:
+    """Over a run of 90 days a quote is 45 days old on average, and its p90 half as far off as after 90."""
+    price = price_of(spot(2.0))
+    assert price.usd_per_h.p90 == pytest.approx(2.0)
+    over = 0.9 * DRIFT.up[-1] / 2
+    assert price.p90_over(90.0) == pytest.approx(2.0 * math.exp(over))
+    assert price.p90_over(0.0) < price.p90_over(10.0) < price.p90_over(90.0) == price.p90_over(900.0)
+
+
 def test_what_was_agreed_is_exact_however_old() -> None:
     usd = price_of(spot(4.0, 900.0, contracted_usd_per_h=3.0)).usd_per_h
     assert (usd.p10, usd.p50, usd.p90) == (3.0, 3.0, 3.0)

@@ -102,7 +102,7 @@ def test_what_is_left_over_waits_like_spot_and_what_is_sold_like_on_demand() -> 
     [
         ("one,known", "one,ancient", "line 2"),
         (",fitted,", ",dreamt,", "line 2"),
-        ("one,known,0.268", "one,known,0", "must be above 0"),
+        ("one,known,0.326", "one,known,0", "must be above 0"),
         ("several,known", "one,known", "listed twice"),
         ("size,", "shape,", "the columns are"),
     ],

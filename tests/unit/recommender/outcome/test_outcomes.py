@@ -200,6 +200,20 @@ def test_where_time_is_sure_the_cost_has_the_quantiles_of_the_price() -> None:
     assert (cost.p50, cost.p90) == (pytest.approx(20.0), pytest.approx(30.0))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(1, 2), min_size=3, max_size=3).map(sorted), st.floats(1, 3000), st.floats(1, 3))
+def test_the_cost_of_a_longer_job_is_never_the_surer_one(
+    rises: list[float], work_h: float, longer: float
+) -> None:
+    plan = unsure(make_plan("A", 2.0, market=Market.SPOT), 1.0)
+    assert plan.price is not None
+    drifting = replace(plan, price=replace(plan.price, run_p90_usd_per_h=tuple(2.0 * rise for rise in rises)))
+    sure = Interval(p10=0.1, p50=0.1, p90=0.1)
+    short, long = (cost_of(drifting, work_h=hours, interval=sure) for hours in (work_h, work_h * longer))
+    assert long.p90 / long.p50 >= short.p90 / short.p50 * (1 - 1e-9)
+    assert short.p90 / short.p50 <= rises[-1] * (1 + 1e-9)
+
+
 def test_a_disk_keeps_its_price() -> None:
     sure = Interval(p10=0.1, p50=0.1, p90=0.1)
     plan = replace(spot_plan(1.5), storage_usd_per_h=1.0)

@@ -112,9 +112,25 @@ def test_what_never_ends_keeps_its_row() -> None:
     assert folded(R, endless, best="R") == {"R": None, "E": None}
 
 
+def of_r(name: str, time_min: float, usd: float) -> Option:
+    """An option elsewhere, on the GPU of R."""
+    option = minutes(name, time_min, usd)
+    return replace(option, plan=replace(option.plan, gpu="R"))
+
+
+def test_a_row_says_which_of_the_others_are_of_other_gpus() -> None:
+    several = minutes("S", 10.3, 0.05)
+    eight = replace(several, plan=replace(several.plan, gpu="R", num_gpus=8))
+    assert row(R, of_r("Q", 10.3, 0.05), minutes("P", 10.3, 0.05), eight, best="R") == (
+        "3 like it; 2 of them on other GPUs: 1 x P, 8 x R"
+    )
+    many = [minutes(name, 10.3, 0.05) for name in ("A", "B", "C", "D", "E")]
+    assert row(R, *many, best="R").endswith("5 of them on other GPUs: 1 x A, 1 x B, 1 x C, 2 more")
+
+
 def test_a_row_says_how_far_the_others_lie() -> None:
-    assert row(R, minutes("P", 10.0, 9.53), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
-    slower = row(R, minutes("P", 100.0, 0.0480), minutes("Q", 10.3, 1.05), best="R")
+    assert row(R, of_r("P", 10.0, 9.53), best="R") == "1 like it, up to 18 s faster, up to $9.48 dearer"
+    slower = row(R, of_r("P", 100.0, 0.0480), of_r("Q", 10.3, 1.05), best="R")
     assert slower == "2 like it, up to 1 h 30 min slower, up to $1.00 dearer"
-    assert row(R, minutes("Q", 10.3, 0.05), best="R") == "1 like it"
+    assert row(R, of_r("Q", 10.3, 0.05), best="R") == "1 like it"
     assert row(R, best="R") == ""

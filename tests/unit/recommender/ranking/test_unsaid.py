@@ -16,6 +16,7 @@ from advisor.core.values import (
     Market,
     Means,
     Option,
+    PickName,
     Quantiles,
     Recommendation,
     Tier,
@@ -103,33 +104,90 @@ def test_an_unsure_fact_that_changes_more_goes_before_a_deadline() -> None:
     )
 
 
+def two_to_choose_from(job: Job) -> Recommendation:
+    """A cheap one that waits for up to 15 h at p90, and a dear one that is there at once."""
+    wait_s = {
+        "SPOT": Quantiles(p50=3 * HOUR_S, p90=15 * HOUR_S),
+        "SURE": Quantiles(p50=300.0, p90=600.0),
+    }
+    return recommend(
+        make_trace(),
+        {(name, 1): make_estimate(name, 10.0) for name in wait_s},
+        {name: make_gpu(name) for name in wait_s},
+        [
+            make_plan("SPOT", 2.0, market=Market.SPOT, wait_s=wait_s["SPOT"]),
+            make_plan("SURE", 40.0, wait_s=wait_s["SURE"]),
+        ],
+        job,
+        rng=np.random.default_rng(0),
+    )
+
+
 def test_within_that_deadline_it_is_recommended_indeed() -> None:
-    plans = [
-        make_plan("SPOT", 2.0, market=Market.SPOT, wait_s=Quantiles(p50=3 * HOUR_S, p90=15 * HOUR_S)),
-        make_plan("SURE", 40.0, wait_s=Quantiles(p50=300.0, p90=600.0)),
-    ]
     job = make_job(iterations=1000, value_of_time_usd_per_h=2.0)
-
-    def decide(job: Job) -> Recommendation:
-        return recommend(
-            make_trace(),
-            {(name, 1): make_estimate(name, 10.0) for name in ("SPOT", "SURE")},
-            {name: make_gpu(name) for name in ("SPOT", "SURE")},
-            plans,
-            job,
-            rng=np.random.default_rng(0),
-        )
-
-    free = decide(job)
+    free = two_to_choose_from(job)
     found = free.summary[2].facts["tipped_by"]
     assert isinstance(found, Finding)
-    assert free.recommended == plans[0].id
-    assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, plans[1].id)
+    assert free.recommended == "SPOT"
+    assert (found.code, named(found)) == (Code.TIPPED_BY_DEADLINE, "SURE")
     below_s = found.facts["below_s"]
     assert isinstance(below_s, float)
-    for share, best in ((0.98, plans[1].id), (1.02, plans[0].id)):
-        within = decide(replace(job, deadline_s=share * below_s))
+    for share, best in ((0.98, "SURE"), (1.02, "SPOT")):
+        within = two_to_choose_from(replace(job, deadline_s=share * below_s))
         assert within.recommended == best
+
+
+# --- A later deadline --------------------------------------------------------------------------------
+
+WITHIN_10_H = replace(JOB, deadline_s=10 * HOUR_S)
+
+
+def later(*late: Option, job: Job = WITHIN_10_H) -> Finding:
+    return what_tips([SURE], SURE, job, late)
+
+
+def test_a_later_deadline_that_saves_money_is_named() -> None:
+    found = later(CHEAP)
+    assert (found.code, named(found)) == (Code.TIPPED_BY_LATER_DEADLINE, "SPOT")
+    assert found.facts["from_s"] == 20.0 * HOUR_S
+    assert sentence(found).startswith("a later deadline (--deadline): from 20 h on, 1 x SPOT")
+
+
+@pytest.mark.parametrize(
+    ("late", "job"),
+    [
+        (done("SPOT", 3.0, 20.1, 25.0), WITHIN_10_H),  # more than twice as late
+        (done("SPOT", 3.0, 15.0, 99.0), WITHIN_10_H),  # an hour costs more than it saves
+        (CHEAP, replace(WITHIN_10_H, confidence=0.8)),  # of which the p90 says nothing
+        (CHEAP, JOB),
+        (CHEAP, replace(WITHIN_10_H, pick=PickName.FASTEST)),
+    ],
+)
+def test_a_later_deadline_that_brings_nothing_is_not(late: Option, job: Job) -> None:
+    assert later(late, job=job).code is Code.NOTHING_TIPS
+
+
+def test_of_several_that_are_late_the_best_is_named_with_its_own_deadline() -> None:
+    found = later(done("NEAR", 3.0, 12.0, 60.0), done("FAR", 3.0, 16.0, 20.0))
+    assert (named(found), found.facts["from_s"]) == ("FAR", 16.0 * HOUR_S)
+
+
+def test_a_minute_is_never_rounded_away() -> None:
+    assert later(done("SPOT", 3.0, 12.001, 25.0)).facts["from_s"] == 12 * HOUR_S + 60
+
+
+def test_from_that_deadline_on_it_is_recommended_indeed() -> None:
+    free = two_to_choose_from(replace(JOB, iterations=1000, epochs=None))
+    spot = next(option for option in free.options if option.plan.id == "SPOT")
+    tight = replace(free.job, deadline_s=0.7 * spot.time_s.p90)
+    within = two_to_choose_from(tight)
+    found = within.summary[2].facts["tipped_by"]
+    assert isinstance(found, Finding)
+    assert (within.recommended, found.code) == ("SURE", Code.TIPPED_BY_LATER_DEADLINE)
+    from_s = found.facts["from_s"]
+    assert isinstance(from_s, float)
+    for deadline_s, best in ((from_s, "SPOT"), (from_s - 120, "SURE")):
+        assert two_to_choose_from(replace(tight, deadline_s=deadline_s)).recommended == best
 
 
 # --- The data's place --------------------------------------------------------------------------------

@@ -1,0 +1,72 @@
+"""How long a rented machine reads its data set: each epoch anew, over its network.
+
+Data in the machine's region comes from object storage, other data from the network disk that it was copied
+to. Either goes through the machine's network. Reads get half of its rate, between a quarter and all of it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from advisor.core.findings import Code, Finding, finding
+from advisor.core.units import GIB
+from advisor.core.values import Interval, IterationEstimate, Plan
+from advisor.predict.loading import ASSUMED_VCPUS_PER_GPU
+from advisor.pricing.catalog.instance_types import load_instances
+
+# What object storage gives one machine at most: "up to 100 Gb/s on a single instance", Amazon S3's guidelines
+# for performance (https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html), from
+# memory, 2026-11-22. The terabits of the largest machines are for traffic between GPUs.
+MOST_BITS_PER_S = 100e9
+# Of the network's rate: nobody measured it for any machine, so that a factor of two to either side is left.
+_SHARES = Interval(p10=0.25, p50=0.5, p90=1.0)
+
+
+def read_s(plan: Plan, iterations_per_epoch: int | None) -> Interval | None:
+    """Seconds to read what one iteration takes of the data set; None without one, or without epochs."""
+    if not plan.read_gib or iterations_per_epoch is None:
+        return None
+    bits, bits_per_s = plan.read_gib * GIB * 8 / iterations_per_epoch, network_bits_per_s(plan)
+    return Interval(
+        p10=bits / (bits_per_s * _SHARES.p90),
+        p50=bits / (bits_per_s * _SHARES.p50),
+        p90=bits / (bits_per_s * _SHARES.p10),
+    )
+
+
+def network_bits_per_s(plan: Plan) -> float:
+    """Of the machine as far as it serves reads; an unknown one has the least of any known for each vCPU."""
+    offer = plan.offer
+    known = None if offer is None else load_instances().get((offer.provider, offer.instance_type))
+    if known is not None and known.network_bits_per_s is not None:
+        return min(known.network_bits_per_s, MOST_BITS_PER_S)
+    vcpus = (plan.vcpus_per_gpu or ASSUMED_VCPUS_PER_GPU) * plan.num_gpus
+    return min(_least_bits_per_s_of_a_vcpu() * vcpus, MOST_BITS_PER_S)
+
+
+@cache
+def _least_bits_per_s_of_a_vcpu() -> float:
+    return min(
+        known.network_bits_per_s / known.vcpus
+        for known in load_instances().values()
+        if known.network_bits_per_s is not None and known.vcpus
+    )
+
+
+def reading_note(plan: Plan, estimate: IterationEstimate, each_s: Interval | None) -> Finding | None:
+    """What reading takes of an iteration; None where there is no data set, or reading hides for sure."""
+    if not plan.read_gib or plan.offer is None:
+        return None
+    if each_s is None:
+        return finding(Code.READING_UNKNOWN)
+    if each_s.p90 <= estimate.device_s.p50:
+        return None
+    known = load_instances().get((plan.offer.provider, plan.offer.instance_type))
+    disks_bytes = 0 if known is None or known.local_ssd_bytes is None else known.local_ssd_bytes
+    return finding(
+        Code.READING,
+        gib=plan.read_gib,
+        read_s=each_s.p50,
+        bytes_per_s=network_bits_per_s(plan) * _SHARES.p50 / 8,
+        fits_local_disks=disks_bytes >= plan.read_gib * GIB,
+    )
