@@ -230,10 +230,10 @@ CONVOLUTION = Family(
         ),
         Learned(
             name="conv16",
-            rates=frozenset({"fp16", "bf16"}),
+            rates=frozenset({"fp16", "bf16", "tf32"}),
             measured_by=frozenset({"conv_fraction.fp16"}),
-            steps=600,
-            units=32,
+            steps=400,
+            units=16,
             names=implicit_products.NAMES,
             num_features=implicit_products.NUM_FEATURES,
             features=implicit_products.features,
