@@ -62,7 +62,9 @@ class _Server:
         here = self._folder / model
         here.mkdir()
         arguments = (model, str(batch), str(side))
-        return written(Job(script=str(SCRIPT), arguments=arguments, backend="fake", gpu=pretend("RTX-3090")), here)
+        return written(
+            Job(script=str(SCRIPT), arguments=arguments, backend="fake", gpu=pretend("RTX-3090")), here
+        )
 
     def record(self, model: str, batch: int, side: int, target: Path) -> bool:
         """Whether the model could be built and run."""

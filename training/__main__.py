@@ -61,6 +61,7 @@ def train(
             units=knobs.units,
             board_noise=knobs.board_noise,
             say=_say,
+            quantile=knobs.quantile,
             whole=whole if name == NETWORK else None,
         )
     return networks

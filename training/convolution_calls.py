@@ -57,10 +57,12 @@ def convolution_call(
         "stride": shape.stride, "padding": shape.padding, "dilation": shape.dilation, "transposed": False,
         "output_padding": (0, 0), "groups": shape.groups,
     }  # fmt: skip
-    name, inputs, outputs = "aten::convolution", (source, weight), (target,)
+    name = "aten::convolution"
+    inputs: tuple[TensorSpec, ...] = (source, weight)
+    outputs = (target,)
     if direction != FORWARD:
         attributes["output_mask"] = mask = _MASKS[direction]
-        name, inputs, outputs = f"{name}_backward", (target, source, weight), (source if mask[0] else weight,)
+        name, inputs, outputs = f"{name}_backward", (target, *inputs), (source if mask[0] else weight,)
     cost = cost_of(name, inputs, outputs, attributes)
     return Op(
         name=name,

@@ -77,7 +77,5 @@ DEEPBENCH = DataSet(
     cite=_cite,
     is_timed_on_device=True,
     fits={"conv fp16": "conv_fraction.fp16"},
-    origin=(
-        "conv_fraction.fp16 of V100 and T4: DeepBench (Apache-2.0, commit da81ba7, 2018-2019).",
-    ),
+    origin=("conv_fraction.fp16 of V100 and T4: DeepBench (Apache-2.0, commit da81ba7, 2018-2019).",),
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +106,9 @@ def read_steps(figures: Path, recordings: Path) -> list[Step]:
         for step in _steps(read_trace(path), of_model)
     ]
     if not steps:
-        raise InputError(f"no recorded model in {str(recordings)!r}: see python -m benchmarks.timm_recording.")
+        raise InputError(
+            f"no recorded model in {str(recordings)!r}: see python -m benchmarks.timm_recording."
+        )
     return steps
 
 

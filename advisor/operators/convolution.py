@@ -239,6 +239,7 @@ CONVOLUTION = Family(
             features=implicit_products.features,
             counts_flops=True,
             board=implicit_products.WAVES,
+            quantile=0.5,
         ),
         Learned(
             name="conv_amd",
@@ -252,6 +253,7 @@ CONVOLUTION = Family(
             features=implicit_products.features,
             counts_flops=True,
             board=implicit_products.WAVES,
+            quantile=0.5,
         ),
     ),
     cases={"conv": _cases},

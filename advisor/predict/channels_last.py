@@ -1,4 +1,4 @@
-"""A trace as if the script trained its convolutions in ``channels_last``: the same operators, other strides."""
+"""A trace as if the script trained in ``channels_last``: the same operators, other strides."""
 
 from __future__ import annotations
 

@@ -114,18 +114,20 @@ Written by `python -m benchmarks.accuracy.convolutions`; do not edit. Absolute e
 |---|---|---|---|
 | DeepBench, V100 and T4, fp16 | two thirds of the shapes | a third of those | a third of the shapes |
 | MIOpen, MI100, MI210, MI300X | two thirds of the shapes | nothing | a third of the shapes |
-| timm, RTX 3090, AMP, torch 1.12 | two thirds of the model families | a third of those | a third of the families |
+| timm, RTX 3090, AMP, torch 1.12 | two thirds of the families | a third of those | a third of the families |
 """
 
 
 def page(kernels: dict[str, list[KernelErrors]], judged: Sequence[Judged]) -> str:
     """The page."""
     parts = [_HEAD]
-    parts += [f"## {title}, shapes that only judge\n\n{kernel_table(errors)}\n" for title, errors in kernels.items()]
+    parts += [
+        f"## {title}, shapes that only judge\n\n{kernel_table(errors)}\n" for title, errors in kernels.items()
+    ]
     if judged:
         parts.append(
-            "## Training steps of timm's models\n\nRecorded without a GPU in NCHW; `channels_last` is the same"
-            f" operators with other strides.\n\n{step_table(judged)}\n"
+            "## Training steps of timm's models\n\nRecorded without a GPU in NCHW; `channels_last` is the"
+            f" same operators with other strides.\n\n{step_table(judged)}\n"
         )
     return "\n".join(parts)
 

@@ -43,7 +43,9 @@ def test_every_image_operator_has_the_layout_of_the_script(tmp_path: Path, layou
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
     trace = profile(script, [layout])
-    seen = {base_name(op.name): layouts(op) for op in trace.ops if "conv" in op.name or "batch_norm" in op.name}
+    seen = {
+        base_name(op.name): layouts(op) for op in trace.ops if "conv" in op.name or "batch_norm" in op.name
+    }
     assert seen.keys() == {
         "convolution", "convolution_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward"
     }  # fmt: skip

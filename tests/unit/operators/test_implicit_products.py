@@ -19,7 +19,9 @@ _ROWS, _COLUMNS, _INNER, _IN_CHANNELS, _GROUPS = 1, 2, 3, 4, 6
 _IS_CHANNELS_LAST, _IS_DEPTHWISE, _IS_GROUPED = 13, 14, 15
 
 
-def geometry(channels: int = 64, filters: int = 128, side: int = 14, *, tap: int = 3, groups: int = 1) -> Geometry:
+def geometry(
+    channels: int = 64, filters: int = 128, side: int = 14, *, tap: int = 3, groups: int = 1
+) -> Geometry:
     return Geometry(
         in_channels=channels, size=(side, side), out_channels=filters, out=(side, side), filter=(tap, tap),
         padding=(tap // 2,) * 2, stride=(1, 1), groups=groups,
@@ -43,7 +45,9 @@ def numbers(op: Op) -> tuple[float, ...]:
 def test_the_product_does_the_work_of_the_convolution(
     direction: str, channels: int, filters: int, side: int, tap: int, groups: int, last: bool
 ) -> None:
-    op = call(geometry(groups * channels, groups * filters, side, tap=tap, groups=groups), direction, last=last)
+    op = call(
+        geometry(groups * channels, groups * filters, side, tap=tap, groups=groups), direction, last=last
+    )
     values = numbers(op)
     assert len(values) == NUM_FEATURES
     product = math.exp(values[_ROWS] + values[_COLUMNS] + values[_INNER] + values[_GROUPS])
@@ -52,12 +56,15 @@ def test_the_product_does_the_work_of_the_convolution(
 
 @given(st.sampled_from(DIRECTIONS), st.integers(2, 64), st.integers(2, 30))
 def test_the_layout_changes_nothing_but_its_own_features(direction: str, channels: int, side: int) -> None:
-    nchw, nhwc = (numbers(call(geometry(channels, side=side), direction, last=last)) for last in (False, True))
+    nchw, nhwc = (
+        numbers(call(geometry(channels, side=side), direction, last=last)) for last in (False, True)
+    )
     assert [i for i in range(NUM_FEATURES) if nchw[i] != nhwc[i]] == [_IS_CHANNELS_LAST]
 
 
 @pytest.mark.parametrize(
-    ("channels", "groups", "depthwise", "grouped"), [(64, 1, 0, 0), (64, 64, 1, 0), (64, 8, 0, 1), (1, 1, 0, 0)]
+    ("channels", "groups", "depthwise", "grouped"),
+    [(64, 1, 0, 0), (64, 64, 1, 0), (64, 8, 0, 1), (1, 1, 0, 0)],
 )
 def test_depthwise_is_not_grouped(channels: int, groups: int, depthwise: int, grouped: int) -> None:
     values = numbers(call(geometry(channels, groups * 2, groups=groups)))

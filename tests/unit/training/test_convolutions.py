@@ -62,9 +62,7 @@ def test_miopen_tells_boards_of_the_catalog_without_what_cannot_be(tmp_path: Pat
 
 
 @pytest.mark.parametrize("reader", [deepbench.read_convolutions, miopen.read_convolutions])
-def test_a_table_without_its_columns_is_refused(
-    tmp_path: Path, reader: Callable[[Path], Samples]
-) -> None:
+def test_a_table_without_its_columns_is_refused(tmp_path: Path, reader: Callable[[Path], Samples]) -> None:
     with pytest.raises(InputError, match=r"cannot read .*table\.csv"):
         read(tmp_path, "gpu,time\nT4,1\n", reader)
     with pytest.raises(InputError, match="cannot read"):

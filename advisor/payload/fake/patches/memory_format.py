@@ -24,7 +24,9 @@ def install(session: Session) -> None:
 
     original = torch._C._conv_determine_backend_memory_format
 
-    def memory_format(source: torch.Tensor, weight: torch.Tensor, backend: object) -> torch.memory_format:
+    def memory_format(
+        source: torch.Tensor, weight: torch.Tensor, backend: torch._C.ConvBackend
+    ) -> torch.memory_format:
         if not session.is_fake(source):
             return original(source, weight, backend)
         asked = {suggest_memory_format(source), suggest_memory_format(weight)} - {torch.contiguous_format}
