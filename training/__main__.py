@@ -61,7 +61,6 @@ def train(
             units=knobs.units,
             board_noise=knobs.board_noise,
             say=_say,
-            quantile=knobs.quantile,
             whole=whole if name == NETWORK else None,
         )
     return networks

@@ -239,7 +239,6 @@ CONVOLUTION = Family(
             features=implicit_products.features,
             counts_flops=True,
             board=implicit_products.WAVES,
-            quantile=0.5,
         ),
         Learned(
             name="conv_amd",
@@ -253,7 +252,6 @@ CONVOLUTION = Family(
             features=implicit_products.features,
             counts_flops=True,
             board=implicit_products.WAVES,
-            quantile=0.5,
         ),
     ),
     cases={"conv": _cases},

@@ -125,10 +125,6 @@ class Autocast:
     keeps_dtype: bool = False
 
 
-# Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest
-# 5 of 25. So networks aim below the median: 0.4 of the kernels are faster than predicted. At 0.3 clean
-# iterations are predicted half a point worse.
-QUANTILE = 0.4
 # Of N calls, by their features [N, F] and the GPU they run on: what else depends on the GPU, [N, K].
 BoardFeatures = Callable[[NDArray[np.float32], GpuSpec], NDArray[np.float32]]
 
@@ -177,7 +173,6 @@ class Learned:
         steps: batches of 2,048 calls that it is trained with.
         units: of each hidden layer.
         board_noise: what training adds to the board's features, in standard deviations.
-        quantile: the part of the kernels that are faster than it aims at.
     """
 
     name: str
@@ -194,7 +189,6 @@ class Learned:
     vendor: str = "NVIDIA"
     unseen_sigma: float = 0.2
     board: Board = POWER_AND_CAPABILITY
-    quantile: float = QUANTILE
 
 
 Generate = Callable[[int, Caps], Iterator[Case]]

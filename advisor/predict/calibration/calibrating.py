@@ -10,13 +10,13 @@ from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
-from advisor.operators.family import QUANTILE
 from advisor.operators.rates import compute_rate, wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORRECTION
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
