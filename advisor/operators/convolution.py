@@ -230,7 +230,7 @@ CONVOLUTION = Family(
         ),
         Learned(
             name="conv16",
-            rates=frozenset({"fp16", "bf16", "tf32"}),
+            rates=frozenset({"fp16", "bf16"}),
             measured_by=frozenset({"conv_fraction.fp16"}),
             steps=400,
             units=16,
