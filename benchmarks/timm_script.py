@@ -18,7 +18,7 @@ def _as_it_is(tensor: torch.Tensor, *_: object, **__: object) -> torch.Tensor:
 for name in ("normal_", "uniform_", "erfinv_"):
     setattr(torch.Tensor, name, _as_it_is)
 import timm  # noqa: E402 - after its random numbers are off
-from timm.layers import set_fused_attn  # noqa: E402
+from timm.layers.config import set_fused_attn  # noqa: E402
 
 set_fused_attn(enable=False)
 torch.backends.cudnn.benchmark = True
