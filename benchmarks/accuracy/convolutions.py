@@ -117,8 +117,8 @@ Written by `python -m benchmarks.accuracy.convolutions`; do not edit. Absolute e
 | timm, RTX 3090, AMP, torch 1.12 | two thirds of the families | a third of those | a third of the families |
 
 Units, steps and noise of `conv16` were chosen on a third of what is fitted. That it is a network, and that
-other operators get no factor of their own, was chosen by three folds over the 65 to 74 models recorded by then,
-those that judge among them.
+other operators get no factor of their own, was chosen by three folds over the 65 to 74 models recorded by
+then, those that judge among them.
 """
 
 
