@@ -5,7 +5,8 @@
 DIR holds NeuSight's kernel measurements (``KIND.csv.gz``); ``--recording FILE`` adds kernels recorded by
 ``advisor measure``. Each data set of ``training/data_sets.py`` has a flag, which may come more than once.
 FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card. ``--network NAME`` trains that
-one alone, and takes the others from what ships: weights do not depend on each other.
+one alone, and takes the others from what ships: weights do not depend on each other. ``--steps FILE`` and
+``--recorded DIR`` are whole training steps (``training/whole_steps.py``).
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ from training.fit import fit
 from training.folds import ALL, chosen
 from training.samples import Samples
 from training.tables import tables
+from training.whole_steps import NETWORK, WholeSteps, read_steps, whole_steps
 
 
 def train(
-    samples: Samples, seed: int, knowledge: Knowledge, only: Collection[str] = ()
+    samples: Samples,
+    seed: int,
+    knowledge: Knowledge,
+    only: Collection[str] = (),
+    whole: WholeSteps | None = None,
 ) -> dict[str, Network]:
     """Networks by name; progress goes to standard error.
 
@@ -40,6 +46,7 @@ def train(
         seed: of the start and of the order of batches.
         knowledge: the constants that rates are fractions of.
         only: the networks to train, by default all that have samples.
+        whole: training steps, for the network that learns from them.
     """
     networks = {}
     for name, table in sorted(tables(samples, knowledge).items()):
@@ -54,6 +61,7 @@ def train(
             units=knobs.units,
             board_noise=knobs.board_noise,
             say=_say,
+            whole=whole if name == NETWORK else None,
         )
     return networks
 
@@ -70,6 +78,8 @@ def main() -> None:
     parser.add_argument(
         "--network", action="append", default=[], choices=sorted(rows().network), help="train this one alone"
     )
+    parser.add_argument("--steps", type=Path, metavar="FILE", help="measured training steps of timm's models")
+    parser.add_argument("--recorded", type=Path, metavar="DIR", help="those models, recorded")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args()
     try:
@@ -92,13 +102,22 @@ def run(options: argparse.Namespace) -> None:
         constants, set(measured.gpus.tolist()), [data_set for data_set, _ in data_sets.used(measured)]
     )
     networks = dict(shipped().networks) if options.network else {}
-    networks |= train(samples, options.seed, Knowledge(tables=parsed(text), networks={}), options.network)
+    knowledge = Knowledge(tables=parsed(text), networks=networks)
+    networks |= train(samples, options.seed, knowledge, options.network, _whole(options, knowledge))
     options.out.mkdir(parents=True, exist_ok=True)
     write_atomically(options.out / CONSTANTS, text.encode())
     write_networks(networks, options.out / NETWORKS)
     text = card(samples, networks, fold=options.fold, seed=options.seed)
     write_atomically(options.out / CARD, text.encode())
     _say(f"wrote {options.out}")
+
+
+def _whole(options: argparse.Namespace, knowledge: Knowledge) -> WholeSteps | None:
+    if not options.steps or not options.recorded:
+        return None
+    steps = [step for step in read_steps(options.steps, options.recorded) if not step.only_judges]
+    _say(f"{len(steps)} training steps of {len({step.model for step in steps})} models")
+    return whole_steps(steps, NETWORK, knowledge)
 
 
 def _read(options: argparse.Namespace) -> Samples:

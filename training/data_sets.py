@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from training.deepbench import DEEPBENCH
+from training.miopen import MIOPEN
 from training.neusight import NEUSIGHT
 from training.recordings import RECORDINGS
 from training.samples import DataSet, Samples
 
-DATA_SETS: tuple[DataSet, ...] = (NEUSIGHT, RECORDINGS)
+DATA_SETS: tuple[DataSet, ...] = (NEUSIGHT, DEEPBENCH, MIOPEN, RECORDINGS)
 
 
 def used(samples: Samples) -> list[tuple[DataSet, Samples]]:

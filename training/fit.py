@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
+from training.whole_steps import WholeSteps
 
 MEMBERS = 4
 _BATCH = 2048
@@ -72,7 +73,16 @@ class _Ensemble(torch.nn.Module):
         return outputs
 
 
-def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, say: Say) -> Network:
+def fit(
+    table: Table,
+    *,
+    seed: int,
+    steps: int,
+    units: int,
+    board_noise: float,
+    say: Say,
+    whole: WholeSteps | None = None,
+) -> Network:
     """The network of one family, rounded as it ships.
 
     Args:
@@ -83,11 +93,13 @@ def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, 
         board_noise: standard deviation of what is added to the board's features, in theirs: what is learned
             of one board then holds for boards near it.
         say: told the loss ten times.
+        whole: training steps that it learns from as well.
     """
     torch.set_num_threads(1)  # sums in another order would give other weights on another machine
     generator = torch.Generator().manual_seed(seed)
-    low, high = table.features.min(axis=0), table.features.max(axis=0)
-    mean, scale = table.features.mean(axis=0), table.features.std(axis=0) + np.float32(1e-6)
+    seen = table.features if whole is None else np.concatenate([table.features, whole.features])
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    mean, scale = seen.mean(axis=0), seen.std(axis=0) + np.float32(1e-6)
     ensemble = _Ensemble(table.features.shape[1], units, generator)
     inputs = torch.from_numpy((table.features - mean) / scale)
     numbers = (
@@ -96,7 +108,8 @@ def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, 
     columns = [_tensor(column) for column in numbers]
     noise = torch.zeros(table.features.shape[1])
     noise[-table.num_board :] = board_noise
-    _train(ensemble, inputs, columns, generator, steps, noise, say)
+    also = None if whole is None else _of_steps(ensemble, whole, (whole.features - mean) / scale, generator)
+    _train(ensemble, inputs, columns, generator, steps, noise, say, also)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
     return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
@@ -110,6 +123,7 @@ def _train(
     steps: int,
     noise: torch.Tensor,
     say: Say,
+    also: Callable[[], torch.Tensor] | None,
 ) -> None:
     optimizer = torch.optim.AdamW(ensemble.parameters(), lr=_RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps, pct_start=0.1)
@@ -123,12 +137,21 @@ def _train(
         if num_noisy := int(noise.count_nonzero()):
             features[:, -num_noisy:] += noise[-1] * torch.randn(len(batch), num_noisy, generator=generator)
         loss = _loss(ensemble(features), *(column[batch] for column in columns))
+        if also is not None:
+            loss = loss + also()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
         if (step + 1) % max(steps // 10, 1) == 0:
             say(f"step {step + 1} of {steps}: loss {float(loss.detach()):.4f}")
+
+
+def _of_steps(
+    ensemble: _Ensemble, whole: WholeSteps, features: NDArray[np.float32], generator: torch.Generator
+) -> Callable[[], torch.Tensor]:
+    inputs = torch.from_numpy(features)
+    return lambda: whole.loss(ensemble, inputs, generator)
 
 
 def _loss(

@@ -9,6 +9,7 @@ from math import prod
 from typing import cast
 
 from advisor.core.values import Op, Phase, TensorSpec
+from advisor.operators import implicit_products
 from advisor.operators.case import RATES, Argument, Caps, Case, call, channels_last, tensor
 from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import Compute, Family, Learned, Tf32Flag, each, names
@@ -226,6 +227,31 @@ CONVOLUTION = Family(
             board_noise=0.3,
             rates=frozenset({"fp32"}),
             measured_by=frozenset({"gemm_fraction.fp32"}),
+        ),
+        Learned(
+            name="conv16",
+            rates=frozenset({"fp16", "bf16"}),
+            measured_by=frozenset({"conv_fraction.fp16"}),
+            steps=400,
+            units=16,
+            names=implicit_products.NAMES,
+            num_features=implicit_products.NUM_FEATURES,
+            features=implicit_products.features,
+            counts_flops=True,
+            board=implicit_products.WAVES,
+        ),
+        Learned(
+            name="conv_amd",
+            rates=frozenset({"fp32", "fp16", "bf16"}),
+            measured_by=frozenset({"conv_fraction.fp32"}),
+            steps=3000,
+            units=64,
+            vendor="AMD",
+            names=implicit_products.NAMES,
+            num_features=implicit_products.NUM_FEATURES,
+            features=implicit_products.features,
+            counts_flops=True,
+            board=implicit_products.WAVES,
         ),
     ),
     cases={"conv": _cases},

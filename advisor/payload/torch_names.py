@@ -107,6 +107,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "torch.utils._foreach_utils:_foreach_supported_types",
         "torch._C:_group_tensors_by_device_and_dtype",
     ),
+    "memory_format": (
+        "torch._C:_conv_determine_backend_memory_format",
+        "torch._prims_common:suggest_memory_format",
+    ),
     "rnn": ("torch.nn.modules.rnn:_VF", "torch:_cudnn_rnn"),
     "rnn_cells": ("torch:ops.aten._thnn_fused_gru_cell", "torch:ops.aten._thnn_fused_lstm_cell"),
     "restoring": ("torch._utils:_rebuild_tensor",),

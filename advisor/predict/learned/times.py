@@ -85,6 +85,10 @@ def peak_flops_per_s(
     """
     if not learned.counts_flops:
         return 1.0 if learned.rates is None or asked in learned.rates else math.nan
+    own = gpu.tensor_flops_per_s.get(asked, 0.0)
+    if not learned.is_of_fitted and asked in (learned.rates or ()) and own > gpu.vector_flops_per_s["fp32"]:
+        # What fraction of it others assume is nothing to a network that has seen such kernels.
+        return own
     rate = rate_for(asked, family, gpu, constants)
     offered = rate.constant.rpartition(".")[2]
     if rate.is_substitute or (learned.rates is not None and offered not in learned.rates):
