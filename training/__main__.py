@@ -54,6 +54,7 @@ def train(
             units=knobs.units,
             board_noise=knobs.board_noise,
             say=_say,
+            quantile=knobs.quantile,
         )
     return networks
 
@@ -65,7 +66,9 @@ def main() -> None:
         parser.add_argument(
             f"--{data_set.flag}", type=Path, action="append", default=[], metavar=data_set.metavar
         )
-    parser.add_argument("--fold", default=ALL, help="all, five, unseen-dims or without:GPU")
+    parser.add_argument(
+        "--fold", default=ALL, help="all, five, unseen-dims, without:GPU or without:ARCHITECTURE"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--network", action="append", default=[], choices=sorted(rows().network), help="train this one alone"

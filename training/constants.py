@@ -39,8 +39,25 @@ def fit_constants(samples: Samples) -> Constants:
                 if value:
                     values.setdefault(constant, []).append(value)
         if values:
-            fitted[gpu] = {name: statistics.geometric_mean(values[name]) for name in sorted(values)}
+            means = {name: statistics.geometric_mean(values[name]) for name in sorted(values)}
+            fitted[gpu] = _coupled(load_gpus()[gpu], means)
     return fitted
+
+
+# What one unit runs at several rates: the part of each peak that it reaches is the same.
+_COUPLED = {"gemm_fraction.fp16": ("gemm_fraction.bf16", "gemm_fraction.tf32")}
+
+
+def _coupled(gpu: GpuSpec, constants: dict[str, float]) -> dict[str, float]:
+    """The constants, and those of rates that nobody measured on the GPU but that run on the same units."""
+    others = {
+        other: constants[name]
+        for name, alike in _COUPLED.items()
+        if name in constants
+        for other in alike
+        if other.rpartition(".")[2] in gpu.tensor_flops_per_s
+    }
+    return dict(sorted((others | constants).items()))
 
 
 def _tellers(samples: Samples) -> list[tuple[str, NDArray[np.bool_]]]:

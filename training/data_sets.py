@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from training.neusight import NEUSIGHT
+from training.products import PRODUCTS
 from training.recordings import RECORDINGS
 from training.samples import DataSet, Samples
 
-DATA_SETS: tuple[DataSet, ...] = (NEUSIGHT, RECORDINGS)
+DATA_SETS: tuple[DataSet, ...] = (NEUSIGHT, RECORDINGS, PRODUCTS)
 
 
 def used(samples: Samples) -> list[tuple[DataSet, Samples]]:

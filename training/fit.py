@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from advisor.predict.learned.model import QUANTILE
+from advisor.operators.family import QUANTILE
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
 
@@ -72,7 +72,16 @@ class _Ensemble(torch.nn.Module):
         return outputs
 
 
-def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, say: Say) -> Network:
+def fit(
+    table: Table,
+    *,
+    seed: int,
+    steps: int,
+    units: int,
+    board_noise: float,
+    say: Say,
+    quantile: float = QUANTILE,
+) -> Network:
     """The network of one family, rounded as it ships.
 
     Args:
@@ -83,6 +92,7 @@ def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, 
         board_noise: standard deviation of what is added to the board's features, in theirs: what is learned
             of one board then holds for boards near it.
         say: told the loss ten times.
+        quantile: the part of the calls that are faster than it aims at.
     """
     torch.set_num_threads(1)  # sums in another order would give other weights on another machine
     generator = torch.Generator().manual_seed(seed)
@@ -96,7 +106,7 @@ def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, 
     columns = [_tensor(column) for column in numbers]
     noise = torch.zeros(table.features.shape[1])
     noise[-table.num_board :] = board_noise
-    _train(ensemble, inputs, columns, generator, steps, noise, say)
+    _train(ensemble, inputs, columns, generator, steps, (noise, quantile), say)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
     return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
@@ -108,9 +118,10 @@ def _train(
     columns: list[torch.Tensor],
     generator: torch.Generator,
     steps: int,
-    noise: torch.Tensor,
+    aims: tuple[torch.Tensor, float],
     say: Say,
 ) -> None:
+    noise, quantile = aims
     optimizer = torch.optim.AdamW(ensemble.parameters(), lr=_RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps, pct_start=0.1)
     order, start = torch.empty(0, dtype=torch.int64), 0
@@ -122,7 +133,7 @@ def _train(
         features = inputs[batch]
         if num_noisy := int(noise.count_nonzero()):
             features[:, -num_noisy:] += noise[-1] * torch.randn(len(batch), num_noisy, generator=generator)
-        loss = _loss(ensemble(features), *(column[batch] for column in columns))
+        loss = _loss(ensemble(features), quantile, *(column[batch] for column in columns))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -133,6 +144,7 @@ def _train(
 
 def _loss(
     outputs: torch.Tensor,
+    quantile: float,
     compute_s: torch.Tensor,
     memory_s: torch.Tensor,
     floor_s: torch.Tensor,
@@ -146,7 +158,7 @@ def _loss(
     huber = torch.nn.functional.huber_loss(
         residual, torch.zeros_like(residual), delta=_HUBER, reduction="none"
     )
-    tilted = huber * torch.where(residual < 0, 2 * QUANTILE, 2 * (1 - QUANTILE))
+    tilted = huber * torch.where(residual < 0, 2 * quantile, 2 * (1 - quantile))
     # The scale learns from residuals, never the other way round: it must not excuse them.
     log_scale = outputs[..., 2]
     laplace = residual.detach().abs() * (-log_scale).exp() + log_scale

@@ -10,12 +10,20 @@ import pytest
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec
-from advisor.operators.registry import rows
 from advisor.predict.learned.model import grouped, kernel_times
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
 from tests.builders import make_gpu, make_op
-from tests.unit.predict.learned.values import EXAMPLES, add, board, make_networks, mm, slow_outputs, softmax
+from tests.unit.predict.learned.values import (
+    EXAMPLES,
+    add,
+    board,
+    calls_of,
+    make_networks,
+    mm,
+    slow_outputs,
+    softmax,
+)
 
 T4 = resolve_gpu("T4")
 PEAK = 8e12
@@ -46,10 +54,11 @@ def test_calls_are_grouped_by_family_in_their_order() -> None:
         "gemm": [1, 5],
         "norm": [3],
         "pointwise": [0, 4],
+        "tensor_gemm": [1, 5],  # at another rate
     }
-    for calls in by_network.values():
+    for name, calls in by_network.items():
         for row, i in zip(calls.features, calls.index, strict=True):
-            shape = shape_of(ops[i])
+            shape = shape_of(ops[i], "tf32" if name == "tensor_gemm" else "fp32")
             assert shape is not None
             assert (row == np.array(shape.values, np.float32)).all()
         assert calls.num_bytes.tolist() == [ops[i].bytes for i in calls.index]
@@ -68,13 +77,13 @@ def test_nothing_known_is_no_group(ops: list) -> None:
     assert grouped(ops) == ()
 
 
-@pytest.mark.parametrize("family", rows().network)
+@pytest.mark.parametrize("family", EXAMPLES)
 @pytest.mark.parametrize(("compute", "memory"), [(0.0, 0.0), (0.5, -0.5), (-2.0, 1.0)])
 def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
     family: str, compute: float, memory: float
 ) -> None:
     op = EXAMPLES[family]
-    (calls,) = grouped([op])
+    calls = calls_of([op], family)
     network = constant_network(calls.features.shape[1] + 2, compute, memory)
     flops = op.flops if family in ("gemm", "conv") else 0
     expected = flops / PEAK * math.exp(compute) + op.bytes / T4.memory_bytes_per_s * math.exp(memory)
@@ -85,7 +94,7 @@ def test_the_time_is_the_sum_of_both_roofs_with_their_penalties(
 @pytest.mark.parametrize("opinion", [50.0, -50.0, 1e30])
 def test_an_opinion_stays_within_a_factor_of_the_roofline(opinion: float) -> None:
     op = EXAMPLES["gemm"]
-    (calls,) = grouped([op])
+    calls = calls_of([op], "gemm")
     network = constant_network(calls.features.shape[1] + 2, opinion, opinion)
     roofline_s = op.flops / PEAK + op.bytes / T4.memory_bytes_per_s
     times = kernel_times(network, calls, T4, PEAK)
@@ -94,13 +103,13 @@ def test_an_opinion_stays_within_a_factor_of_the_roofline(opinion: float) -> Non
 
 @pytest.mark.parametrize(("log_scale", "sigma"), [(-2.0, math.exp(-2)), (-50, math.exp(-6)), (9, math.e)])
 def test_members_that_agree_are_as_unsure_as_they_say(log_scale: float, sigma: float) -> None:
-    (calls,) = grouped([EXAMPLES["gemm"]])
+    calls = calls_of([EXAMPLES["gemm"]], "gemm")
     network = constant_network(calls.features.shape[1] + 2, 0.0, 0.0, log_scale)
     assert kernel_times(network, calls, T4, PEAK).sigma == pytest.approx([sigma], rel=1e-6)
 
 
 def test_members_that_disagree_are_less_sure() -> None:
-    (calls,) = grouped([EXAMPLES["norm"]])
+    calls = calls_of([EXAMPLES["norm"]], "norm")
     alike = constant_network(calls.features.shape[1] + 2, 0.0, 0.0)
     opinion = alike.biases[2].copy()
     opinion[:, 0, 1] = (0.3, -0.3)
@@ -110,11 +119,11 @@ def test_members_that_disagree_are_less_sure() -> None:
     assert times.time_s == pytest.approx(kernel_times(alike, calls, T4, PEAK).time_s, rel=1e-6)
 
 
-@pytest.mark.parametrize("family", rows().network)
+@pytest.mark.parametrize("family", EXAMPLES)
 @pytest.mark.parametrize("seed", range(3))
 def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
     op, network = EXAMPLES[family], make_networks(seed)[family]
-    (calls,) = grouped([op])
+    calls = calls_of([op], family)
     features = [*calls.features[0].tolist(), *board(T4)]
     logs, residuals = [], []
     for compute, memory, log_scale in slow_outputs(network, features):
@@ -131,7 +140,7 @@ def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
 
 
 def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows() -> None:
-    (calls,) = grouped([mm(64, 64, 64), mm(64, 64, 64)])
+    calls = calls_of([mm(64, 64, 64), mm(64, 64, 64)], "gemm")
     times = kernel_times(make_networks()["gemm"], calls, T4, np.array([PEAK, np.nan]))
     assert np.isnan(times.time_s).tolist() == [False, True]
 

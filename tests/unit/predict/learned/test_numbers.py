@@ -14,6 +14,7 @@ from advisor.operators.registry import rows
 from advisor.predict.learned.numbers import shape_of
 from tests.unit.predict.learned.values import (
     EXAMPLES,
+    TENSOR_EXAMPLES,
     add,
     addmm,
     baddbmm,
@@ -378,7 +379,7 @@ def test_unknown_operators_are_unknown(name: str) -> None:
 
 
 def test_every_family_has_an_example() -> None:
-    assert set(EXAMPLES) == set(rows().network)
+    assert {*EXAMPLES, *TENSOR_EXAMPLES} == set(rows().network)
     assert {name: shape.network for name, op in EXAMPLES.items() if (shape := shape_of(op))} == {
         "gemm": "gemm",
         "conv": "conv",

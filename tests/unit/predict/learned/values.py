@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,6 +14,7 @@ from advisor.core.gpus import catalog_path
 from advisor.core.values import AttributeValue, GpuSpec, Op, Phase, Precision, TensorSpec
 from advisor.operators.family import power_and_capability
 from advisor.predict.knowledge import CONSTANTS, Knowledge
+from advisor.predict.learned.model import Calls, grouped
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
 
@@ -106,6 +108,32 @@ EXAMPLES = {
     "norm": softmax(64, 1000),
     "pointwise": add(64, 1000),
 }
+
+
+def half(op: Op, dtype: str = "float16") -> Op:
+    """The same call on two-byte numbers, or others."""
+    inputs, outputs = (
+        tuple(replace(tensor, dtype=dtype) for tensor in tensors) for tensors in (op.inputs, op.outputs)
+    )
+    return replace(op, inputs=inputs, outputs=outputs, bytes=op.bytes // 2)
+
+
+def scaled_mm(m: int, n: int, k: int, *scales: Sizes) -> Op:
+    """A product in FP8 with the scales of both operands, by default one each."""
+    shapes = [(m, k), (k, n), *(scales or ((1,), (1,)))]
+    op = make_call("_scaled_mm", shapes, [(m, n)], flops=2 * m * n * k, dtype="float8_e4m3fn")
+    single = tuple(replace(scale, dtype="float32") for scale in op.inputs[2:])
+    return replace(op, inputs=(*op.inputs[:2], *single))
+
+
+# What runs on tensor cores, by network.
+TENSOR_EXAMPLES = {"tensor_gemm": half(mm(256, 128, 64)), "fp8_gemm": scaled_mm(256, 128, 64)}
+
+
+def calls_of(ops: Sequence[Op], network: str) -> Calls:
+    """What one network knows of them."""
+    (calls,) = (calls for calls in grouped(ops) if calls.network == network)
+    return calls
 
 
 def board(gpu: GpuSpec) -> tuple[float, ...]:
