@@ -131,11 +131,10 @@ def _both_gradients(
     sizes = [sorted({size for t in (*op.inputs, *op.outputs) for size in t.shape}) for op in samples.ops]
     layers = [f"{size} {time_s!r}" for size, time_s in zip(sizes, samples.time_s.tolist(), strict=True)]
     _, layer, parts = np.unique(layers, return_inverse=True, return_counts=True)
-    return (
-        np.bincount(layer, predicted_s),
-        np.bincount(layer, sigma) / parts,
-        np.bincount(layer, samples.time_s),
+    predicted, spread, measured = (
+        np.bincount(layer, values).astype(np.float64) for values in (predicted_s, sigma, samples.time_s)
     )
+    return predicted, spread / parts, measured
 
 
 def product_table(errors: Sequence[ProductErrors]) -> str:
