@@ -62,6 +62,7 @@ def train(
             board_noise=knobs.board_noise,
             say=_say,
             whole=whole if name == NETWORK else None,
+            quantile=knobs.quantile,
         )
     return networks
 
@@ -73,7 +74,9 @@ def main() -> None:
         parser.add_argument(
             f"--{data_set.flag}", type=Path, action="append", default=[], metavar=data_set.metavar
         )
-    parser.add_argument("--fold", default=ALL, help="all, five, unseen-dims or without:GPU")
+    parser.add_argument(
+        "--fold", default=ALL, help="all, five, unseen-dims, without:GPU or without:ARCHITECTURE"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--network", action="append", default=[], choices=sorted(rows().network), help="train this one alone"
@@ -98,8 +101,12 @@ def run(options: argparse.Namespace) -> None:
     # One rate each GPU: the mean of both splits. Networks cannot be right on two that contradict each other.
     measured = everything if options.fold == ALL else samples
     constants = fit_constants(measured)
+    used = data_sets.used(measured)
     text = render(
-        constants, set(measured.gpus.tolist()), [data_set for data_set, _ in data_sets.used(measured)]
+        constants,
+        set(measured.gpus.tolist()),
+        [data_set for data_set, _ in used],
+        {data_set.flag: set(part.gpus.tolist()) for data_set, part in used},
     )
     networks = dict(shipped().networks) if options.network else {}
     knowledge = Knowledge(tables=parsed(text), networks=networks)

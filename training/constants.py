@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +39,25 @@ def fit_constants(samples: Samples) -> Constants:
                 if value:
                     values.setdefault(constant, []).append(value)
         if values:
-            fitted[gpu] = {name: statistics.geometric_mean(values[name]) for name in sorted(values)}
+            means = {name: statistics.geometric_mean(values[name]) for name in sorted(values)}
+            fitted[gpu] = _coupled(load_gpus()[gpu], means)
     return fitted
+
+
+# What one unit runs at several rates: the part of each peak that it reaches is the same.
+_COUPLED = {"gemm_fraction.fp16": ("gemm_fraction.bf16", "gemm_fraction.tf32")}
+
+
+def _coupled(gpu: GpuSpec, constants: dict[str, float]) -> dict[str, float]:
+    """The constants, and those of rates that nobody measured on the GPU but that run on the same units."""
+    others = {
+        other: constants[name]
+        for name, alike in _COUPLED.items()
+        if name in constants
+        for other in alike
+        if other.rpartition(".")[2] in gpu.tensor_flops_per_s
+    }
+    return dict(sorted((others | constants).items()))
 
 
 def _tellers(samples: Samples) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -76,7 +93,10 @@ def _peak(spec: GpuSpec, constant: str) -> float:
 
 
 def render(
-    fitted: Constants, measured: Iterable[str] = (), data_sets: Sequence[DataSet] = (NEUSIGHT,)
+    fitted: Constants,
+    measured: Iterable[str] = (),
+    data_sets: Sequence[DataSet] = (NEUSIGHT,),
+    gpus: Mapping[str, Collection[str]] | None = None,
 ) -> str:
     """The TOML text: fitted tables, then what is assumed until somebody measures it.
 
@@ -84,13 +104,16 @@ def render(
         fitted: by GPU.
         measured: GPUs whose kernels were learned from, which get a table even where they tell no constant.
         data_sets: those that constants were fitted to.
+        gpus: that each data set measured, by its flag; by default all of them.
     """
     tables: Constants = {gpu: {} for gpu in measured} | fitted
     lines = ["# Written by python -m training: what GPUs reach of their data sheets. Do not edit."]
     lines += [f"# {line}" for data_set in data_sets for line in data_set.origin]
     lines += [] if tables else ["", "[gpu]"]
-    names = " and ".join(data_set.name for data_set in data_sets if data_set.fits)
+    fitting = [data_set for data_set in data_sets if data_set.fits]
     for gpu, constants in sorted(tables.items()):
+        own = [each.name for each in fitting if gpus is None or gpu in gpus[each.flag]]
+        names = " and ".join(own)
         source = f"fitted to {names} kernel measurements" if constants else "kernels measured, none fitted"
         lines += ["", f'[gpu."{gpu}"]', f'source = "{source}"']
         lines += [f"{name} = {value:.3f}" for name, value in constants.items()]

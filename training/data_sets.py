@@ -5,10 +5,11 @@ from __future__ import annotations
 from training.deepbench import DEEPBENCH
 from training.miopen import MIOPEN
 from training.neusight import NEUSIGHT
+from training.products import PRODUCTS
 from training.recordings import RECORDINGS
 from training.samples import DataSet, Samples
 
-DATA_SETS: tuple[DataSet, ...] = (NEUSIGHT, DEEPBENCH, MIOPEN, RECORDINGS)
+DATA_SETS: tuple[DataSet, ...] = (NEUSIGHT, DEEPBENCH, MIOPEN, RECORDINGS, PRODUCTS)
 
 
 def used(samples: Samples) -> list[tuple[DataSet, Samples]]:

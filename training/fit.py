@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from advisor.predict.learned.model import QUANTILE
+from advisor.operators.family import QUANTILE
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import OUTPUTS
 from training.whole_steps import WholeSteps
@@ -82,6 +82,7 @@ def fit(
     board_noise: float,
     say: Say,
     whole: WholeSteps | None = None,
+    quantile: float = QUANTILE,
 ) -> Network:
     """The network of one family, rounded as it ships.
 
@@ -94,6 +95,7 @@ def fit(
             of one board then holds for boards near it.
         say: told the loss ten times.
         whole: training steps that it learns from as well.
+        quantile: the part of the calls that are faster than it aims at.
     """
     torch.set_num_threads(1)  # sums in another order would give other weights on another machine
     generator = torch.Generator().manual_seed(seed)
@@ -109,7 +111,7 @@ def fit(
     noise = torch.zeros(table.features.shape[1])
     noise[-table.num_board :] = board_noise
     also = None if whole is None else _of_steps(ensemble, whole, (whole.features - mean) / scale, generator)
-    _train(ensemble, inputs, columns, generator, steps, noise, say, also)
+    _train(ensemble, inputs, columns, generator, steps, (noise, quantile), say, also)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
     return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
@@ -121,10 +123,11 @@ def _train(
     columns: list[torch.Tensor],
     generator: torch.Generator,
     steps: int,
-    noise: torch.Tensor,
+    aims: tuple[torch.Tensor, float],
     say: Say,
     also: Callable[[], torch.Tensor] | None,
 ) -> None:
+    noise, quantile = aims
     optimizer = torch.optim.AdamW(ensemble.parameters(), lr=_RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps, pct_start=0.1)
     order, start = torch.empty(0, dtype=torch.int64), 0
@@ -136,7 +139,7 @@ def _train(
         features = inputs[batch]
         if num_noisy := int(noise.count_nonzero()):
             features[:, -num_noisy:] += noise[-1] * torch.randn(len(batch), num_noisy, generator=generator)
-        loss = _loss(ensemble(features), *(column[batch] for column in columns))
+        loss = _loss(ensemble(features), quantile, *(column[batch] for column in columns))
         if also is not None:
             loss = loss + also()
         optimizer.zero_grad()
@@ -156,6 +159,7 @@ def _of_steps(
 
 def _loss(
     outputs: torch.Tensor,
+    quantile: float,
     compute_s: torch.Tensor,
     memory_s: torch.Tensor,
     floor_s: torch.Tensor,
@@ -169,7 +173,7 @@ def _loss(
     huber = torch.nn.functional.huber_loss(
         residual, torch.zeros_like(residual), delta=_HUBER, reduction="none"
     )
-    tilted = huber * torch.where(residual < 0, 2 * QUANTILE, 2 * (1 - QUANTILE))
+    tilted = huber * torch.where(residual < 0, 2 * quantile, 2 * (1 - quantile))
     # The scale learns from residuals, never the other way round: it must not excuse them.
     log_scale = outputs[..., 2]
     laplace = residual.detach().abs() * (-log_scale).exp() + log_scale

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.errors import InputError
-from advisor.core.gpus import resolve_gpu
+from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op
 from training.samples import Samples
 
@@ -26,7 +26,8 @@ def chosen(samples: Samples, fold: str) -> Samples:
         samples: all of them.
         fold: ``all``: the training split, which is what ships; ``five``: that of P4, P100, T4, V100 and
             A100-40GB, which leaves the A100-80GB unseen; ``unseen-dims``: the training split but for the
-            shapes of ``held_out``; ``without:GPU``: the training split of the others.
+            shapes of ``held_out``; ``without:GPU`` or ``without:ARCHITECTURE``: the training split of the
+            others.
 
     Raises:
         InputError: there is no such fold, or nothing is left.
@@ -39,13 +40,21 @@ def chosen(samples: Samples, fold: str) -> Samples:
     elif fold == UNSEEN_DIMS:
         part = samples.where(in_training & ~_is_held_out(samples))
     elif fold.startswith(WITHOUT):
-        left_out = resolve_gpu(fold.removeprefix(WITHOUT)).name
-        part = samples.where(in_training & (samples.gpus != left_out))
+        left_out = _left_out(fold.removeprefix(WITHOUT))
+        part = samples.where(in_training & ~np.isin(samples.gpus, left_out))
     else:
-        raise InputError(f"unknown fold {fold!r}: choose {ALL}, {FIVE}, {UNSEEN_DIMS} or {WITHOUT}GPU.")
+        raise InputError(
+            f"unknown fold {fold!r}: choose {ALL}, {FIVE}, {UNSEEN_DIMS} or {WITHOUT}GPU or ARCHITECTURE."
+        )
     if not part.ops:
         raise InputError(f"fold {fold!r}: there is nothing to train on.")
     return part
+
+
+def _left_out(name: str) -> list[str]:
+    """The GPUs of an architecture, or the one of that name."""
+    alike = [gpu.name for gpu in load_gpus().values() if gpu.architecture == name]
+    return alike or [resolve_gpu(name).name]
 
 
 def held_out(samples: Samples) -> Samples:

@@ -41,8 +41,9 @@ def read_calls(path: Path) -> Samples:
 
 
 def _is_usable(kernel: Measurement) -> bool:
+    """TF32 counts as unknown: the operator does not tell it from FP32."""
     asked = wanted_rate(kernel.op, family_of(kernel.op), kernel.precision)
-    return shape_of(kernel.op, asked) is not None
+    return asked != "tf32" and shape_of(kernel.op, asked) is not None
 
 
 def _cite(samples: Samples) -> str:

@@ -12,7 +12,7 @@ from advisor.core.values import Precision
 from advisor.operators.rates import wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge, shipped
+from advisor.predict.knowledge import Knowledge, in_bursts, shipped
 from advisor.predict.learned.model import Calls, grouped
 from advisor.predict.learned.times import peak_flops_per_s
 from training.fit import Table
@@ -42,7 +42,7 @@ def tables(samples: Samples, knowledge: Knowledge | None = None) -> Mapping[str,
     for calls in grouped(tuple(distinct.values())):
         row_of = np.full(len(distinct), -1)
         row_of[calls.index] = np.arange(len(calls.index))
-        peaks = _peaks(samples.gpus, asked, calls, knowledge or shipped())
+        peaks = _peaks(samples.gpus, asked, calls, in_bursts(knowledge or shipped()))
         chosen = np.flatnonzero((row_of[where] >= 0) & ~np.isnan(peaks) & is_free)
         if not chosen.size:
             continue

@@ -10,6 +10,7 @@ from advisor.core.values import Op, Phase, TensorSpec
 from advisor.operators.case import RATES, Caps, Case, call, tensor, transposed
 from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import Compute, Family, Learned, base_name, each, names
+from advisor.operators.tensor_core_gemm import FP8_GEMM, TENSOR_GEMM
 from advisor.operators.tiles import alignment, padding, tiles
 from advisor.operators.work import Attributes, Tensors, item_bytes, numel
 
@@ -166,6 +167,8 @@ GEMM = Family(
             rates=frozenset({"fp32"}),
             measured_by=frozenset({"gemm_fraction.fp32"}),
         ),
+        TENSOR_GEMM,
+        FP8_GEMM,
     ),
     cases={"gemm": _products, "bmm": _batched_products},
     calibration_cases=_calibration_cases,

@@ -35,8 +35,9 @@ def rate_for(wanted: str, family: Family, gpu: GpuSpec, constants: FittedConstan
     """The same for any operator of the family that asks for the rate ``wanted``."""
     kind = family.compute.fraction
 
-    def rate(name: str, peak_flops_per_s: float, note: Finding | None = None) -> Rate:
+    def rate(name: str, boost_flops_per_s: float, note: Finding | None = None) -> Rate:
         constant = f"{kind}.{name}"
+        peak_flops_per_s = constants.sustained_clock * boost_flops_per_s
         return Rate(
             flops_per_s=constants.fractions[constant] * peak_flops_per_s,
             peak_flops_per_s=peak_flops_per_s,

@@ -34,11 +34,14 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
     is_outdated = is_of_other_networks(calibration, knowledge.fingerprint)
     calibrated = {name: value for name, value in calibration.items() if name != CORRECTIONS}
     values: dict[str, float] = {}
+    uncalibrated: dict[str, float] = {}
     origin: dict[str, Finding] = {}
     for source, table in _layers(gpu, knowledge.tables, calibrated):
         for name, value in _flat(table).items():
             if name not in values:
                 values[name], origin[name] = value, source
+            if source.code is not Code.CONSTANT_CALIBRATED:
+                uncalibrated.setdefault(name, value)
     measured = frozenset(name for name, source in origin.items() if source.code in _OF_THIS_GPU)
     return FittedConstants(
         fractions=values,
@@ -47,6 +50,7 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else corrections_of(calibration)),
         is_share_outdated=is_outdated,
         fitted=_fitted(gpu, knowledge.tables),
+        uncalibrated=uncalibrated,
     )
 
 

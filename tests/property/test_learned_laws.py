@@ -175,7 +175,8 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
         return math.nan, math.nan
     features = [float(np.float32(value)) for value in (*shape.values, *board(gpu))]
     flops = op.flops if shape.network in ("gemm", "conv") else 0
-    peak = max(gpu.vector_flops_per_s["fp32"], gpu.tensor_flops_per_s.get("fp32", 0.0))
+    vector, tensor = gpu.vector_flops_per_s["fp32"], gpu.tensor_flops_per_s.get("fp32", 0.0)
+    peak = constants_for(gpu, knowledge).sustained_clock * max(vector, tensor)
     logs, residuals = [], []
     for compute, memory, residual in slow_outputs(knowledge.networks[shape.network], features):
         compute_s = flops / peak * math.exp(min(max(compute, -4.0), 4.0))
@@ -184,8 +185,9 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
         residuals.append(math.exp(min(max(residual, -6.0), 1.0)))
     mean = sum(logs) / len(logs)
     variance = sum((log - mean) ** 2 for log in logs) / len(logs)
-    is_seen = bool(constants_for(gpu, knowledge).measured)
-    day = SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, rows().network[shape.network][1].unseen_sigma)
+    learned = rows().network[shape.network][1]
+    is_seen = bool(learned.measured_by & constants_for(gpu, knowledge).measured)
+    day = SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, learned.unseen_sigma)
     residual = sum(residuals) / len(residuals)
     return KERNEL_FLOOR_S + math.exp(mean), math.sqrt(_HELD_OUT**2 * (residual**2 + variance) + day**2)
 

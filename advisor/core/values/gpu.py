@@ -39,6 +39,8 @@ class FittedConstants:
         is_share_outdated: a calibration found some of other networks, which does not count.
         fitted: the constants that kernels of this GPU told when the networks were trained; None where it was
             not measured.
+        uncalibrated: the fractions without this machine's calibration, which networks are corrected against
+            by ``learned_share``.
     """
 
     fractions: Mapping[str, float]
@@ -47,11 +49,17 @@ class FittedConstants:
     learned_share: Mapping[str, float] = field(default_factory=dict)
     is_share_outdated: bool = False
     fitted: frozenset[str] | None = None
+    uncalibrated: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_measured(self) -> bool:
         """Whether kernels of this GPU were measured for the constants and networks."""
         return self.fitted is not None
+
+    @property
+    def sustained_clock(self) -> float:
+        """What the GPU keeps under load of the rate of bursts, where the other constants tell of bursts."""
+        return self.fractions.get("sustained_clock", 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORR
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import Knowledge, shipped
-from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.times import learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
@@ -25,9 +24,9 @@ from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 # Smaller kernels leave a part of the GPU empty, which no constant describes.
 _LEAST_S = 25 * KERNEL_FLOOR_S
 _WIDE = 0.25
-# Networks aim below the median. A minute of one day tells 60 % of what sets a board apart from those like it:
+# A minute of one day tells 60 % of what sets a board apart from those like it:
 # 20 % between boards against 10 % between days and some between kernels (learned/times.py).
-_LEARNED = {"most": MOST_CORRECTION, "quantile": QUANTILE, "trust": 0.6}
+_TRUST = 0.6
 MOST_DRIFT = 0.05
 
 
@@ -99,7 +98,17 @@ def learned_offsets(
         if shape is not None and is_known and _own_constant(kernel, gpu, constants):
             by_network.setdefault(shape.network, []).append(kernel)
     return tuple(
-        fit_offset(f"{CORRECTIONS}.{network}", 1.0, offsets, predict_s, KERNEL_FLOOR_S, **_LEARNED)
+        fit_offset(
+            f"{CORRECTIONS}.{network}",
+            1.0,
+            offsets,
+            predict_s,
+            KERNEL_FLOOR_S,
+            most=MOST_CORRECTION,
+            quantile=rows().network[network][1].quantile,
+            # Where the rate is a constant of the GPU, nothing else is known of it.
+            trust=1.0 if rows().network[network][1].is_of_fitted else _TRUST,
+        )
         for network, offsets in sorted(by_network.items())
     )
 

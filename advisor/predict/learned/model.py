@@ -24,10 +24,6 @@ from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import numbers_of
 
 Floats = NDArray[np.float64]
-# Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest
-# 5 of 25. So the networks aim below the median: 0.4 of the kernels are faster than predicted. At 0.3 clean
-# iterations are predicted half a point worse.
-QUANTILE = 0.4
 # One member's opinion of a kernel stays within a factor of 50 of the roofline, whatever its weights.
 _MOST = 4.0
 

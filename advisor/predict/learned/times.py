@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -47,7 +48,9 @@ def learned_times(
         times = kernel_times(network, calls, gpu, peaks)
         index = calls.index[known]
         time_s[index] = KERNEL_FLOOR_S + times.time_s[known] / constants.learned_share.get(calls.network, 1.0)
-        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], _sigma_of_board(learned, constants))
+        coupled = _sigma_of_rates(calls, ops, precision)[known]
+        of_board = np.hypot(_sigma_of_board(learned, constants), coupled)
+        sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], of_board)
     return CallTimes(time_s=time_s, sigma=sigma)
 
 
@@ -59,10 +62,20 @@ def is_learned_from(learned: Learned, constants: FittedConstants) -> bool:
 
 def _sigma_of_board(learned: Learned, constants: FittedConstants) -> float:
     """What a GPU differs from itself on another day, and from boards like it where it was not measured."""
+    # Networks of fitted rates tell of bursts in one state of the board; what its clocks do under load and on
+    # another day comes with the constant that tells of it.
+    is_burst = learned.is_of_fitted and "sustained_clock" not in constants.fractions
+    day = 0.0 if is_burst else SIGMA_DAY
     if is_learned_from(learned, constants):
-        return SIGMA_DAY
+        return day
     left = CALIBRATED_SHARE if learned.name in constants.learned_share else 1.0
-    return math.hypot(SIGMA_DAY, left * learned.unseen_sigma)
+    return math.hypot(day, left * learned.unseen_sigma)
+
+
+def _sigma_of_rates(calls: Calls, ops: Sequence[Op], precision: Precision) -> Floats:
+    """What a rate that was not measured may differ by from the one that it is coupled to."""
+    asked = [rate for rate, _ in asked_rates(ops, precision)]
+    return np.array([calls.learned.coupled.get(asked[i], 0.0) for i in calls.index])
 
 
 def _peaks(
@@ -89,6 +102,8 @@ def peak_flops_per_s(
     if not learned.is_of_fitted and asked in (learned.rates or ()) and own > gpu.vector_flops_per_s["fp32"]:
         # What fraction of it others assume is nothing to a network that has seen such kernels.
         return own
+    if learned.is_of_fitted:
+        constants = replace(constants, fractions={**constants.fractions, **constants.uncalibrated})
     rate = rate_for(asked, family, gpu, constants)
     offered = rate.constant.rpartition(".")[2]
     if rate.is_substitute or (learned.rates is not None and offered not in learned.rates):

@@ -51,7 +51,7 @@ def test_constants_that_were_not_used_are_not_named() -> None:
 )
 def test_recurrent_layers_rest_on_the_rate_of_products(op: Op, note: Code) -> None:
     notes = assumptions("T4", op)
-    assert constants(notes) == ["assumed for any GPU: gemm (fp16)"]
+    assert constants(notes) == ["fitted to measurements on this GPU: gemm (fp16)"]
     assert codes(notes) & RECURRENT == {note}
     assert "recurrent layers" in said(notes)
 

@@ -53,6 +53,11 @@ def test_a_gpu_that_is_left_out_is_out(gpu: str) -> None:
     assert rows(chosen(SAMPLES, f"without:{gpu}")) == expected
 
 
+def test_all_gpus_of_an_architecture_are_left_out_together() -> None:
+    left = {gpu for gpu, _ in rows(chosen(SAMPLES, "without:Ampere"))}
+    assert set(GPUS) - left == {"A100-PCIE-40GB", "A100-PCIE-80GB"}
+
+
 def every_gpu_and_split(num_rows: int) -> Samples:
     """Element-wise calls and softmax of as many shapes, in another order on each GPU."""
     rng, splits = np.random.default_rng(0), []

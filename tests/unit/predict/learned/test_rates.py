@@ -16,9 +16,10 @@ from advisor.operators import registry
 from advisor.operators.family import Board, Family, Learned
 from advisor.operators.gemm import GEMM
 from advisor.operators.norm import NORM
+from advisor.operators.rates import rate_for
 from advisor.operators.registry import FAMILIES, joined
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import Knowledge
+from advisor.predict.knowledge import Knowledge, in_bursts
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.learned.times import SIGMA_DAY, learned_times
@@ -163,3 +164,34 @@ def test_the_numbers_are_those_of_the_network_that_knows_the_rate() -> None:
         assert shape is not None
         assert shape.network == network
     assert shape_of(PRODUCT, "fp8") is None
+
+
+H100, TENSOR = resolve_gpu("H100-SXM-80GB"), Knowledge(tables=TABLES, networks={})
+
+
+def test_a_gpu_under_load_keeps_a_part_of_the_rate_of_bursts() -> None:
+    constants, bursts = (constants_for(H100, known) for known in (TENSOR, in_bursts(TENSOR)))
+    assert 0.8 < constants.sustained_clock < 0.95
+    assert bursts.sustained_clock == 1.0
+    for wanted, peak in (
+        ("bf16", H100.tensor_flops_per_s["bf16"]),
+        ("fp32", H100.vector_flops_per_s["fp32"]),
+    ):
+        load, burst = (rate_for(wanted, GEMM, H100, known) for known in (constants, bursts))
+        assert load.flops_per_s == pytest.approx(constants.sustained_clock * burst.flops_per_s)
+        assert burst.peak_flops_per_s == peak
+
+
+@pytest.mark.parametrize("gpu", [V100, A100, P100], ids=lambda gpu: gpu.name)
+def test_gpus_whose_kernels_were_fitted_under_load_keep_their_rates(gpu: GpuSpec) -> None:
+    assert constants_for(gpu, TENSOR).sustained_clock == 1.0
+
+
+def test_tf32_is_less_sure_than_what_was_measured() -> None:
+    known = replace(knowledge(), networks={"tensor_gemm": linear(0.0, 32)})
+    half_sigma, tf32_sigma = (
+        learned_times([op], H100, constants_for(H100, known), precision, known).sigma[0]
+        for op, precision in ((replace(PRODUCT, inputs=half(PRODUCT).inputs, name="aten::bmm"), EXACT),
+                              (replace(PRODUCT, name="aten::bmm"), TF32))
+    )  # fmt: skip
+    assert tf32_sigma**2 == pytest.approx(half_sigma**2 + 0.15**2, rel=1e-3)

@@ -118,8 +118,21 @@ def half(op: Op, dtype: str = "float16") -> Op:
     return replace(op, inputs=inputs, outputs=outputs, bytes=op.bytes // 2)
 
 
+def scaled_mm(m: int, n: int, k: int, *scales: Sizes) -> Op:
+    """A product in FP8 with the scales of both operands, by default one each."""
+    shapes = [(m, k), (k, n), *(scales or ((1,), (1,)))]
+    op = make_call("_scaled_mm", shapes, [(m, n)], flops=2 * m * n * k, dtype="float8_e4m3fn")
+    single = tuple(replace(scale, dtype="float32") for scale in op.inputs[2:])
+    return replace(op, inputs=(*op.inputs[:2], *single))
+
+
 # What runs on tensor cores, by network.
-TENSOR_EXAMPLES = {"conv16": half(convolution(8, 16, 32)), "conv_amd": half(convolution(8, 16, 32))}
+TENSOR_EXAMPLES = {
+    "tensor_gemm": half(mm(256, 128, 64)),
+    "fp8_gemm": scaled_mm(256, 128, 64),
+    "conv16": half(convolution(8, 16, 32)),
+    "conv_amd": half(convolution(8, 16, 32)),
+}
 
 
 def calls_of(ops: Sequence[Op], network: str) -> Calls:

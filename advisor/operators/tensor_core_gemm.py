@@ -1,0 +1,156 @@
+"""How the networks of tensor-core products see a product: tiles, waves, layout, and what limits a kernel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.core.values import GpuSpec, Op, TensorSpec
+from advisor.operators.family import Board, Learned, base_name
+from advisor.operators.tiles import padding, tiles
+from advisor.operators.work import item_bytes
+
+# At which operand a product begins.
+_FIRST_OPERAND = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
+_SCALED = "_scaled_mm"
+# Rows and columns of the result that one thread block computes, in kernels that cuBLAS and CUTLASS choose.
+_TILES = ((64, 64), (128, 64), (128, 128), (128, 256), (256, 128))
+# Bytes of the operands that the sizes below are in.
+_ITEM_BYTES = 2
+# What 16 bytes hold of them, and the longest run that helps.
+_MOST_ALIGNED = 64
+_NUM_SIZES = 4
+_BLOCK = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """B products of [M, K] with [K, N].
+
+    Attributes:
+        inner: K in two-byte elements: kernels go through it by bytes, so TF32 takes twice the steps, FP8
+            half.
+        is_left_transposed: stored column by column, as what a weight's gradient begins with.
+        is_right_transposed: so too, as a linear layer's weight is.
+    """
+
+    batch: int
+    rows: int
+    columns: int
+    inner: int
+    is_left_transposed: bool
+    is_right_transposed: bool
+
+
+def product_of(op: Op) -> Product | None:
+    """The sizes and layout of a call; None for one without work."""
+    first = _FIRST_OPERAND.get(base_name(op.name), 0)
+    left, right = op.inputs[first], op.inputs[first + 1]
+    rows, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    batch = left.shape[0] if len(left.shape) > 2 else 1
+    if not op.flops or min(batch, rows, columns, inner) < 1:
+        return None
+    return Product(
+        batch=batch,
+        rows=rows,
+        columns=columns,
+        inner=max(inner * item_bytes(left.dtype) // _ITEM_BYTES, 1),
+        is_left_transposed=_is_transposed(left, unless_known=False),
+        is_right_transposed=_is_transposed(right, unless_known=len(right.shape) == 2),
+    )
+
+
+def _is_transposed(operand: TensorSpec, *, unless_known: bool) -> bool:
+    if operand.stride is None:
+        return unless_known
+    return operand.stride[-2] == 1 and operand.stride[-1] != 1
+
+
+def _features(op: Op) -> tuple[float, ...] | None:
+    product = product_of(op)
+    return None if product is None else _numbers(product)
+
+
+def _numbers(product: Product) -> tuple[float, ...]:
+    """The logarithms of the sizes come first: what depends on the GPU is computed from them."""
+    batch, m, n, k = product.batch, product.rows, product.columns, product.inner
+    return (
+        *(math.log(size) for size in (batch, m, n, k)),
+        -math.log(1 / m + 1 / n + 1 / k),
+        float(product.is_left_transposed),
+        float(product.is_right_transposed),
+        *(padding(m, tile) for tile in (16, 64, 128, 256)),
+        *(padding(n, tile) for tile in (64, 128, 256)),
+        padding(k, 64),
+        *(math.log2(math.gcd(size, _MOST_ALIGNED)) for size in (m, n, k)),
+    )
+
+
+def _scaled_features(op: Op) -> tuple[float, ...] | None:
+    """Those of the product, and which of three operators it is by what one scale covers."""
+    product = product_of(op)
+    if product is None:
+        return None
+    scale, inner = op.inputs[2].shape, op.inputs[0].shape[-1]
+    is_whole = math.prod(scale) == 1
+    is_block = not is_whole and scale[-1] == tiles(inner, _BLOCK)
+    return (*_numbers(product), float(is_whole), float(is_block))
+
+
+def _waves(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
+    """How the tiles fill the GPU's SMs, what binds the kernel, and whether its operands fit into L2."""
+    batch, m, n, k = np.rint(np.exp(calls[:, :_NUM_SIZES].astype(float))).T
+    waves = [batch * np.ceil(m / rows) * np.ceil(n / columns) / gpu.num_sms for rows, columns in _TILES]
+    peak_flops_per_s = gpu.tensor_flops_per_s.get("fp16", gpu.vector_flops_per_s["fp32"])
+    compute_us = 1e6 * 2 * batch * m * n * k / peak_flops_per_s
+    num_bytes = _ITEM_BYTES * batch * (m * k + k * n + m * n)
+    memory_us = 1e6 * num_bytes / gpu.memory_bytes_per_s
+    columns = [
+        *(np.log(np.ceil(wave) / wave) for wave in waves),
+        *(np.log(waves[i]) for i in (0, 2, 4)),
+        np.log(compute_us / memory_us),
+        np.log(compute_us + 0.1),
+        np.log(memory_us + 0.1),
+        np.log(num_bytes / gpu.l2_bytes),
+        np.full(len(m), math.log(peak_flops_per_s / gpu.num_sms / 1e12)),
+        np.full(len(m), math.log(gpu.memory_bytes_per_s / gpu.num_sms / 1e9)),
+    ]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+WAVES = Board(num_features=14, features=_waves)
+
+TENSOR_GEMM = Learned(
+    name="tensor_gemm",
+    names=frozenset(_FIRST_OPERAND),
+    num_features=18,
+    features=_features,
+    counts_flops=True,
+    steps=2500,
+    units=64,
+    rates=frozenset({"fp16", "bf16", "tf32"}),
+    coupled={"tf32": 0.15},
+    is_of_fitted=True,
+    measured_by=frozenset({"gemm_fraction.fp16"}),
+    board=WAVES,
+    board_noise=0.3,
+    quantile=0.5,
+)
+FP8_GEMM = Learned(
+    name="fp8_gemm",
+    names=frozenset({_SCALED}),
+    num_features=20,
+    features=_scaled_features,
+    counts_flops=True,
+    steps=2500,
+    units=64,
+    rates=frozenset({"fp8"}),
+    is_of_fitted=True,
+    measured_by=frozenset({"gemm_fraction.fp8"}),
+    board=WAVES,
+    board_noise=0.3,
+    quantile=0.5,
+)
