@@ -4,19 +4,21 @@
 
 DIR holds NeuSight's kernel measurements (``KIND.csv.gz``); ``--recording FILE`` adds kernels recorded by
 ``advisor measure``. Each data set of ``training/data_sets.py`` has a flag, which may come more than once.
-FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card.
+FOLDER gets ``fitted.toml``, ``learned.npz`` and ``learned.json``, the card. ``--network NAME`` trains that
+one alone, and takes the others from what ships: weights do not depend on each other.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from advisor.core.errors import AdvisorError, InputError
 from advisor.core.files import write_atomically
 from advisor.operators.registry import rows
-from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS
+from advisor.predict.knowledge import CARD, CONSTANTS, NETWORKS, Knowledge, parsed, shipped
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.weights import write_networks
 from training import data_sets
@@ -28,10 +30,21 @@ from training.samples import Samples
 from training.tables import tables
 
 
-def train(samples: Samples, seed: int) -> dict[str, Network]:
-    """Networks by name; progress goes to standard error."""
+def train(
+    samples: Samples, seed: int, knowledge: Knowledge, only: Collection[str] = ()
+) -> dict[str, Network]:
+    """Networks by name; progress goes to standard error.
+
+    Args:
+        samples: what they learn from.
+        seed: of the start and of the order of batches.
+        knowledge: the constants that rates are fractions of.
+        only: the networks to train, by default all that have samples.
+    """
     networks = {}
-    for name, table in sorted(tables(samples).items()):
+    for name, table in sorted(tables(samples, knowledge).items()):
+        if only and name not in only:
+            continue
         _say(f"{name}: {len(table.time_s):,} calls")
         _, knobs = rows().network[name]
         networks[name] = fit(
@@ -54,6 +67,9 @@ def main() -> None:
         )
     parser.add_argument("--fold", default=ALL, help="all, five, unseen-dims or without:GPU")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--network", action="append", default=[], choices=sorted(rows().network), help="train this one alone"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     options = parser.parse_args()
     try:
@@ -72,11 +88,12 @@ def run(options: argparse.Namespace) -> None:
     # One rate each GPU: the mean of both splits. Networks cannot be right on two that contradict each other.
     measured = everything if options.fold == ALL else samples
     constants = fit_constants(measured)
-    networks = train(samples, options.seed)
-    options.out.mkdir(parents=True, exist_ok=True)
     text = render(
         constants, set(measured.gpus.tolist()), [data_set for data_set, _ in data_sets.used(measured)]
     )
+    networks = dict(shipped().networks) if options.network else {}
+    networks |= train(samples, options.seed, Knowledge(tables=parsed(text), networks={}), options.network)
+    options.out.mkdir(parents=True, exist_ok=True)
     write_atomically(options.out / CONSTANTS, text.encode())
     write_networks(networks, options.out / NETWORKS)
     text = card(samples, networks, fold=options.fold, seed=options.seed)

@@ -64,9 +64,15 @@ def _fraction(samples: Samples, gpu: str, constant: str) -> float | None:
     try:
         if is_bandwidth:
             return fit_bandwidth_fraction(kernels, spec.memory_bytes_per_s)
-        return fit_compute_fraction(kernels, spec.vector_flops_per_s["fp32"], spec.memory_bytes_per_s)
+        return fit_compute_fraction(kernels, _peak(spec, constant), spec.memory_bytes_per_s)
     except ValueError:
         return None
+
+
+def _peak(spec: GpuSpec, constant: str) -> float:
+    """What the data sheet says of the rate that a constant is a fraction of."""
+    rate = constant.rpartition(".")[2]
+    return spec.tensor_flops_per_s.get(rate) or spec.vector_flops_per_s[rate]
 
 
 def render(

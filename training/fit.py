@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from advisor.predict.learned.model import QUANTILE
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import NUM_BOARD, OUTPUTS
+from advisor.predict.learned.weights import OUTPUTS
 
 MEMBERS = 4
 _BATCH = 2048
@@ -32,7 +32,8 @@ class Table:
     """N measured calls of one family.
 
     Attributes:
-        features: [N, F], the board's included.
+        features: [N, F], the board's included, which come last.
+        num_board: how many those are.
         compute_s, memory_s: work over the data sheet's rates, [N].
         floor_s: of the measurement, [N].
         event_share: the part of it that comes with the kernel's time, [N].
@@ -41,6 +42,7 @@ class Table:
     """
 
     features: NDArray[np.float32]
+    num_board: int
     compute_s: NDArray[np.float64]
     memory_s: NDArray[np.float64]
     floor_s: NDArray[np.float64]
@@ -92,7 +94,9 @@ def fit(table: Table, *, seed: int, steps: int, units: int, board_noise: float, 
         table.compute_s, table.memory_s, table.floor_s, table.event_share, table.time_s, table.weight
     )  # fmt: skip
     columns = [_tensor(column) for column in numbers]
-    _train(ensemble, inputs, columns, generator, steps, board_noise, say)
+    noise = torch.zeros(table.features.shape[1])
+    noise[-table.num_board :] = board_noise
+    _train(ensemble, inputs, columns, generator, steps, noise, say)
     weights = tuple(_rounded(weight) for weight in ensemble.weights)
     biases = tuple(_rounded(bias) for bias in ensemble.biases)
     return Network(low=low, high=high, mean=mean, scale=scale, weights=weights, biases=biases)
@@ -104,7 +108,7 @@ def _train(
     columns: list[torch.Tensor],
     generator: torch.Generator,
     steps: int,
-    board_noise: float,
+    noise: torch.Tensor,
     say: Say,
 ) -> None:
     optimizer = torch.optim.AdamW(ensemble.parameters(), lr=_RATE, weight_decay=_DECAY)
@@ -116,8 +120,8 @@ def _train(
         batch = order[start : start + _BATCH]
         start += _BATCH
         features = inputs[batch]
-        if board_noise:
-            features[:, -NUM_BOARD:] += board_noise * torch.randn(len(batch), NUM_BOARD, generator=generator)
+        if num_noisy := int(noise.count_nonzero()):
+            features[:, -num_noisy:] += noise[-1] * torch.randn(len(batch), num_noisy, generator=generator)
         loss = _loss(ensemble(features), *(column[batch] for column in columns))
         optimizer.zero_grad()
         loss.backward()

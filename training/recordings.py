@@ -10,7 +10,7 @@ from advisor.core.errors import RecordingError
 from advisor.formats.recording_files import Measurement, read_recording
 from advisor.operators.family import base_name
 from advisor.operators.rates import wanted_rate
-from advisor.operators.registry import rows
+from advisor.operators.registry import family_of
 from advisor.predict.learned.numbers import shape_of
 from training.samples import DataSet, Samples
 
@@ -18,7 +18,7 @@ _FLAG = "recording"
 
 
 def read_calls(path: Path) -> Samples:
-    """What networks learn from: families whose FLOPs count in true FP32, all others in any precision.
+    """What networks learn from: kernels that one of them knows at the rate they ran at.
 
     Raises:
         RecordingError: missing, broken, not of a GPU of the catalog, or nothing in it can be used.
@@ -41,11 +41,8 @@ def read_calls(path: Path) -> Samples:
 
 
 def _is_usable(kernel: Measurement) -> bool:
-    shape = shape_of(kernel.op)
-    if shape is None:
-        return False
-    family, learned = rows().network[shape.network]
-    return not learned.counts_flops or wanted_rate(kernel.op, family, kernel.precision) == "fp32"
+    asked = wanted_rate(kernel.op, family_of(kernel.op), kernel.precision)
+    return shape_of(kernel.op, asked) is not None
 
 
 def _cite(samples: Samples) -> str:

@@ -213,16 +213,20 @@ CONVOLUTION = Family(
     traffic={"convolution_backward": _backward_bytes},
     compute=Compute(fraction="conv_fraction", tensor_cores=True, tf32=Tf32Flag.CUDNN),
     calibrates="conv_fraction",
-    learned=Learned(
-        name="conv",
-        names=names("convolution"),
-        num_features=15,
-        features=_features,
-        counts_flops=True,
-        steps=1500,
-        # Convolutions of a GPU that was left out are predicted 17 % off with it, 21 without; products only
-        # worse.
-        board_noise=0.3,
+    learned=(
+        Learned(
+            name="conv",
+            names=names("convolution"),
+            num_features=15,
+            features=_features,
+            counts_flops=True,
+            steps=1500,
+            # Convolutions of a GPU that was left out are predicted 17 % off with it, 21 without; products
+            # only worse.
+            board_noise=0.3,
+            rates=frozenset({"fp32"}),
+            measured_by=frozenset({"gemm_fraction.fp32"}),
+        ),
     ),
     cases={"conv": _cases},
     calibration_cases=_calibration_cases,

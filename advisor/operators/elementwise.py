@@ -175,13 +175,15 @@ ELEMENTWISE = Family(
         "fsdp::split_with_sizes_copy": _copies_first,
     },
     calibrates="streaming_fraction",
-    learned=Learned(
-        name="pointwise",
-        names=_LEARNED,
-        num_features=4,
-        features=_features,
-        counts_flops=False,
-        steps=2000,
+    learned=(
+        Learned(
+            name="pointwise",
+            names=_LEARNED,
+            num_features=4,
+            features=_features,
+            counts_flops=False,
+            steps=2000,
+        ),
     ),
     autocast=Autocast(
         full=names(

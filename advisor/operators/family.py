@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from advisor.core.findings import Finding
 from advisor.core.values import GpuSpec, Op
@@ -121,6 +125,32 @@ class Autocast:
     keeps_dtype: bool = False
 
 
+# Of N calls, by their features [N, F] and the GPU they run on: what else depends on the GPU, [N, K].
+BoardFeatures = Callable[[NDArray[np.float32], GpuSpec], NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """What a network is given of the GPU.
+
+    Attributes:
+        num_features: how many numbers each call gets.
+        features: those numbers, such as the waves that its tiles make on the GPU's SMs.
+    """
+
+    num_features: int
+    features: BoardFeatures
+
+
+def power_and_capability(calls: NDArray[np.float32], gpu: GpuSpec) -> NDArray[np.float32]:
+    """Log of the power limit in watts, and the compute capability as a number; the same for all calls."""
+    board = np.array([math.log(gpu.tdp_w), float(gpu.compute_capability)], np.float32)
+    return np.broadcast_to(board, (len(calls), 2))
+
+
+POWER_AND_CAPABILITY = Board(num_features=2, features=power_and_capability)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Learned:
     """How a network sees a family, and how that network is trained.
@@ -132,6 +162,14 @@ class Learned:
         features: those numbers, which tell how well a kernel uses a GPU; how much work it is stays with the
             roofline. None for a call unlike those that were measured.
         counts_flops: False where time goes by bytes alone.
+        rates: of FLOPs, at which it was measured: those that the GPU offers for what the script asks for.
+            Where FLOPs do not count, those that are asked for, that is the dtype; None: any.
+        is_of_fitted: what it tells is lost of the fitted rate (``gemm_fraction.bf16`` of the peak), so that
+            a GPU or an architecture has one constant of its own; else of the data sheet's.
+        measured_by: the fitted constants any of which says that a GPU's kernels were learned from.
+        vendor: whose kernels were measured; libraries of others have kernels of their own.
+        unseen_sigma: log-normal, by which a GPU may differ from those that were learned from.
+        board: what it is given of the GPU.
         steps: batches of 2,048 calls that it is trained with.
         units: of each hidden layer.
         board_noise: what training adds to the board's features, in standard deviations.
@@ -145,6 +183,12 @@ class Learned:
     steps: int
     units: int = 96
     board_noise: float = 0.0
+    rates: frozenset[str] | None = None
+    is_of_fitted: bool = False
+    measured_by: frozenset[str] = frozenset({"streaming_fraction"})
+    vendor: str = "NVIDIA"
+    unseen_sigma: float = 0.2
+    board: Board = POWER_AND_CAPABILITY
 
 
 Generate = Callable[[int, Caps], Iterator[Case]]
@@ -174,7 +218,7 @@ class Family:
         time: seconds of one call under the GPU's roofs.
         sigma: log-normal, of ``time``; None for the roofline's usual one.
         caveat: what to say of a call that ``time`` predicts, if anything.
-        learned: its network.
+        learned: its networks; of those that know a call at its rate, the first counts.
         autocast: what autocast does to it.
         cases: what is measured, by the word of ``advisor measure --only``.
         calibration_cases: the few large kernels of ``advisor calibrate``.
@@ -191,7 +235,7 @@ class Family:
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
     sigma: float | None = None
     caveat: Callable[[Op], Finding | None] = _no_caveat
-    learned: Learned | None = None
+    learned: tuple[Learned, ...] = ()
     autocast: Autocast = Autocast()
     cases: Mapping[str, Generate] = field(default_factory=dict)
     calibration_cases: Callable[[], Iterable[Case]] = _no_kernels

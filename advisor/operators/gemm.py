@@ -152,15 +152,20 @@ GEMM = Family(
     },
     compute=Compute(fraction="gemm_fraction", tensor_cores=True),
     calibrates="gemm_fraction",
-    learned=Learned(
-        name="gemm",
-        names=frozenset(_FIRST_OPERAND),
-        num_features=23,
-        features=_features,
-        counts_flops=True,
-        # More batches gain nothing on kernels that were held out, but for products, whose errors still fall.
-        steps=7000,
-        units=128,
+    learned=(
+        Learned(
+            name="gemm",
+            names=frozenset(_FIRST_OPERAND),
+            num_features=23,
+            features=_features,
+            counts_flops=True,
+            # More batches gain nothing on kernels that were held out, but for products, whose errors still
+            # fall.
+            steps=7000,
+            units=128,
+            rates=frozenset({"fp32"}),
+            measured_by=frozenset({"gemm_fraction.fp32"}),
+        ),
     ),
     cases={"gemm": _products, "bmm": _batched_products},
     calibration_cases=_calibration_cases,

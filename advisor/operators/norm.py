@@ -200,13 +200,15 @@ NORM = Family(
     },
     bandwidth="reduction_fraction",
     calibrates="reduction_fraction",
-    learned=Learned(
-        name="norm",
-        names=_SOFTMAX | frozenset(_LAYER_NORM),
-        num_features=7,
-        features=_features,
-        counts_flops=False,
-        steps=5000,
+    learned=(
+        Learned(
+            name="norm",
+            names=_SOFTMAX | frozenset(_LAYER_NORM),
+            num_features=7,
+            features=_features,
+            counts_flops=False,
+            steps=5000,
+        ),
     ),
     autocast=Autocast(
         full=names("native_layer_norm native_group_norm _fused_rms_norm _softmax"), keeps_dtype=True

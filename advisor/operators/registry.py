@@ -53,7 +53,7 @@ class Rows:
     nominal: Mapping[str, PerElement]
     traffic: Mapping[str, Formula]
     network: Mapping[str, tuple[Family, Learned]]
-    network_of_name: Mapping[str, Learned]
+    networks_of_name: Mapping[str, tuple[Learned, ...]]
     cases: Mapping[str, Generate]
 
 
@@ -63,7 +63,7 @@ def joined(families: tuple[Family, ...]) -> Rows:
     Raises:
         ValueError: two of them claim one name.
     """
-    learned = [(family, family.learned) for family in families if family.learned]
+    learned = [(family, network) for family in families for network in family.learned]
     return Rows(
         families=families,
         family=_table((name, family) for family in families for name in family.names),
@@ -71,9 +71,15 @@ def joined(families: tuple[Family, ...]) -> Rows:
         nominal=_table(row for family in families for row in family.nominal.items()),
         traffic=_table(row for family in families for row in family.traffic.items()),
         network=_table((network.name, (family, network)) for family, network in learned),
-        network_of_name=_table((name, network) for _, network in learned for name in network.names),
+        networks_of_name=_networks_of_name(families),
         cases=_table(row for family in families for row in family.cases.items()),
     )
+
+
+def _networks_of_name(families: tuple[Family, ...]) -> dict[str, tuple[Learned, ...]]:
+    known = {name for family in families for network in family.learned for name in network.names}
+    networks = [network for family in families for network in family.learned]
+    return {name: tuple(network for network in networks if name in network.names) for name in sorted(known)}
 
 
 def _table(pairs: Iterable[tuple[str, Row]]) -> dict[str, Row]:

@@ -46,8 +46,12 @@ def constants_for(gpu: GpuSpec, knowledge: Knowledge | None = None) -> FittedCon
         origin=origin,
         learned_share=knowledge.corrections.get(gpu.name, {} if is_outdated else corrections_of(calibration)),
         is_share_outdated=is_outdated,
-        is_measured=gpu.name in knowledge.tables["gpu"],
+        fitted=_fitted(gpu, knowledge.tables),
     )
+
+
+def _fitted(gpu: GpuSpec, tables: Tables) -> frozenset[str] | None:
+    return frozenset(_flat(tables["gpu"][gpu.name])) if gpu.name in tables["gpu"] else None
 
 
 _OF_THIS_GPU = frozenset({Code.CONSTANT_CALIBRATED, Code.CONSTANT_MEASURED})

@@ -54,16 +54,17 @@ def read_knowledge(folder: Path) -> Knowledge:
     """
     constants, networks = folder / CONSTANTS, folder / NETWORKS
     try:
-        document = tomllib.loads(constants.read_text(encoding="utf-8"))
+        tables = parsed(constants.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise CatalogError(
             f"no {CONSTANTS} in {str(folder)!r}: name a folder that the training wrote."
         ) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CatalogError(f"cannot read {str(constants)!r}: {error}. Reinstall gpu-advisor.") from error
-    if not isinstance(document.get("gpu"), dict) or "any" not in document.get("assumed", {}):
-        raise CatalogError(f"{str(constants)!r} lacks [gpu] or [assumed.any]. Reinstall gpu-advisor.")
-    tables = Tables(gpu=document["gpu"], assumed=document["assumed"])
+    except KeyError as error:
+        raise CatalogError(
+            f"{str(constants)!r} lacks [gpu] or [assumed.any]. Reinstall gpu-advisor."
+        ) from error
     if not networks.exists():
         return Knowledge(tables=tables, networks={})
     return Knowledge(
@@ -71,6 +72,19 @@ def read_knowledge(folder: Path) -> Knowledge:
         networks=read_networks(networks),
         fingerprint=hashlib.sha256(networks.read_bytes()).hexdigest()[:16],
     )
+
+
+def parsed(text: str) -> Tables:
+    """The constants of a ``fitted.toml``.
+
+    Raises:
+        TOMLDecodeError: it is no TOML.
+        KeyError: it lacks ``[gpu]`` or ``[assumed.any]``.
+    """
+    document = tomllib.loads(text)
+    if not isinstance(document.get("gpu"), dict) or "any" not in document.get("assumed", {}):
+        raise KeyError("gpu" if "gpu" not in document else "assumed.any")
+    return Tables(gpu=document["gpu"], assumed=document["assumed"])
 
 
 @cache

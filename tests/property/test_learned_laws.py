@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.core.values import GpuSpec, Op
+from advisor.operators.registry import rows
 from advisor.predict.constants import constants_for
 from advisor.predict.knowledge import CONSTANTS, NETWORKS, Knowledge, shipped
-from advisor.predict.learned.model import board_features
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
-from advisor.predict.learned.times import _HELD_OUT, SIGMA_DAY, SIGMA_UNSEEN, learned_times
+from advisor.predict.learned.times import _HELD_OUT, SIGMA_DAY, learned_times
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op, make_trace
@@ -32,6 +32,7 @@ from tests.unit.predict.learned.values import (
     addmm,
     baddbmm,
     bmm,
+    board,
     convolution,
     layer_norm,
     make_knowledge,
@@ -172,7 +173,7 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
     shape = shape_of(op)
     if shape is None:
         return math.nan, math.nan
-    features = [float(np.float32(value)) for value in (*shape.values, *board_features(gpu))]
+    features = [float(np.float32(value)) for value in (*shape.values, *board(gpu))]
     flops = op.flops if shape.network in ("gemm", "conv") else 0
     peak = max(gpu.vector_flops_per_s["fp32"], gpu.tensor_flops_per_s.get("fp32", 0.0))
     logs, residuals = [], []
@@ -184,7 +185,7 @@ def slowly(op: Op, gpu: GpuSpec, knowledge: Knowledge) -> tuple[float, float]:
     mean = sum(logs) / len(logs)
     variance = sum((log - mean) ** 2 for log in logs) / len(logs)
     is_seen = bool(constants_for(gpu, knowledge).measured)
-    day = SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, SIGMA_UNSEEN)
+    day = SIGMA_DAY if is_seen else math.hypot(SIGMA_DAY, rows().network[shape.network][1].unseen_sigma)
     residual = sum(residuals) / len(residuals)
     return KERNEL_FLOOR_S + math.exp(mean), math.sqrt(_HELD_OUT**2 * (residual**2 + variance) + day**2)
 

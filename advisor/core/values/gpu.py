@@ -37,7 +37,8 @@ class FittedConstants:
         origin: where each constant comes from, by dotted name such as ``gemm_fraction.bf16``.
         learned_share: by family of networks, the part of the learned rate that a calibration found.
         is_share_outdated: a calibration found some of other networks, which does not count.
-        is_measured: kernels of this GPU were measured for the constants and networks.
+        fitted: the constants that kernels of this GPU told when the networks were trained; None where it was
+            not measured.
     """
 
     fractions: Mapping[str, float]
@@ -45,7 +46,12 @@ class FittedConstants:
     origin: Mapping[str, Finding]
     learned_share: Mapping[str, float] = field(default_factory=dict)
     is_share_outdated: bool = False
-    is_measured: bool = False
+    fitted: frozenset[str] | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether kernels of this GPU were measured for the constants and networks."""
+        return self.fitted is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

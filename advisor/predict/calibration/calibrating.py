@@ -10,7 +10,7 @@ from advisor.core.errors import CalibrationError, RecordingError
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.formats.recording_files import Header, Measurement, Recording
-from advisor.operators.rates import compute_rate
+from advisor.operators.rates import compute_rate, wanted_rate
 from advisor.operators.registry import family_of, rows
 from advisor.predict.calibration.calibration_files import CORRECTIONS, MOST_CORRECTION
 from advisor.predict.calibration.fitting import FittedConstant, fit_offset
@@ -93,7 +93,7 @@ def learned_offsets(
 
     by_network: dict[str, list[Measurement]] = {}
     for kernel in kernels:
-        shape = shape_of(kernel.op)
+        shape = shape_of(kernel.op, wanted_rate(kernel.op, family_of(kernel.op), kernel.precision))
         is_known = shape is not None and not math.isnan(predict_s(kernel.op, kernel.precision))
         if shape is not None and is_known and _own_constant(kernel, gpu, constants):
             by_network.setdefault(shape.network, []).append(kernel)

@@ -10,7 +10,6 @@ never faster; of two shapes the larger may be, by its alignment or, for small ke
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.values import GpuSpec, Op
+from advisor.operators.family import Learned, base_name
 from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.numbers import shape_of
+from advisor.predict.learned.numbers import numbers_of
 
 Floats = NDArray[np.float64]
 # Kernels were measured one after the other under load; iterations, which count, as the mean of the fastest
@@ -38,6 +38,7 @@ class Calls:
 
     Attributes:
         network: its name.
+        learned: how it sees them.
         index: where they stand among the operators asked for, [N].
         features: [N, F] without the board's.
         flops: [N]; zero where time goes by bytes alone.
@@ -45,6 +46,7 @@ class Calls:
     """
 
     network: str
+    learned: Learned
     index: NDArray[np.int64]
     features: NDArray[np.float32]
     flops: Floats
@@ -59,21 +61,19 @@ class CallTimes:
     sigma: Floats
 
 
-def board_features(gpu: GpuSpec) -> tuple[float, float]:
-    """Log of the power limit in watts, and the compute capability as a number."""
-    return math.log(gpu.tdp_w), float(gpu.compute_capability)
-
-
 def grouped(ops: Sequence[Op]) -> tuple[Calls, ...]:
-    """The calls that a network knows, by network; others are left out."""
+    """The calls that a network knows by name and shape, by network; at which rates is the GPU's to say."""
+    networks = rows().networks_of_name
     members: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
     for i, op in enumerate(ops):
-        shape = shape_of(op)
-        if shape is not None:
-            members.setdefault(shape.network, []).append((i, shape.values))
+        for learned in networks.get(base_name(op.name), ()):
+            values = numbers_of(op, learned)
+            if values is not None:
+                members.setdefault(learned.name, []).append((i, values))
     return tuple(
         Calls(
             network=name,
+            learned=learned,
             index=np.array([i for i, _ in members[name]]),
             features=np.array([values for _, values in members[name]], np.float32),
             flops=np.array([float(ops[i].flops) if learned.counts_flops else 0.0 for i, _ in members[name]]),
@@ -93,21 +93,22 @@ def kernel_times(network: Network, calls: Calls, gpu: GpuSpec, peak_flops_per_s:
         gpu: the destination.
         peak_flops_per_s: the data sheet's rate each call runs at, [N] or one for all.
     """
-    low, high = network.low[-2:].tolist(), network.high[-2:].tolist()
-    board = tuple(min(max(x, a), b) for x, a, b in zip(board_features(gpu), low, high, strict=True))
-    compute, memory, residual = _penalties(network, calls, board)
+    board = calls.learned.board
+    low, high = network.low[-board.num_features :], network.high[-board.num_features :]
+    boards = np.clip(board.features(calls.features, gpu), low, high).astype(np.float32)
+    compute, memory, residual = _penalties(network, calls, boards.tobytes())
     members_s = calls.flops / peak_flops_per_s * compute + calls.num_bytes / gpu.memory_bytes_per_s * memory
     logs = np.log(members_s)
     return CallTimes(time_s=np.exp(logs.mean(axis=0)), sigma=np.sqrt(residual**2 + logs.var(axis=0)))
 
 
 @lru_cache(maxsize=128)
-def _penalties(network: Network, calls: Calls, board: tuple[float, ...]) -> tuple[Floats, Floats, Floats]:
+def _penalties(network: Network, calls: Calls, board: bytes) -> tuple[Floats, Floats, Floats]:
     """exp(c) and exp(m) of each member, [E, N], and the scale of what is left, [N].
 
     Kept: most GPUs are at the edge of what was measured, and so the same board to the networks.
     """
-    boards = np.broadcast_to(np.array(board, np.float32), (len(calls.index), len(board)))
+    boards = np.frombuffer(board, np.float32).reshape(len(calls.index), -1)
     outputs = network.outputs(np.concatenate([calls.features, boards], axis=1)).astype(float)
     compute, memory = (np.exp(np.clip(outputs[..., i], -_MOST, _MOST)) for i in (0, 1))
     return compute, memory, np.exp(np.clip(outputs[..., 2], -6.0, 1.0)).mean(axis=0)

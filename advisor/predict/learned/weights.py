@@ -18,8 +18,6 @@ from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
 
 VERSION = 2
-# What a network is told of the board: its power limit and compute capability.
-NUM_BOARD = 2
 _VECTORS = ("low", "high", "mean", "scale")
 _LAYERS = 3
 # Log-penalties of compute and memory, and the log-scale of what is left.
@@ -94,7 +92,8 @@ def _network(arrays: Mapping[str, NDArray[np.generic]], family: str) -> Network:
 
 
 def _check_shapes(network: Network, family: str) -> None:
-    num_features = rows().network[family][1].num_features + NUM_BOARD
+    learned = rows().network[family][1]
+    num_features = learned.num_features + learned.board.num_features
     members, _, units = network.weights[0].shape
     sizes = [num_features, units, units, OUTPUTS]
     expected: list[tuple[int, ...]] = [(num_features,)] * len(_VECTORS)

@@ -80,9 +80,11 @@ FFT = Family(
     time=_time,
     sigma=0.75,
     caveat=lambda op: CAVEAT,  # noqa: ARG005
-    learned=Learned(
-        name="fft", names=frozenset({"_fft_r2c"}), num_features=2, features=_features, counts_flops=True,
-        steps=3, units=8,
+    learned=(
+        Learned(
+            name="fft", names=frozenset({"_fft_r2c"}), num_features=2, features=_features, counts_flops=True,
+            steps=3, units=8, rates=frozenset({"fp32"}),
+        ),
     ),
     autocast=Autocast(casts_operands=False),
     cases={"fft": _cases},
@@ -115,7 +117,7 @@ def knowledge(*, is_learned: bool = False) -> Knowledge:
     tables = dict(shipped().tables)
     known = {"fft_fraction": {"fp32": 0.25, "tf32": 0.5}, "fft_bandwidth": 0.5}
     tables["assumed"] = {**tables["assumed"], "any": {**tables["assumed"]["any"], **known}}
-    networks = {"fft": make_network(FFT.learned.num_features + 2)} if is_learned and FFT.learned else {}
+    networks = {"fft": make_network(FFT.learned[0].num_features + 2)} if is_learned else {}
     return Knowledge(tables=tables, networks=networks)
 
 

@@ -33,7 +33,7 @@ def test_every_name_of_a_table_is_of_its_family(family: Family) -> None:
 
 @EACH
 def test_what_autocast_and_networks_know_is_of_the_family(family: Family) -> None:
-    learned = family.learned.names if family.learned else frozenset()
+    learned = {name for network in family.learned for name in network.names}
     for name in family.autocast.full | learned:
         assert family_of(make_op(f"aten::{name}")) in (family, ELEMENTWISE)
 
@@ -74,7 +74,7 @@ def test_every_constant_has_a_value_that_is_assumed_for_any_gpu() -> None:
 def test_the_shipped_networks_are_those_of_the_families() -> None:
     assert shipped().networks.keys() == rows().network.keys()
     for name, (_, learned) in rows().network.items():
-        assert shipped().networks[name].low.shape == (learned.num_features + 2,)
+        assert shipped().networks[name].low.shape == (learned.num_features + learned.board.num_features,)
 
 
 @given(NAMES, st.sampled_from(Phase))

@@ -14,7 +14,7 @@ import pytest
 
 from advisor.core.gpus import resolve_gpu
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import read_knowledge
+from advisor.predict.knowledge import read_knowledge, shipped
 from advisor.predict.learned.times import learned_times
 from tests.builders import make_gpu
 from tests.recordings import make_measurement, write_recording
@@ -120,6 +120,15 @@ def test_a_training_writes_what_predictions_read(kernels: Path, tmp_path: Path, 
     assert "recordings" not in facts["source"]
     assert facts["rows"]["T4 add train"] == 6
     assert facts["parameters"].keys() == EXAMPLES.keys()
+
+
+def test_one_network_alone_leaves_the_others_as_they_ship(kernels: Path, tmp_path: Path, main: Main) -> None:
+    for name, arguments in (("all", ()), ("one", ("--network", "norm"))):
+        main("--kernels", kernels, "--out", tmp_path / name, *arguments)
+    every, one = (read_knowledge(tmp_path / name).networks for name in ("all", "one"))
+    for name, network in shipped().networks.items():
+        expected = every[name] if name == "norm" else network
+        assert all((a == b).all() for a, b in zip(one[name].weights, expected.weights, strict=True))
 
 
 def test_the_same_seed_writes_the_same_bytes(kernels: Path, tmp_path: Path, main: Main) -> None:

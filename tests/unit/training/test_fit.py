@@ -12,7 +12,7 @@ import pytest
 
 from advisor.operators.registry import rows
 from advisor.predict.learned.network import Network
-from advisor.predict.learned.weights import NUM_BOARD, OUTPUTS, read_networks, write_networks
+from advisor.predict.learned.weights import OUTPUTS, read_networks, write_networks
 
 torch = pytest.importorskip("torch")
 from training.fit import MEMBERS, Table, fit  # noqa: E402 - it needs torch
@@ -20,6 +20,7 @@ from training.overhead import EVENT_SHARE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 ROWS, UNITS = 300, 96
+NUM_BOARD = rows().network["pointwise"][1].board.num_features
 NUM_FEATURES = rows().network["pointwise"][1].num_features + NUM_BOARD
 
 
@@ -37,6 +38,7 @@ def make_table(compute: float, memory: float, *, compute_share: float, floor_s: 
     compute_s, memory_s = compute_share * work_s, (1 - compute_share) * work_s
     return Table(
         features=rng.standard_normal((ROWS, NUM_FEATURES)).astype(np.float32),
+        num_board=NUM_BOARD,
         compute_s=compute_s,
         memory_s=memory_s,
         floor_s=np.full(ROWS, floor_s),
@@ -161,6 +163,7 @@ def test_calls_without_weight_are_not_learned_from() -> None:
     half = np.arange(ROWS) < ROWS // 2
     mixed = Table(
         features=right.features,
+        num_board=right.num_board,
         compute_s=right.compute_s,
         memory_s=right.memory_s,
         floor_s=right.floor_s,

@@ -10,11 +10,10 @@ import pytest
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import Op
-from advisor.predict.learned.model import board_features
 from advisor.predict.learned.numbers import shape_of
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.builders import make_op
-from tests.unit.predict.learned.values import EXAMPLES, add, mm, softmax
+from tests.unit.predict.learned.values import EXAMPLES, add, board, mm, softmax
 from tests.unit.training.values import make_samples
 from training.overhead import EVENT_SHARE, floors_of
 
@@ -51,7 +50,7 @@ def test_features_are_those_of_the_call_and_the_board(family: str) -> None:
     shape = shape_of(EXAMPLES[family])
     assert shape is not None
     for row, gpu in zip(table.features, GPUS, strict=True):
-        assert row == pytest.approx([*shape.values, *board_features(load_gpus()[gpu])], rel=1e-6)
+        assert row == pytest.approx([*shape.values, *board(load_gpus()[gpu])], rel=1e-6)
 
 
 def test_rows_keep_their_times_and_floors_in_order() -> None:

@@ -11,11 +11,11 @@ import pytest
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec
 from advisor.operators.registry import rows
-from advisor.predict.learned.model import board_features, grouped, kernel_times
+from advisor.predict.learned.model import grouped, kernel_times
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
 from tests.builders import make_gpu, make_op
-from tests.unit.predict.learned.values import EXAMPLES, add, make_networks, mm, slow_outputs, softmax
+from tests.unit.predict.learned.values import EXAMPLES, add, board, make_networks, mm, slow_outputs, softmax
 
 T4 = resolve_gpu("T4")
 PEAK = 8e12
@@ -115,7 +115,7 @@ def test_members_that_disagree_are_less_sure() -> None:
 def test_times_are_those_of_slow_loops(family: str, seed: int) -> None:
     op, network = EXAMPLES[family], make_networks(seed)[family]
     (calls,) = grouped([op])
-    features = [*calls.features[0].tolist(), *np.array(board_features(T4), np.float32).tolist()]
+    features = [*calls.features[0].tolist(), *board(T4)]
     logs, residuals = [], []
     for compute, memory, log_scale in slow_outputs(network, features):
         compute_s = calls.flops[0] / PEAK * math.exp(min(max(compute, -4.0), 4.0))
@@ -137,7 +137,8 @@ def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows() -> None:
 
 
 def test_the_board_is_its_power_and_its_compute_capability() -> None:
-    assert board_features(make_gpu(tdp_w=250.0, compute_capability="8.6")) == (math.log(250.0), 8.6)
+    gpu = make_gpu(tdp_w=250.0, compute_capability="8.6")
+    assert board(gpu) == pytest.approx((math.log(250.0), 8.6), rel=1e-6)
 
 
 NVIDIA = [gpu for gpu in load_gpus().values() if gpu.vendor == "NVIDIA"]
@@ -146,10 +147,10 @@ OTHERS = [gpu for gpu in load_gpus().values() if gpu.vendor != "NVIDIA"]
 
 @pytest.mark.parametrize("gpu", NVIDIA, ids=lambda gpu: gpu.name)
 def test_every_nvidia_board_has_features(gpu: GpuSpec) -> None:
-    assert all(math.isfinite(value) for value in board_features(gpu))
+    assert all(math.isfinite(value) for value in board(gpu))
 
 
 def test_newer_boards_have_larger_capabilities() -> None:
     names = ("P4", "T4", "A100-PCIE-40GB", "L4")
-    features = [board_features(resolve_gpu(name))[1] for name in names]
+    features = [board(resolve_gpu(name))[1] for name in names]
     assert features == sorted(features)

@@ -10,7 +10,8 @@ from functools import cache
 import numpy as np
 
 from advisor.core.gpus import catalog_path
-from advisor.core.values import AttributeValue, Op, Phase, Precision, TensorSpec
+from advisor.core.values import AttributeValue, GpuSpec, Op, Phase, Precision, TensorSpec
+from advisor.operators.family import power_and_capability
 from advisor.predict.knowledge import CONSTANTS, Knowledge
 from advisor.predict.learned.network import Network
 from advisor.predict.learned.numbers import shape_of
@@ -105,6 +106,12 @@ EXAMPLES = {
     "norm": softmax(64, 1000),
     "pointwise": add(64, 1000),
 }
+
+
+def board(gpu: GpuSpec) -> tuple[float, ...]:
+    """What networks are given of a GPU unless they say otherwise."""
+    (row,) = power_and_capability(np.zeros((1, 0), np.float32), gpu)
+    return tuple(row.tolist())
 
 
 def make_network(num_features: int, seed: int = 0, *, members: int = 3, units: int = 8) -> Network:
