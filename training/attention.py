@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
 from advisor.operators.attention_backends import Backend
-from advisor.operators.attention_kernels import HEAD_STEP, Kernel, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import Kernel, padded, rate_flops_per_s, seconds
 from advisor.predict.interval import Z90
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from training.attention_tables import ORIGIN, Measured, read_attention
@@ -30,10 +30,13 @@ from training.least_squares import least_squares
 
 FOLDS = 5
 _SIZES = (32, 64, 96, 128, 160, 192, 224, 256)
-# The first guess and how firmly it is held, in units of 10 % errors: a table that tells nothing of a constant
-# leaves it there.
+# Heads of this size are in every table.
+_COMMON = _SIZES.index(128)
+# The first guess: a table that tells nothing of a constant leaves it there. Of efficiencies it is their ratio
+# to that of common heads, as FlashAttention 2 and 3 have it.
 _START = Kernel(
-    efficiency=dict(zip(_SIZES, (0.4, 0.55, 0.6, 0.65, 0.65, 0.65, 0.65, 0.65), strict=True)),
+    efficiency=dict(zip(_SIZES, (0.4, 0.52, 0.62, 0.65, 0.62, 0.62, 0.62, 0.62), strict=True)),
+    measured_sizes=frozenset(),
     uneven=0.87,
     start_tiles=0.7,
     tail=0.4,
@@ -69,7 +72,7 @@ class Fitted:
 
 
 def fit(rows: Sequence[Measured]) -> Fitted:
-    """Constants of rows of one kernel and direction; every GPU weighs the same."""
+    """Constants of rows of one kernel and direction; every architecture weighs the same."""
     chosen = thinned(rows)
     sources = sorted({row.source for row in chosen})
     weights = _weights(chosen)
@@ -90,7 +93,9 @@ def fit(rows: Sequence[Measured]) -> Fitted:
     def residuals(parameters: Floats) -> Floats:
         fitted = _fitted(np.exp(parameters), sources, is_mma_sync)
         errors = np.log([fitted.time_s(row) for row in chosen]) - logs
-        return np.concatenate([weights * errors, _HELD * (parameters - start)])
+        away = parameters - start
+        away[: len(_SIZES)] -= (1 - 1e-3) * away[_COMMON]
+        return np.concatenate([weights * errors, _HELD * away])
 
     return _fitted(np.exp(least_squares(residuals, start)), sources, is_mma_sync)
 
@@ -125,7 +130,9 @@ def thinned(rows: Iterable[Measured]) -> list[Measured]:
 
 
 def _weights(rows: Sequence[Measured]) -> Floats:
-    names, index, counts = np.unique([row.gpu.name for row in rows], return_inverse=True, return_counts=True)
+    names, index, counts = np.unique(
+        [row.gpu.architecture for row in rows], return_inverse=True, return_counts=True
+    )
     return np.asarray(np.sqrt(len(rows) / len(names) / counts[index]))
 
 
@@ -171,7 +178,7 @@ def held_out(rows: Sequence[Measured], group_of: Callable[[Measured], str | int]
 
 
 def sigma_of(judged: Judged, default: float) -> float:
-    """Such that p10..p90 holds four of five, every GPU weighing the same."""
+    """Such that p10..p90 holds four of five, every architecture weighing the same."""
     if not judged.rows:
         return default
     rows = thinned(judged.rows)
@@ -205,6 +212,7 @@ def _with_widths(rows: Sequence[Measured]) -> Kernel:
         sigma=sigma,
         sigma_unseen=max(unseen, sigma),
         architectures=frozenset(row.gpu.architecture for row in rows),
+        measured_sizes=frozenset(padded(row.call.key_size) for row in rows),
     )
 
 
@@ -218,6 +226,7 @@ def render(kernels: Mapping[tuple[Backend, bool], Kernel]) -> str:
         lines += [f"efficiency = {{ {table} }}", f"is_mma_sync = {str(kernel.is_mma_sync).lower()}"]
         names = ("uneven", "start_tiles", "tail", "traffic", "sigma", "sigma_unseen")
         lines += [f"{name} = {getattr(kernel, name):.3f}" for name in names]
+        lines += [f"measured_sizes = {sorted(kernel.measured_sizes)}"]
         lines += [f"architectures = {json.dumps(sorted(kernel.architectures))}"]
     return "\n".join([*lines, ""])
 

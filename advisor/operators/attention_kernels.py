@@ -18,11 +18,12 @@ fitted by ``python -m training.attention``).
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import ceil
+from typing import TypedDict, Unpack
 
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec
@@ -52,6 +53,7 @@ class Kernel:
         sigma: log-normal, on architectures that were measured.
         sigma_unseen: on others.
         architectures: those that were measured.
+        measured_sizes: padded head sizes that were; the efficiency of others is a guess between them.
     """
 
     efficiency: Mapping[int, float]
@@ -63,6 +65,7 @@ class Kernel:
     sigma: float
     sigma_unseen: float
     architectures: frozenset[str]
+    measured_sizes: frozenset[int]
 
 
 def rate_flops_per_s(kernel: Kernel, gpu: GpuSpec, dtype_rate: str) -> float:
@@ -81,9 +84,9 @@ def seconds(call: AttentionCall, kernel: Kernel, gpu: GpuSpec, flops_per_s: floa
         flops_per_s: of ``rate_flops_per_s``.
     """
     products = _BACKWARD_PRODUCTS if call.is_backward else _FORWARD_PRODUCTS
-    padded = [products[0] * _padded(call.key_size), products[1] * _padded(call.value_size)]
-    reached = efficiency_of(kernel, call, sum(padded) / sum(products)) * flops_per_s / gpu.num_sms
-    tile_s = 2 * TILE**2 * sum(padded) / reached
+    width = products[0] * padded(call.key_size) + products[1] * padded(call.value_size)
+    reached = efficiency_of(kernel, call, width / sum(products)) * flops_per_s / gpu.num_sms
+    tile_s = 2 * TILE**2 * width / reached
     memory_s = kernel.traffic * call.num_bytes / gpu.memory_bytes_per_s
     return busiest_tiles(call, kernel, gpu.num_sms) * tile_s + memory_s
 
@@ -111,17 +114,22 @@ def seen_tiles(rows: int, columns: int) -> int:
     return square * (square + 1) // 2 + (rows - square) * columns
 
 
-def _padded(size: int) -> int:
+def padded(size: int) -> int:
+    """The head size that a kernel works with.
+
+    >>> padded(80)
+    96
+    """
     return -(-size // HEAD_STEP) * HEAD_STEP
 
 
-def efficiency_of(kernel: Kernel, call: AttentionCall, padded: float) -> float:
+def efficiency_of(kernel: Kernel, call: AttentionCall, width: float) -> float:
     """By head size, on straight lines between those that were measured."""
     uneven = kernel.uneven if call.key_size % HEAD_STEP else 1.0
     table = sorted(kernel.efficiency.items())
     for (low, before), (high, after) in pairwise(table):
-        if padded <= high:
-            share = max(padded - low, 0.0) / (high - low)
+        if width <= high:
+            share = max(width - low, 0.0) / (high - low)
             return uneven * (before + share * (after - before))
     return uneven * table[-1][1]
 
@@ -135,14 +143,33 @@ def kernels() -> Mapping[tuple[Backend, bool], Kernel]:
     """
     document = tomllib.loads(catalog_path("attention.toml").read_text(encoding="utf-8"))
     return {
-        (Backend(backend), direction == "backward"): _kernel(table)
+        (Backend(backend), direction == "backward"): _kernel(**table)
         for backend, directions in document["kernel"].items()
         for direction, table in directions.items()
     }
 
 
-def _kernel(table: Mapping[str, object]) -> Kernel:
-    efficiency = {int(size): float(share) for size, share in table["efficiency"].items()}  # type: ignore[attr-defined]
+class _Constants(TypedDict):
+    uneven: float
+    start_tiles: float
+    tail: float
+    traffic: float
+    is_mma_sync: bool
+    sigma: float
+    sigma_unseen: float
+
+
+def _kernel(
+    *,
+    efficiency: Mapping[str, float],
+    architectures: Sequence[str],
+    measured_sizes: Sequence[int],
+    **constants: Unpack[_Constants],
+) -> Kernel:
+    """A table of the file, whose keys are texts."""
     return Kernel(
-        **table | {"efficiency": efficiency, "architectures": frozenset(table["architectures"])}  # type: ignore[arg-type, operator, call-overload]
+        efficiency={int(size): share for size, share in efficiency.items()},
+        architectures=frozenset(architectures),
+        measured_sizes=frozenset(measured_sizes),
+        **constants,
     )
