@@ -66,10 +66,15 @@ class Roofs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineTime:
-    """Seconds of one call, and the constant of the roof that binds it (empty: the PCIe link)."""
+    """Seconds of one call, and the constant of the roof that binds it (empty: the PCIe link).
+
+    Attributes:
+        sigma: log-normal, where it is known better than for the family.
+    """
 
     time_s: float
     constant: str
+    sigma: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ def op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge: 
     used: dict[int, str] = {}
     for i, time in _rooflines(trace, np.flatnonzero(np.isnan(call_s)).tolist(), gpu, constants):
         used[i], call_s[i] = time.constant, time.time_s
-        sigma[i], methods[i] = _roofline_sigma(columns.families[i], time.constant, constants), _ROOFLINE
+        sigma[i], methods[i] = _roofline_sigma(columns.families[i], time, constants), _ROOFLINE
     return OpTimes(
         columns=columns, time_s=columns.counts * call_s, sigma=sigma, methods=methods, constants=used
     )
@@ -173,8 +173,9 @@ def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowle
     return CallTimes(time_s=direct.time_s * np.exp(BLEND * off), sigma=direct.sigma)
 
 
-def _roofline_sigma(family: Family, constant: str, constants: FittedConstants) -> float:
-    if family.sigma is not None:
-        return family.sigma
-    is_fitted = constant in constants.measured or not constant
+def _roofline_sigma(family: Family, time: RooflineTime, constants: FittedConstants) -> float:
+    known = family.sigma if time.sigma is None else time.sigma
+    if known is not None:
+        return known
+    is_fitted = time.constant in constants.measured or not time.constant
     return SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
