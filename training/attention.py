@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from advisor.core.files import write_atomically
 from advisor.operators.attention_backends import Backend
-from advisor.operators.attention_kernels import Kernel, padded, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import AttentionKernel, padded, rate_flops_per_s, seconds
 from advisor.predict.interval import Z90
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from training.attention_tables import ORIGIN, Measured, read_attention
@@ -34,7 +34,7 @@ _SIZES = (32, 64, 96, 128, 160, 192, 224, 256)
 _COMMON = _SIZES.index(128)
 # The first guess: a table that tells nothing of a constant leaves it there. Of efficiencies it is their ratio
 # to that of common heads, as FlashAttention 2 and 3 have it.
-_START = Kernel(
+_START = AttentionKernel(
     efficiency=dict(zip(_SIZES, (0.4, 0.52, 0.62, 0.65, 0.62, 0.62, 0.62, 0.62), strict=True)),
     measured_sizes=frozenset(),
     uneven=0.87,
@@ -59,7 +59,7 @@ Floats = NDArray[np.float64]
 class Fitted:
     """A kernel, and what its sources add: seconds a call, and passes over what a cache is written."""
 
-    kernel: Kernel
+    kernel: AttentionKernel
     added_s: Mapping[str, float]
     passes: Mapping[str, float]
 
@@ -143,6 +143,11 @@ def shape_fold(row: Measured) -> int:
     return zlib.crc32(repr(shape).encode()) % FOLDS
 
 
+def architecture_of(row: Measured) -> str:
+    """Of its GPU: twins are left out together."""
+    return row.gpu.architecture
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """Rows with what was predicted of them by constants that were fitted without."""
@@ -198,15 +203,15 @@ def by_kernel(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], list[Measu
     return groups
 
 
-def fit_kernels(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], Kernel]:
+def fit_kernels(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], AttentionKernel]:
     """All kernels, with widths of what was held out."""
     return {key: _with_widths(own) for key, own in sorted(by_kernel(rows).items())}
 
 
-def _with_widths(rows: Sequence[Measured]) -> Kernel:
+def _with_widths(rows: Sequence[Measured]) -> AttentionKernel:
     sample = thinned(rows)
     sigma = sigma_of(held_out(sample, shape_fold), _START.sigma)
-    unseen = sigma_of(held_out(sample, lambda row: row.gpu.architecture), _START.sigma_unseen)
+    unseen = sigma_of(held_out(sample, architecture_of), _START.sigma_unseen)
     return replace(
         fit(rows).kernel,
         sigma=sigma,
@@ -216,7 +221,7 @@ def _with_widths(rows: Sequence[Measured]) -> Kernel:
     )
 
 
-def render(kernels: Mapping[tuple[Backend, bool], Kernel]) -> str:
+def render(kernels: Mapping[tuple[Backend, bool], AttentionKernel]) -> str:
     """The catalog's text."""
     lines = ["# Written by python -m training.attention: what kernels of fused attention reach. Do not edit."]
     lines += ["# Fitted to published measurements:", *(f"# - {line}" for line in ORIGIN)]

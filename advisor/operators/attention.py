@@ -7,11 +7,11 @@ from dataclasses import replace
 from math import prod
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
-from advisor.operators.case import FLOATS, HALF, Argument, Call, Caps, Case, call, result, tensor
-from advisor.operators.draw import Draw, shrunk
 from advisor.operators.attention_backends import Backend, backend_of
 from advisor.operators.attention_call import AttentionCall, attention_call
-from advisor.operators.attention_kernels import Kernel, kernels, padded, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import AttentionKernel, kernels, padded, rate_flops_per_s, seconds
+from advisor.operators.case import FLOATS, HALF, Argument, Call, Caps, Case, call, result, tensor
+from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import (
     Autocast,
     Compute,
@@ -50,17 +50,19 @@ def _time(op: Op, roofs: Roofs) -> RooflineTime:
 
 
 _RATES = {"float16": "fp16", "bfloat16": "bf16"}
-# Nobody measured the memory-efficient kernel for us. The plots of the FlashAttention 2 paper (A100) have it at
-# about half its speed, forward and backward.
+# Nobody measured the memory-efficient kernel for us. In the plots of the FlashAttention 2 paper (A100) it has
+# about half the speed, forward and backward.
 _EFFICIENT_SHARE = 0.5
 _SIGMA_ASSUMED = 0.3
 
 
 def _fitted(op: Op, gpu: GpuSpec) -> FittedTime | None:
-    """By the kernel that PyTorch takes on the GPU; None for FP32, for plain mathematics and for other vendors."""
+    """By the kernel that PyTorch takes on the GPU; None for FP32, plain mathematics and other vendors."""
     call = attention_call(op)
-    rate = None if call is None else _RATES.get(call.dtype)
-    if call is None or rate not in gpu.tensor_flops_per_s or gpu.vendor != "NVIDIA":
+    if call is None or gpu.vendor != "NVIDIA":
+        return None
+    rate = _RATES.get(call.dtype, "")
+    if rate not in gpu.tensor_flops_per_s:
         return None
     kernel = _kernel(call, backend_of(call, gpu))
     if kernel is None:
@@ -71,14 +73,14 @@ def _fitted(op: Op, gpu: GpuSpec) -> FittedTime | None:
     )
 
 
-def _sigma(call: AttentionCall, kernel: Kernel, gpu: GpuSpec) -> float:
+def _sigma(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec) -> float:
     """Neither masks nor dropout were measured, nor all head sizes."""
     if call.has_mask or call.has_dropout or padded(call.key_size) not in kernel.measured_sizes:
         return _SIGMA_ASSUMED
     return kernel.sigma if gpu.architecture in kernel.architectures else kernel.sigma_unseen
 
 
-def _kernel(call: AttentionCall, backend: Backend) -> Kernel | None:
+def _kernel(call: AttentionCall, backend: Backend) -> AttentionKernel | None:
     if backend is not Backend.EFFICIENT:
         return kernels().get((backend, call.is_backward))
     flash = kernels()[Backend.FLASH_2, call.is_backward]

@@ -5,7 +5,8 @@ is FlashAttention 2, on a T4 the memory-efficient kernel, on an H100 cuDNN's.
 
 Source: ``priority_order`` and ``can_use_*`` of PyTorch 2.13's
 ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp`` (BSD-3-Clause), written down as rules. From 2.10 on
-cuDNN's comes first on compute capability 9.0 and 10.0; before it did not, and such GPUs ran FlashAttention 2.
+cuDNN's comes first on compute capability 9.0 and 10.0 (10.3 is taken for alike); before it did not, and such
+GPUs ran FlashAttention 2.
 A backend that the script itself switched off with ``sdpa_kernel`` is not known here.
 """
 
@@ -18,7 +19,7 @@ from advisor.operators.attention_call import AttentionCall
 
 _HALF = frozenset({"float16", "bfloat16"})
 # Where cuDNN's kernel comes first; the backend's own limit for heads that train.
-_CUDNN_FIRST = frozenset({(9, 0), (10, 0)})
+_CUDNN_FIRST = frozenset({(9, 0), (10, 0), (10, 3)})
 _CUDNN_MOST = 128
 _FLASH_MOST = 256
 # Shared memory of these holds no backward pass of larger heads with dropout.

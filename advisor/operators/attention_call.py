@@ -30,6 +30,7 @@ class AttentionCall:
         is_causal: the kernel hides keys after the query, without a mask.
         is_backward: gradients of all three.
         is_trained: its backward follows, as far as the call tells.
+        has_dropout: of the scores.
         ran_flash_3: it was measured, and ran FlashAttention 3.
         num_bytes: each tensor once.
     """
@@ -66,7 +67,7 @@ def attention_call(op: Op) -> AttentionCall | None:
         key_size=query.shape[3],
         value_size=value.shape[3],
         dtype=query.dtype,
-        has_mask=_has_mask(query, value, tensors[3:]),
+        has_mask=_has_mask(tensors[3:], query, value, is_backward=is_backward),
         is_causal=op.attributes.get("is_causal") is True,
         is_backward=is_backward,
         is_trained=is_backward or op.attributes.get("compute_log_sumexp") is not False,
@@ -76,14 +77,13 @@ def attention_call(op: Op) -> AttentionCall | None:
     )
 
 
-def _has_mask(query: TensorSpec, value: TensorSpec, others: Sequence[TensorSpec]) -> bool:
-    """Whether one of the other tensors is as large as the scores; the output is, if keys are as many as V."""
-    scores = (query.shape[2], value.shape[2])
-    alike = sum(tensor.shape[-2:] == scores and len(tensor.shape) > 1 for tensor in others)
-    is_output_alike = value.shape[2] == value.shape[3] and any(
-        tensor.shape == (*query.shape[:3], value.shape[3]) for tensor in others
-    )
-    return alike > is_output_alike
+def _has_mask(
+    others: Sequence[TensorSpec], query: TensorSpec, value: TensorSpec, *, is_backward: bool
+) -> bool:
+    """Whether one of the others has the scores' sizes; a backward pass is given the output, too."""
+    (queries, _), (keys, size) = query.shape[-2:], value.shape[-2:]
+    alike = sum(len(tensor.shape) > 1 and tensor.shape[-2:] == (queries, keys) for tensor in others)
+    return alike > (is_backward and keys == size)
 
 
 def _is_flash_3(kernel_name: str) -> bool:

@@ -40,7 +40,7 @@ _FORWARD_PRODUCTS, _BACKWARD_PRODUCTS = (1, 1), (3, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
+class AttentionKernel:
     """What one kernel reaches, forward or backward.
 
     Attributes:
@@ -68,13 +68,13 @@ class Kernel:
     measured_sizes: frozenset[int]
 
 
-def rate_flops_per_s(kernel: Kernel, gpu: GpuSpec, dtype_rate: str) -> float:
+def rate_flops_per_s(kernel: AttentionKernel, gpu: GpuSpec, dtype_rate: str) -> float:
     """What the instructions of a kernel could do on a GPU at most."""
     peak = gpu.tensor_flops_per_s[dtype_rate]
     return min(peak, MMA_SYNC_FLOPS * gpu.num_sms * gpu.boost_clock_hz) if kernel.is_mma_sync else peak
 
 
-def seconds(call: AttentionCall, kernel: Kernel, gpu: GpuSpec, flops_per_s: float) -> float:
+def seconds(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec, flops_per_s: float) -> float:
     """Of one call without its launch.
 
     Args:
@@ -91,7 +91,7 @@ def seconds(call: AttentionCall, kernel: Kernel, gpu: GpuSpec, flops_per_s: floa
     return busiest_tiles(call, kernel, gpu.num_sms) * tile_s + memory_s
 
 
-def busiest_tiles(call: AttentionCall, kernel: Kernel, num_sms: int) -> float:
+def busiest_tiles(call: AttentionCall, kernel: AttentionKernel, num_sms: int) -> float:
     """Tiles that the busiest SM takes one after the other, starts of blocks included."""
     rows, columns = ceil(call.queries / TILE), ceil(call.keys / TILE)
     blocks, length = (columns, rows) if call.is_backward else (rows, columns)
@@ -123,7 +123,7 @@ def padded(size: int) -> int:
     return -(-size // HEAD_STEP) * HEAD_STEP
 
 
-def efficiency_of(kernel: Kernel, call: AttentionCall, width: float) -> float:
+def efficiency_of(kernel: AttentionKernel, call: AttentionCall, width: float) -> float:
     """By head size, on straight lines between those that were measured."""
     uneven = kernel.uneven if call.key_size % HEAD_STEP else 1.0
     table = sorted(kernel.efficiency.items())
@@ -135,7 +135,7 @@ def efficiency_of(kernel: Kernel, call: AttentionCall, width: float) -> float:
 
 
 @cache
-def kernels() -> Mapping[tuple[Backend, bool], Kernel]:
+def kernels() -> Mapping[tuple[Backend, bool], AttentionKernel]:
     """Those of ``catalogs/attention.toml``, by backend and whether it is the backward pass.
 
     Raises:
@@ -165,9 +165,9 @@ def _kernel(
     architectures: Sequence[str],
     measured_sizes: Sequence[int],
     **constants: Unpack[_Constants],
-) -> Kernel:
+) -> AttentionKernel:
     """A table of the file, whose keys are texts."""
-    return Kernel(
+    return AttentionKernel(
         efficiency={int(size): share for size, share in efficiency.items()},
         architectures=frozenset(architectures),
         measured_sizes=frozenset(measured_sizes),

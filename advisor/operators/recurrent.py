@@ -75,6 +75,7 @@ def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
 
 # --- Time ------------------------------------------------------------------------------------------
 
+
 def steps_of(op: Op) -> Steps | None:
     """The steps of cuDNN's layers; None for single cells, and where the trace does not tell the sizes."""
     numbers = {name: value for name, value in op.attributes.items() if isinstance(value, int)}
@@ -119,14 +120,28 @@ def _time(op: Op, roofs: Roofs) -> RooflineTime:
         return higher_roof(op, roofs)
     flops_per_s, bytes_per_s = roofs.rate.flops_per_s, roofs.bytes_per_s
     at_once_s = max((op.flops - steps.flops) / flops_per_s, op.bytes / bytes_per_s)
-    is_tensor = not roofs.rate.constant.endswith(_CUDA_CORES)
-    constants = step_constants()["tensor" if is_tensor else "vector", steps.is_backward]
-    steps_s = steps_time_s(steps, constants, roofs.gpu, roofs.rate.peak_flops_per_s)
+    steps_s, sigma = _steps_s(op, steps, roofs)
     return RooflineTime(
-        time_s=roofs.launch_s + at_once_s + steps_s,
-        constant=roofs.rate.constant,
-        sigma=constants.sigma if roofs.gpu.architecture in constants.architectures else _SIGMA,
+        time_s=roofs.launch_s + at_once_s + steps_s, constant=roofs.rate.constant, sigma=sigma
     )
+
+
+def _steps_s(op: Op, steps: Steps, roofs: Roofs) -> tuple[float, float]:
+    """Seconds of the steps, and their sigma; TF32 was not measured, and counts where it is the faster."""
+
+    def of_cores(cores: str, peak_flops_per_s: float) -> tuple[float, float]:
+        constants = step_constants()[cores, steps.is_backward]
+        is_measured = roofs.gpu.architecture in constants.architectures
+        time_s = steps_time_s(steps, constants, roofs.gpu, peak_flops_per_s)
+        return time_s, constants.sigma if is_measured else _SIGMA
+
+    peak = roofs.rate.peak_flops_per_s
+    if roofs.rate.constant.endswith(_CUDA_CORES):
+        return of_cores("vector", peak)
+    tensor = of_cores("tensor", peak)
+    if op.inputs[0].dtype != "float32":
+        return tensor
+    return min(tensor, of_cores("vector", roofs.gpu.vector_flops_per_s["fp32"]))
 
 
 def _share(op: Op) -> float:

@@ -34,7 +34,7 @@ SHARED = 0.5
 def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
-    """One call of each operator on ``gpu``, as far as a network or a fitted formula of its family knows it."""
+    """One call of each operator on ``gpu``, as far as a network or a formula of its family knows it."""
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
     for calls in _grouped(Same(ops)):
         network, learned = knowledge.networks.get(calls.network), calls.learned

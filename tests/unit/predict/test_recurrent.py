@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Op, Phase, Precision, TensorSpec
+from advisor.core.values import Op, Precision, TensorSpec
 from advisor.operators.recurrent import steps_of
 from advisor.operators.recurrent_steps import StepConstants, Steps, step_constants, steps_time_s
 from advisor.predict.constants import constants_for
