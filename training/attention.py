@@ -130,10 +130,14 @@ def thinned(rows: Iterable[Measured]) -> list[Measured]:
 
 
 def _weights(rows: Sequence[Measured]) -> Floats:
-    names, index, counts = np.unique(
-        [row.gpu.architecture for row in rows], return_inverse=True, return_counts=True
-    )
-    return np.asarray(np.sqrt(len(rows) / len(names) / counts[index]))
+    """Of residuals, whose squares add up."""
+    return np.sqrt(len(rows) * _shares([row.gpu.architecture for row in rows]))
+
+
+def _shares(names: Sequence[str]) -> Floats:
+    """What each row counts where every name weighs the same, [N]; they add up to 1."""
+    _, index, counts = np.unique(names, return_inverse=True, return_counts=True)
+    return np.asarray(1 / len(counts) / counts[index])
 
 
 def shape_fold(row: Measured) -> int:
@@ -183,16 +187,13 @@ def held_out(rows: Sequence[Measured], group_of: Callable[[Measured], str | int]
 
 
 def sigma_of(judged: Judged, default: float) -> float:
-    """Such that p10..p90 holds four of five, every architecture weighing the same."""
+    """Such that p10..p90 holds four of five, every GPU weighing the same."""
     if not judged.rows:
         return default
-    rows = thinned(judged.rows)
-    place = {id(row): error for row, error in zip(judged.rows, judged.log_errors, strict=True)}
-    errors = np.abs([place[id(row)] for row in rows])
-    weights = _weights(rows) ** 2
+    errors = np.abs(judged.log_errors)
     order = np.argsort(errors)
-    share = np.cumsum(weights[order]) / weights.sum()
-    return float(errors[order][np.searchsorted(share, 0.8)]) / Z90
+    weights = _shares([row.gpu.name for row in judged.rows])[order]
+    return float(errors[order][np.searchsorted(np.cumsum(weights), 0.8)]) / Z90
 
 
 def by_kernel(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], list[Measured]]:
@@ -209,9 +210,8 @@ def fit_kernels(rows: Iterable[Measured]) -> dict[tuple[Backend, bool], Attentio
 
 
 def _with_widths(rows: Sequence[Measured]) -> AttentionKernel:
-    sample = thinned(rows)
-    sigma = sigma_of(held_out(sample, shape_fold), _START.sigma)
-    unseen = sigma_of(held_out(sample, architecture_of), _START.sigma_unseen)
+    sigma = sigma_of(held_out(rows, shape_fold), _START.sigma)
+    unseen = sigma_of(held_out(rows, architecture_of), _START.sigma_unseen)
     return replace(
         fit(rows).kernel,
         sigma=sigma,

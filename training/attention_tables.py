@@ -64,9 +64,17 @@ def read_attention(folder: Path) -> tuple[Measured, ...]:
     Raises:
         FileNotFoundError: a file is missing.
     """
+    return (*_server_rows(folder / "tensor_cores" / "attention_forward.csv.gz"), *read_both_ways(folder))
+
+
+def read_both_ways(folder: Path) -> tuple[Measured, ...]:
+    """Those of the tables that have backward passes, too.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+    """
     published = folder / "published"
     return (
-        *_server_rows(folder / "tensor_cores" / "attention_forward.csv.gz"),
         *_icicle_rows(published / "icicle_ops_fwd_bwd_a100_gh200.csv.gz"),
         *_cudnn_rows(published / "cudnn_frontend_sdpa_fwd_bwd.csv"),
         *_cudnn_rows(published / "cudnn_frontend_sdpa_older_b200_pytorch_backends.csv"),

@@ -142,7 +142,8 @@ def unseen(
 ) -> list[float]:
     """Seconds of each layer, by a fit to the other groups."""
     fits = {
-        group: fit([layer for layer in layers if group_of(layer) != group]) for group in map(group_of, layers)
+        group: fit([layer for layer in layers if group_of(layer) != group])
+        for group in set(map(group_of, layers))
     }
     return [layer.predicted_s(fits[group_of(layer)]) for layer in layers]
 

@@ -9,7 +9,7 @@ call (launches, a server's cache) is fitted to all its rows, since it is no prop
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +19,12 @@ from advisor.core.files import write_atomically
 from advisor.operators.attention_kernels import kernels
 from advisor.operators.recurrent_steps import step_constants
 from advisor.predict.interval import Z90
+from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables
 from benchmarks.accuracy.kernels import ALL, KernelErrors
-from benchmarks.accuracy.tables import markdown
 from training import attention, recurrent
 from training.attention_tables import read_attention
 
-UNSEEN_SHAPES, LEFT_OUT = "unseen shapes", "architecture left out"
 _DIRECTIONS = ("forward", "backward")
-_LEGEND = {
-    UNSEEN_SHAPES: "Every fifth of the shapes predicted by constants that were fitted to the others.",
-    LEFT_OUT: "Every architecture predicted by constants that were fitted to the others.",
-}
 
 Floats = NDArray[np.float64]
 
@@ -114,38 +109,13 @@ def _mean(parts: Sequence[KernelErrors]) -> KernelErrors:
     )
 
 
-def tables(errors: Iterable[KernelErrors]) -> Iterator[tuple[str, str]]:
-    """Title and Markdown of both splits."""
-    rows = list(errors)
-    for split, legend in _LEGEND.items():
-        yield f"Attention and recurrent layers, {split}", f"{legend}\n\n{fitted_table(rows, split)}"
-
-
-def fitted_table(errors: Sequence[KernelErrors], split: str) -> str:
-    """A row a kernel and GPU."""
-    header = ["kernel", "GPU", "calls", "mean / median / p90, %", "bias, %", "within p10..p90"]
-    lines = [
-        [
-            one.kind,
-            one.gpu,
-            f"{one.rows:,}",
-            " / ".join(f"{100 * value:.1f}" for value in (one.mean, one.median, one.p90)),
-            f"{100 * one.bias:+.1f}",
-            f"{one.coverage:.0%}",
-        ]
-        for one in errors
-        if one.split == split
-    ]
-    return markdown(header, lines)
-
-
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--measurements", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, metavar="FILE.md")
     options = parser.parse_args()
-    sections = [f"## {title}\n\n{text}" for title, text in tables(evaluate(options.measurements))]
+    sections = [f"## {title}\n\n{text}" for title, text in fitted_tables(evaluate(options.measurements))]
     page = "\n\n".join([_HEAD, *sections])
     print(page)
     if options.out:
