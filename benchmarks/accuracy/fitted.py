@@ -21,7 +21,8 @@ from advisor.operators.recurrent_steps import step_constants
 from advisor.predict.interval import Z90
 from benchmarks.accuracy.fitted_tables import LEFT_OUT, UNSEEN_SHAPES, fitted_tables
 from benchmarks.accuracy.kernels import ALL, KernelErrors
-from training import attention, recurrent
+from training import fit_attention as attention
+from training import fit_recurrent as recurrent
 from training.attention_tables import read_attention
 
 _DIRECTIONS = ("forward", "backward")
@@ -126,7 +127,7 @@ _HEAD = """\
 # Attention and recurrent layers
 
 Written by `python -m benchmarks.accuracy.fitted`. Absolute errors; the last row of a kernel is the mean over
-its GPUs. Sources and what was left out: `training/attention_tables.py`, `training/recurrent.py`.
+its GPUs. Sources and what was left out: `training/attention_tables.py`, `training/fit_recurrent.py`.
 
 | | constants of attention and of recurrent layers |
 |---|---|

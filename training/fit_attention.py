@@ -1,6 +1,6 @@
 """Fit what each kernel of fused attention reaches, and how sure that is.
 
-    python -m training.attention --measurements DIR --out catalogs/attention.toml
+    python -m training.fit_attention --measurements DIR --out catalogs/attention.toml
 
 DIR holds ``tensor_cores`` and ``published``. One set of constants a kernel and direction, for all GPUs:
 what differs between GPUs is their data sheets. Widths are those of measurements that were held out: of
@@ -223,7 +223,9 @@ def _with_widths(rows: Sequence[Measured]) -> AttentionKernel:
 
 def render(kernels: Mapping[tuple[Backend, bool], AttentionKernel]) -> str:
     """The catalog's text."""
-    lines = ["# Written by python -m training.attention: what kernels of fused attention reach. Do not edit."]
+    lines = [
+        "# Written by python -m training.fit_attention: what kernels of fused attention reach. Do not edit."
+    ]
     lines += ["# Fitted to published measurements:", *(f"# - {line}" for line in ORIGIN)]
     for (backend, is_backward), kernel in kernels.items():
         lines += ["", f"[kernel.{backend}.{'backward' if is_backward else 'forward'}]"]

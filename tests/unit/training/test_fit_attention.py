@@ -17,7 +17,8 @@ from advisor.predict.interval import Z90
 from advisor.predict.roofline import KERNEL_FLOOR_S
 from tests.attention import make_attention
 from tests.shared import SHARED, needs_shared
-from training import attention, recurrent
+from training import fit_attention as attention
+from training import fit_recurrent as recurrent
 from training.attention_tables import Measured, read_both_ways
 from training.least_squares import least_squares
 

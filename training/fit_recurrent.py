@@ -1,6 +1,6 @@
 """Fit what the steps of recurrent layers cost to DeepBench's published times.
 
-    python -m training.recurrent --measurements DIR --out catalogs/recurrent.toml
+    python -m training.fit_recurrent --measurements DIR --out catalogs/recurrent.toml
 
 DIR holds ``tensor_cores/deepbench_recurrent.csv.gz``: cuDNN's layers without the product of the inputs,
 forward and backward by the data, FP32 and fp16. Fitted to the V100, whose libraries (cuDNN 7) are the newest;
@@ -160,7 +160,7 @@ def fit_steps(layers: Iterable[MeasuredLayer]) -> dict[tuple[str, bool], StepCon
 
 def render(fitted: Mapping[tuple[str, bool], StepConstants]) -> str:
     """The catalog's text."""
-    lines = ["# Written by python -m training.recurrent: steps of recurrent layers. Do not edit."]
+    lines = ["# Written by python -m training.fit_recurrent: steps of recurrent layers. Do not edit."]
     lines += [f"# Fitted to {ORIGIN}."]
     for (cores, is_backward), constants in fitted.items():
         cells = ", ".join(f"{gates} = {seconds:.4g}" for gates, seconds in constants.cell_s.items())
