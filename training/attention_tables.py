@@ -3,8 +3,8 @@
 Kept are calls as training makes them: whole sequences of at least 128 tokens. Left out are decoding
 (one query), sliding windows, kernels that PyTorch does not have (Triton, TRT-LLM), and a GH200's backward
 passes, which would exceed its peak. The tables of A100 and GH200 (``icicle``) count FLOPs as if under a
-causal mask; their times tell that there was none: they fit three to five points worse with one, and would be
-half of what the kernel's paper reports.
+causal mask; that there was none is our reading: with one they would reach half of what the kernel's paper
+reports, and fit one to three points worse (in tiles of 128).
 """
 
 from __future__ import annotations

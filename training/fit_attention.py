@@ -223,9 +223,7 @@ def _with_widths(rows: Sequence[Measured]) -> AttentionKernel:
 
 def render(kernels: Mapping[tuple[Backend, bool], AttentionKernel]) -> str:
     """The catalog's text."""
-    lines = [
-        "# Written by python -m training.fit_attention: what kernels of fused attention reach. Do not edit."
-    ]
+    lines = ["# Written by python -m training.fit_attention: what kernels of attention reach. Do not edit."]
     lines += ["# Fitted to published measurements:", *(f"# - {line}" for line in ORIGIN)]
     for (backend, is_backward), kernel in kernels.items():
         lines += ["", f"[kernel.{backend}.{'backward' if is_backward else 'forward'}]"]

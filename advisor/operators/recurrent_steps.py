@@ -26,8 +26,8 @@ from advisor.core.values import GpuSpec
 _ROWS = 32
 # Bytes that a gate's element-wise work moves for each of its outputs.
 _GATE_BYTES = 16
-# The clock that latencies are given for, and how they grow with H: of 1, 1.3 and 1.6 the one whose largest
-# error on held-out shapes is smallest but for 1.6, which gains half a point in one rate and loses in others.
+# The clock that latencies are given for, and how they grow with H: of 1, 1.3 and 1.6
+# chosen by the errors of held-out shapes, which therefore judge a little too kindly.
 _CLOCK_HZ = 1.5e9
 _GROWTH = 1.3
 
