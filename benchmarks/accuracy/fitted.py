@@ -133,7 +133,7 @@ its GPUs. Sources and what was left out: `training/attention_tables.py`, `traini
 |---|---|
 | fitted | `catalogs/attention.toml`, `catalogs/recurrent.toml`: to four fifths of the shapes, in turn |
 | chose | the form (tiles of 128, how a step's latency grows): by the same tables |
-| gave widths | errors of what was held out, every architecture weighing the same |
+| gave widths | errors of what was held out, every GPU weighing the same |
 | fitted to all rows | what a source's timing adds to a call, and its cache's bytes: no part of a prediction |
 | only judged | the fifth that was held out; the architecture that was left out |"""
 
