@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
-from advisor.core.values import Op, Phase, TensorSpec
+from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
+from advisor.operators.attention_backends import Backend, backend_of
+from advisor.operators.attention_call import AttentionCall, attention_call
+from advisor.operators.attention_kernels import AttentionKernel, kernels, padded, rate_flops_per_s, seconds
 from advisor.operators.case import FLOATS, HALF, Argument, Call, Caps, Case, call, result, tensor
 from advisor.operators.draw import Draw, shrunk
-from advisor.operators.family import Autocast, Compute, Family, RooflineTime, Roofs, each, higher_roof, names
+from advisor.operators.family import (
+    Autocast,
+    Compute,
+    Family,
+    FittedTime,
+    RooflineTime,
+    Roofs,
+    each,
+    higher_roof,
+    names,
+)
 from advisor.operators.work import Attributes, Tensors, item_bytes
 
 # --- FLOPs and time --------------------------------------------------------------------------------
@@ -33,6 +47,49 @@ def _time(op: Op, roofs: Roofs) -> RooflineTime:
     """Kernels skip the half that a causal mask hides."""
     is_causal = op.attributes.get("is_causal") is True
     return higher_roof(op, roofs, op.flops / 2 if is_causal else op.flops)
+
+
+_RATES = {"float16": "fp16", "bfloat16": "bf16"}
+# Nobody measured the memory-efficient kernel for us. In the plots of the FlashAttention 2 paper (A100) it has
+# about half the speed, forward and backward.
+_EFFICIENT_SHARE = 0.5
+_SIGMA_ASSUMED = 0.3
+
+
+def _fitted(op: Op, gpu: GpuSpec) -> FittedTime | None:
+    """By the kernel that PyTorch takes on the GPU; None for FP32, plain mathematics and other vendors."""
+    call = attention_call(op)
+    if call is None or gpu.vendor != "NVIDIA":
+        return None
+    rate = _RATES.get(call.dtype, "")
+    if rate not in gpu.tensor_flops_per_s:
+        return None
+    kernel = _kernel(call, backend_of(call, gpu))
+    if kernel is None:
+        return None
+    return FittedTime(
+        time_s=seconds(call, kernel, gpu, rate_flops_per_s(kernel, gpu, rate)),
+        sigma=_sigma(call, kernel, gpu),
+    )
+
+
+def _sigma(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec) -> float:
+    """Neither masks nor dropout were measured, nor all head sizes."""
+    if call.has_mask or call.has_dropout or padded(call.key_size) not in kernel.measured_sizes:
+        return _SIGMA_ASSUMED
+    return kernel.sigma if gpu.architecture in kernel.architectures else kernel.sigma_unseen
+
+
+def _kernel(call: AttentionCall, backend: Backend) -> AttentionKernel | None:
+    if backend is not Backend.EFFICIENT:
+        return kernels().get((backend, call.is_backward))
+    flash = kernels()[Backend.FLASH_2, call.is_backward]
+    return replace(
+        flash,
+        efficiency={size: _EFFICIENT_SHARE * share for size, share in flash.efficiency.items()},
+        sigma=_SIGMA_ASSUMED,
+        sigma_unseen=_SIGMA_ASSUMED,
+    )
 
 
 # --- What is measured ------------------------------------------------------------------------------
@@ -121,6 +178,7 @@ ATTENTION = Family(
     },
     compute=Compute(fraction="gemm_fraction", tensor_cores=True),
     time=_time,
+    fitted=_fitted,
     autocast=Autocast(casts_operands=False),
     cases={"attention": _cases},
 )

@@ -78,6 +78,14 @@ class RooflineTime:
     sigma: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedTime:
+    """Seconds of one call without its launch, and their log-normal sigma."""
+
+    time_s: float
+    sigma: float
+
+
 def higher_roof(op: Op, roofs: Roofs, flops: float | None = None) -> RooflineTime:
     """The roofline of one kernel: ``launch + max(FLOPs / rate, bytes / bandwidth)``.
 
@@ -217,6 +225,10 @@ def _no_kernels() -> Iterator[Case]:
     return iter(())
 
 
+def _unfitted(op: Op, gpu: GpuSpec) -> FittedTime | None:  # noqa: ARG001
+    return None
+
+
 def _no_caveat(op: Op) -> Finding | None:  # noqa: ARG001
     return None
 
@@ -237,6 +249,8 @@ class Family:
         time: seconds of one call under the GPU's roofs.
         sigma: log-normal, of ``time``; None for the roofline's usual one.
         caveat: what to say of a call that ``time`` predicts, if anything.
+        fitted: what a formula says of a call whose few constants were fitted to measured ones; it comes
+            before ``time`` and before scaling a measurement. None where it cannot tell.
         learned: its networks; of those that know a call at its rate, the first counts.
         autocast: what autocast does to it.
         cases: what is measured, by the word of ``advisor measure --only``.
@@ -254,6 +268,7 @@ class Family:
     time: Callable[[Op, Roofs], RooflineTime] = higher_roof
     sigma: float | None = None
     caveat: Callable[[Op], Finding | None] = _no_caveat
+    fitted: Callable[[Op, GpuSpec], FittedTime | None] = _unfitted
     learned: tuple[Learned, ...] = ()
     autocast: Autocast = Autocast()
     cases: Mapping[str, Generate] = field(default_factory=dict)

@@ -5,16 +5,15 @@ weights, reads these again and ends with the element-wise work of the gates; the
 steps with the weights transposed, and the gradients of all weights at once. Source: Appleyard, Kocisky,
 Blunsom, "Optimizing Performance of Recurrent Neural Networks on GPUs", 2016.
 
-Layers and directions are taken one after the other, and weights from device memory: cuDNN may overlap the
-former and keep the latter in caches or registers, so small layers can be faster.
+Layers and directions are taken one after the other: cuDNN may overlap them, so several small layers can be
+faster.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 from typing import cast
 
 from advisor.core.findings import Code, Finding, finding
@@ -32,8 +31,11 @@ from advisor.operators.family import (
     higher_roof,
     names,
 )
+from advisor.operators.recurrent_steps import Steps, step_constants, steps_time_s
 from advisor.operators.work import Attributes, PerElement, Tensors, item_bytes
 
+_ELEMENT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+_CUDA_CORES = (".fp32", ".fp64", ".fp16_vector")
 _LAYERS = ("_cudnn_rnn", "_cudnn_rnn_backward")
 # cuDNN's numbers of the cells: plain with ReLU or tanh, LSTM, GRU.
 _LSTM, _GRU = 2, 3
@@ -73,54 +75,6 @@ def _backward(inputs: Tensors, outputs: Tensors, attributes: Attributes) -> int:
 
 # --- Time ------------------------------------------------------------------------------------------
 
-# A thread block of a product computes 64 x 64 outputs over a depth of 512. Of the blocks tried it comes
-# nearest to NeuSight's FP32 products of few waves (V100, A100: 11 to 20 % off on average for depths from
-# 512). Tensor cores were not measured: assumed the same.
-_BLOCK_OUTPUTS, _BLOCK_DEPTH = 64 * 64, 512
-_ELEMENT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    """The products of a recurrent operator that wait for each other, all of one shape but for the rows.
-
-    Attributes:
-        num_by_rows: how many steps have how many sequences, over all layers and directions.
-        outputs: columns of a step's product.
-        depth: what it sums over.
-        weight_bytes: what each step reads again.
-        num_kernels: launches of a step.
-    """
-
-    num_by_rows: Mapping[int, int]
-    outputs: int
-    depth: int
-    weight_bytes: int
-    num_kernels: int
-
-    @property
-    def flops(self) -> int:
-        """Of all steps; the rest of the operator's FLOPs are products of all steps at once."""
-        return 2 * self.outputs * self.depth * sum(rows * num for rows, num in self.num_by_rows.items())
-
-    def time_s(self, *, num_sms: int, flops_per_s: float, bytes_per_s: float, launch_s: float) -> float:
-        """Seconds of all steps: of each ``max(waves of blocks, weights / bandwidth) + launches``.
-
-        Args:
-            num_sms: of the GPU; a wave is a block on each, and a started wave counts whole.
-            flops_per_s: what all of them reach with large products.
-            bytes_per_s: what the memory reaches.
-            launch_s: of one kernel.
-        """
-        weights_s = self.weight_bytes / bytes_per_s
-        block_s = 2 * _BLOCK_OUTPUTS * min(self.depth, _BLOCK_DEPTH) * num_sms / flops_per_s
-
-        def step_s(rows: int) -> float:
-            blocks = ceil(rows * self.outputs / _BLOCK_OUTPUTS) * ceil(self.depth / _BLOCK_DEPTH)
-            return max(ceil(blocks / num_sms) * block_s, weights_s) + self.num_kernels * launch_s
-
-        return sum(num * step_s(rows) for rows, num in self.num_by_rows.items())
-
 
 def steps_of(op: Op) -> Steps | None:
     """The steps of cuDNN's layers; None for single cells, and where the trace does not tell the sizes."""
@@ -133,7 +87,8 @@ def steps_of(op: Op) -> Steps | None:
     projected = max(numbers.get("proj_size", 0), 0)
     # A projection multiplies the cell's outputs once more: columns of the same depth cost the same.
     outputs, depth = gates * hidden + (hidden if projected else 0), projected or hidden
-    if base_name(op.name).endswith("_backward"):
+    is_backward = base_name(op.name).endswith("_backward")
+    if is_backward:
         outputs, depth = depth, outputs
     passes = layers * (2 if numbers.get("bidirectional") else 1)
     return Steps(
@@ -141,7 +96,9 @@ def steps_of(op: Op) -> Steps | None:
         outputs=outputs,
         depth=depth,
         weight_bytes=outputs * depth * _ELEMENT_BYTES.get(op.inputs[0].dtype, 4),
-        num_kernels=3 if projected else 2,
+        gates=gates,
+        hidden=hidden,
+        is_backward=is_backward,
     )
 
 
@@ -163,10 +120,28 @@ def _time(op: Op, roofs: Roofs) -> RooflineTime:
         return higher_roof(op, roofs)
     flops_per_s, bytes_per_s = roofs.rate.flops_per_s, roofs.bytes_per_s
     at_once_s = max((op.flops - steps.flops) / flops_per_s, op.bytes / bytes_per_s)
-    steps_s = steps.time_s(
-        num_sms=roofs.gpu.num_sms, flops_per_s=flops_per_s, bytes_per_s=bytes_per_s, launch_s=roofs.launch_s
+    steps_s, sigma = _steps_s(op, steps, roofs)
+    return RooflineTime(
+        time_s=roofs.launch_s + at_once_s + steps_s, constant=roofs.rate.constant, sigma=sigma
     )
-    return RooflineTime(time_s=roofs.launch_s + at_once_s + steps_s, constant=roofs.rate.constant)
+
+
+def _steps_s(op: Op, steps: Steps, roofs: Roofs) -> tuple[float, float]:
+    """Seconds of the steps, and their sigma; TF32 was not measured, and counts where it is the faster."""
+
+    def of_cores(cores: str, peak_flops_per_s: float) -> tuple[float, float]:
+        constants = step_constants()[cores, steps.is_backward]
+        is_measured = roofs.gpu.architecture in constants.architectures
+        time_s = steps_time_s(steps, constants, roofs.gpu, peak_flops_per_s)
+        return time_s, constants.sigma if is_measured else _SIGMA
+
+    peak = roofs.rate.peak_flops_per_s
+    if roofs.rate.constant.endswith(_CUDA_CORES):
+        return of_cores("vector", peak)
+    tensor = of_cores("tensor", peak)
+    if op.inputs[0].dtype != "float32":
+        return tensor
+    return min(tensor, of_cores("vector", roofs.gpu.vector_flops_per_s["fp32"]))
 
 
 def _share(op: Op) -> float:

@@ -37,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--third-party", type=Path, metavar="DIR", help="published training throughput")
     add("--leave-one-out", type=Path, metavar="DIR", help="one knowledge folder a GPU, trained without it")
     add("--unseen-dims", type=Path, metavar="DIR", help="a knowledge trained with --fold unseen-dims")
+    add("--fitted", type=Path, metavar="DIR", help="measurements of attention and recurrent layers")
     add(
         "--knowledge",
         type=Path,
@@ -76,6 +77,7 @@ def _evaluate(options: argparse.Namespace, command: str) -> None:
         third_party=options.third_party,
         leave_one_out=options.leave_one_out,
         unseen_dims=options.unseen_dims,
+        fitted=options.fitted,
         knowledge=tuple(options.knowledge),
     )
     if options.json and not options.json.parent.is_dir():

@@ -10,7 +10,7 @@ from typing import Any
 from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.knowledge_files import AS_SHIPPED, hashes
 from benchmarks.accuracy.results import Results
-from benchmarks.accuracy.tables import markdown
+from benchmarks.accuracy.summary import markdown
 
 _TEXT = """\
 # Model card: learned efficiency of kernels

@@ -13,7 +13,8 @@ from advisor.core.gpus import catalog_path
 from advisor.predict.knowledge import CARD
 from benchmarks.accuracy.model_card import model_card
 from benchmarks.accuracy.results import Results
-from benchmarks.accuracy.tables import all_tables, markdown
+from benchmarks.accuracy.summary import markdown
+from benchmarks.accuracy.tables import all_tables
 
 _SOURCES = """\
 Measurements and other predictors: NeuSight (ASPLOS'25), (c) 2025 Georgia Institute of Technology and

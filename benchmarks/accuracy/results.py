@@ -31,6 +31,7 @@ class Results:
         scaled: iterations of one GPU made from operators of another, of all seeds.
         scaled_clean: those between iterations with clean labels.
         left_out: by GPU, ``unseen`` and perhaps ``calibrated``.
+        fitted: of attention and recurrent layers, whose formulas have few constants.
     """
 
     command: str
@@ -46,6 +47,7 @@ class Results:
     left_out: Mapping[str, Any]
     throughput: Sequence[Score] = ()
     speed_ups: Sequence[SpeedUp] = ()
+    fitted: Sequence[KernelErrors] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The documented contract: ``rows`` and ``summary``, and what else was asked for."""
@@ -64,6 +66,7 @@ class Results:
                 if pairs
             },
             "left_out": self.left_out,
+            "fitted": [asdict(errors) for errors in self.fitted],
             "throughput": [_figures(score) for score in self.throughput],
             "speed_ups": [asdict(pair) | {"error": pair.error} for pair in self.speed_ups],
         }

@@ -47,6 +47,7 @@ class Inputs:
     third_party: Path | None
     leave_one_out: Path | None
     unseen_dims: Path | None
+    fitted: Path | None = None
     knowledge: tuple[Path, ...]
 
 
@@ -95,7 +96,19 @@ def run(inputs: Inputs, *, command: str, date: str, say: Callable[[str], None]) 
         left_out=leave_one_out(left_out, rows, traces, noise, kernels, calibrated),
         throughput=throughput,
         speed_ups=pairs,
+        fitted=_fitted(inputs.fitted),
     )
+
+
+def _fitted(measurements: Path | None) -> Sequence[KernelErrors]:
+    if measurements is None:
+        return ()
+    from benchmarks.accuracy.fitted import evaluate as evaluate_fitted
+
+    try:
+        return evaluate_fitted(measurements)
+    except FileNotFoundError as error:
+        raise InputError(f"attention and recurrent layers: {error}") from error
 
 
 def _check_tables(folder: Path | None) -> None:

@@ -129,3 +129,15 @@ def cell(one: Errors) -> str:
     if mean is None or median is None or p90 is None or largest is None:
         return "-"
     return f"{100 * mean:.1f} / {100 * median:.1f} / {100 * p90:.0f} / {100 * largest:.0f}"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table.
+
+    >>> print(markdown(["a", "b"], [["1", "2"]]))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])

@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks.accuracy.fitted_tables import fitted_tables
 from benchmarks.accuracy.kernels import ALL, GROUPS, KernelErrors
 from benchmarks.accuracy.results import Results
 from benchmarks.accuracy.scaling import Scaled, errors_by_weight
-from benchmarks.accuracy.summary import OURS, cell, error_of, predictors, summarise, table
+from benchmarks.accuracy.summary import OURS, cell, error_of, markdown, predictors, summarise, table
 from benchmarks.published import mean_error
 from benchmarks.published import table as throughput_table
 from benchmarks.speedups import SpeedUp
@@ -45,6 +46,7 @@ def all_tables(results: Results) -> Iterator[tuple[str, str]]:
         yield "Operators of unseen dimensions", f"{_UNSEEN_DIMS}\n\n{text}"
     if results.left_out:
         yield "A GPU left out of training", left_out_table(results.left_out)
+    yield from fitted_tables(results.fitted)
     if results.scaled:
         yield "Scaled from another GPU", scaling_table(results.scaled, results.scaled_clean)
     if results.throughput:
@@ -54,18 +56,6 @@ def all_tables(results: Results) -> Iterator[tuple[str, str]]:
         yield "Published throughput", f"{text}\n\n{mean}{mean_error(results.throughput):.1%}."
     if results.speed_ups:
         yield "Published speed-ups, V100 to A100", speed_up_table(results.speed_ups)
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table.
-
-    >>> print(markdown(["a", "b"], [["1", "2"]]))
-    | a | b |
-    |---|---|
-    | 1 | 2 |
-    """
-    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
-    return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
 def seed_table(by_knowledge: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from advisor.core.values import FittedConstants, GpuSpec, Op, Precision
 from advisor.operators.family import Family, Learned
 from advisor.operators.rates import rate_for
-from advisor.operators.registry import rows
+from advisor.operators.registry import family_of, rows
 from advisor.predict.distinct import Same, asked_rates
 from advisor.predict.knowledge import Knowledge
 from advisor.predict.learned.model import Calls, CallTimes, grouped, kernel_times
@@ -35,7 +35,7 @@ SHARED = 0.5
 def learned_times(
     ops: Sequence[Op], gpu: GpuSpec, constants: FittedConstants, precision: Precision, knowledge: Knowledge
 ) -> CallTimes:
-    """One call of each operator on ``gpu``, as far as the networks know it at the rate it runs at there."""
+    """One call of each operator on ``gpu``, as far as a network or a formula of its family knows it."""
     time_s, sigma = np.full(len(ops), np.nan), np.full(len(ops), np.nan)
     for calls in _grouped(Same(ops)):
         network, learned = knowledge.networks.get(calls.network), calls.learned
@@ -51,6 +51,10 @@ def learned_times(
         coupled = _sigma_of_rates(calls, ops, precision)[known]
         of_board = np.hypot(_sigma_of_board(learned, constants), coupled)
         sigma[index] = np.hypot(_HELD_OUT * times.sigma[known], of_board)
+    for i in np.flatnonzero(np.isnan(time_s)).tolist():
+        fitted = family_of(ops[i]).fitted(ops[i], gpu)
+        if fitted is not None:
+            time_s[i], sigma[i] = KERNEL_FLOOR_S + fitted.time_s, fitted.sigma
     return CallTimes(time_s=time_s, sigma=sigma)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Op, Phase, Precision, TensorSpec
-from advisor.operators.recurrent import Steps, steps_of
+from advisor.core.values import Op, Precision, TensorSpec
+from advisor.operators.recurrent import steps_of
+from advisor.operators.recurrent_steps import StepConstants, Steps, step_constants, steps_time_s
 from advisor.predict.constants import constants_for
-from advisor.predict.knowledge import shipped
-from advisor.predict.learned.times import learned_times
+from advisor.predict.roofline import op_time
 from tests.builders import make_op
 from tests.recurrent import GRU, LSTM, RELU, TANH, make_layers
 
@@ -32,7 +32,13 @@ def found(op: Op) -> Steps:
 @pytest.mark.parametrize(("mode", "gates"), [(RELU, 1), (TANH, 1), (LSTM, 4), (GRU, 3)])
 def test_each_step_multiplies_states_with_the_weights_of_its_gates(mode: int, gates: int) -> None:
     assert found(make_layers(mode=mode, steps=7, batch_size=32, hidden=256)) == Steps(
-        num_by_rows={32: 7}, outputs=gates * 256, depth=256, weight_bytes=gates * 256 * 256 * 4, num_kernels=2
+        num_by_rows={32: 7},
+        outputs=gates * 256,
+        depth=256,
+        weight_bytes=gates * 256 * 256 * 4,
+        gates=gates,
+        hidden=256,
+        is_backward=False,
     )
 
 
@@ -40,7 +46,7 @@ def test_the_backward_pass_takes_them_with_transposed_weights() -> None:
     forward = found(make_layers(dtype="float16"))
     backward = found(make_layers(dtype="float16", backward=True))
     assert (backward.outputs, backward.depth) == (forward.depth, forward.outputs)
-    assert replace(backward, outputs=forward.outputs, depth=forward.depth) == forward
+    assert replace(backward, outputs=forward.outputs, depth=forward.depth, is_backward=False) == forward
 
 
 def test_layers_and_directions_follow_one_another() -> None:
@@ -59,7 +65,7 @@ def test_packed_sequences_thin_out() -> None:
 
 def test_a_projection_shrinks_the_state_and_is_one_more_product() -> None:
     steps = found(make_layers(hidden=512, proj_size=128))
-    assert (steps.outputs, steps.depth, steps.num_kernels) == (5 * 512, 128, 3)
+    assert (steps.outputs, steps.depth) == (5 * 512, 128)
 
 
 @pytest.mark.parametrize("mode", [RELU, TANH, LSTM, GRU])
@@ -118,65 +124,54 @@ def test_products_and_single_cells_have_no_steps(name: str) -> None:
 
 # --- what they take --------------------------------------------------------------------------------
 
-ROUND = {"num_sms": 100, "flops_per_s": 1e12, "bytes_per_s": 1e9, "launch_s": 1e-6}
+CONSTANTS = StepConstants(
+    cell_s={1: 1e-5, 3: 2e-5, 4: 3e-5},
+    latency_s=4e-5,
+    compute=0.5,
+    memory=0.8,
+    traffic=2.0,
+    sigma=0.1,
+    architectures=frozenset({"Volta"}),
+)
 
 
-def steps(rows: int, *, outputs: int = 64, depth: int = 512, weight_bytes: int = 0) -> Steps:
-    return Steps(
-        num_by_rows={rows: 10}, outputs=outputs, depth=depth, weight_bytes=weight_bytes, num_kernels=2
-    )
+def time_s(op: Op, rows: int = 64, peak_flops_per_s: float = 1e13) -> float:
+    gpu = replace(resolve_gpu("V100-SXM-16GB"), boost_clock_hz=3e9, memory_bytes_per_s=1e12)
+    return steps_time_s(replace(found(op), num_by_rows={rows: 10}), CONSTANTS, gpu, peak_flops_per_s)
 
 
-def test_a_step_takes_whole_waves_of_blocks_and_its_launches() -> None:
-    # A block of 64 x 64 x 512 is 4.194304 MFLOP; a hundred SMs at 10 GFLOP/s each take 419.4304 us for one.
-    wave_s = 4_194_304 / 1e10
-    for rows, waves in ((1, 1), (64, 1), (6400, 1), (6401, 2), (12_800, 2)):
-        assert steps(rows).time_s(**ROUND) == pytest.approx(10 * (waves * wave_s + 2e-6)), rows
+def test_a_step_takes_its_launches_its_latency_the_higher_roof_and_the_gates() -> None:
+    layer = make_layers(mode=LSTM, hidden=1000)
+    gates_s = 2 * 16 * 64 * 4 * 1000 / 1e12
+    by_compute_s = 2 * 64 * 4000 * 1000 / 5e12
+    assert time_s(layer) == pytest.approx(10 * (3e-5 + 2e-5 + by_compute_s + gates_s))
+    by_memory_s = 4 * 4000 * 1000 / 0.8e12
+    assert time_s(layer, peak_flops_per_s=1e15) == pytest.approx(10 * (3e-5 + 2e-5 + by_memory_s + gates_s))
 
 
-def test_depth_is_split_among_blocks() -> None:
-    wave_s = 4_194_304 / 1e10
-    assert steps(3200, depth=1024).time_s(**ROUND) == pytest.approx(10 * (wave_s + 2e-6))
-    assert steps(3264, depth=1024).time_s(**ROUND) == pytest.approx(10 * (2 * wave_s + 2e-6))
-    assert steps(64, depth=256).time_s(**ROUND) == pytest.approx(10 * (wave_s / 2 + 2e-6))
+def test_rows_are_rounded_up_to_what_a_product_takes() -> None:
+    layer = make_layers(hidden=1000)
+    one, more = time_s(layer, 33), time_s(layer, 64)
+    assert more - one == pytest.approx(10 * 2 * 16 * 31 * 4 * 1000 / 1e12)
 
 
-def test_a_step_takes_at_least_the_reading_of_its_weights() -> None:
-    assert steps(1, weight_bytes=10**7).time_s(**ROUND) == pytest.approx(10 * (0.01 + 2e-6))
+def test_a_wider_state_waits_longer_than_in_proportion() -> None:
+    narrow, wide = (time_s(make_layers(mode=RELU, hidden=hidden), 1, 1e18) for hidden in (500, 1000))
+    assert wide - 1e-4 > 2 * (narrow - 1e-4)
 
 
-# The steps of an LSTM of 512 to 2048 units. Batches below 64 and 512 units are off by up to a factor of two.
-@pytest.mark.parametrize("gpu", ["V100-PCIE-32GB", "A100-PCIE-40GB"])
-@pytest.mark.parametrize("batch_size", [64, 128, 256])
-@pytest.mark.parametrize("hidden", [1024, 2048])
-@pytest.mark.parametrize("backward", [False, True])
-def test_small_fp32_products_take_what_was_learned_from_measurements(
-    gpu: str, batch_size: int, hidden: int, backward: bool
-) -> None:
-    """Within about a third: what the networks say was learned from measured products of the same GPU."""
-    spec = resolve_gpu(gpu)
-    constants = constants_for(spec)
-    one = replace(
-        found(make_layers(hidden=hidden, backward=backward)), num_by_rows={batch_size: 1}, num_kernels=1
-    )
-    modelled_s = one.time_s(
-        num_sms=spec.num_sms,
-        flops_per_s=constants.fractions["gemm_fraction.fp32"] * spec.vector_flops_per_s["fp32"],
-        bytes_per_s=constants.fractions["streaming_fraction"] * spec.memory_bytes_per_s,
-        launch_s=2e-6,
-    )
-    learned = learned_times([product(batch_size, one)], spec, constants, EXACT, shipped())
-    assert modelled_s == pytest.approx(learned.time_s[0], rel=0.35)
+def test_widths_are_narrow_only_where_layers_were_measured() -> None:
+    layer = make_layers(hidden=1024)
+    sigmas = {
+        name: op_time(layer, resolve_gpu(name), constants_for(resolve_gpu(name)), EXACT).sigma
+        for name in ("V100-SXM-16GB", "A100-SXM-80GB")
+    }
+    assert sigmas["V100-SXM-16GB"] == step_constants()["vector", False].sigma < 0.2
+    assert sigmas["A100-SXM-80GB"] == 0.6
 
 
-def product(rows: int, steps: Steps) -> Op:
-    shapes = ((rows, steps.depth), (steps.depth, steps.outputs), (rows, steps.outputs))
-    left, right, result = (TensorSpec(shape=shape, dtype="float32") for shape in shapes)
-    elements = sum(a * b for a, b in shapes)
-    return Op(
-        name="aten::mm", phase=Phase.FORWARD, inputs=(left, right), outputs=(result,), attributes={},
-        flops=2 * rows * steps.depth * steps.outputs, bytes=4 * elements, count=1,
-    )  # fmt: skip
+def test_no_shipped_share_is_above_its_roof() -> None:
+    assert all(max(one.compute, one.memory) <= 1.0 for one in step_constants().values())
 
 
 # --- what a profile records ------------------------------------------------------------------------

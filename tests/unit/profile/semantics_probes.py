@@ -69,6 +69,18 @@ result = [kernels(torch.float32), kernels(torch.float16), kernels(torch.float64)
           kernels(torch.float16, SDPBackend.MATH), kernels(torch.float16, SDPBackend.EFFICIENT_ATTENTION),
           kernels(torch.float16, SDPBackend.CUDNN_ATTENTION)]
 """,
+    "grouped heads": """
+session.recorder.start_span()
+query = torch.zeros(2, 8, 16, 8, device="cuda", dtype=torch.float16, requires_grad=True)
+key = torch.zeros(2, 2, 16, 8, device="cuda", dtype=torch.float16, requires_grad=True)
+F.scaled_dot_product_attention(query, key, key, enable_gqa=True).sum().backward()
+mask = torch.zeros(16, 16, device="cuda", dtype=torch.float16)
+F.scaled_dot_product_attention(query, key, key, attn_mask=mask, enable_gqa=True)
+shapes = {entry["name"].removeprefix("aten::_scaled_dot_product_"): [t["shape"] for t in entry["inputs"]]
+          for entry in session.recorder.operators() if "attention" in entry["name"]}
+result = [shapes["flash_attention"][1][1], shapes["flash_attention_backward"][2][1],
+          shapes["efficient_attention"][1][1], key.grad.shape[1]]
+""",
     "empty batches": """
 def collate(samples):
     return torch.empty(len(samples), 3, device="cuda")

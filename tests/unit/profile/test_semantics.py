@@ -34,6 +34,10 @@ def test_the_kernel_that_the_script_chose(probe):
     assert probe("attention by choice") == [[EFFICIENT], [FLASH], [], [], [EFFICIENT], [EFFICIENT]]
 
 
+def test_flash_attention_shares_heads_of_the_keys_and_others_get_copies(probe):
+    assert probe("grouped heads") == [2, 2, 8, 2]
+
+
 def test_libraries_can_read_what_a_loader_takes(probe):
     assert probe("loader signature") == ["self", "dataset", "batch_size", "shuffle"]
 

@@ -50,12 +50,13 @@ def install(session: Session) -> None:
                 enable_gqa=enable_gqa,
             )
         query, key, value = to_autocast(query, key, value)
-        if enable_gqa:
-            key, value = _repeat_heads(query, key), _repeat_heads(query, value)
         if attn_mask is None and _flash_can(session, query, key, value):
+            # It reads a head of the keys for several of the query; the other kernels want copies.
             return aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, False, scale=scale
             )[0]
+        if enable_gqa:
+            key, value = _repeat_heads(query, key), _repeat_heads(query, value)
         if _efficient_can(query):
             return _efficient(query, key, value, attn_mask, dropout_p, is_causal, scale)
         # The plain mathematics, which C++ takes for ours anyway.

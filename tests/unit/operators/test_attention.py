@@ -1,0 +1,233 @@
+"""Fused attention: what a trace tells of a call, which kernel runs it where, and its time by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from advisor.core.gpus import resolve_gpu
+from advisor.core.values import Kernel, Op
+from advisor.operators.attention import ATTENTION
+from advisor.operators.attention_backends import Backend, backend_of
+from advisor.operators.attention_call import AttentionCall, attention_call
+from advisor.operators.attention_kernels import (
+    AttentionKernel,
+    busiest_tiles,
+    efficiency_of,
+    kernels,
+    rate_flops_per_s,
+    seconds,
+)
+from advisor.operators.family import FittedTime
+from tests.attention import make_attention
+
+KERNEL = AttentionKernel(
+    efficiency={64: 0.5, 128: 0.7},
+    uneven=0.9,
+    start_tiles=1.0,
+    tail=0.5,
+    traffic=2.0,
+    is_mma_sync=False,
+    sigma=0.1,
+    sigma_unseen=0.2,
+    architectures=frozenset({"Ampere"}),
+    measured_sizes=frozenset({64, 128}),
+)
+
+
+def call_of(op: Op) -> AttentionCall:
+    call = attention_call(op)
+    assert call is not None
+    return call
+
+
+def fitted(op: Op, gpu: str) -> FittedTime:
+    time = ATTENTION.fitted(op, resolve_gpu(gpu))
+    assert time is not None
+    return time
+
+
+# --- what a trace tells ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_sizes_are_those_of_query_key_and_value(backward: bool) -> None:
+    call = call_of(
+        make_attention(batch=2, heads=8, key_heads=2, queries=100, keys=300, size=96, backward=backward)
+    )
+    assert (call.batch_heads, call.queries, call.keys) == (16, 100, 300)
+    assert (call.key_size, call.value_size, call.is_backward) == (96, 96, backward)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize(("keys", "size"), [(200, 64), (64, 64), (128, 128)])
+def test_a_mask_is_told_from_the_output(backward: bool, mask: bool, keys: int, size: int) -> None:
+    op = make_attention(queries=200, keys=keys, size=size, mask=mask, backward=backward, kernel="efficient")
+    assert call_of(op).has_mask is mask
+
+
+def test_a_forward_pass_that_keeps_no_sums_is_not_trained() -> None:
+    assert not call_of(make_attention(kernel="efficient", keeps_sums=False)).is_trained
+    assert call_of(make_attention(kernel="efficient")).is_trained
+
+
+def test_what_is_no_attention_of_heads_tells_nothing() -> None:
+    op = make_attention()
+    flat = tuple(replace(tensor, shape=tensor.shape[1:]) for tensor in op.inputs)
+    assert attention_call(replace(op, inputs=flat)) is None
+    assert attention_call(replace(op, inputs=())) is None
+    assert attention_call(replace(op, name="aten::_flash_attention_forward")) is None
+    assert attention_call(make_attention(batch=0)) is None
+
+
+# --- which kernel ----------------------------------------------------------------------------------
+
+A100, T4, V100, L40S, H100, B200, RTX_5090, P100 = (
+    "A100-SXM-80GB", "T4", "V100-SXM-16GB", "L40S", "H100-SXM-80GB", "B200-SXM-180GB", "RTX-5090",
+    "P100-PCIE-16GB",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gpu", "backend"),
+    [
+        (P100, Backend.EFFICIENT),
+        (V100, Backend.EFFICIENT),
+        (T4, Backend.EFFICIENT),
+        (A100, Backend.FLASH_2),
+        (L40S, Backend.FLASH_2),
+        (RTX_5090, Backend.FLASH_2),
+        (H100, Backend.CUDNN),
+        (B200, Backend.CUDNN),
+    ],
+)
+def test_the_gpu_decides(gpu: str, backend: Backend) -> None:
+    assert backend_of(call_of(make_attention(dtype="float16")), resolve_gpu(gpu)) is backend
+
+
+@pytest.mark.parametrize(
+    ("op", "gpu", "backend"),
+    [
+        (make_attention(dtype="float32"), H100, Backend.EFFICIENT),
+        (make_attention(dtype="float64"), H100, Backend.MATH),
+        (make_attention(dtype="bfloat16"), T4, Backend.MATH),
+        (make_attention(mask=True, kernel="efficient"), A100, Backend.EFFICIENT),
+        (make_attention(mask=True, kernel="efficient"), H100, Backend.CUDNN),
+        (make_attention(size=256), H100, Backend.FLASH_2),
+        (make_attention(size=512), H100, Backend.EFFICIENT),
+        (make_attention(size=100), H100, Backend.FLASH_2),
+        (make_attention(size=192, value_size=128), A100, Backend.EFFICIENT),
+        (make_attention(queries=64, keys=128, is_causal=True), A100, Backend.EFFICIENT),
+        (make_attention(queries=64, keys=128), A100, Backend.FLASH_2),
+        (make_attention(size=256, dropout_p=0.1), L40S, Backend.EFFICIENT),
+        (make_attention(size=256, dropout_p=0.1), A100, Backend.FLASH_2),
+        (make_attention(size=256), L40S, Backend.FLASH_2),
+        (make_attention(kernel="cudnn"), A100, Backend.FLASH_2),
+    ],
+)
+def test_dtype_mask_and_head_size_decide(op: Op, gpu: str, backend: Backend) -> None:
+    assert backend_of(call_of(op), resolve_gpu(gpu)) is backend
+
+
+def test_flash_attention_3_stays_where_it_was_measured() -> None:
+    kernel = Kernel(
+        name="void cutlass::device_kernel<flash::FlashAttnFwdSm90<...>>",
+        duration_s=1e-3,
+        grid=(1, 1, 1),
+        block=(384, 1, 1),
+        registers_per_thread=168,
+        shared_bytes=0,
+    )
+    call = call_of(replace(make_attention(), kernels=(kernel,)))
+    assert backend_of(call, resolve_gpu(H100)) is Backend.FLASH_3
+    assert backend_of(call, resolve_gpu(A100)) is Backend.FLASH_2
+    assert backend_of(call, resolve_gpu(B200)) is Backend.CUDNN
+
+
+# --- its time --------------------------------------------------------------------------------------
+
+
+def test_a_started_wave_of_blocks_is_a_whole_one() -> None:
+    # 8 heads of 4 blocks of rows are 32 blocks of 4 tiles and a start.
+    call = call_of(make_attention(batch=1, heads=8, queries=512))
+    assert [busiest_tiles(call, KERNEL, num_sms) for num_sms in (1, 16, 31, 32, 64)] == [160, 10, 10, 5, 5]
+
+
+def test_a_block_of_the_backward_pass_walks_over_the_queries() -> None:
+    forward = call_of(make_attention(batch=1, heads=1, queries=1280, keys=128))
+    assert busiest_tiles(forward, KERNEL, 1) == 10 * (1 + 1)
+    assert busiest_tiles(replace(forward, is_backward=True), KERNEL, 1) == 10 + 1
+
+
+def test_a_causal_block_walks_as_far_as_it_sees_and_the_longest_ends_alone() -> None:
+    call = call_of(make_attention(batch=1, heads=16, queries=512, is_causal=True))
+    # Of 16 tiles a head shows 10; 4 blocks start; half of the longest block of 5 is left over at the end.
+    assert busiest_tiles(call, KERNEL, 4) == pytest.approx(16 * (10 + 4) / 4 + 2.5)
+    # Where every block has an SM of its own, the longest counts.
+    assert busiest_tiles(call, KERNEL, 64) == 5
+
+
+def test_seconds_are_tiles_and_the_bytes_that_nothing_hides() -> None:
+    gpu = replace(resolve_gpu(A100), num_sms=10, memory_bytes_per_s=1e12)
+    call = call_of(make_attention(batch=1, heads=10, queries=128, size=64))
+    # One block of two tiles an SM: 2 x 128 x 128 x (64 + 64) FLOPs each, at half of 10 TFLOP/s over ten SMs.
+    tiles_s = 2 * (2 * 128 * 128 * 128) / (0.5 * 1e12)
+    assert seconds(call, KERNEL, gpu, 1e13) == pytest.approx(tiles_s + 2 * call.num_bytes / 1e12)
+    backward = replace(call, is_backward=True)
+    products_s = 2 * (2 * 128 * 128 * 5 * 64) / (0.5 * 1e12)
+    assert seconds(backward, KERNEL, gpu, 1e13) == pytest.approx(products_s + 2 * call.num_bytes / 1e12)
+
+
+def test_heads_between_those_measured() -> None:
+    call = call_of(make_attention(size=64))
+    assert [efficiency_of(KERNEL, call, width) for width in (32, 64, 96, 128, 256)] == pytest.approx(
+        [0.5, 0.5, 0.6, 0.7, 0.7]
+    )
+    assert efficiency_of(KERNEL, replace(call, key_size=72), 96) == pytest.approx(0.9 * 0.6)
+
+
+def test_amperes_instructions_are_the_limit_on_later_gpus() -> None:
+    ampere = replace(KERNEL, is_mma_sync=True)
+    for name in ("RTX-3090", A100):  # whose tensor cores do no more
+        gpu = resolve_gpu(name)
+        assert rate_flops_per_s(ampere, gpu, "bf16") == pytest.approx(
+            gpu.tensor_flops_per_s["bf16"], rel=1e-3
+        )
+    hopper = resolve_gpu(H100)
+    assert rate_flops_per_s(ampere, hopper, "bf16") == 2048 * 132 * 1.98e9
+    assert rate_flops_per_s(KERNEL, hopper, "bf16") == hopper.tensor_flops_per_s["bf16"]
+
+
+def test_a_kernel_that_nobody_measured_is_slower_than_flash_attention_and_wide() -> None:
+    masked, free = make_attention(mask=True, kernel="efficient"), make_attention()
+    assert fitted(masked, A100).time_s > 1.9 * fitted(free, A100).time_s
+    assert fitted(masked, A100).sigma > 2 * fitted(free, A100).sigma
+
+
+def test_sigma_is_wider_for_what_was_not_measured() -> None:
+    flash = kernels()[Backend.FLASH_2, True]
+    assert fitted(make_attention(backward=True), A100).sigma == flash.sigma
+    assert fitted(make_attention(backward=True), L40S).sigma == flash.sigma_unseen > flash.sigma
+    assert fitted(make_attention(size=64), H100).sigma > fitted(make_attention(size=128), H100).sigma
+    assert fitted(make_attention(dropout_p=0.1), A100).sigma > fitted(make_attention(), A100).sigma
+
+
+@pytest.mark.parametrize(
+    ("op", "gpu"),
+    [
+        (make_attention(dtype="float32"), A100),
+        (make_attention(dtype="bfloat16"), T4),
+        (make_attention(dtype="float16"), P100),
+        (make_attention(), "MI300X"),
+    ],
+)
+def test_the_roofline_tells_where_no_kernel_in_16_bits_was_measured(op: Op, gpu: str) -> None:
+    assert ATTENTION.fitted(op, resolve_gpu(gpu)) is None
+
+
+def test_no_shipped_kernel_exceeds_its_rate() -> None:
+    for kernel in kernels().values():
+        assert max(kernel.efficiency.values()) < 1.0
+        assert 0 < kernel.sigma <= kernel.sigma_unseen < 0.3
