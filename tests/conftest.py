@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 from tests.postgres import postgres_server, postgres_url
 from tests.warm import cold_children, warm_children, warm_folder
 
@@ -27,6 +29,18 @@ settings.load_profile("advisor")
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected lives to the end: who looks for garbage need not look through thousands of tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTION)
 
 
 @pytest.fixture(autouse=True, scope="session")
