@@ -74,8 +74,10 @@ def warm_environment() -> Iterator[Path]:
         environment = child_environment(os.environ, folder)
         settings = settings_of_python(environment) if _CAN_SERVE else None
         fake = ("fake",) if detect_devices() else ("fake", "auto")
-        known = sys.executable, sockets, str(CHILD), settings, fake
-        python.write_text(f"#!{sys.executable} -IS\nREAL, SOCKETS, CHILD, SETTINGS, FAKE = {known!r}\n" + client)
+        known = (
+            f"REAL, SOCKETS, CHILD, SETTINGS, FAKE = {(sys.executable, sockets, str(CHILD), settings, fake)}"
+        )
+        python.write_text(f"#!{sys.executable} -IS\n{known}\n{client}")
         python.chmod(0o755)
         if not _CAN_SERVE:
             # The client finds other settings than none, and starts the real interpreter.
