@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -18,11 +18,17 @@ __all__ = [
     "cold_children", "no_calibration", "postgres_server", "postgres_url", "warm_children", "warm_folder",
 ]  # fmt: skip
 
+# Of a law that does not say how many it needs. Before a release: pytest --hypothesis-profile=thorough.
+EXAMPLES = 50
+
 # Each core has a process of tests of its own: threads of torch's would wait for each other, at full load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A noisy machine must not fail a law, and CI must not fail by luck; at a desk, new examples each time.
-settings.register_profile("advisor", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "advisor", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=EXAMPLES
+)
+settings.register_profile("thorough", deadline=None, max_examples=20 * EXAMPLES)
 settings.load_profile("advisor")
 
 # Started by nohup or in the background of a shell, we would hand on that interrupts are ignored.
@@ -32,7 +38,7 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection() -> Generator[None, object, object]:
     """What is collected lives to the end: who looks for garbage need not look through thousands of tests."""
     gc.disable()
     try:
