@@ -9,6 +9,8 @@ WORKERS ?= logical
 # Tests of one file share what the file sets up; slow folders come first, as they are named.
 PARALLEL := --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 VENV := .venv
+# Whoever works in a container has it set, and each process compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Only the tests need the training libraries, so that `make demo` stays quick.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 
+from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 from tests.postgres import postgres_server, postgres_url
 from tests.warm import cold_children, warm_children, warm_folder
 
@@ -16,17 +18,35 @@ __all__ = [
     "cold_children", "no_calibration", "postgres_server", "postgres_url", "warm_children", "warm_folder",
 ]  # fmt: skip
 
+# Of a law that does not say how many it needs. Before a release: pytest --hypothesis-profile=thorough.
+EXAMPLES = 50
+
 # Each core has a process of tests of its own: threads of torch's would wait for each other, at full load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A noisy machine must not fail a law, and CI must not fail by luck; at a desk, new examples each time.
-settings.register_profile("advisor", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile(
+    "advisor", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=EXAMPLES
+)
+settings.register_profile("thorough", deadline=None, max_examples=20 * EXAMPLES)
 settings.load_profile("advisor")
 
 # Started by nohup or in the background of a shell, we would hand on that interrupts are ignored.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected lives to the end: who looks for garbage need not look through thousands of tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(NEW_OBJECTS_BEFORE_COLLECTION)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -21,6 +21,7 @@ from tests.clouds import aws_server, gcp_server, gcp_skus
 from tests.clouds.aws_server import DENIED, DENIED_JSON, FakeAws
 from tests.clouds.aws_world import shared_world, small_world
 from tests.clouds.gcp_server import Behaviour
+from tests.clouds.gcp_waits import waiting_by
 from tests.end_to_end.cli import Answer, Shell, assert_plain_error
 from tests.plugins import install_acme, write_acme_prices
 from tests.shared import SHARED, needs_shared
@@ -245,7 +246,10 @@ def trace(tmp_path: Path) -> Path:
 # --- Faults -----------------------------------------------------------------------------------------
 
 
-def test_a_cloud_that_is_down_keeps_its_old_prices_and_the_rest_is_shown(clouds: Clouds) -> None:
+def test_a_cloud_that_is_down_keeps_its_old_prices_and_the_rest_is_shown(
+    clouds: Clouds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting_by(monkeypatch)
     clouds.run("prices", "refresh")
     held = offers(clouds.run("prices", "--all", "--json"))
     clouds.gcp.always = "500"

@@ -8,8 +8,11 @@ import struct
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 _BLOCK = 2**20
 # Address space is more than memory: numpy reserves some for each thread.
@@ -55,36 +58,62 @@ def _deflated(content: bytes, end: int = zlib.Z_FULL_FLUSH) -> bytes:
     return engine.compress(content) + engine.flush(end)
 
 
-# Between us and the command: a child's peak counts from the size of the process that it was forked from.
+# Forks commands of itself, as they are once they know what they are to do: each start would take longer than
+# what is judged. A child's peak counts from the size of the process that it was forked from, which is small.
 _LAUNCHER = f"""
-import json, os, resource, sys
+import json, os, resource, runpy, sys
 resource.setrlimit(resource.RLIMIT_AS, ({_MOST_ADDRESSES}, {_MOST_ADDRESSES}))
-resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_CPU_S}, {_MOST_CPU_S}))
-child = os.fork()
-if child == 0:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.execv(sys.executable, [sys.executable, "-m", "advisor", *sys.argv[1:]])
-_, status, usage = os.wait4(child, 0)
-seconds = usage.ru_utime + usage.ru_stime
-print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024]))
+import advisor.cli, alembic.command, numpy, recommender.policy.model, rich.console, sqlalchemy
+for line in sys.stdin:
+    job = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, ({_MOST_CPU_S}, {_MOST_CPU_S}))
+        null, err = os.open(os.devnull, os.O_RDWR), os.open(job["err"], os.O_WRONLY | os.O_CREAT)
+        for number, source in enumerate((null, null, err)):
+            os.dup2(source, number)
+        os.chdir(job["folder"])
+        os.environ.update(job["environment"])
+        sys.argv[1:] = job["arguments"]
+        runpy.run_module("advisor", run_name="__main__", alter_sys=True)
+        sys.exit()
+    _, status, usage = os.wait4(child, 0)
+    seconds = usage.ru_utime + usage.ru_stime
+    print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024]), flush=True)
 """
 
 
-def run(folder: Path, *arguments: str | Path) -> Ending:
+class Run(Protocol):
     """``advisor ARGUMENTS`` in a child that is killed where it takes 2 GiB of addresses or 20 s of CPU."""
-    home = {
-        name: str(folder / "home") for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
-    }
+
+    def __call__(self, folder: Path, *arguments: str | Path) -> Ending: ...
+
+
+@contextmanager
+def launcher() -> Iterator[Run]:
+    """What runs commands, one after the other."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ADVISOR_")}
-    done = subprocess.run(
-        [sys.executable, "-c", _LAUNCHER, *map(str, arguments)],
-        cwd=folder,
-        # One thread, so that the addresses of the others do not count.
-        env=kept | home | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    code, cpu_s, peak_bytes = json.loads(done.stdout)
-    return Ending(code=code, err=done.stderr, cpu_s=cpu_s, peak_bytes=peak_bytes)
+    # One thread, so that the addresses of the others do not count.
+    kept |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", _LAUNCHER]
+    with subprocess.Popen(
+        command, env=kept, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None
+        assert stdout is not None
+
+        def run(folder: Path, *arguments: str | Path) -> Ending:
+            homes = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+            job = {
+                "arguments": [*map(str, arguments)],
+                "folder": str(folder),
+                "environment": dict.fromkeys(homes, str(folder / "home")),
+                "err": str(folder / "err.txt"),
+            }
+            stdin.write(json.dumps(job) + "\n")
+            stdin.flush()
+            code, cpu_s, peak_bytes = json.loads(stdout.readline())
+            return Ending(code=code, err=(folder / "err.txt").read_text(), cpu_s=cpu_s, peak_bytes=peak_bytes)
+
+        yield run

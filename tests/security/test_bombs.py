@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,10 +15,10 @@ import pytest
 from advisor.formats.recording_files import FORMAT as RECORDING
 from advisor.store.database import open_store
 from tests.recordings import make_header
-from tests.security.bombs import Ending, run, write_gzip
+from tests.security.bombs import Ending, Run, launcher, write_gzip
 
 MOST_BYTES = 300e6
-# Half of the two seconds is what the command takes for anything; the rest is for a noisy machine.
+# Twice as long on a noisy machine.
 MOST_CPU_S = 4.0
 
 TRACE = b'{"format":"advisor-trace","schema_version":1,'
@@ -28,6 +28,13 @@ OP = (
     b'{"name":"a","phase":"forward","outputs":[],"attributes":{},"flops":1,"bytes":1,"count":1,"measured_s":null,'
     b'"kernels":[],"inputs":[{"dtype":"float32","stride":null,"shape":['
 )
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """Runs commands."""
+    with launcher() as ready:
+        yield ready
 
 
 def assert_one_line(ending: Ending, code: int = 2) -> None:
@@ -58,7 +65,9 @@ def assert_one_line(ending: Ending, code: int = 2) -> None:
         pytest.param(b'{"traceEvents":[{"ph":"X","cat":"kernel","args":{', b'"a":{},', 10**7, id="one event"),
     ],
 )
-def test_gzips_in_the_place_of_a_trace(head: bytes, unit: bytes, number: int, tmp_path: Path) -> None:
+def test_gzips_in_the_place_of_a_trace(
+    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
+) -> None:
     """Before: a file of 0.3 MB took 42 s and 5.8 GB."""
     path = write_gzip(tmp_path / "t.json.gz", head, unit, number)
     assert path.stat().st_size < 10**6
@@ -80,7 +89,9 @@ def test_the_bomb_is_a_valid_gzip(tmp_path: Path) -> None:
         pytest.param(HEADER + b'{"case":', b"[", 10**8, id="10^8 levels"),
     ],
 )
-def test_gzips_in_the_place_of_a_recording(head: bytes, unit: bytes, number: int, tmp_path: Path) -> None:
+def test_gzips_in_the_place_of_a_recording(
+    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
+) -> None:
     """Before: 10^8 empty lines took 1.6 GB."""
     path = write_gzip(tmp_path / "k.jsonl.gz", head, unit, number)
     assert_one_line(run(tmp_path, "calibrate", "--from", path))
@@ -95,7 +106,9 @@ def test_gzips_in_the_place_of_a_recording(head: bytes, unit: bytes, number: int
         pytest.param(b"; SWF\n", b";\n", 10**8, id="10^8 comments"),
     ],
 )
-def test_gzips_in_the_place_of_a_job_log(head: bytes, unit: bytes, number: int, tmp_path: Path) -> None:
+def test_gzips_in_the_place_of_a_job_log(
+    run: Run, head: bytes, unit: bytes, number: int, tmp_path: Path
+) -> None:
     """Before: 10^7 jobs took two minutes and 5 GB."""
     path = write_gzip(tmp_path / "jobs.csv.gz", head, unit, number)
     assert_one_line(run(tmp_path, "queue", "fit", path))
@@ -114,7 +127,7 @@ YAMLS = {
 
 
 @pytest.mark.parametrize("kind", YAMLS)
-def test_a_megabyte_of_yaml(kind: str, tmp_path: Path) -> None:
+def test_a_megabyte_of_yaml(run: Run, kind: str, tmp_path: Path) -> None:
     """Before: a number of base 60 took minutes, empty lists 10 s and 375 MB."""
     (tmp_path / "p.yaml").write_text(YAMLS[kind])
     ending = run(tmp_path, "policy", "check", "p.yaml")
@@ -124,7 +137,7 @@ def test_a_megabyte_of_yaml(kind: str, tmp_path: Path) -> None:
     assert ending.cpu_s < MOST_CPU_S
 
 
-def test_a_table_of_rates_with_100_000_columns(tmp_path: Path) -> None:
+def test_a_table_of_rates_with_100_000_columns(run: Run, tmp_path: Path) -> None:
     """Before: near matches of each took two minutes."""
     (tmp_path / "r.csv").write_text(",".join(f"c{i}" for i in range(100_000)))
     folder = tmp_path / "home" / "advisor"
@@ -164,7 +177,7 @@ def folder(path: Path) -> Path:
     ids=lambda arguments: arguments[0],
 )
 def test_what_is_no_file_is_not_waited_for(
-    arguments: tuple[str, ...], make: Callable[[Path], Path], tmp_path: Path
+    run: Run, arguments: tuple[str, ...], make: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     """Before: ``predict`` and ``recommend`` waited for a pipe's writer for ever."""
     path = make(tmp_path / "x.json")
@@ -179,7 +192,7 @@ def test_what_is_no_file_is_not_waited_for(
 @pytest.mark.parametrize(
     "version", ["-1", "0", "0000", "\u00b2", "9999", "", "1", 3, -1, 3.5, b"\xff", None, "x" * 10_000]
 )
-def test_a_store_of_an_impossible_version(version: object, tmp_path: Path) -> None:
+def test_a_store_of_an_impossible_version(run: Run, version: object, tmp_path: Path) -> None:
     """Before: 0 and an integer in the column of the version ended in a traceback of 60 lines."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)
@@ -196,7 +209,7 @@ def test_a_store_of_an_impossible_version(version: object, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("at", [0, 20, 100, 4096, 5000])
-def test_a_store_that_is_damaged(at: int, tmp_path: Path) -> None:
+def test_a_store_that_is_damaged(run: Run, at: int, tmp_path: Path) -> None:
     """Held before, too: kept so."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)
@@ -210,7 +223,7 @@ def test_a_store_that_is_damaged(at: int, tmp_path: Path) -> None:
     assert len(ending.err.splitlines()) <= 1
 
 
-def test_a_pipe_in_the_place_of_the_store(tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_the_store(run: Run, tmp_path: Path) -> None:
     """Held before, too: kept so."""
     path = tmp_path / "home" / "advisor" / "advisor.db"
     path.parent.mkdir(parents=True)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.core.devices import detect_devices
 from advisor.profile.attempt import CHILD
 from advisor.profile.environment import child_environment
 
@@ -72,8 +73,11 @@ def warm_environment() -> Iterator[Path]:
         client = (_FOLDER / "client.py").read_text()
         environment = child_environment(os.environ, folder)
         settings = settings_of_python(environment) if _CAN_SERVE else None
-        known = sys.executable, sockets, str(CHILD), settings
-        python.write_text(f"#!{sys.executable} -IS\nREAL, SOCKETS, CHILD, SETTINGS = {known!r}\n" + client)
+        fake = ("fake",) if detect_devices() else ("fake", "auto")
+        known = (
+            f"REAL, SOCKETS, CHILD, SETTINGS, FAKE = {(sys.executable, sockets, str(CHILD), settings, fake)}"
+        )
+        python.write_text(f"#!{sys.executable} -IS\n{known}\n{client}")
         python.chmod(0o755)
         if not _CAN_SERVE:
             # The client finds other settings than none, and starts the real interpreter.

@@ -1,5 +1,6 @@
 # Stands in for an interpreter: asks the server for a fork that runs the command, and ends as that ends.
-# Written in front when the folder is made: REAL, SOCKETS, CHILD, SETTINGS. It does without slow imports.
+# Written in front when the folder is made: REAL, SOCKETS, CHILD, SETTINGS, FAKE: the backends
+# that end as the fake one. It does without slow imports.
 # ruff: noqa: F821, PTH109, PTH123, S606
 
 import array
@@ -14,7 +15,7 @@ import sys
 def is_fake(path):
     with open(path, encoding="utf-8") as file:
         job = json.load(file)
-    return job["module"] == "run" and job["backend"] == "fake"
+    return job["module"] == "run" and job["backend"] in FAKE
 
 
 def main():

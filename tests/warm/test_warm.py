@@ -22,18 +22,19 @@ sys.exit(repr((os.getcwd(), sys.argv, sys.stdout.isatty(), os.environ["KEPT"], s
 """
 
 
-def profiled(script: str) -> Trace:
-    return replace(profile(SCRIPTS / f"{script}.py"), data_loading_s=None, loader_cpu_s_per_sample=None)
+def profiled(script: str, backend: str) -> Trace:
+    trace = profile(SCRIPTS / f"{script}.py", backend=backend)
+    return replace(trace, data_loading_s=None, loader_cpu_s_per_sample=None)
 
 
-@pytest.mark.parametrize("script", ["quickstart", "bf16_autocast"])
+@pytest.mark.parametrize(("script", "backend"), [("quickstart", "auto"), ("bf16_autocast", "fake")])
 def test_the_trace_is_that_of_a_child_that_really_starts(
-    script: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    script: str, backend: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    warm = profiled(script)
+    warm = profiled(script, backend)
     monkeypatch.delenv("VIRTUAL_ENV")
-    assert warm == profiled(script)
+    assert warm == profiled(script, backend)
 
 
 def test_a_script_sees_the_same_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ _CLOCK = (10, 30, 60, 120, 300, 600, 1800, _HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HO
 _MOST = 7
 # Room beyond the outermost points.
 _LINEAR_ROOM, _LOG_ROOM = 0.05, 1.25
+# Floating point has no steps between numbers that lie closer.
+_LEAST_ROOM = 1e-300
 # Above this share of the highest a scale need not begin at zero.
 _FAR_FROM_ZERO = 0.6
 
@@ -57,7 +59,7 @@ def scale_of(axis: Axis, values: Sequence[float], *, is_log: bool, has_zero: boo
 def _linear_ends(least: float, most: float, *, has_zero: bool) -> tuple[float, float]:
     starts_at_zero = has_zero or 0 <= least <= _FAR_FROM_ZERO * most
     low, high = (min(least, 0.0), max(most, 0.0)) if starts_at_zero else (least, most)
-    room = (high - low or abs(high) or 1.0) * _LINEAR_ROOM
+    room = max((high - low or abs(high) or 1.0) * _LINEAR_ROOM, _LEAST_ROOM)
     return low if low == 0 else low - room, high if high == 0 and low else high + room
 
 

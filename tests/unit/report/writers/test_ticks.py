@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.report.cells import COUNT, DURATION, SHORT_DURATION, TEXT, USD, USD_PER_H
@@ -24,6 +24,7 @@ def test_a_log_scale_holds_all_values_and_few_ticks(kind, values) -> None:
 
 
 @given(KINDS, ANY, st.booleans())
+@example(USD, [5e-324], False)
 def test_a_linear_scale_holds_all_values_and_few_ticks(kind, values, has_zero) -> None:
     scale = scale_of(Axis(kind), values, is_log=False, has_zero=has_zero)
     check(scale, values)

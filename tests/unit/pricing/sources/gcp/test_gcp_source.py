@@ -21,6 +21,7 @@ from advisor.pricing.sources.protocol import Credentials, Part, PriceSource
 from advisor.pricing.sources.query import OfferQuery
 from tests.clouds.gcp_server import SECRETS, Behaviour, serving
 from tests.clouds.gcp_skus import sku
+from tests.clouds.gcp_waits import Clock, waiting_by
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 PATIENT = Patience()
@@ -37,26 +38,10 @@ QUERY = OfferQuery(regions=("us-central1",), markets=(Market.ON_DEMAND,))
 PASSING = ("429", "500", "503", "garbled", "wrong shape", "not text", "cut off")
 
 
-class Clock:
-    """Time that passes by sleeping alone: retries cost none, and a busy machine none of the patience."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, wait_s: float) -> None:
-        self.now_s += wait_s
-
-
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Of the waits between retries."""
-    clock = Clock()
-    for module in ("retry_base", "retry_unary"):
-        monkeypatch.setattr(f"google.api_core.retry.{module}.time", clock)
-    return clock
+    return waiting_by(monkeypatch)
 
 
 @pytest.fixture
