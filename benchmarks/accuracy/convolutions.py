@@ -23,7 +23,8 @@ from advisor.predict.iteration import predict
 from advisor.predict.knowledge import shipped
 from benchmarks.accuracy.kernels import KernelErrors
 from benchmarks.accuracy.op_predictions import errors_of_seeds
-from benchmarks.accuracy.tables import kernel_table, markdown
+from benchmarks.accuracy.summary import markdown
+from benchmarks.accuracy.tables import kernel_table
 from training import deepbench, miopen
 from training.overhead import floors_of
 from training.samples import Samples
