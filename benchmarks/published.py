@@ -139,7 +139,7 @@ def _is_amp(precision: str) -> bool:
     return precision.startswith("AMP")
 
 
-def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted: bool) -> Case:
+def _mpt(gpu: str, published: str, size: str, shape: str, batch: int) -> Case:
     width, heads, layers = shape.split("/")
     return Case(
         name=f"GPT {size} bf16",
@@ -155,7 +155,7 @@ def _mpt(gpu: str, published: str, size: str, shape: str, batch: int, *, fitted:
             ("precision", "amp_bf16"), ("microbatch", str(batch)),
         ),
         column="tokens_per_s_per_gpu",
-        fitted=fitted,
+        fitted=False,
     )  # fmt: skip
 
 
@@ -192,11 +192,11 @@ CASES = (
     _gnmt(_V100_16, "AMP-FP16"),
     _gnmt(_A100_40, "TF32"),
     _gnmt(_A100_40, "AMP-FP16"),
-    _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32, fitted=False),
-    _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24, fitted=False),
-    _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14, fitted=True),
-    _mpt("H100-SXM-80GB", "h100_80gb", "760m", "1536/12/24", 24, fitted=False),
-    _mpt("H100-SXM-80GB", "h100_80gb", "1b", "2048/16/24", 14, fitted=True),
+    _mpt("A100-SXM-80GB", "a100_80gb", "350m", "1024/16/24", 32),
+    _mpt("A100-SXM-80GB", "a100_80gb", "760m", "1536/12/24", 24),
+    _mpt("A100-SXM-80GB", "a100_80gb", "1b", "2048/16/24", 14),
+    _mpt("H100-SXM-80GB", "h100_80gb", "760m", "1536/12/24", 24),
+    _mpt("H100-SXM-80GB", "h100_80gb", "1b", "2048/16/24", 14),
 )
 
 

@@ -16,7 +16,7 @@ from advisor.core.gpus import resolve_gpu
 from training.convolution_calls import Geometry, convolution_call
 from training.samples import DataSet, Samples
 
-_FLAG = "deepbench_conv"
+_FLAG = "deepbench"
 _TENSOR_CORES = "fp16_tensor_core_fp32_add"
 
 

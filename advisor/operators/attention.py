@@ -9,7 +9,14 @@ from math import prod
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
 from advisor.operators.attention_backends import Backend, backend_of
 from advisor.operators.attention_call import AttentionCall, attention_call
-from advisor.operators.attention_kernels import AttentionKernel, kernels, padded, rate_flops_per_s, seconds
+from advisor.operators.attention_kernels import (
+    TILE,
+    AttentionKernel,
+    kernels,
+    padded,
+    rate_flops_per_s,
+    seconds,
+)
 from advisor.operators.case import FLOATS, HALF, Argument, Call, Caps, Case, call, result, tensor
 from advisor.operators.draw import Draw, shrunk
 from advisor.operators.family import (
@@ -74,8 +81,10 @@ def _fitted(op: Op, gpu: GpuSpec) -> FittedTime | None:
 
 
 def _sigma(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec) -> float:
-    """Neither masks nor dropout were measured, nor all head sizes."""
-    if call.has_mask or call.has_dropout or padded(call.key_size) not in kernel.measured_sizes:
+    """Neither masks nor dropout were measured, nor short sequences, nor all head sizes."""
+    is_short = min(call.queries, call.keys) < TILE
+    is_measured_size = padded(call.key_size) in kernel.measured_sizes
+    if call.has_mask or call.has_dropout or is_short or not is_measured_size:
         return _SIGMA_ASSUMED
     return kernel.sigma if gpu.architecture in kernel.architectures else kernel.sigma_unseen
 

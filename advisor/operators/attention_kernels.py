@@ -96,11 +96,15 @@ def busiest_tiles(call: AttentionCall, kernel: AttentionKernel, num_sms: int) ->
     rows, columns = ceil(call.queries / TILE), ceil(call.keys / TILE)
     blocks, length = (columns, rows) if call.is_backward else (rows, columns)
     num_blocks = call.batch_heads * blocks
-    longest = length + kernel.start_tiles
+    # A block that is not full loads and prepares fewer rows. Sequences that short were not measured.
+    start_tiles = kernel.start_tiles * min(
+        padded(call.keys if call.is_backward else call.queries) / TILE, 1.0
+    )
+    longest = length + start_tiles
     whole = ceil(num_blocks / num_sms) * longest
     if not call.is_causal:
         return whole
-    seen = call.batch_heads * seen_tiles(rows, columns) + num_blocks * kernel.start_tiles
+    seen = call.batch_heads * seen_tiles(rows, columns) + num_blocks * start_tiles
     return min(whole, max(longest, seen / num_sms + kernel.tail * longest))
 
 

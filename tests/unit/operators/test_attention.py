@@ -155,6 +155,14 @@ def test_a_started_wave_of_blocks_is_a_whole_one() -> None:
     assert [busiest_tiles(call, KERNEL, num_sms) for num_sms in (1, 16, 31, 32, 64)] == [160, 10, 10, 5, 5]
 
 
+def test_a_block_of_a_short_sequence_starts_with_fewer_rows() -> None:
+    call = call_of(make_attention(batch=1, heads=1, queries=30, keys=256))
+    # A quarter of a block's start, and two tiles as wide as any.
+    assert busiest_tiles(call, KERNEL, 1) == 0.25 + 2
+    # Backward, blocks are of keys: two full ones of one tile.
+    assert busiest_tiles(replace(call, is_backward=True), KERNEL, 1) == 2 * (1 + 1)
+
+
 def test_a_block_of_the_backward_pass_walks_over_the_queries() -> None:
     forward = call_of(make_attention(batch=1, heads=1, queries=1280, keys=128))
     assert busiest_tiles(forward, KERNEL, 1) == 10 * (1 + 1)

@@ -92,7 +92,7 @@ def test_a_custom_operator_is_named() -> None:
 
 def test_constants_are_measured_relatives_or_assumed_and_say_so() -> None:
     assert "streaming_fraction" in constants_for(V100).measured
-    sibling = constants_for(resolve_gpu("V100-SXM-16GB"))
+    sibling = constants_for(resolve_gpu("V100-SXM-32GB"))
     assert sibling.measured == frozenset()
     assert "measured Volta" in said(sibling.origin.values())
     hopper = constants_for(resolve_gpu("H100-SXM-80GB"))

@@ -121,4 +121,5 @@ def test_without_any_data_set_there_is_nothing_to_train_on(
 ) -> None:
     with pytest.raises(SystemExit):
         train(monkeypatch, "--out", tmp_path / "out")
-    assert "--kernels DIR, --recording FILE" in capsys.readouterr().err
+    answer = capsys.readouterr().err
+    assert all(f"--{each.flag} {each.metavar}" in answer for each in data_sets.DATA_SETS)
