@@ -6,7 +6,7 @@ Halved bytes do not halve the time of a GELU: an SM does about three elements a 
 and bandwidth grew from 13 bytes a clock and SM of an A100 to 27 of a B200. The networks for these families
 learned from FP32, where bytes bind.
 
-Source: ``catalogs/streams.toml``, fitted by ``python -m training.streams``; docs/accuracy/streams.md.
+Source: ``catalogs/streams.toml``, fitted by ``python -m training.fit_streams``; docs/accuracy/streams.md.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ import math
 
 import numpy as np
 
-from advisor.core.values import Plan
-from advisor.core.values.price import RUN_DAYS
+from advisor.core.values import Plan, Price
 from recommender.outcome.draws import Z90, Z_HIGHEST, Array, Draws
 
 
@@ -43,12 +42,12 @@ def counted_over_median(plan: Plan, run_days: float) -> float | None:
 
 
 def rents_to_compare(plan: Plan) -> tuple[float, ...]:
-    """USD per hour as it counts, and in the dearest of the draws, at the start and over each of `RUN_DAYS`.
+    """USD per hour as it counts, and in the dearest draw, at the start and over each of `Price.RUN_DAYS`.
 
     In between, the logarithm of the price is linear in the draw, and in the days: what is no dearer at all of
     these never is.
     """
     rent = plan.usd_per_h or 0.0
-    rises = [price_rise(plan, run_days) for run_days in (0.0, *RUN_DAYS)]
-    counted = [rent * (counted_over_median(plan, run_days) or 1.0) for run_days in (0.0, *RUN_DAYS)]
+    rises = [price_rise(plan, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
+    counted = [rent * (counted_over_median(plan, run_days) or 1.0) for run_days in (0.0, *Price.RUN_DAYS)]
     return *counted, *(rent * rise ** (Z_HIGHEST / Z90) for rise in rises)

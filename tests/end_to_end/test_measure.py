@@ -221,6 +221,7 @@ def test_constants_of_a_recording_change_the_predictions(shell, recording):
         ("gemm_fraction.fp16", 1),
         ("streaming_fraction", 1),
         ("learned.pointwise", 1),
+        ("learned.tensor_gemm", 1),
     ]
     for fit, factor in zip(calibration["constants"], (2.0, 1.25), strict=False):
         assert fit["after"] == pytest.approx(fit["before"] / factor)

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
 
 from advisor.core.values.estimate import Interval
-
-RUN_DAYS = (7.0, 30.0, 90.0)
-"""Lengths of runs over which the mean of a price is told apart from the price at their start."""
 
 
 class Market(StrEnum):
@@ -114,12 +112,15 @@ class Price:
     """What an hour of an offer will cost, and the quote that says so.
 
     Attributes:
+        RUN_DAYS: lengths of runs over which the mean of a price is known.
         usd_per_h: of the whole machine, when a run starts.
         kind: agreed with the owner, quoted (live, dated, or at the provider's floor), or derived.
         age_days: of the quote, in whole days.
         run_p90_usd_per_h: p90 of the mean over a run of each of `RUN_DAYS`, during which the price moves on;
             empty where it stays.
     """
+
+    RUN_DAYS: ClassVar[tuple[float, ...]] = (7.0, 30.0, 90.0)
 
     usd_per_h: Interval
     kind: QuoteKind
@@ -144,7 +145,7 @@ class Price:
     def p90_over(self, run_days: float) -> float:
         """p90 of the mean over a run, on the log scale straight between `RUN_DAYS`, beyond them no wider."""
         days, usd = 0.0, self.usd_per_h.p90
-        for next_days, next_usd in zip(RUN_DAYS, self.run_p90_usd_per_h, strict=False):
+        for next_days, next_usd in zip(self.RUN_DAYS, self.run_p90_usd_per_h, strict=False):
             if run_days < next_days:
                 return usd * math.pow(next_usd / usd, (run_days - days) / (next_days - days))
             days, usd = next_days, next_usd

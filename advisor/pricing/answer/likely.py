@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from advisor.core.units import DAY_S
 from advisor.core.values import Interval, Market, Offer, Price, QuoteKind
-from advisor.core.values.price import RUN_DAYS
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.price_drift import FLOOR_RATIO, PriceModel, load_price_model
 
@@ -47,7 +46,7 @@ class Quotes:
         weight: of the quote beside its family.
         down: how far quotes of this age are off at p10, 0 or below.
         up: the same at p90, 0 or above [1 + runs, n]: when a run starts, and in the mean over a run of each
-            of `RUN_DAYS`.
+            of `Price.RUN_DAYS`.
         most: what no price exceeds; infinite where nothing is known to limit it.
     """
 
@@ -63,7 +62,7 @@ def quantiles_of(quotes: Quotes) -> Array:
     """p10, p50 and p90 of the logarithm of the price, by the formula of this module.
 
     Returns:
-        [3 + runs, n]: when a run starts, and below that the p90 of the mean over a run of each of `RUN_DAYS`.
+        [3 + runs, n]: when a run starts, and below that the p90 of the mean over each of `Price.RUN_DAYS`.
     """
     own = 1 - quotes.weight
     low, mid, high = quotes.family
@@ -138,7 +137,7 @@ def _quotes(
     """Offers of one family at a time, since these have their drift and their ratios in common."""
     family, most = np.tile(quoted, (3, 1)), np.full_like(quoted, np.inf)
     weight, down = np.ones_like(quoted), np.zeros_like(quoted)
-    up = np.zeros((1 + len(RUN_DAYS), len(quoted)))
+    up = np.zeros((1 + len(Price.RUN_DAYS), len(quoted)))
     families: dict[tuple[str, str, Market, QuoteKind], list[int]] = {}
     for i, offer in enumerate(offers):
         families.setdefault((offer.provider, offer.gpu, offer.market, kinds[i]), []).append(i)
@@ -147,7 +146,7 @@ def _quotes(
             continue
         drift, ages = model.drift_of(provider, market), age_days[members]
         down[members] = np.interp(ages, drift.age_days, drift.down)
-        up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *RUN_DAYS)]
+        up[:, members] = [drift.up_over(ages, run_days) for run_days in (0.0, *Price.RUN_DAYS)]
         least = np.where(is_low[members], *model.most_weights(kind))
         weight[members] = np.minimum(np.interp(ages, drift.age_days, drift.weight), least)
         ratio = model.ratio_of(provider, gpu)

@@ -11,9 +11,9 @@ import pytest
 from advisor.core.gpus import catalog_path, load_gpus
 from advisor.operators.cycles import FILE, parsed
 from tests.shared import SHARED, needs_shared
-from training import streams
+from training import fit_streams
+from training.fit_streams import fit_of, fitted, nonnegative, render
 from training.stream_tables import MeasuredStream, read_streams
-from training.streams import fit_of, fitted, nonnegative, render
 
 GPUS = ("A100-SXM-80GB", "H200-SXM-141GB", "B200-SXM-180GB")
 TRUE = np.array([0.8, 0.3, 200.0])
@@ -30,7 +30,7 @@ def made_up(kind: str = "curve", noise: float = 0.0, offset_s: float = 5e-6) -> 
                     kind=kind, source="ours", gpu=load_gpus()[name], rows=num_rows, columns=columns,
                     tensors=2, time_s=1.0,
                 )  # fmt: skip
-                seconds = offset_s + float(np.array(streams._seconds(row)) @ TRUE)
+                seconds = offset_s + float(np.array(fit_streams._seconds(row)) @ TRUE)
                 rows.append(replaced(row, seconds * float(np.exp(noise * rng.standard_normal()))))
     return rows
 

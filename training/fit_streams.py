@@ -1,6 +1,6 @@
 """Fit what kernels that stream in 16 bits cost: passes over their bytes, cycles an element and a row.
 
-    python -m training.streams --published ../shared/measurements/published --out catalogs/streams.toml
+    python -m training.fit_streams --published ../shared/measurements/published --out catalogs/streams.toml
 
 A quarter of the shapes, by a hash, and each architecture in turn judge what the others told; their errors
 are printed.
@@ -147,7 +147,7 @@ def render(fits: Sequence[FittedStream], rows: Sequence[MeasuredStream]) -> str:
     """The TOML text."""
     unseen = [each.left_out for each in fits if each.left_out]
     pooled = _sigma(logs for left_out in unseen for logs in left_out.values())
-    lines = ["# Written by python -m training.streams: what streaming in 16 bits costs. Do not edit."]
+    lines = ["# Written by python -m training.fit_streams: what streaming in 16 bits costs. Do not edit."]
     lines += [f"# Fitted to {origin}" for origin in ORIGIN]
     for each in fits:
         passes, of_element, of_row = each.costs
