@@ -10,12 +10,12 @@ from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
-from advisor.report.document import Table, Tone
+from advisor.report.document import Column, Table, Tone
 from advisor.report.writers.column_widths import column_widths, least_widths
 from advisor.report.writers.words import row_texts
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
 
 # Characters of a table beside its cells: both edges, and between two columns.
 _EDGES, _GAP = 2, 2
@@ -73,20 +73,24 @@ class Layout:
 
     def _row(self, cells: Sequence[str], widths: Sequence[int], *, from_below: bool = False) -> Iterator[str]:
         """The lines of one row; of a heading, the cells with fewer lines stand on the rule."""
-        columns = self._table.columns
-        broken = list(map(self._broken, cells, widths, [column.wraps for column in columns]))
-        most = max(map(len, broken))
+        laid = list(map(self._laid, cells, widths, self._table.columns))
+        most = max(map(len, laid))
         for i in range(-most, 0) if from_below else range(most):
-            lines = [lines[i] if -len(lines) <= i < len(lines) else "" for lines in broken]
-            aligned = map(_aligned, lines, widths, [column.kind.is_right for column in columns])
-            yield f" {(' ' * _GAP).join(aligned)} "
+            parts = [
+                lines[i] if -len(lines) <= i < len(lines) else " " * width
+                for lines, width in zip(laid, widths, strict=True)
+            ]
+            yield f" {(' ' * _GAP).join(parts)} "
 
-    def _broken(self, cell: str, width: int, wraps: bool) -> Sequence[str]:
-        """The lines of a cell, none of them wider than its column."""
-        lines = cell.split("\n")
+    def _laid(self, cell: str, width: int, column: Column) -> Sequence[str]:
+        """The lines of a cell, each as wide as its column."""
+        is_right, lines = column.kind.is_right, cell.split("\n")
         if all(cell_len(line) <= width for line in lines):
-            return lines
-        broken = Text(cell).wrap(self._console, width, overflow="fold", no_wrap=not wraps)
+            return [_aligned(line, width, is_right) for line in lines]
+        # Rich aligns before it cuts: a line cut behind a blank ends in the blank, on the right too.
+        side: JustifyMethod = "right" if is_right else "left"
+        text = Text(cell)
+        broken = text.wrap(self._console, width, justify=side, overflow="fold", no_wrap=not column.wraps)
         return [line.plain for line in broken]
 
 

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
@@ -103,6 +103,7 @@ CELLS = st.text(alphabet="ab c\né漢-é🙂/.", max_size=30)
     st.tuples(st.booleans(), st.booleans(), st.booleans()),
     st.integers(12, 60),
 )
+@example([], (False, True, False), 16)
 def test_a_table_looks_as_rich_would_draw_it(
     cells: list[tuple[str, str]], wraps: tuple[bool, bool, bool], width: int
 ) -> None:
