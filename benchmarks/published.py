@@ -166,7 +166,7 @@ _A100_80 = ("A100-SXM-80GB", "A100 SXM4 80GB")
 CASES = (
     _resnet(_V100_16, "FP32"),
     _resnet(_V100_32, "FP32"),
-    _resnet(_V100_16, "AMP-FP16", fitted=True),
+    _resnet(_V100_16, "AMP-FP16"),
     _resnet(_A100_80, "TF32", fitted=True),
     _resnet(_A100_80, "AMP-FP16"),
     _bert(_V100_32, "FP32", 32, "pretrain/seq128"),
