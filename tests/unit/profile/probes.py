@@ -144,6 +144,19 @@ result = [*names, sorted(name[6:] for name in ops() if "batch_norm" in name)]
         + [["native_batch_norm", "native_batch_norm_backward"]] * 2
         + [["cudnn_batch_norm", "native_batch_norm"]],
     ),
+    "memory_format": (
+        """
+image = torch.zeros(2, 3, 8, 8, device="cuda")
+result = []
+for dtype, layout in ((torch.float32, torch.channels_last), (torch.float16, torch.channels_last),
+                      (torch.float64, torch.channels_last), (torch.float32, torch.contiguous_format)):
+    layer = nn.Conv2d(3, 4, 3).to("cuda", dtype, memory_format=layout)
+    for data in (image.to(dtype), image.to(dtype, memory_format=layout)):
+        result.append(layer(data).is_contiguous(memory_format=torch.channels_last))
+""",
+        # Either tensor in channels_last is enough; cuDNN has no such kernels in float64.
+        [True] * 4 + [False] * 4,
+    ),
     "dropout": (
         """
 F.dropout(torch.zeros(8, device="cuda"), 0.5)

@@ -8,7 +8,7 @@ nothing of a script's ``channels_last`` would be left. The conditions are those 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -24,11 +24,9 @@ def install(session: Session) -> None:
 
     original = torch._C._conv_determine_backend_memory_format
 
-    def memory_format(
-        source: torch.Tensor, weight: torch.Tensor, backend: torch._C.ConvBackend
-    ) -> torch.memory_format:
+    def memory_format(source: torch.Tensor, weight: torch.Tensor, *backend: Any) -> torch.memory_format:
         if not session.is_fake(source):
-            return original(source, weight, backend)
+            return original(source, weight, *backend)
         asked = {suggest_memory_format(source), suggest_memory_format(weight)} - {torch.contiguous_format}
         # cuDNN has no such kernels in float64.
         if torch.float64 in (source.dtype, weight.dtype) or not asked:
