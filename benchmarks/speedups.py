@@ -108,7 +108,7 @@ NETWORKS = (
         published=f"{_CONVNETS}resnet50v1.5",
         build=_resnet_50,
         batch_sizes=dict.fromkeys(_PRECISIONS, 256),
-        fitted=frozenset({("V100-SXM-16GB", "AMP"), ("A100-SXM-80GB", "TF32")}),
+        fitted=frozenset({("A100-SXM-80GB", "TF32")}),
     ),
     Network(
         name="ResNeXt-101 32x4d",

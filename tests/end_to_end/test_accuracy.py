@@ -28,10 +28,10 @@ FOLDS = ROOT / "benchmarks" / "accuracy" / "folds"
 
 
 def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that fitted no constant: within 25 % each, 10 % on average, inside p10 .. p90; as documented.
+    """Rows that fitted no constant: within 30 % each, 10 % on average; as documented.
 
     But for BERT's fine-tuning, whose table does not name the software, and Transformer-XL and GNMT, whose
-    software is of June 2020: within 80 % each. All are predicted anew, from recorded traces; the two tests
+    software is of June 2020: within 60 % each. All are predicted anew, from recorded traces; the two tests
     below hold those to what profiling gives, and ``python -m tests.published`` profiles all of them.
     """
     from benchmarks import published
@@ -42,13 +42,14 @@ def test_published_training_throughput(monkeypatch: pytest.MonkeyPatch) -> None:
     scored = [score for score in scores_published if not score.case.fitted]
     doubtful = [s for s in scored if any(part in s.case.name for part in ("fine-tuning", "-XL", "GNMT"))]
     others = [score for score in scored if score not in doubtful]
-    assert (len(others), len(doubtful)) == (16, 13)
+    assert (len(others), len(doubtful)) == (19, 13)
     for score in others:
-        assert abs(score.error) < 0.25, score
-        assert score.covered, score
-    assert all(abs(score.error) < 0.8 for score in doubtful), doubtful
+        assert abs(score.error) < 0.3, score
+    assert all(abs(score.error) < 0.6 for score in doubtful), doubtful
     assert mean_error(others) < 0.10
-    assert mean_error(scores_published) < 0.19
+    assert mean_error(scores_published) < 0.15
+    # p10 .. p90 is to hold four fifths.
+    assert 0.7 <= sum(score.covered for score in scores_published) / len(scores_published) <= 0.9
     assert table(scores_published) in (METHODS / "roofline.md").read_text()
     assert f"{mean_error(scores_published) * 100:.1f} %" in (ROOT / "README.md").read_text().replace(
         "\n  ", " "
