@@ -84,6 +84,6 @@ def test_the_shapes_of_deepbench_that_only_judge_are_predicted() -> None:
     path = SHARED / "measurements" / "tensor_cores" / "deepbench_conv.csv.gz"
     errors = kernel_errors(deepbench.read_convolutions(path))
     mean = {(one.kind.partition(",")[0], one.gpu): one.mean for one in errors}
-    assert mean["forward", "all"] < 0.22
-    assert mean["backward data", "all"] < 0.22
-    assert mean["backward weights", "all"] < 0.28
+    assert mean["forward", "all"] < 0.23
+    assert mean["backward data", "all"] < 0.24
+    assert mean["backward weights", "all"] < 0.30
