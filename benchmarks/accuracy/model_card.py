@@ -18,21 +18,26 @@ _TEXT = """\
 Written on {date} by `python -m benchmarks.accuracy` from `catalogs/{card}`. How it works:
 [methods/learned.md](../methods/learned.md); all figures: [README.md](README.md).
 
-- **Predicts** seconds of one operator call on a GPU: the data sheet's rates, times what a network of
-  two hidden layers says is lost. {members} members a family, trained from different starts and averaged.
-- **Trained on** {source}: PyTorch 2.1, CUDA 12.1, FP32 without TF32; {rows:,} calls. Figures are used, no
-  row is shipped. Fold `{fold}`, seed {seed}, torch {torch}.
-- **Licence**: of the weights that of this project (Apache-2.0); of the measurements MIT, (c) 2025 Georgia
-  Institute of Technology and Microsoft Corporation.
-- **Meant for** comparing GPUs before renting one. Worst where boards throttle or libraries differ: on the P4
-  linear layers of the test split, which ran by other kernels, are predicted 2.8 times too slow, on the T4
-  iterations 15 %.
-- **Repeat**: `python -m training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`
-- **Does not know**: products and convolutions on tensor cores (TF32, FP16, BF16), fused attention,
-  recurrent layers, embeddings, batch normalisation, reductions, optimizer steps: these stay with the roofline
-  and wave scaling, and the estimate names them. Backward operators are priced with the efficiency of their
-  forward kernels. GPUs other than those below are taken to be like boards of their power limit and
-  compute capability.
+- **Predicts** seconds of one operator call on a GPU: the data sheet's rates, or on tensor cores what a
+  GPU was fitted to reach of them, times what a network of two hidden layers says is lost. {members}
+  members a family, trained from different starts and averaged.
+- **Trained on** {rows:,} calls. Figures are used, no row is shipped. Fold `{fold}`, seed {seed}, torch
+  {torch}. Sources: {source}.
+- **Networks**: `gemm`, `conv`, `norm` and `pointwise` learned from FP32 without TF32 (NeuSight: PyTorch
+  2.1, CUDA 12.1). `tensor_gemm` knows FP16, BF16 and, by coupling, TF32; `fp8_gemm` FP8; `conv16` and
+  `conv_amd` convolutions.
+- **Licence**: of the weights that of this project (Apache-2.0); of the measurements as the sources say;
+  NeuSight's are MIT, (c) 2025 Georgia Institute of Technology and Microsoft Corporation.
+- **Meant for** comparing GPUs before renting one. Worst where boards throttle or libraries differ: on the
+  P4 linear layers of the test split, which ran by other kernels, are predicted 2.8 times too slow, on the
+  T4 iterations 15 %.
+- **Repeat**: `python -m training --kernels DIR --fold {fold} --seed {seed} --out FOLDER`, with the
+  folders of the other data sets (`--help`)
+- **Does not know**: convolutions in TF32, embeddings, batch normalisation, reductions, optimizer steps:
+  these stay with the roofline and wave scaling, and the estimate names them. Attention, recurrent layers,
+  and in 16 bits norms and element-wise operators have formulas of their own. Backward operators in FP32
+  are priced with the efficiency of their forward kernels. GPUs other than those below are taken to be
+  like boards of their power limit and compute capability, or of their architecture.
 
 ## Weights
 
