@@ -242,7 +242,11 @@ def main() -> None:
     parser.add_argument("--measurements", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.toml")
     options = parser.parse_args()
-    text = render(fit_kernels(read_attention(options.measurements)))
+    try:
+        rows = read_attention(options.measurements)
+    except FileNotFoundError as error:
+        parser.error(f"no {error.filename}: name the folder of measurements.")
+    text = render(fit_kernels(rows))
     write_atomically(options.out, text.encode())
 
 

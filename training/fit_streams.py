@@ -193,7 +193,10 @@ def main(say: Callable[[str], object] = print) -> None:
     parser.add_argument("--published", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="streams.toml")
     options = parser.parse_args()
-    rows = read_streams(options.published)
+    try:
+        rows = read_streams(options.published)
+    except FileNotFoundError as error:
+        parser.error(f"no {error.filename}: name the folder of published measurements.")
     kinds = sorted({row.kind for row in rows})
     fits = [fitted([row for row in rows if row.kind == kind]) for kind in kinds]
     write_atomically(options.out, render(fits, rows).encode())

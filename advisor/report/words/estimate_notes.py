@@ -129,7 +129,7 @@ ESTIMATES: Words = {
     Code.LEARNED_ELSEWHERE: (
         "not measured: learned from the boards nearest in power limit and generation, with a wider interval"
     ),
-    Code.LEARNED_RATES: "learned from FP32 kernels of P4, P100, T4, V100 and A100 (docs/accuracy)",
+    Code.LEARNED_RATES: "learned from, or fitted to, published kernels of P4 to GB200 (docs/accuracy)",
     Code.LOADING_NOT_COUNTED: (
         "loading takes less than 1 ms per iteration, too little to time, and is not counted: an iteration as"
         " short as this one may wait for it"

@@ -99,3 +99,15 @@ def test_bytes_are_read_and_written_once() -> None:
     beyond_l2 = [row for row in rows if row.num_bytes > 2 * row.gpu.l2_bytes]
     share = [row.num_bytes / row.gpu.memory_bytes_per_s / row.time_s for row in beyond_l2]
     assert max(share) < 1.0
+
+
+def test_a_missing_folder_is_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--published", str(tmp_path / "nowhere"), "--out", str(tmp_path / "streams.toml")]
+    monkeypatch.setattr("sys.argv", ["fit_streams", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        fit_streams.main()
+    assert caught.value.code == 2
+    assert "name the folder of published measurements" in capsys.readouterr().err
+    assert not (tmp_path / "streams.toml").exists()
