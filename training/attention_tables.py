@@ -9,10 +9,7 @@ reports, and fit one to three points worse (in tiles of 128).
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
 from advisor.operators.attention_backends import Backend
 from advisor.operators.attention_call import AttentionCall
+from training.published_rows import published_rows
 
 ORIGIN = (
     "aiconfigurator (Apache-2.0, commit 095f58a51c4c, 2026-08-21), attention_forward.csv.gz",
@@ -81,12 +79,6 @@ def read_both_ways(folder: Path) -> tuple[Measured, ...]:
     )
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    content = path.read_bytes()
-    text = gzip.decompress(content) if path.suffix == ".gz" else content
-    yield from csv.DictReader(io.StringIO(text.decode()))
-
-
 def _spec(name: str) -> GpuSpec:
     """Boards of the tables that the catalog lacks, by their data sheets."""
     gpus = load_gpus()
@@ -94,14 +86,11 @@ def _spec(name: str) -> GpuSpec:
         return gpus[name]
     if name.startswith("GH200"):
         return replace(gpus["H200-SXM-141GB"], name="GH200", memory_bytes_per_s=4.0e12)
-    if name == "GB200":
-        rates = {**gpus["B200-SXM-180GB"].tensor_flops_per_s, "fp16": 2.5e15, "bf16": 2.5e15}
-        return replace(gpus["B200-SXM-180GB"], name=name, boost_clock_hz=2.06e9, tensor_flops_per_s=rates)
     return next(gpu for gpu in gpus.values() if gpu.name.startswith(f"{name}-SXM"))
 
 
 def _server_rows(path: Path) -> Iterator[Measured]:
-    for row in _rows(path):
+    for row in published_rows(path):
         backend = _OF_SERVERS.get((row["gpu"], row["kernel"]))
         queries, is_causal, time_us = int(row["q_len"]), row["causal"] == "1", float(row["time_us"])
         least_us = _LEAST_CAUSAL_US if is_causal else _LEAST_US
@@ -126,7 +115,7 @@ def _server_rows(path: Path) -> Iterator[Measured]:
 
 
 def _icicle_rows(path: Path) -> Iterator[Measured]:
-    for row in _rows(path):
+    for row in published_rows(path):
         if row["op"] != "flash_atten":
             continue
         gpu = _spec("A100-SXM-80GB" if row["gpu"].startswith("A100") else row["gpu"])
@@ -154,7 +143,7 @@ def _icicle_rows(path: Path) -> Iterator[Measured]:
 
 def _cudnn_rows(path: Path) -> Iterator[Measured]:
     """Of cuDNN and PyTorch's FlashAttention 2; determinism slows a backward pass, an H200's all have it."""
-    for row in _rows(path):
+    for row in published_rows(path):
         name = row["gpu"].split()[0]
         is_slowed = row.get("deterministic_bwd") == "True" and name != "H200"
         is_window = bool(row.get("sliding_window")) or row["head_dim_qk"] == "64"

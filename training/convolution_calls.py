@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 
 from advisor.core.values import AttributeValue, Op, Phase, TensorSpec
 from advisor.operators.costs import cost_of
+from training.drawn import fraction_of
 
 # The part of the shapes that only judges.
 JUDGED_SHARE = 1 / 3
@@ -34,12 +34,12 @@ class Geometry:
     @property
     def only_judges(self) -> bool:
         """Whether it is of the third of shapes that no training sees, whatever its batch, dtype and GPU."""
-        return _fraction(f"judge {self!r}") < JUDGED_SHARE
+        return fraction_of(f"judge {self!r}") < JUDGED_SHARE
 
     @property
     def drawn(self) -> float:
         """A number in [0, 1) by which a part of a large table is read."""
-        return _fraction(f"draw {self!r}")
+        return fraction_of(f"draw {self!r}")
 
 
 def convolution_call(
@@ -74,11 +74,6 @@ def convolution_call(
         bytes=cost.bytes,
         count=1,
     )
-
-
-def _fraction(text: str) -> float:
-    digest = hashlib.sha256(text.encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def _strides(sizes: tuple[int, ...], is_channels_last: bool) -> tuple[int, ...]:

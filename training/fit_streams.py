@@ -9,7 +9,6 @@ are printed.
 from __future__ import annotations
 
 import argparse
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +20,12 @@ from advisor.core.files import write_atomically
 from advisor.predict.constants import constants_for
 from advisor.predict.interval import Z90
 from advisor.predict.roofline import KERNEL_FLOOR_S
+from training.drawn import fraction_of
 from training.stream_tables import ORIGIN, MeasuredStream, read_streams
 
 JUDGED_SHARE = 0.25
-_BANDWIDTH = {"curve": "streaming_fraction", "curve backward": "streaming_fraction"}
-_BANDWIDTH["arithmetic"] = "streaming_fraction"
+# Element-wise kinds; norms and softmax are of the family whose bandwidth is that of reductions.
+_ELEMENTWISE = frozenset({"arithmetic", "curve", "curve backward"})
 _NUM_COSTS = 3
 # Errors below it count by their square, larger ones by their size.
 _HUBER = 0.03
@@ -92,8 +92,7 @@ def fitted(rows: Sequence[MeasuredStream]) -> FittedStream:
 
 def is_judge(row: MeasuredStream) -> bool:
     """A quarter of the shapes, the same on every GPU."""
-    digest = hashlib.sha256(f"{row.rows} {row.columns}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64 < JUDGED_SHARE
+    return fraction_of(f"{row.rows} {row.columns}") < JUDGED_SHARE
 
 
 def fit_of(rows: Sequence[MeasuredStream]) -> Fit:
@@ -133,7 +132,8 @@ def _costs_s(rows: Sequence[MeasuredStream]) -> Floats:
 
 def _seconds(row: MeasuredStream) -> tuple[float, float, float]:
     fractions = constants_for(row.gpu).fractions
-    bytes_per_s = fractions[_BANDWIDTH.get(row.kind, "reduction_fraction")] * row.gpu.memory_bytes_per_s
+    bandwidth = "streaming_fraction" if row.kind in _ELEMENTWISE else "reduction_fraction"
+    bytes_per_s = fractions[bandwidth] * row.gpu.memory_bytes_per_s
     cycles_per_s = row.gpu.num_sms * row.gpu.boost_clock_hz
     return row.num_bytes / bytes_per_s, row.rows * row.columns / cycles_per_s, row.rows / cycles_per_s
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.core.errors import InputError
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import Op
+from training.drawn import fraction_of
 from training.samples import Samples
 
 ALL, FIVE, UNSEEN_DIMS, WITHOUT = "all", "five", "unseen-dims", "without:"
@@ -75,5 +74,4 @@ def _is_held_out(samples: Samples) -> NDArray[np.bool_]:
 def _fraction(op: Op) -> float:
     """A number in [0, 1) that only the call's shapes decide, however many operands have the same."""
     shapes = dict.fromkeys(tensor.shape for tensor in (*op.inputs, *op.outputs))
-    digest = hashlib.sha256(repr(list(shapes)).encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
+    return fraction_of(repr(list(shapes)))

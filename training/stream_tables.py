@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from advisor.core.gpus import load_gpus
 from advisor.core.values import GpuSpec
+from training.published_rows import published_rows
 
 ORIGIN = (
     "estimate-train-time (MIT), norms and GELU of icicle_ops_fwd_bwd_a100_gh200.csv.gz",
@@ -82,12 +81,6 @@ def _is_possible(row: MeasuredStream) -> bool:
     return not passes_memory or row.time_s > row.num_bytes / row.gpu.memory_bytes_per_s
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, str]]:
-    content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    yield from csv.DictReader(text.splitlines())
-
-
 def _measured(
     source: str, row: Mapping[str, str], kind: str, sizes: tuple[float, float], tensors: int, time_us: str
 ) -> MeasuredStream:
@@ -104,7 +97,7 @@ def _measured(
 
 
 def _icicle_rows(path: Path) -> Iterator[MeasuredStream]:
-    for row in _rows(path):
+    for row in published_rows(path):
         if row["flag"] or row["op"] not in ("layernorm", "gelu", "res_add", "softmax"):
             continue
         number = {name: float(row[name] or 1) for name in ("batch", "seq_len", "hidden", "heads")}
@@ -124,7 +117,7 @@ def _icicle_rows(path: Path) -> Iterator[MeasuredStream]:
 
 
 def _cudnn_rows(path: Path) -> Iterator[MeasuredStream]:
-    for row in _rows(path):
+    for row in published_rows(path):
         if row["backend"] != "pytorch":
             continue
         name = {"layer_norm": "layer norm", "rms_norm": "RMS norm"}[row["norm_type"]]
@@ -139,7 +132,7 @@ def _cudnn_rows(path: Path) -> Iterator[MeasuredStream]:
 def _liger_rows(path: Path) -> Iterator[MeasuredStream]:
     names = {"layer_norm": "layer norm", "softmax": "softmax"}
     tensors = {"forward": _FORWARD, "backward": _BACKWARD}
-    for row in _rows(path):
+    for row in published_rows(path):
         is_torch = row["provider"] == "torch" and row["gpu"] in _GPUS
         if not is_torch or row["kernel"] not in names or row["pass"] not in tensors:
             continue

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from advisor.predict.learned.model import grouped
 from advisor.predict.learned.times import peak_flops_per_s
 from advisor.predict.methods import op_times
 from advisor.predict.roofline import KERNEL_FLOOR_S
+from training.drawn import fraction_of
 
 # Families of models, not models, are kept apart: resnet50 tells much of resnet101.
 _PREFIXES = re.compile(r"^(tf|gluon|ssl|swsl|legacy|ig)_")
@@ -71,8 +71,7 @@ class Step:
     @property
     def only_judges(self) -> bool:
         """Whether it is of the third of families that no training sees."""
-        digest = hashlib.sha256(self.family.encode()).digest()
-        return int.from_bytes(digest[:8], "big") / 2**64 < _JUDGED_SHARE
+        return fraction_of(self.family) < _JUDGED_SHARE
 
 
 def family_of_model(model: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from advisor.core.values import GpuSpec, Op, Phase, TensorSpec
@@ -92,7 +93,12 @@ def _sigma(call: AttentionCall, kernel: AttentionKernel, gpu: GpuSpec) -> float:
 def _kernel(call: AttentionCall, backend: Backend) -> AttentionKernel | None:
     if backend is not Backend.EFFICIENT:
         return kernels().get((backend, call.is_backward))
-    flash = kernels()[Backend.FLASH_2, call.is_backward]
+    return _efficient_kernel(call.is_backward)
+
+
+@cache
+def _efficient_kernel(is_backward: bool) -> AttentionKernel:
+    flash = kernels()[Backend.FLASH_2, is_backward]
     return replace(
         flash,
         efficiency={size: _EFFICIENT_SHARE * share for size, share in flash.efficiency.items()},

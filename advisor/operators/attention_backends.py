@@ -16,8 +16,8 @@ from enum import StrEnum
 
 from advisor.core.values import GpuSpec
 from advisor.operators.attention_call import AttentionCall
+from advisor.operators.case import HALF
 
-_HALF = frozenset({"float16", "bfloat16"})
 # Where cuDNN's kernel comes first; the backend's own limit for heads that train.
 _CUDNN_FIRST = frozenset({(9, 0), (10, 0), (10, 3)})
 _CUDNN_MOST = 128
@@ -61,12 +61,12 @@ def _capability(gpu: GpuSpec) -> tuple[int, int]:
 
 def _cudnn_can(call: AttentionCall) -> bool:
     sizes = call.key_size, call.value_size
-    return call.dtype in _HALF and max(sizes) <= _CUDNN_MOST and not any(size % 8 for size in sizes)
+    return call.dtype in HALF and max(sizes) <= _CUDNN_MOST and not any(size % 8 for size in sizes)
 
 
 def _flash_can(call: AttentionCall, capability: tuple[int, int]) -> bool:
     """Heads whose size is no multiple of 8 are padded before."""
-    if call.dtype not in _HALF or call.has_mask or call.key_size != call.value_size:
+    if call.dtype not in HALF or call.has_mask or call.key_size != call.value_size:
         return False
     if call.is_causal and call.queries != call.keys:
         return False

@@ -19,10 +19,10 @@ from functools import cache
 from advisor.core.errors import CatalogError
 from advisor.core.gpus import catalog_path
 from advisor.core.values import GpuSpec, Op
+from advisor.operators.case import HALF
 from advisor.operators.family import RooflineTime, Roofs
 
 FILE = "streams.toml"
-_HALVES = frozenset({"float16", "bfloat16"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def parsed(text: str) -> Mapping[str, StreamCost]:
 
 def is_half(op: Op) -> bool:
     """Whether its first tensor has 16 bits."""
-    return bool(op.inputs) and op.inputs[0].dtype in _HALVES
+    return bool(op.inputs) and op.inputs[0].dtype in HALF
 
 
 def stream_time(op: Op, roofs: Roofs, cost: StreamCost, *, elements: int, rows: int) -> RooflineTime:
