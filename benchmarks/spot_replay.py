@@ -21,7 +21,7 @@ import numpy as np
 
 from advisor.core.files import write_atomically
 from advisor.core.units import HOUR_S
-from advisor.core.values import Market, Offer, Plan, StartWait, Tier
+from advisor.core.values import Layout, Market, Offer, Plan, StartWait, Tier
 from advisor.pricing.catalog.spot_odds import Age, Size, SpotOdds
 from benchmarks.spot_fit import Fit, fit
 from benchmarks.spot_traces import Trace, read_traces
@@ -142,7 +142,7 @@ def predicted(work_h: float, terms: SpotTerms, wait_s: StartWait | None) -> tupl
         retrieved_at=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
     plan = Plan(
-        id="replay", tier=Tier.CLOUD, provider="aws", gpu="any", num_gpus=1, num_nodes=1, offer=offer,
+        id="replay", tier=Tier.CLOUD, provider="aws", gpu="any", layout=Layout(gpus_per_node=1), offer=offer,
         usd_per_h=1.0, wait_s=wait_s, startup_s=0.0, minimum_billed_s=0.0,
     )  # fmt: skip
     outcome = outcome_of([plan], [np.full_like(DRAWS.wait, work_h * HOUR_S)], [terms], DRAWS)

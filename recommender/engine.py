@@ -54,7 +54,7 @@ def recommend(
 
     Args:
         trace: the script.
-        estimates: by (GPU name, number of GPUs); one for each that occurs in ``plans``.
+        estimates: by (GPU name, layout); one for each that occurs in ``plans``.
         gpus: the catalog entries of those GPUs.
         plans: what could be rented or used.
         job: what to do and under which limits.
@@ -118,11 +118,11 @@ def _check_arguments(
     check_gpus(plans, gpus)
     check_kind("estimates", estimates, Mapping, "estimates_for(trace, plans, gpus) makes them")
     missing = {
-        (plan.gpu, plan.num_gpus): None for plan in plans if (plan.gpu, plan.num_gpus) not in estimates
+        f"{plan.num_gpus} x {plan.gpu}": None for plan in plans if (plan.gpu, plan.layout) not in estimates
     }
     if missing:
         raise InputError(
-            f"estimates lacks {', '.join(f'{count} x {gpu}' for gpu, count in missing)}:"
+            f"estimates lacks {', '.join(missing)}:"
             " estimates_for(trace, plans, gpus) makes all that the plans need."
         )
     if len({plan.id for plan in plans}) < len(plans):

@@ -12,6 +12,7 @@ from advisor.core.values import (
     Interval,
     IterationEstimate,
     Job,
+    Layout,
     Market,
     MemoryUse,
     Method,
@@ -151,7 +152,7 @@ def make_estimate(
     interval = exactly(iteration) if isinstance(iteration, float) else iteration
     facts: dict[str, Any] = {
         "gpu": gpu,
-        "num_gpus": num_gpus,
+        "layout": Layout(gpus_per_node=num_gpus),
         "iteration_s": interval,
         "device_s": interval,
         "input": None,
@@ -195,6 +196,9 @@ def make_price(
     return Price(usd_per_h=usd_per_h, kind=kind, age_days=age_days)
 
 
+ONE_GPU = Layout(gpus_per_node=1)
+
+
 def make_plan(
     gpu: str = "X",
     usd_per_h: float | None = 1.0,
@@ -213,8 +217,7 @@ def make_plan(
         "tier": tier,
         "provider": "aws" if offer else "lab",
         "gpu": gpu,
-        "num_gpus": num_gpus,
-        "num_nodes": 1,
+        "layout": Layout(gpus_per_node=num_gpus),
         "offer": offer,
         "usd_per_h": usd_per_h,
         "wait_s": Quantiles(p50=0.0, p90=0.0),

@@ -10,7 +10,7 @@ from typing import TypeVar
 from advisor.core.arguments import check_counts, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, GpuSpec, IterationEstimate, Method, Trace
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
@@ -50,14 +50,14 @@ K = TypeVar("K")
 
 
 def predict(
-    trace: Trace, gpu: GpuSpec, num_gpus: int = 1, *, knowledge: Knowledge | None = None
+    trace: Trace, gpu: GpuSpec, num_gpus: int | Layout = 1, *, knowledge: Knowledge | None = None
 ) -> IterationEstimate:
     """Time per iteration of ``trace`` on ``num_gpus`` of ``gpu``, the batch per GPU held.
 
     Args:
         trace: one steady iteration of the script.
         gpu: the destination.
-        num_gpus: GPUs of one node, by data parallelism if more than one.
+        num_gpus: GPUs of one node, or how they are laid out; by data parallelism if more than one.
         knowledge: constants and networks, by default what ships.
 
     Raises:
@@ -70,7 +70,7 @@ def predict(
 def predict_counts(
     trace: Trace,
     gpu: GpuSpec,
-    counts: Sequence[int],
+    counts: Sequence[int | Layout],
     *,
     knowledge: Knowledge | None = None,
     share_of: Callable[[int], float] = lambda _: 1.0,
@@ -81,14 +81,14 @@ def predict_counts(
     Args:
         trace: as there.
         gpu: as there.
-        counts: numbers of GPUs.
+        counts: numbers of GPUs of one node, or layouts.
         knowledge: as there.
         share_of: what each of so many GPUs takes of the profiled batch.
         correction: what earlier runs on this GPU say; None without any.
     """
     check_kind("trace", trace, Trace, "read one by advisor.formats.trace_files.read_trace(path)")
     check_kind("gpu", gpu, GpuSpec, "take one by advisor.core.gpus.resolve_gpu(name)")
-    check_counts("num_gpus", counts, "such as 1 or 8")
+    layouts = _layouts(counts)
     check_kind("knowledge", knowledge, Knowledge | None, "read_knowledge(folder) reads one")
     if not trace.ops:
         raise InputError("the trace has no operators: there is nothing to predict.")
@@ -99,18 +99,28 @@ def predict_counts(
     notes = method_notes(trace, gpu, constants, times)
     parts = _parts(times)
     by_bound = bounds_of(trace, gpu, constants, times)
-    shares = [batch_share(trace, share_of(num_gpus)) for num_gpus in counts]
+    shares = [batch_share(trace, share_of(layout.num_gpus)) for layout in layouts]
     unfed = (
-        _at_share(trace, gpu, int(num_gpus), times, parts, by_bound, notes, share)
-        for num_gpus, share in zip(counts, shares, strict=True)
+        _at_share(trace, gpu, layout, times, parts, by_bound, notes, share)
+        for layout, share in zip(layouts, shares, strict=True)
     )
     return tuple(fed(corrected(estimate, correction), None) for estimate in unfed)
+
+
+def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
+    """A number of GPUs stands for so many of one node; integers of numpy are as good as Python's."""
+    if isinstance(counts, Sequence):
+        counted = [count.num_gpus if isinstance(count, Layout) else count for count in counts]
+        check_counts("num_gpus", counted, "such as 1 or 8")
+    else:
+        check_counts("num_gpus", counts, "such as 1 or 8")
+    return [count if isinstance(count, Layout) else Layout(gpus_per_node=int(count)) for count in counts]
 
 
 def _at_share(
     trace: Trace,
     gpu: GpuSpec,
-    num_gpus: int,
+    layout: Layout,
     times: OpTimes,
     parts: _Parts,
     by_bound: Mapping[Bound, float],
@@ -119,7 +129,7 @@ def _at_share(
 ) -> IterationEstimate:
     """The estimate where each GPU takes a share of the profiled batch, without its input."""
     if share.whole == 1:
-        return _estimate(trace, gpu, num_gpus, parts, by_bound, notes)
+        return _estimate(trace, gpu, layout, parts, by_bound, notes)
     there, other = trace_at(trace, share), _parts(times_at(times, share))
     before_s, after_s = parts.gpu_s, other.gpu_s
     if trace.iteration_s is not None:
@@ -127,20 +137,20 @@ def _at_share(
     # What binds an operator hardly changes with its batch.
     bounds = {bound: seconds * after_s / before_s for bound, seconds in by_bound.items()}
     note = finding(Code.BATCH_SHARE, share=share.whole, batch=share.batch, exponent=EXPONENT)
-    return _estimate(there, gpu, num_gpus, other, bounds, (*notes, note), sigma_share=share.sigma)
+    return _estimate(there, gpu, layout, other, bounds, (*notes, note), sigma_share=share.sigma)
 
 
 def _estimate(
     trace: Trace,
     gpu: GpuSpec,
-    num_gpus: int,
+    layout: Layout,
     parts: _Parts,
     by_bound: Mapping[Bound, float],
     notes: Sequence[Finding],
     *,
     sigma_share: float = 0.0,
 ) -> IterationEstimate:
-    gpu_s = parts.gpu_s
+    gpu_s, num_gpus = parts.gpu_s, layout.num_gpus
     measured = trace.iteration_s if trace.origin_gpu == gpu.name else None
     work = input_work(trace) if measured is None else work_beside_measured(trace, measured)
     host_s = max(_host_s(trace) - gpu_s, 0.0) if measured is None else max(measured - gpu_s, 0.0)
@@ -158,7 +168,7 @@ def _estimate(
     interval = spread(device_s, math.sqrt(variance) / device_s)
     return IterationEstimate(
         gpu=gpu.name,
-        num_gpus=num_gpus,
+        layout=layout,
         iteration_s=interval,
         device_s=interval,
         input=work,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.core.arguments import check_each, check_kind
 from advisor.core.errors import InputError, did_you_mean
-from advisor.core.values import GpuSpec, IterationEstimate, Job, Plan, Trace
+from advisor.core.values import GpuSpec, IterationEstimate, Job, Layout, Plan, Trace
 from advisor.predict.calibration.receipt_corrections import Correction
 from advisor.predict.iteration import predict_counts
 from recommender.outcome.steps import steps_of
@@ -19,8 +19,8 @@ def estimates_for(
     job: Job | None = None,
     *,
     corrections: Mapping[str, Correction] | None = None,
-) -> dict[tuple[str, int], IterationEstimate]:
-    """By (GPU name, number of GPUs).
+) -> dict[tuple[str, Layout], IterationEstimate]:
+    """By (GPU name, layout).
 
     Args:
         trace: the script.
@@ -39,14 +39,14 @@ def estimates_for(
     check_gpus(plans, gpus)
     known = corrections or {}
     steps = steps_of(trace, job or Job())
-    counts: dict[str, set[int]] = {}
+    layouts: dict[str, dict[Layout, None]] = {}
     for plan in plans:
-        counts.setdefault(plan.gpu, set()).add(plan.num_gpus)
+        layouts.setdefault(plan.gpu, {})[plan.layout] = None
     return {
-        (name, estimate.num_gpus): estimate
-        for name, wanted in counts.items()
+        (name, estimate.layout): estimate
+        for name, wanted in layouts.items()
         for estimate in predict_counts(
-            trace, gpus[name], sorted(wanted), share_of=steps.share, correction=known.get(name)
+            trace, gpus[name], list(wanted), share_of=steps.share, correction=known.get(name)
         )
     }
 

@@ -15,6 +15,7 @@ from advisor.core.values import (
     Interval,
     IterationEstimate,
     Job,
+    Layout,
     Means,
     Option,
     Plan,
@@ -33,7 +34,8 @@ from recommender.outcome.spot import SpotTerms
 from recommender.outcome.steps import Steps, iterations_per_epoch, num_iterations, steps_of
 from recommender.outcome.vcpus import vcpus_per_gpu
 
-EstimateKey = tuple[str, int]
+EstimateKey = tuple[str, Layout]
+"""Name of a GPU, and how many of them exchange over what."""
 
 # Plans whose draws are worked out together: enough to hide the cost of a call, few enough for the cache.
 CHUNK = 128
@@ -94,7 +96,7 @@ def evaluate(
     Raises:
         InputError: the number of iterations is unknown.
     """
-    estimates, gpus = {(plan.gpu, plan.num_gpus): estimate}, {plan.gpu: gpu}
+    estimates, gpus = {(plan.gpu, plan.layout): estimate}, {plan.gpu: gpu}
     (judged,) = evaluate_all([plan], estimates, gpus, trace, job, draws, lambda _: spot)
     return judged.option
 
@@ -126,20 +128,20 @@ def evaluate_all(
         )
 
     @cache
-    def fed_there(gpu: str, num_gpus: int, vcpus: float, each_s: Interval | None) -> IterationEstimate:
-        estimate = fed(estimates[gpu, num_gpus], vcpus)
+    def fed_there(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> IterationEstimate:
+        estimate = fed(estimates[gpu, layout], vcpus)
         return estimate if each_s is None else reading(estimate, each_s)
 
     @cache
-    def work_s(gpu: str, num_gpus: int, vcpus: float, each_s: Interval | None) -> Array:
-        return work_of(fed_there(gpu, num_gpus, vcpus, each_s), work(num_gpus).iterations, draws)
+    def work_s(gpu: str, layout: Layout, vcpus: float, each_s: Interval | None) -> Array:
+        return work_of(fed_there(gpu, layout, vcpus, each_s), work(layout.num_gpus).iterations, draws)
 
     runs = SpotRuns(draws)
     for start in range(0, len(plans), CHUNK):
         chunk = plans[start : start + CHUNK]
         terms = [terms_of(plan) for plan in chunk]
         machines = [
-            (plan.gpu, plan.num_gpus, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
+            (plan.gpu, plan.layout, vcpus_per_gpu(plan), read_s(plan, work(plan.num_gpus).per_epoch))
             for plan in chunk
         ]
         outcome = outcome_of(chunk, [work_s(*machine) for machine in machines], terms, draws, runs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from advisor.core.arguments import check_count, check_each, check_kind, check_number
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Offer, Plan, Price, Quantiles, Tier
+from advisor.core.values import Layout, Offer, Plan, Price, Quantiles, Tier
 from advisor.pricing.bills.storage import Rate, load_rates
 from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
@@ -127,8 +127,7 @@ def _machine_plan(machine: Machine, num_gpus: int, extras: Extras) -> Plan:
         tier=machine.tier,
         provider="local" if local else machine.name,
         gpu=machine.gpu,
-        num_gpus=num_gpus,
-        num_nodes=1,
+        layout=Layout(gpus_per_node=num_gpus),
         offer=None,
         usd_per_h=None if rate is None else rate * num_gpus,
         wait_s=no_wait if local else wait_s,
@@ -202,8 +201,7 @@ def _cloud_plan(
         tier=Tier.CLOUD,
         provider=offer.provider,
         gpu=offer.gpu,
-        num_gpus=offer.num_gpus,
-        num_nodes=1,
+        layout=Layout(gpus_per_node=offer.num_gpus),
         offer=offer,
         usd_per_h=offer.usd_per_h if price is None else price.usd_per_h.p50,
         price=price,

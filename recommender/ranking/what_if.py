@@ -121,7 +121,7 @@ def _nearest(
     worth = worth_for(answer.job)
 
     def total(option: Option) -> float:
-        iteration_s = estimates[option.plan.gpu, option.plan.num_gpus].iteration_s.p50
+        iteration_s = estimates[option.plan.gpu, option.plan.layout].iteration_s.p50
         return _scaled_total_usd(option, iteration_s / option.estimate.iteration_s.p50, worth)
 
     def order(option: Option) -> tuple[bool, float, str]:

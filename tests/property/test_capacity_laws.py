@@ -17,7 +17,16 @@ from recommender.outcome.outcomes import Outcome, outcome_of
 from recommender.outcome.spot import ASSUMED_TERMS, SpotTerms, terms_at
 from recommender.plans.candidates import plans_of_offers
 from recommender.plans.extras import CloudTerms
-from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace, quantiles_of
+from tests.builders import (
+    ONE_GPU,
+    make_estimate,
+    make_gpu,
+    make_job,
+    make_offer,
+    make_plan,
+    make_trace,
+    quantiles_of,
+)
 
 DRAWS = make_draws(np.random.default_rng(1))
 GPUS = st.sampled_from([*load_gpus(), "a GPU of tomorrow"])
@@ -42,7 +51,7 @@ def decide(plans: list[Plan], hours: float, **limits: float) -> Recommendation:
     gpus = sorted({plan.gpu for plan in plans})
     return recommend(
         make_trace(),
-        {(gpu, 1): make_estimate(gpu, hours * 0.036) for gpu in gpus},
+        {(gpu, ONE_GPU): make_estimate(gpu, hours * 0.036) for gpu in gpus},
         {gpu: make_gpu(gpu) for gpu in gpus},
         plans,
         make_job(**limits),

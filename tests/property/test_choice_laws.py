@@ -57,7 +57,7 @@ def _case(draw: st.DrawFn, name: str) -> Case:
 def decide(cases: list[Case], **job: object) -> Recommendation:
     return recommend(
         make_trace(),
-        {(estimate.gpu, estimate.num_gpus): estimate for _, estimate in cases},
+        {(estimate.gpu, estimate.layout): estimate for _, estimate in cases},
         {plan.gpu: make_gpu(plan.gpu) for plan, _ in cases},
         [plan for plan, _ in cases],
         make_job(iterations=8000, **job),

@@ -208,7 +208,7 @@ def choice(offers: list[Offer], hours: list[float], value_usd_per_h: float) -> s
     estimates = [make_estimate(f"G{i}", h * 0.036) for i, h in enumerate(hours)]
     return recommend(
         make_trace(),
-        {(e.gpu, 1): e for e in estimates},
+        {(e.gpu, e.layout): e for e in estimates},
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans_of_offers(offers, terms=TERMS, prices=prices),
         make_job(value_of_time_usd_per_h=value_usd_per_h),

@@ -71,7 +71,7 @@ def decide(pair: tuple[list[Plan], list[IterationEstimate]], **limits: float | N
     plans, estimates = pair
     return recommend(
         make_trace(),
-        {(e.gpu, e.num_gpus): e for e in estimates},
+        {(e.gpu, e.layout): e for e in estimates},
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans,
         make_job(**limits),
@@ -236,7 +236,7 @@ def test_a_hopeless_spot_plan_is_infinite_and_never_on_the_frontier() -> None:
     plans = [make_plan("S", 0.01, market=Market.SPOT), make_plan("D", 1000.0)]
     answer = recommend(
         make_trace(),
-        {(e.gpu, 1): e for e in estimates},
+        {(e.gpu, e.layout): e for e in estimates},
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans,
         make_job(iterations=10**8),

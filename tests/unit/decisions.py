@@ -36,7 +36,7 @@ def decide(
 ) -> Recommendation:
     return recommend(
         trace or make_trace(),
-        {(e.gpu, e.num_gpus): e for e in estimates},
+        {(e.gpu, e.layout): e for e in estimates},
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans,
         job,

@@ -17,6 +17,7 @@ from advisor.core.values.estimate import (
     StartWait,
 )
 from advisor.core.values.gpu import FittedConstants, GpuSpec, OccupancyLimits
+from advisor.core.values.layout import Fabric, Layout, Link, Network
 from advisor.core.values.option import (
     Job,
     Means,
@@ -53,6 +54,7 @@ __all__ = [
     "DataSet",
     "DeliverWhen",
     "EmpiricalWait",
+    "Fabric",
     "FittedConstants",
     "GpuSpec",
     "InputWork",
@@ -60,10 +62,13 @@ __all__ = [
     "IterationEstimate",
     "Job",
     "Kernel",
+    "Layout",
+    "Link",
     "Market",
     "Means",
     "MemoryUse",
     "Method",
+    "Network",
     "OccupancyLimits",
     "Occurrence",
     "OccurrenceState",

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Self
 
 from advisor.core.findings import Finding
+from advisor.core.values.layout import Layout
 
 _LOG_2, _LOG_10 = math.log(2), math.log(10)
 
@@ -125,7 +126,7 @@ class EmpiricalWait(Quantiles):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IterationEstimate:
-    """Time and memory of one iteration on ``num_gpus`` GPUs of one node.
+    """Time and memory of one iteration on the GPUs of a layout.
 
     Attributes:
         iteration_s: of the GPU and its input together.
@@ -145,7 +146,7 @@ class IterationEstimate:
     """
 
     gpu: str
-    num_gpus: int
+    layout: Layout
     iteration_s: Interval
     device_s: Interval
     input: InputWork | None
@@ -160,6 +161,11 @@ class IterationEstimate:
     memory_limit_bytes: int
     assumptions: tuple[Finding, ...]
     correction: float = 1.0
+
+    @property
+    def num_gpus(self) -> int:
+        """Of all nodes together."""
+        return self.layout.num_gpus
 
     @property
     def loads_in_turn(self) -> bool:

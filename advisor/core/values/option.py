@@ -10,6 +10,7 @@ from advisor.core.findings import Code, Finding, removals
 from advisor.core.notebook import html_of
 from advisor.core.units import DAY_S
 from advisor.core.values.estimate import IterationEstimate, Quantiles
+from advisor.core.values.layout import Layout
 from advisor.core.values.place import DataSet
 from advisor.core.values.price import Offer, Price
 
@@ -49,8 +50,7 @@ class Plan:
     tier: Tier
     provider: str
     gpu: str
-    num_gpus: int
-    num_nodes: int
+    layout: Layout
     offer: Offer | None
     usd_per_h: float | None
     wait_s: Quantiles | None
@@ -70,10 +70,20 @@ class Plan:
     num_vcpus: int | None = None
 
     @property
+    def num_gpus(self) -> int:
+        """Of all nodes together."""
+        return self.layout.num_gpus
+
+    @property
+    def num_nodes(self) -> int:
+        """Equal machines, each at its offer's price."""
+        return self.layout.num_nodes
+
+    @property
     def vcpus_per_gpu(self) -> float | None:
         """Hardware threads for each GPU of the plan; None if unknown."""
         vcpus = self.num_vcpus if self.offer is None else self.offer.num_vcpus
-        return None if vcpus is None else vcpus * self.num_nodes / self.num_gpus
+        return None if vcpus is None else vcpus / self.layout.gpus_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

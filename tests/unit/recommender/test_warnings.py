@@ -12,7 +12,7 @@ from tests.findings import said, sample
 
 
 def warnings(*plans: Plan) -> str:
-    estimates = {(plan.gpu, plan.num_gpus): make_estimate(plan.gpu) for plan in plans}
+    estimates = {(plan.gpu, plan.layout): make_estimate(plan.gpu) for plan in plans}
     gpus = {plan.gpu: make_gpu(plan.gpu) for plan in plans}
     answer = recommend(make_trace(), estimates, gpus, plans, make_job(), rng=np.random.default_rng(0))
     return said(answer.warnings)

@@ -12,7 +12,7 @@ from advisor.core.values import Market, Quantiles, Recommendation, Tier
 from advisor.report.recommendation import recommendation_document
 from advisor.report.words import sentence, sentences
 from recommender.engine import recommend
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import sample
 from tests.unit.report.printed import json_of, on_screen
 
@@ -28,7 +28,7 @@ def answer(**limits: float) -> Recommendation:
     seconds = {"LAB": 3.6, "SLOW": 5.4, "FAST": 1.8}
     return recommend(
         make_trace(),
-        {(name, 1): make_estimate(name, s) for name, s in seconds.items()},
+        {(name, ONE_GPU): make_estimate(name, s) for name, s in seconds.items()},
         {name: make_gpu(name) for name in seconds},
         plans,
         make_job(iterations=1000, **limits),
@@ -82,7 +82,7 @@ def test_an_unknown_cost_is_said() -> None:
     option = recommendation.options[0]
     free = [replace(option.plan, usd_per_h=None)]
     alone = recommend(
-        make_trace(), {("LAB", 1): option.estimate}, {"LAB": make_gpu("LAB")}, free,
+        make_trace(), {("LAB", ONE_GPU): option.estimate}, {"LAB": make_gpu("LAB")}, free,
         make_job(iterations=1000), rng=np.random.default_rng(0),
     )  # fmt: skip
     assert sentences(alone.summary)[1].startswith("What it costs is unknown and counts as $0.00; it is done")

@@ -30,7 +30,7 @@ from advisor.report.options import (
 from advisor.report.printing import Format, text_of
 from advisor.report.recommendation import options_table, recommendation_document
 from recommender.engine import recommend
-from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.findings import sample, texts
 from tests.recommendations import many_options
 from tests.unit.report.printed import json_of, of, on_screen
@@ -59,7 +59,7 @@ def answer() -> Recommendation:
     ]
     seconds = {"FAST": 0.1, "CHEAP": 0.25, "DEAR": 0.09, "WORSE": 0.2, "SMALL": 0.3, "LAB": 0.2}
     estimates = {
-        (name, 1): make_estimate(
+        (name, ONE_GPU): make_estimate(
             name,
             Interval(p10=s / 1.1, p50=s, p90=s * 1.1),
             memory_limit_bytes=1 if name == "SMALL" else 16 * 2**30,

@@ -19,10 +19,14 @@ def test_each_pair_of_gpu_and_count_has_its_own_estimate() -> None:
         make_plan(V100.name, num_gpus=8),
     ]
     estimates = estimates_for(make_trace(), plans, GPUS)
-    assert set(estimates) == {(T4.name, 1), (T4.name, 4), (V100.name, 8)}
-    for (name, num_gpus), estimate in estimates.items():
-        assert (estimate.gpu, estimate.num_gpus) == (name, num_gpus)
-        assert estimate == predict(make_trace(), GPUS[name], num_gpus)
+    assert {(name, layout.num_gpus) for name, layout in estimates} == {
+        (T4.name, 1),
+        (T4.name, 4),
+        (V100.name, 8),
+    }
+    for (name, layout), estimate in estimates.items():
+        assert (estimate.gpu, estimate.layout) == (name, layout)
+        assert estimate == predict(make_trace(), GPUS[name], layout)
 
 
 def test_no_plans_need_no_estimates() -> None:

@@ -18,6 +18,7 @@ from advisor.core.values import (
     Interval,
     IterationEstimate,
     Job,
+    Layout,
     Market,
     Option,
     Plan,
@@ -527,7 +528,7 @@ def test_where_nobody_knows_the_vcpus_eight_are_assumed_for_each_gpu() -> None:
 def test_gpus_of_one_machine_share_its_vcpus() -> None:
     plan = make_plan("X", num_gpus=8, offer=make_offer(num_gpus=8, num_vcpus=32))
     assert plan.vcpus_per_gpu == 4
-    option = option_of(plan, estimate=replace(fed_by(4.0, 8), num_gpus=8))
+    option = option_of(plan, estimate=replace(fed_by(4.0, 8), layout=Layout(gpus_per_node=8)))
     assert option.estimate.iteration_s.p50 == pytest.approx(1.0)
 
 

@@ -16,6 +16,7 @@ from recommender.outcome.evaluate import evaluate_all
 from recommender.outcome.spot import SpotTerms
 from tests.builders import (
     HOUR_S,
+    ONE_GPU,
     exactly,
     make_estimate,
     make_gpu,
@@ -39,7 +40,7 @@ def machine(name: str, gpu: str, usd_per_h: float, num_vcpus: int) -> Plan:
 def decide(plans: list[Plan], estimates: list[IterationEstimate]) -> Recommendation:
     return recommend(
         make_trace(),
-        {(e.gpu, e.num_gpus): e for e in estimates},
+        {(e.gpu, e.layout): e for e in estimates},
         {e.gpu: make_gpu(e.gpu) for e in estimates},
         plans,
         make_job(),
@@ -94,7 +95,7 @@ vcpus = st.integers(1, 128)
 
 
 def options_of(plans: list[Plan], work: InputWork, iteration: Interval) -> list[Option]:
-    estimates = {("X", 1): make_estimate("X", iteration, input=work)}
+    estimates = {("X", ONE_GPU): make_estimate("X", iteration, input=work)}
     draws = make_draws(np.random.default_rng(0))
     judged = evaluate_all(
         plans, estimates, {"X": make_gpu("X")}, make_trace(), make_job(deadline_s=3e5), draws, lambda _: CALM

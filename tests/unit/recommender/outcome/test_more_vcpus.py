@@ -11,7 +11,16 @@ from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import evaluate_all
 from recommender.outcome.more_vcpus import with_more_vcpus
 from recommender.outcome.spot import SpotTerms
-from tests.builders import exactly, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.builders import (
+    ONE_GPU,
+    exactly,
+    make_estimate,
+    make_gpu,
+    make_job,
+    make_offer,
+    make_plan,
+    make_trace,
+)
 
 WORK = InputWork(cpu_s=exactly(1.28), wait_s=0.0, num_workers=None, num_samples=64)
 
@@ -23,7 +32,7 @@ def machine(name: str, usd_per_h: float, num_vcpus: int, market: Market = Market
 
 def notes_of(plans: list[Plan], gpu_s: float = 0.04) -> dict[str, Finding]:
     """By plan, what is said of more vCPUs."""
-    estimates = {("X", 1): make_estimate("X", gpu_s, input=WORK)}
+    estimates = {("X", ONE_GPU): make_estimate("X", gpu_s, input=WORK)}
     draws, terms = make_draws(np.random.default_rng(0)), SpotTerms(preemptions_per_h=0.0)
     judged = list(
         evaluate_all(plans, estimates, {"X": make_gpu("X")}, make_trace(), make_job(), draws, lambda _: terms)

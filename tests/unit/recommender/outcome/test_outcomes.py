@@ -28,6 +28,7 @@ from recommender.outcome.reasons import risk_of
 from recommender.outcome.spot import SIGMA_RATE, SIGMA_REACQUIRE, SpotTerms, drawn_hours, is_spot
 from tests.builders import (
     HOUR_S,
+    ONE_GPU,
     make_estimate,
     make_gpu,
     make_job,
@@ -124,7 +125,7 @@ def test_runs_that_are_kept_are_those_of_the_plan_itself() -> None:
 
 def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
     plans = [make_plan("A", 1.0 + i, id=f"{i}") for i in range(2 * CHUNK + 3)]
-    estimates = {("A", 1): make_estimate("A", WIDE)}
+    estimates = {("A", ONE_GPU): make_estimate("A", WIDE)}
     judged = list(
         evaluate_all(
             plans, estimates, {"A": make_gpu("A")}, make_trace(), make_job(), DRAWS, lambda _: SpotTerms()
@@ -132,7 +133,7 @@ def test_options_come_in_the_order_of_their_plans_whatever_the_batch() -> None:
     )
     assert [item.option.plan.id for item in judged] == [plan.id for plan in plans]
     for item in (judged[0], judged[CHUNK], judged[-1]):
-        expected = slowly(item.option.plan, estimates["A", 1], 100_000, SpotTerms(), DRAWS)
+        expected = slowly(item.option.plan, estimates["A", ONE_GPU], 100_000, SpotTerms(), DRAWS)
         assert item.option.cost_usd == quantiles_of(expected[2])
         assert item.option.time_s == quantiles_of(expected[1])
 

@@ -29,7 +29,7 @@ def machine(instance_type: str, gib: float = 0.0, *, num_gpus: int = 1, num_vcpu
 def option(plan: Plan, *, step_s: float = 0.1, per_epoch: int | None = 1000) -> Option:
     answer = recommend(
         replace(make_trace(), iterations_per_epoch=per_epoch),
-        {("X", plan.num_gpus): make_estimate("X", step_s)},
+        {("X", plan.layout): make_estimate("X", step_s)},
         {"X": make_gpu("X")},
         [plan],
         make_job(iterations=5000),

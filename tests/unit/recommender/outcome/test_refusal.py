@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Job, Market, Option, Plan
+from advisor.core.values import Job, Layout, Market, Option, Plan
 from advisor.pricing.catalog.interruptions import Interruptions, load_interruptions
 from advisor.report.words import sentence
 from recommender.outcome.reasons import risk_of
@@ -86,7 +86,8 @@ def test_with_checkpoints_nothing_is_refused_by_default(hours: float) -> None:
 
 
 def test_nodes_of_a_gang_are_one_unit() -> None:
-    one, gang = option_of(SPOT), option_of(replace(SPOT, num_nodes=4))
+    four = replace(SPOT, layout=Layout(gpus_per_node=1, num_nodes=4))
+    one, gang = option_of(SPOT, job=job_of(10)), option_of(four, job=job_of(40))
     assert gang.time_s == one.time_s
     assert "of all 4 nodes at once" in sentence(gang.risk)
     assert "nodes" not in sentence(one.risk)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from advisor.core.findings import Code
-from advisor.core.values import Market, Means, Option, Quantiles, Tier
+from advisor.core.values import Layout, Market, Means, Option, Quantiles, Tier
 from advisor.report.words import sentence
 from recommender.ranking.folding import with_folded
 from recommender.ranking.value import Worth
@@ -120,7 +120,7 @@ def of_r(name: str, time_min: float, usd: float) -> Option:
 
 def test_a_row_says_which_of_the_others_are_of_other_gpus() -> None:
     several = minutes("S", 10.3, 0.05)
-    eight = replace(several, plan=replace(several.plan, gpu="R", num_gpus=8))
+    eight = replace(several, plan=replace(several.plan, gpu="R", layout=Layout(gpus_per_node=8)))
     assert row(R, of_r("Q", 10.3, 0.05), minutes("P", 10.3, 0.05), eight, best="R") == (
         "3 like it; 2 of them on other GPUs: 1 x P, 8 x R"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.core.values import Interval, Option, Recommendation
 from recommender.engine import recommend
 from recommender.ranking import near
-from tests.builders import make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import said
 
 
@@ -24,7 +24,7 @@ def answer(*points: tuple[str, float, float], spread: float = 1.0, copies: int =
     estimates = {}
     for name, hours, _ in points:
         s = hours * 3.6
-        estimates[name, 1] = make_estimate(name, Interval(p10=s / spread, p50=s, p90=s * spread))
+        estimates[name, ONE_GPU] = make_estimate(name, Interval(p10=s / spread, p50=s, p90=s * spread))
     return recommend(
         make_trace(),
         estimates,
@@ -107,7 +107,7 @@ def test_one_gpu_in_two_places_is_surely_ordered() -> None:
     plans = [make_plan("A", 5.0, id="near"), make_plan("A", 6.0, id="slow", startup_s=600.0)]
     recommendation = recommend(
         make_trace(),
-        {("A", 1): wide},
+        {("A", ONE_GPU): wide},
         {"A": make_gpu("A")},
         plans,
         make_job(iterations=1000),

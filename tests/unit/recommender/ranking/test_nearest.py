@@ -9,7 +9,7 @@ from advisor.core.units import GIB
 from advisor.core.values import Interval, Option
 from recommender.engine import recommend
 from recommender.ranking.nearest import nearest
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 
 Case = tuple[str, float, float]
 # Hours and dollars of the whole job: fast and dear, slow and cheap, and one in between.
@@ -22,7 +22,7 @@ def options(*cases: Case, too_large: str = "", spread: float = 1.0, **limits: fl
         s = hours * 3.6
         interval = Interval(p10=s / spread, p50=s, p90=s * spread)
         limit = GIB if name == too_large else 16 * GIB
-        estimates[name, 1] = make_estimate(name, interval, memory_limit_bytes=limit)
+        estimates[name, ONE_GPU] = make_estimate(name, interval, memory_limit_bytes=limit)
     return recommend(
         make_trace(),
         estimates,

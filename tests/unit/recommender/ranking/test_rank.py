@@ -31,7 +31,7 @@ def answer(*given: tuple[Plan, float | Interval], job: Job | None = None) -> Rec
     """Plans with the iteration time of each; a job of 1,000 iterations unless said otherwise."""
     return recommend(
         make_trace(),
-        {(p.gpu, p.num_gpus): make_estimate(p.gpu, t, num_gpus=p.num_gpus) for p, t in given},
+        {(p.gpu, p.layout): make_estimate(p.gpu, t, num_gpus=p.num_gpus) for p, t in given},
         {plan.gpu: make_gpu(plan.gpu, compute_capability="8.0") for plan, _ in given},
         [plan for plan, _ in given],
         job or make_job(iterations=1000),

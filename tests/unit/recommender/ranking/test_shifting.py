@@ -14,7 +14,7 @@ from advisor.core.values import Market, PricePoint
 from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.ranking.shifting import cheapest_start, with_shifts
-from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
+from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -128,7 +128,7 @@ def test_the_option_says_so_and_the_others_do_not() -> None:
     plans = [make_plan("A", 2.0, market=Market.SPOT), make_plan("B", 2.0)]
     recommendation = recommend(
         make_trace(),
-        {(name, 1): make_estimate(name, 0.1) for name in "AB"},
+        {(name, ONE_GPU): make_estimate(name, 0.1) for name in "AB"},
         {name: make_gpu(name) for name in "AB"},
         plans,
         make_job(),

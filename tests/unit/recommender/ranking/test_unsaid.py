@@ -24,7 +24,7 @@ from advisor.core.values import (
 from advisor.report.words import sentence
 from recommender.engine import recommend
 from recommender.ranking.tipping import what_tips
-from tests.builders import make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
+from tests.builders import ONE_GPU, make_estimate, make_gpu, make_job, make_offer, make_plan, make_trace
 from tests.recommendations import make_option
 
 JOB = make_job(value_of_time_usd_per_h=2.0)
@@ -112,7 +112,7 @@ def two_to_choose_from(job: Job) -> Recommendation:
     }
     return recommend(
         make_trace(),
-        {(name, 1): make_estimate(name, 10.0) for name in wait_s},
+        {(name, ONE_GPU): make_estimate(name, 10.0) for name in wait_s},
         {name: make_gpu(name) for name in wait_s},
         [
             make_plan("SPOT", 2.0, market=Market.SPOT, wait_s=wait_s["SPOT"]),

@@ -1,0 +1,60 @@
+"""How the GPUs of a plan are laid out: how many in each node, and over what they exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Link(StrEnum):
+    """Over what GPUs of one node exchange."""
+
+    NVSWITCH = "nvswitch"
+    NVLINK_MESH = "nvlink-mesh"
+    NVLINK_PAIRS = "nvlink-pairs"
+    PCIE = "pcie"
+    HOST = "host"
+
+
+class Network(StrEnum):
+    """Over what nodes exchange."""
+
+    INFINIBAND = "infiniband"
+    ROCE = "roce"
+    EFA = "efa"
+    GPUDIRECT_TCP = "gpudirect-tcp"
+    TCP = "tcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """What a kind of machine exchanges over.
+
+    Attributes:
+        link_bytes_per_s: per direction and GPU, of the data sheet.
+        network: None where nobody knows of any.
+        network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
+    """
+
+    link: Link
+    link_bytes_per_s: float
+    network: Network | None = None
+    network_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Equal nodes that train together.
+
+    Attributes:
+        fabric: None where only the GPU's data sheet is known.
+    """
+
+    gpus_per_node: int
+    num_nodes: int = 1
+    fabric: Fabric | None = None
+
+    @property
+    def num_gpus(self) -> int:
+        """Of all nodes together."""
+        return self.gpus_per_node * self.num_nodes
