@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from advisor.core.arguments import check_counts, check_kind
+from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Trace
@@ -109,11 +109,9 @@ def predict_counts(
 
 def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
     """A number of GPUs stands for so many of one node; integers of numpy are as good as Python's."""
-    if isinstance(counts, Sequence):
-        counted = [count.num_gpus if isinstance(count, Layout) else count for count in counts]
-        check_counts("num_gpus", counted, "such as 1 or 8")
-    else:
-        check_counts("num_gpus", counts, "such as 1 or 8")
+    check_each("num_gpus", counts, object, "such as 1 or 8")
+    for count in counts:
+        check_count("each of num_gpus", count.num_gpus if isinstance(count, Layout) else count)
     return [count if isinstance(count, Layout) else Layout(gpus_per_node=int(count)) for count in counts]
 
 
