@@ -44,7 +44,7 @@ _TORCH = "1.12"
 NETWORK = "conv16"
 LAYOUTS = ("nchw", "channels_last")
 # Steps in one batch, and the standard deviation of what is added to each feature, in standard deviations.
-_BATCH, _NOISE = 48, 0.1
+_BATCH, _NOISE = 48, 0.2
 _HUBER = 0.08
 Floats = NDArray[np.float64]
 
