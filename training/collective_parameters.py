@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from advisor.core.values import Link, Network
 
 Floats = NDArray[np.float64]
-# Headers and acknowledgements of TCP take the rest.
-_TCP_EFFICIENCY = 0.9
 # Between a round trip through two kernels of an operating system (TCP) and one through none (RDMA).
 _TCP_HOP_S = 30e-6
 _RDMA_HOP_S = 5e-6
@@ -147,7 +145,8 @@ def _link(link: Link, values: Mapping[str, float]) -> dict[str, float]:
 
 def _network(network: Network, values: Mapping[str, float]) -> dict[str, float]:
     if network is Network.TCP:
-        return {"efficiency": _TCP_EFFICIENCY, "hop_s": _TCP_HOP_S, "stream_bytes_per_s": values["stream"]}
+        common = min(1.0, values["efficiency"])
+        return {"efficiency": common, "hop_s": _TCP_HOP_S, "stream_bytes_per_s": values["stream"]}
     is_measured = network is Network.INFINIBAND
     efficiency = values["efficiency"] * (values["efficiency of infiniband"] if is_measured else 1.0)
     is_rdma = network in (Network.INFINIBAND, Network.ROCE)
