@@ -24,6 +24,8 @@ _OTHER_HOP_S = (_TCP_HOP_S * _RDMA_HOP_S) ** 0.5
 _UNKNOWN_NETWORK_BYTES_PER_S = 10e9 / 8
 # No row tells of small messages between nodes: steps may take a third or three times as long.
 NETWORK_LATENCY_SIGMA = 0.85
+# Latency of threads, of that of processes; it does not ship, since trainings are processes.
+IN_ONE_PROCESS = "latency in one process"
 NVLINKS = (Link.NVSWITCH, Link.NVLINK_MESH, Link.NVLINK_PAIRS)
 
 
@@ -64,6 +66,7 @@ def parameters(architectures: frozenset[str]) -> Mapping[str, Parameter]:
     paths = [*(link.value for link in Link), Network.INFINIBAND.value]
     return {
         "launch_s": Parameter(start=5e-6),
+        IN_ONE_PROCESS: Parameter(start=0.7, sigma=0.5),
         "hop of NVLink": Parameter(start=1e-6),
         "hop of PCIe": Parameter(start=1.5e-6, sigma=0.5),
         "hop of RDMA": Parameter(start=_RDMA_HOP_S, sigma=0.5),

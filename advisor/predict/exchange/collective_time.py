@@ -60,6 +60,9 @@ class Line:
 class CollectiveLaw:
     """The time of one kind of collective over one layout, by size: the least of its lines.
 
+    A machine that is slow in one part is taken to be slow in the other: where both count, protocols change,
+    and nothing is surer than either.
+
     Attributes:
         latency_sigma: of the part of the time that does not grow with the size.
         rate_sigma: of the part that does.
@@ -76,7 +79,7 @@ class CollectiveLaw:
         seconds = line.latency_s + moving_s
         if not seconds:
             return CollectiveTime(seconds=0.0, sigma=0.0)
-        sigma = math.hypot(line.latency_s * self.latency_sigma, moving_s * self.rate_sigma) / seconds
+        sigma = (line.latency_s * self.latency_sigma + moving_s * self.rate_sigma) / seconds
         return CollectiveTime(seconds=seconds, sigma=sigma)
 
     def times(self, num_bytes: Floats) -> CollectiveTimes:
@@ -86,7 +89,7 @@ class CollectiveLaw:
         best = np.argmin(latency_s + moving_s, axis=-1)
         waits_s, moves_s = latency_s[best], np.take_along_axis(moving_s, best[..., None], axis=-1)[..., 0]
         seconds = waits_s + moves_s
-        spread_s = np.hypot(waits_s * self.latency_sigma, moves_s * self.rate_sigma)
+        spread_s = waits_s * self.latency_sigma + moves_s * self.rate_sigma
         sigma = np.divide(spread_s, seconds, out=np.zeros_like(seconds), where=seconds > 0)
         return CollectiveTimes(seconds=seconds, sigma=sigma)
 
