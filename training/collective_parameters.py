@@ -92,7 +92,6 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
     """``collectives.toml`` as a table, from values of `parameters`."""
     return {
         "launch_s": values["launch_s"],
-        "own_share": min(1.0, values["own share"]),
         "latency_sigma": spread.latency,
         "network_latency_sigma": spread.network_latency,
         "unknown_network_bytes_per_s": _UNKNOWN_NETWORK_BYTES_PER_S,
@@ -120,7 +119,7 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
             "latency": values["in switch latency"],
             "efficiency": values["in switch efficiency"],
         },
-        "kinds": _kinds(values),
+        "manners": _manners(values),
         "links": {link.value: {**_link(link, values), **spread.of(link)} for link in Link},
         "networks": {
             network.value: {**_network(network, values), **spread.of(network)} for network in Network
@@ -128,8 +127,9 @@ def table_of(values: Mapping[str, float], spread: Spread = NO_SPREAD) -> dict[st
     }
 
 
-def _kinds(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def _manners(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
     return {
+        "ring": {"rate": 1.0, "stream": 1.0, "own_share": min(1.0, values["own share"])},
         "all_to_all": {
             "rate": values["all_to_all rate"],
             "stream": 1.0,

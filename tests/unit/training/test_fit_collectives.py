@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 from advisor.core.fabrics import linked
-from advisor.core.gpus import catalog_path, load_gpus
+from advisor.core.gpus import load_gpus
 from advisor.core.values import Layout, Link, Network
 from advisor.predict.exchange.collective_constants import (
-    COLLECTIVES_FILE,
     collective_constants,
     constants_from,
-    read_constants,
 )
 from advisor.predict.exchange.collective_time import group_of, law_of
 from advisor.predict.interval import Z90
