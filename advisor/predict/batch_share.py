@@ -74,7 +74,7 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
 
 
 def times_at(times: OpTimes, share: BatchShare, optimizer: float = 1.0) -> OpTimes:
-    """The times of the operators at a share, those of the optimizer by how much more of the model it updates."""
+    """The times of the operators at a share; the optimizer's are so many times as long."""
     time_s = times.time_s * np.where(times.columns.is_optimizer, optimizer, share.time)
     return replace(times, time_s=time_s)
 

@@ -46,7 +46,7 @@ class Knowledge:
     fingerprint: str | None = None
     corrections: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     is_calibrated_here: bool = False
-    scaling: Scaling = Scaling()
+    scaling: Scaling = field(default_factory=Scaling)
 
 
 def in_bursts(knowledge: Knowledge) -> Knowledge:

@@ -90,8 +90,7 @@ def _notes_on_several(trace: Trace, num_gpus: int, scaling: Scaling) -> Iterator
             Code.DATA_PARALLEL,
             bucket_bytes=BUCKET_BYTES,
             slowdown=scaling.slowdown,
-            num_gpus=num_gpus,
-            waiting=scaling.waiting(num_gpus),
+            spread=scaling.spread,
         )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.core.fabrics import board_fabric
 from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
-from advisor.predict.exchange.fabrics import fabric_or_sheet
 
 # NCCL reaches about these shares of a link's rate with large messages.
 NVLINK_FRACTION = 0.75
@@ -46,7 +46,7 @@ def collective_time(kind: str, num_bytes: float, layout: Layout, gpu: GpuSpec) -
     """
     if layout.num_gpus == 1:
         return CollectiveTime(seconds=0.0, sigma=0.0)
-    fabric = fabric_or_sheet(layout, gpu)
+    fabric = layout.fabric or board_fabric(gpu)
     latency_s = ALL_REDUCE_LATENCY_S + (_NETWORK_LATENCY_S if layout.num_nodes > 1 else 0.0)
     moved = _rounds(kind, layout.num_gpus) * num_bytes
     seconds = latency_s + moved / min(_link_rate(fabric, layout), _network_rate(fabric, layout))

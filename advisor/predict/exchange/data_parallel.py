@@ -52,9 +52,7 @@ def exchange_of_gradients(
         return Exchange()
     buckets, passes = buckets_of(trace), exchanging_passes(trace)
     pass_s = backward_s / trace.accumulation
-    ready_s = buckets.ready_s(time_s)
-    whole_s = ready_s[-1]
-    ready_s = ready_s * (pass_s / whole_s) if whole_s else ready_s
+    ready_s = buckets.ready(time_s) * pass_s
     times = {size: collective_time("all_reduce", size, layout, gpu) for size in set(buckets.num_bytes)}
     lasts = [times[size] for size in buckets.num_bytes]
     median_s = _added_s(np.array([last.seconds for last in lasts]), ready_s, pass_s, slowdown)

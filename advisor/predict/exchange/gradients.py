@@ -27,6 +27,7 @@ FIRST_BUCKET_BYTES, BUCKET_BYTES = MIB, 25 * MIB
 # miss of them all the same.
 _BLOCK_BYTES, _OFF = 512, 0.01
 _SUMS = ("add", "add_")
+_LEAST_S = 1e-12
 
 Floats = NDArray[np.float64]
 
@@ -50,13 +51,13 @@ class Buckets:
     share: Floats
     stretch_of: NDArray[np.int64]
 
-    def ready_s(self, time_s: Floats) -> Floats:
-        """Seconds of backward until each is complete, [K], given those of every operator, [N]."""
+    def ready(self, time_s: Floats) -> Floats:
+        """The share of a pass after which each is complete, [K], given the seconds of every operator, [N]."""
         inside = self.stretch_of >= 0
         num_stretches = int(self.stretch_of.max(initial=0)) + 1
         lasts_s = np.bincount(self.stretch_of[inside], weights=time_s[inside], minlength=num_stretches)
         ready_s: Floats = np.cumsum(lasts_s)[self.stretch] - (1 - self.share) * lasts_s[self.stretch]
-        return ready_s
+        return ready_s / max(float(lasts_s.sum()), _LEAST_S)
 
 
 def buckets_of(trace: Trace) -> Buckets:
@@ -79,17 +80,22 @@ def _buckets_of(same: Same, total_bytes: int, recorded: tuple[int, ...], accumul
     sizes = np.array([size for _, size in pieces], dtype=np.float64)
     ends = np.cumsum(sizes)
     whole = np.bincount(stretch, weights=sizes)
-    share = (ends - (np.cumsum(whole) - whole)[stretch]) / np.maximum(whole[stretch], 1.0)
+    rest = np.cumsum(whole)[stretch] - ends
+    share = 1 - rest / np.maximum(whole[stretch], 1.0)
     last = _recorded_ends(recorded, ends) if recorded else _ddp_ends(sizes.tolist())
     num_bytes = recorded or np.diff(ends[last], prepend=0.0).tolist()
-    return Buckets(num_bytes=tuple(num_bytes), stretch=stretch[last], share=share[last], stretch_of=stretch_of)
+    return Buckets(
+        num_bytes=tuple(num_bytes), stretch=stretch[last], share=share[last], stretch_of=stretch_of
+    )
 
 
 def _tensors(ops: Sequence[Op], gradient_bytes: int) -> list[TensorSpec]:
     """The first tensors of an optimizer's call that have as many bytes as all gradients."""
     for op in ops:
         if op.phase is Phase.OPTIMIZER and len(op.inputs) > 1:
-            sizes = accumulate(-(-tensor_bytes(tensor) // _BLOCK_BYTES) * _BLOCK_BYTES for tensor in op.inputs)
+            sizes = accumulate(
+                -(-tensor_bytes(tensor) // _BLOCK_BYTES) * _BLOCK_BYTES for tensor in op.inputs
+            )
             for count, size in enumerate(sizes, 1):
                 if abs(size - gradient_bytes) <= _OFF * gradient_bytes:
                     return list(op.inputs[:count])
@@ -112,9 +118,7 @@ def _stretches(ops: Sequence[Op], accumulation: int) -> Iterator[int]:
         yield number
 
 
-def _completed(
-    tensors: Sequence[TensorSpec], backward: Sequence[tuple[int, Op]]
-) -> list[tuple[int, int]]:
+def _completed(tensors: Sequence[TensorSpec], backward: Sequence[tuple[int, Op]]) -> list[tuple[int, int]]:
     """The stretch that completes each tensor, and its bytes, in order.
 
     Operators that give one of its shape show it, the last of them if several do; what none shows is completed
@@ -127,7 +131,7 @@ def _completed(
             if base_name(op.name) in _SUMS:
                 del places[-2 * op.count :]
             places.extend([stretch] * op.count)
-    known = [places.pop() if (places := shown.get(_shape(tensor))) else None for tensor in tensors]
+    known = [shown[_shape(tensor)].pop() if shown.get(_shape(tensor)) else None for tensor in tensors]
     last, pieces = 0, []
     for tensor, place in zip(reversed(tensors), reversed(known), strict=True):
         last = last if place is None else place
@@ -154,4 +158,5 @@ def _ddp_ends(sizes: Sequence[float]) -> list[int]:
 def _recorded_ends(recorded: Sequence[int], ends: Floats) -> NDArray[np.int64]:
     """The tensor in which each recorded bucket ends."""
     bounds = np.cumsum(recorded) / max(sum(recorded), 1) * ends[-1]
-    return np.minimum(np.searchsorted(ends, bounds * (1 - 1e-9)), len(ends) - 1)
+    indices: NDArray[np.int64] = np.minimum(np.searchsorted(ends, bounds * (1 - 1e-9)), len(ends) - 1)
+    return indices

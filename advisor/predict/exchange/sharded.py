@@ -1,9 +1,9 @@
 """How much longer an iteration takes because its ranks share a model, as its recorded collectives tell.
 
-Ranks that share parameters (FSDP, ZeRO-3) gather each unit before it is used and scatter its gradients after:
-all but the first gather and the last scatter can hide behind the computation of other units, whose kernels
-run slower meanwhile (Zhao et al., "PyTorch FSDP", PVLDB 16(12), 2023). Ranks that split layers (tensor, sequence
-and pipeline parallelism) need what they exchange at once, so nothing of it hides.
+Ranks that share parameters (FSDP, ZeRO-3) gather each unit before it is used and scatter its gradients
+after: all but the first gather and the last scatter can hide behind the computation of other units, whose
+kernels run slower meanwhile (Zhao et al., "PyTorch FSDP", PVLDB 16(12), 2023). Ranks that split layers
+(tensor, sequence and pipeline parallelism) need what they exchange at once, so nothing of it hides.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from advisor.predict.exchange.collective_time import CollectiveTime, collective_
 from advisor.predict.exchange.collectives import sharding_group
 from advisor.predict.exchange.data_parallel import Exchange
 from advisor.predict.interval import Z90
+
+# What comes first and what comes last has nothing to hide behind.
+_AT_THE_ENDS = ("all_gather", "reduce_scatter")
 
 
 def exchange_of_shards(
@@ -31,8 +34,8 @@ def exchange_of_shards(
     """
     known = [c for c in trace.collectives if c.num_bytes is not None and c.world_size != 1]
     times = [(c, _time_of(c, trace, gpu, layout)) for c in known]
-    hides = sharding_group(trace) is not None
-    median_s, late_s = (_added_s(times, quantile, compute_s if hides else 0.0, slowdown) for quantile in (0.0, Z90))
+    beside_s = 0.0 if sharding_group(trace) is None else compute_s
+    median_s, late_s = (_added_s(times, quantile, beside_s, slowdown) for quantile in (0.0, Z90))
     return Exchange(seconds=median_s, sigma_s=(late_s - median_s) / Z90)
 
 
@@ -41,7 +44,7 @@ def _added_s(
 ) -> float:
     lasts = [(c, time.seconds * exp(quantile * time.sigma)) for c, time in times]
     total_s = sum(c.count * last_s for c, last_s in lasts)
-    ends_s = sum(max((s for c, s in lasts if c.kind == kind), default=0.0) for kind in ("all_gather", "reduce_scatter"))
+    ends_s = sum(max((s for c, s in lasts if c.kind == kind), default=0.0) for kind in _AT_THE_ENDS)
     hidden_s = min(max(total_s - ends_s, 0.0), compute_s)
     return total_s - hidden_s + slowdown * hidden_s
 
