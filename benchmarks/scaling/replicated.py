@@ -1,8 +1,8 @@
 """Data parallelism: NVIDIA's DeepLearningExamples on one node, DLPerf's PyTorch rows to four nodes of V100.
 
-The networks are those of ``benchmarks.speedups``. NVIDIA's rows are of DGX machines: a DGX-1 has 8 V100 in a mesh
-of NVLink, a DGX-2 has 16 and a DGX A100 8 behind NVSwitch. DLPerf's nodes of 8 V100 are joined by InfiniBand at
-100 Gb/s (Oneflow-Inc/DLPerf).
+The networks are those of ``benchmarks.speedups``. NVIDIA's rows are of DGX machines: a DGX-1 has 8 V100 in a
+mesh of NVLink, a DGX-2 has 16 and a DGX A100 8 behind NVSwitch. DLPerf's nodes of 8 V100 are joined by
+InfiniBand at 100 Gb/s (Oneflow-Inc/DLPerf).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Efficiencies in Markdown: errors of each source, on one node and several, of rows that fit and that judge."""
+"""Efficiencies in Markdown: errors of each source, on one node and several, of rows that fit and judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from benchmarks.scaling.cases import Judged
 from benchmarks.scaling.fitting import coverage, mean_error
 
-_HEAD = "| source | nodes | rows | mean error | worst | today's 1.00 | p10..p90 holds | use |\n|---|---|--:|--:|--:|--:|--:|---|"
+_HEAD = (
+    "| source | nodes | rows | mean error | worst | of perfect scaling | p10..p90 holds | use |\n"
+    "|---|---|--:|--:|--:|--:|--:|---|"
+)
 
 
 def summary_table(rows: Sequence[Judged]) -> str:
