@@ -42,6 +42,11 @@ class Case:
         return fraction_of(f"{self.source} {self.group}") < FITTED_SHARE
 
     @property
+    def is_beside_one_gpu(self) -> bool:
+        """Whether the row has all the error of several GPUs: beside several others, most of it cancels."""
+        return self.base.num_gpus == 1
+
+    @property
     def is_one_node(self) -> bool:
         """Whether no network takes part."""
         return self.layout.num_nodes == 1

@@ -32,15 +32,20 @@ def mean_error(rows: Sequence[Judged]) -> float:
 
 
 def _left(rows: Sequence[Judged]) -> float:
-    """The sigma that, beside what the collectives have, lets p10 to p90 hold four of five rows."""
+    """The sigma that, beside what collectives have, lets p10 to p90 hold four of five rows."""
     wanted = sorted(
         math.sqrt(max((math.log(row.predicted / row.case.published) / Z90) ** 2 - row.sigma**2, 0.0))
         for row in rows
+        if row.case.is_beside_one_gpu
     )
     return round(wanted[math.ceil(0.8 * len(wanted)) - 1], 3)
 
 
-def coverage(rows: Sequence[Judged]) -> float:
-    """The share of rows that lie between p10 and p90."""
-    inside = [abs(math.log(row.predicted / row.case.published)) <= Z90 * row.sigma for row in rows]
-    return sum(inside) / len(inside)
+def coverage(rows: Sequence[Judged]) -> float | None:
+    """The share of rows beside one GPU that lie between p10 and p90; None where there are none."""
+    inside = [
+        abs(math.log(row.predicted / row.case.published)) <= Z90 * row.sigma
+        for row in rows
+        if row.case.is_beside_one_gpu
+    ]
+    return sum(inside) / len(inside) if inside else None

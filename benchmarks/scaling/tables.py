@@ -30,9 +30,10 @@ def summary_table(rows: Sequence[Judged]) -> str:
 def _line(source: str, nodes: str, use: str, rows: Sequence[Judged]) -> str:
     worst = max(abs(row.error) for row in rows)
     perfect = sum(abs(1 - row.case.published) for row in rows) / len(rows)
+    held = coverage(rows)
     return (
         f"| {source} | {nodes} | {len(rows)} | {100 * mean_error(rows):.1f} | {100 * worst:.1f} |"
-        f" {100 * perfect:.1f} | {coverage(rows):.0%} | {use} |"
+        f" {100 * perfect:.1f} | {'' if held is None else f'{held:.0%}'} | {use} |"
     )
 
 
