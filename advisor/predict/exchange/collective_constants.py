@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,22 @@ class InSwitch:
     efficiency: float
 
 
+class Manner(StrEnum):
+    """How ranks exchange: along a ring, each with each, or one with one."""
+
+    RING = "ring"
+    ALL_TO_ALL = "all_to_all"
+    SEND = "send"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeerKind:
-    """Collectives that send from peer to peer, against those along a ring.
+class Exchange:
+    """What a manner of exchange reaches.
 
     Attributes:
         rate: of the link, relative to a ring's.
         stream: of the CPU, relative to a ring's.
-        own_share: as `CollectiveConstants.own_share`.
+        own_share: what a rank's own part of the buffer costs, of a part that it sends; at most 1.
     """
 
     rate: float
@@ -84,7 +93,6 @@ class CollectiveConstants:
 
     Attributes:
         launch_s: of a kernel that takes no steps.
-        own_share: what a rank's own part of the buffer costs, of a part that it sends; at most 1.
         pace: latency within a node, by architecture, relative to the mean of all.
         protocols: the fastest is chosen.
         ring: those of rings; peers do not know all of them.
@@ -94,12 +102,11 @@ class CollectiveConstants:
     """
 
     launch_s: float
-    own_share: float
     pace: Mapping[str, float]
     peer_protocols: tuple[Protocol, ...]
     ring_protocols: tuple[Protocol, ...]
     in_switch: InSwitch
-    kinds: Mapping[str, PeerKind]
+    manners: Mapping[Manner, Exchange]
     links: Mapping[Link, Road]
     networks: Mapping[Network, Road]
     unknown_network_bytes_per_s: float
@@ -135,7 +142,7 @@ def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
 
     Raises:
         KeyError: an entry is missing.
-        ValueError: a kind of link or network that is none.
+        ValueError: a link, network or manner that is none.
         TypeError: an entry has other fields.
     """
     peer = {name: Protocol(**row) for name, row in table["protocols"]["peers"].items()}
@@ -143,12 +150,11 @@ def constants_from(table: Mapping[str, Any]) -> CollectiveConstants:
     switch = table["in_switch"]
     return CollectiveConstants(
         launch_s=table["launch_s"],
-        own_share=table["own_share"],
         pace=table["pace"],
         peer_protocols=tuple(peer.values()),
         ring_protocols=(*peer.values(), *ring.values()),
         in_switch=InSwitch(**{**switch, "architectures": tuple(switch["architectures"])}),
-        kinds={name: PeerKind(**row) for name, row in table["kinds"].items()},
+        manners={Manner(name): Exchange(**row) for name, row in table["manners"].items()},
         links={Link(name): Road(**row) for name, row in table["links"].items()},
         networks={Network(name): Road(**row) for name, row in table["networks"].items()},
         unknown_network_bytes_per_s=table["unknown_network_bytes_per_s"],
