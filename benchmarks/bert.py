@@ -9,7 +9,6 @@ whole sequences, since the published 19 a second take 19 TFLOP/s of FP32 product
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +23,11 @@ VOCABULARY = 30_528
 # Masked positions that the data holds for each sequence, by its length.
 MASKED = {128: 20, 512: 80}
 FINE_TUNING_LENGTH = 384
-LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
-BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
 
 
 @cache
-def pre_training(length: int, amp: bool, batch_size: int, *, is_base: bool = False) -> Trace:
+def pre_training(length: int, amp: bool, batch_size: int) -> Trace:
     """Forward and backward of one batch of sequences, with autocast to fp16 or without.
-
-    Args:
-        length: of a sequence.
-        amp: autocast to fp16.
-        batch_size: sequences.
-        is_base: the base model instead of the large one, which steps after each pass.
 
     Raises:
         KeyError: the length is not one of ``MASKED``.
@@ -47,28 +38,23 @@ def pre_training(length: int, amp: bool, batch_size: int, *, is_base: bool = Fal
     def build() -> tuple[Any, ...]:
         import torch
 
-        model = _model("BertForPreTraining", BASE if is_base else LARGE)
+        model = _model("BertForPreTraining")
         with torch.device("cuda"):
             ids = torch.ones(batch_size, length, dtype=torch.int64)
             positions = torch.ones(batch_size * masked, dtype=torch.int64)
             following = torch.ones(batch_size, dtype=torch.int64)
-        optimizer = torch.optim.AdamW(model.parameters(), fused=True) if is_base else None
-        return model, optimizer, ids, positions, following
+        return model, ids, positions, following
 
     def step(state: tuple[Any, ...]) -> None:
         import torch
 
         cross_entropy = torch.nn.functional.cross_entropy
-        model, optimizer, ids, positions, following = state
+        model, ids, positions, following = state
         with torch.autocast("cuda", dtype=torch.float16, enabled=amp):
             hidden, pooled = model.bert(ids, attention_mask=ids, token_type_ids=ids)[:2]
             words, pairs = model.cls(hidden.flatten(0, 1).index_select(0, positions), pooled)
             loss = cross_entropy(words, positions) + cross_entropy(pairs, following)
-        if optimizer is not None:
-            optimizer.zero_grad()
         loss.backward()
-        if optimizer is not None:
-            optimizer.step()
 
     return profile_callable(step, setup=build, batch_size=batch_size)
 
@@ -84,7 +70,7 @@ def fine_tuning(amp: bool, batch_size: int) -> Trace:
     def build() -> tuple[Any, ...]:
         import torch
 
-        model = _model("BertForQuestionAnswering", LARGE)
+        model = _model("BertForQuestionAnswering")
         with torch.device("cuda"):
             ids = torch.ones(batch_size, FINE_TUNING_LENGTH, dtype=torch.int64)
             answers = torch.ones(batch_size, dtype=torch.int64)
@@ -106,10 +92,13 @@ def fine_tuning(amp: bool, batch_size: int) -> Trace:
     return profile_callable(step, setup=build, batch_size=batch_size)
 
 
-def _model(head: str, size: Mapping[str, int]) -> Any:
+def _model(head: str) -> Any:
     import torch
     import transformers
 
-    config = transformers.BertConfig(vocab_size=VOCABULARY, attn_implementation="eager", **size)
+    config = transformers.BertConfig(
+        vocab_size=VOCABULARY, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+        intermediate_size=4096, attn_implementation="eager",
+    )  # fmt: skip
     with torch.device("cuda"):
         return getattr(transformers, head)(config).train()

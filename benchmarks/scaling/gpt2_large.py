@@ -1,8 +1,9 @@
 """GPT-2 large on four A100, by data, tensor and pipeline parallelism: ``end_to_end_distributed.csv``.
 
 ``python -m benchmarks.scaling.gpt2_large --measurements DIR`` predicts the three rows; nothing is fitted to
-them. They are forward and backward of four sequences in FP32: one a GPU (``dp4``); all on every GPU, which has
-a quarter of each layer (``tp4``); and all in one micro-batch, so that one stage works at a time (``pp4_1``).
+them. They are forward and backward of four sequences in FP32: one a GPU (``dp4``); all on every GPU, which
+has a quarter of each layer (``tp4``); and all in one micro-batch, so that one stage works at a time
+(``pp4_1``).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def predicted(configs: Path) -> Mapping[str, IterationEstimate]:
 
 
 def _of_a_tensor_rank(whole: Trace) -> Trace:
-    """What a rank runs: its part of every layer, and of the vocabulary where the whole model has all of it."""
+    """What a rank runs: its part of every layer and of the vocabulary."""
     shape = LayerShape(
         hidden=_HIDDEN, heads=_HEADS, length=_LENGTH, batch=_BATCH, ranks=RANKS, dtype="float32"
     )

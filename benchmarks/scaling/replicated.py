@@ -20,8 +20,9 @@ from advisor.predict.exchange.scaling import Scaling
 from advisor.predict.interval import Z90
 from advisor.predict.iteration import predict_counts
 from advisor.predict.knowledge import shipped
-from benchmarks import bert, speedups
+from benchmarks import speedups
 from benchmarks.published import as_in_containers
+from benchmarks.scaling import bert_base
 from benchmarks.scaling.cases import Case
 
 _Row = Mapping[str, str]
@@ -79,7 +80,7 @@ def dlperf_cases(published: Path) -> Iterator[Case]:
         num_gpus, num_nodes = int(row["num_gpus"]), int(row["num_nodes"])
         if num_gpus == 1:
             continue
-        network = _bert_base if row["model"].startswith("BERT") else speedups.NETWORKS[0].build
+        network = bert_base.pre_training if row["model"].startswith("BERT") else speedups.NETWORKS[0].build
         build = partial(_in_container, network, row["precision"] == "amp", int(row["batch_per_gpu"]), 1)
         yield Case(
             source="DLPerf",
@@ -112,10 +113,6 @@ def _in_container(build: Callable[[bool, int], Trace], amp: bool, batch_size: in
         op if op.phase is Phase.OPTIMIZER else replace(op, count=passes * op.count) for op in trace.ops
     )
     return replace(trace, ops=ops, accumulation=passes) if passes > 1 else trace
-
-
-def _bert_base(amp: bool, batch_size: int) -> Trace:
-    return bert.pre_training(128, amp, batch_size, is_base=True)
 
 
 def _seconds(build: Callable[[], Trace], gpu: GpuSpec) -> Callable[[Layout, Scaling], tuple[float, float]]:
