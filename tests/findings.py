@@ -238,7 +238,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "rates_by_constant": {"gemm": ["bf16", "fp16"], "streaming": []},
     },
     Code.CUSTOM_OPERATORS: {"names": ["frobnicate"]},
-    Code.DATA_PARALLEL: {"bucket_bytes": 25 * 2**20, "hidden_share_of_backward": 0.7},
+    Code.DATA_PARALLEL: {"bucket_bytes": 25 * 2**20, "slowdown": 0.3, "spread": 0.04},
     Code.EMULATED_RATE: {"rate": "bf16"},
     Code.KERNEL_FLOOR: {"kernel_s": 2e-6, "operator_s": 5e-6},
     Code.MEMORY_COUNTED: {
@@ -249,7 +249,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
     Code.NOT_LEARNED: {"families": ["conv", "norm"], "partly": ["norm"]},
     Code.OTHER_WORLD: {"num_ranks": 8, "num_gpus": 1},
     Code.RECURRENT_OF_UNKNOWN_SIZE: {"share_of_rate": 0.25},
-    Code.SHARDED: {"num_ranks": 8},
+    Code.SHARDED: {"num_ranks": 8, "hides": True},
     Code.WHAT_IF_AUTOCAST: {"dtype": "bfloat16"},
     Code.CONSTANT_ASSUMED: {"architecture": "Ampere"},
     Code.CONSTANT_CALIBRATED: {"source": "calibrated on this machine, today"},
