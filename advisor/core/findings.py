@@ -75,6 +75,7 @@ class Code(StrEnum):
     RENT_OR_WAIT = "rent-or-wait"
     SCALING_ASSUMED = "scaling-assumed", Severity.WARNING
     TIE = "tie"
+    GANG_ASSUMED = "gang-assumed"
     WAIT_ASSUMED = "wait-assumed"
     WAIT_OF_ANY_SIZE = "wait-of-any-size", Severity.WARNING
     WAIT_OF_LOG = "wait-of-log"
