@@ -158,7 +158,7 @@ def cheapest_at(
     Raises:
         AdvisorError: the prices of the settings' sources cannot be read.
     """
-    from advisor.service.limits import Asked
+    from advisor.service.asked import Asked
     from advisor.service.offers import query_offers
     from recommender.plans.candidates import place_in_id
 

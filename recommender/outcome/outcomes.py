@@ -130,7 +130,7 @@ def _costs_usd(
 
 
 def _rates_per_h(terms: Sequence[SpotTerms], draws: Draws) -> Array:
-    """Draws [plans, n] of the rate of preemptions; places that take much take more of a gang's nodes apart."""
+    """Draws [plans, n] of the rate of preemptions: the higher it is, the less the nodes of a gang share."""
     medians, sigmas, most = np.array([(t.preemptions_per_h, t.sigma_rate, t.most_per_h) for t in terms]).T
     z, num_nodes = draws.preemption_rate, np.array([float(t.num_nodes) for t in terms])
     drawn = np.minimum(medians[:, None] * np.exp(sigmas[:, None] * z), most[:, None])

@@ -14,12 +14,14 @@ from advisor.core.arguments import check_count, check_each, check_kind, check_nu
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.values import Fabric, Layout, Offer, Plan, Price, Quantiles, Tier
+from advisor.pricing.answer.node_counts import USEFUL, NodeLimits, numbers_of_nodes, useful_counts
 from advisor.pricing.bills.storage import Rate, load_rates
 from recommender.outcome.gangs import slowest_boot
 from recommender.outcome.rent import rents_to_compare
 from recommender.plans.extras import CloudTerms, Extras, extras_at, extras_of_own
+from recommender.plans.layouts import layout_of, used_of
 from recommender.plans.quotas import over_quota
-from recommender.plans.start_waits import wait_of
+from recommender.plans.start_waits import gang_note, together, wait_of
 
 if TYPE_CHECKING:
     from advisor.config.rent_settings import QuotaSettings
@@ -87,7 +89,7 @@ def plans_of_machine(
     asked: Collection[int] = (),
     terms: CloudTerms | None = None,
     catalog: Sequence[Rate] | None = None,
-    node_counts: Collection[int] | None = None,
+    nodes: NodeLimits = USEFUL,
 ) -> list[Plan]:
     """One plan for each useful count of free GPUs, powers of two and all, then one for each of whole nodes.
 
@@ -98,7 +100,7 @@ def plans_of_machine(
         asked: counts the user named: those of all its GPUs are planned though some are in use.
         terms: tell where the data lies; None for a job without data elsewhere.
         catalog: rates of egress; None for those that ship.
-        node_counts: numbers of nodes to plan, as far as there are so many; None for all that are useful.
+        nodes: how many to plan of its nodes.
 
     Raises:
         InputError: something else than a machine.
@@ -107,35 +109,28 @@ def plans_of_machine(
     counts = set(useful_counts(machine.num_free or machine.num_gpus))
     counts |= {count for count in useful_counts(machine.num_gpus) if count in asked}
     extras = Extras() if terms is None else extras_of_own(terms, load_rates() if catalog is None else catalog)
-    layouts = [
-        Layout(gpus_per_node=count, num_nodes=nodes, fabric=machine.fabric)
-        for nodes in (useful_counts(machine.num_nodes) if node_counts is None else sorted(node_counts))
-        for count in (sorted(counts) if nodes == 1 else [machine.num_gpus])
-        if nodes <= machine.num_nodes
+    most = machine.num_nodes if nodes.most is None else min(nodes.most, machine.num_nodes)
+    sizes = [
+        (count, num_nodes)
+        for num_nodes in sorted(numbers_of_nodes(nodes, most, machine.num_gpus, asked))
+        for count in (sorted(counts) if num_nodes == 1 else [machine.num_gpus])
     ]
-    return [_machine_plan(machine, layout, extras) for layout in layouts]
+    return [_machine_plan(machine, *size, extras) for size in sizes]
 
 
-def useful_counts(num_gpus: int) -> list[int]:
-    """Powers of two up to ``num_gpus``, and ``num_gpus`` itself.
-
-    >>> useful_counts(6)
-    [1, 2, 4, 6]
-    """
-    most = int(num_gpus)  # numpy's integers, too
-    return sorted({*(2**i for i in range(most.bit_length())), most})
-
-
-def _machine_plan(machine: Machine, layout: Layout, extras: Extras) -> Plan:
+def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: Extras) -> Plan:
+    fabric = None if machine.fabric is None else used_of(machine.fabric, gpus_per_node, num_nodes)
+    layout = Layout(gpus_per_node=gpus_per_node, num_nodes=num_nodes, fabric=fabric)
     local = machine.tier is Tier.LOCAL
     place = "local" if local else f"cluster/{machine.name}"
     nodes = "" if layout.num_nodes == 1 else f"{layout.num_nodes}x"
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}
     logged = machine.waits.get(layout.num_gpus)
+    notes = logged.notes if logged is not None else _of_gang(machine.wait_s, num_nodes)
     # Nobody knows when the others will be done.
     is_free = layout.gpus_per_node <= machine.num_free
-    wait_s = machine.wait_s if logged is None else logged.wait_s
+    wait_s = together(machine.wait_s, num_nodes) if logged is None else logged.wait_s
     no_wait = Quantiles(p50=0.0, p90=0.0) if is_free else None
     return Plan(
         id=f"{place}/{nodes}{layout.gpus_per_node}x{machine.gpu}",
@@ -153,8 +148,12 @@ def _machine_plan(machine: Machine, layout: Layout, extras: Extras) -> Plan:
         transfer_gib=extras.transfer_gib,
         rates={**extras.rates, **cost},
         num_vcpus=_vcpus_of(machine, layout.gpus_per_node),
-        notes=(*machine.in_use, *(logged.notes if logged is not None else ()), *extras.notes),
+        notes=(*machine.in_use, *notes, *extras.notes),
     )
+
+
+def _of_gang(wait_s: Quantiles | None, num_nodes: int) -> tuple[()] | tuple[Finding]:
+    return () if wait_s is None or num_nodes == 1 else (gang_note(wait_s, num_nodes),)
 
 
 def _vcpus_of(machine: Machine, num_gpus: int) -> int | None:
@@ -233,7 +232,7 @@ def _cloud_plan(
         tier=Tier.CLOUD,
         provider=offer.provider,
         gpu=offer.gpu,
-        layout=Layout(gpus_per_node=offer.num_gpus, num_nodes=num_nodes),
+        layout=layout_of(offer, num_nodes),
         offer=offer,
         usd_per_h=(offer.usd_per_h if price is None else price.usd_per_h.p50) * num_nodes,
         price=price if price is None or num_nodes == 1 else price.times(num_nodes),

@@ -24,13 +24,16 @@ def wait_of(
         history: what was seen of spot machines, by instance type; ``""`` is any.
         num_nodes: how many of it must be there before the job starts.
     """
-    if configured is not None:
-        return configured, ()
-    wait, notes = _of_one(offer, history)
+    of_one, notes = (configured, ()) if configured is not None else _of_one(offer, history)
     if num_nodes == 1:
-        return wait, notes
-    wait = _of_all(wait, num_nodes)
-    return wait, (*notes, _gang(wait.p_at_once, num_nodes))
+        return of_one, notes
+    wait = _of_all(of_one, num_nodes)
+    return wait, (*notes, gang_note(wait, num_nodes))
+
+
+def together(wait_s: Quantiles | None, num_nodes: int) -> Quantiles | None:
+    """The wait for so many nodes of one's own, by that for one; None where nobody knows it."""
+    return None if wait_s is None else _of_all(wait_s, num_nodes)
 
 
 def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tuple[Finding, ...]]:
@@ -44,23 +47,24 @@ def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tu
 
 
 @cache
-def _of_all(wait: StartWait, num_nodes: int) -> StartWait:
+def _of_all(of_one: Quantiles, num_nodes: int) -> Quantiles:
     """Until the last of so many machines is there."""
     times = times_of_one(num_nodes)
+    if not isinstance(of_one, StartWait):
+        return Quantiles(p50=of_one.p50 * times, p90=of_one.p90 * times)
     return StartWait.of(
-        p_at_once=all_at_once(wait.p_at_once, num_nodes),
-        at_once_s=wait.at_once_s,
-        later_p50_s=wait.later_p50_s * times,
-        later_p90_s=wait.later_p90_s * times,
+        p_at_once=all_at_once(of_one.p_at_once, num_nodes),
+        at_once_s=of_one.at_once_s,
+        later_p50_s=of_one.later_p50_s * times,
+        later_p90_s=of_one.later_p90_s * times,
     )
 
 
-@cache
-def _gang(p_at_once: float, num_nodes: int) -> Finding:
-    """What a start of all of them is taken to be."""
-    return finding(
-        Code.GANG_ASSUMED, num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times_of_one(num_nodes)
-    )
+def gang_note(wait_s: Quantiles, num_nodes: int) -> Finding:
+    """What the wait for all of them is taken to be."""
+    p_at_once = wait_s.p_at_once if isinstance(wait_s, StartWait) else None
+    times = times_of_one(num_nodes)
+    return finding(Code.GANG_ASSUMED, num_nodes=num_nodes, p_at_once=p_at_once, times_of_one=times)
 
 
 @cache

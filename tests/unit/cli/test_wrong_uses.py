@@ -234,7 +234,10 @@ def test_settings_may_be_written_in_any_case(run: Run, capsys: pytest.CaptureFix
             (*JOB, "--gpu", "B300", "--region", "eu-*"),
             "nothing to choose from: no GPU of your own",
         ),
-        ((*JOB, "--gpu", "A100:16"), "cloud.max_gpus: 8 (the default). Without cloud.max_gpus there are"),
+        (
+            (*JOB, "--gpu", "A100:16", "--max-nodes", "1"),
+            "cloud.max_gpus: 8 (the default). Without cloud.max_gpus there are",
+        ),
         (("gpus", "H100", "--vendor", "amd"), "without it there are 3 (H100-PCIE-80GB"),
         (("gpus", "--min-memory-gib", "500"), "the largest with 288.0 GiB"),
     ],

@@ -244,7 +244,7 @@ def test_a_cluster_of_no_gpu_is_refused_with_its_name_and_file(cards, origin, pl
         own_machines(Settings(clusters=(cluster(gpu=gpu),)), Silence(), origin)
 
 
-@pytest.mark.parametrize("key", ["num_nodes", "interconnect"])
-def test_what_is_not_used_yet_is_refused(key):
+@pytest.mark.parametrize("key", ["num_racks", "interconnect"])
+def test_what_is_not_used_is_refused(key):
     with pytest.raises(ValueError, match=key):
         cluster(**{key: 2})

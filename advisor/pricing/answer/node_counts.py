@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
-from advisor.core.values import Offer
-from advisor.pricing.catalog.instance_types import load_instances
+from advisor.core.gpus import load_gpus
+from advisor.core.values import Fabric, Offer
+from advisor.pricing.catalog.fabrics import fabric_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,10 @@ class NodeLimits:
     def is_one(self) -> bool:
         """Whether machines stay alone."""
         return self.exactly == 1 or (self.exactly is None and self.most == 1)
+
+
+ALONE = NodeLimits()
+USEFUL = NodeLimits(most=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,8 @@ class NodeCounts:
         if self.largest.get((offer.provider, offer.gpu)) != offer.num_gpus or not _has_network(offer):
             return () if self.limits.exactly not in (None, 1) else (1,)
         beyond, asked = (whose.get(offer.gpu, ()) for whose in (self.beyond, self.wanted))
-        numbers = numbers_of_nodes(self.limits, self.limits.most or 1, offer.num_gpus, asked)
+        most = self.limits.exactly or self.limits.most or 1
+        numbers = numbers_of_nodes(self.limits, most, offer.num_gpus, asked)
         if self.limits.most is None and self.limits.exactly is None:
             numbers |= _quotients(beyond, offer.num_gpus)
         return tuple(sorted(numbers))
@@ -89,7 +96,7 @@ def numbers_of_nodes(limits: NodeLimits, most: int, gpus_per_node: int, asked: C
         asked: numbers of GPUs, of all nodes.
     """
     if limits.exactly is not None:
-        return {limits.exactly} if limits.exactly <= most or limits.most is None else set()
+        return {limits.exactly} if limits.exactly <= most else set()
     return {*useful_counts(most), *(n for n in _quotients(asked, gpus_per_node) if n <= most)}
 
 
@@ -107,6 +114,17 @@ def _quotients(totals: Collection[int], divisor: int) -> set[int]:
     return {total // divisor for total in totals if total % divisor == 0}
 
 
+def fabric_of_offer(offer: Offer) -> Fabric | None:
+    """Over what its machines exchange; None for a GPU that the catalog lacks."""
+    return _fabric(offer.provider, offer.instance_type, offer.gpu)
+
+
+@cache
+def _fabric(provider: str, instance_type: str, gpu: str) -> Fabric | None:
+    spec = load_gpus().get(gpu)
+    return None if spec is None else fabric_of(provider, instance_type, spec)
+
+
 def _has_network(offer: Offer) -> bool:
-    known = load_instances().get((offer.provider, offer.instance_type))
-    return known is not None and known.network_bits_per_s is not None
+    fabric = fabric_of_offer(offer)
+    return fabric is not None and fabric.network is not None
