@@ -65,7 +65,7 @@ def plans_of(
     wanted = wanted_counts(gpus, listener)
     rates = rates_of(config.settings)
     terms = cloud_terms(config.settings.cloud, data, spot.history)
-    nodes = _node_limits(config, num_nodes, listener)
+    nodes = _node_limits(config, _num_nodes(gpus, num_nodes, listener), listener)
     own = _own(config, wanted, nodes, terms, rates, listener)
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = Asked(
@@ -82,6 +82,23 @@ def plans_of(
             raise NoOfferError(f"there is nothing to choose from: no GPU of your own, and {error}") from error
         return own, (quoted(str(error)),)
     return [*own, *_of_vendors(rented, known, listener, is_all=not own)], warnings
+
+
+def _num_nodes(gpus: Sequence[str], num_nodes: int | None, listener: Listener) -> int | None:
+    """What is asked for, or what the GPUs say, as ``H100:8x4`` does.
+
+    Raises:
+        InputError: they say two numbers.
+    """
+    from advisor.core.gpus import parse_gpu_request
+
+    said = {request.num_nodes for request in map(parse_gpu_request, gpus) if request.num_nodes is not None}
+    numbers = said if num_nodes is None else {*said, num_nodes}
+    if len(numbers) > 1:
+        texts = " and ".join(map(str, sorted(numbers)))
+        by = f"{listener.name_of('num_nodes')}, or {listener.name_of('gpus')} as in H100:8x4"
+        raise InputError(f"{texts} nodes are asked for, and a question has one number of them: {by}.")
+    return next(iter(numbers), None)
 
 
 def _node_limits(config: Config, num_nodes: int | None, listener: Listener) -> NodeLimits:
