@@ -174,15 +174,19 @@ def _logged_wait(
     fitted: WaitQuantiles, cluster: ClusterSettings, num_gpus: int, num_nodes: int
 ) -> LoggedWait:
     from recommender.plans.candidates import LoggedWait
+    from recommender.plans.start_waits import gang_note, together
     from recommender.queue.fitted import warnings_of
 
     size = num_nodes if fitted.size_unit == "nodes" else num_gpus
     alike = fitted.of(size=size, walltime_s=cluster.walltime, queue=cluster.queue)
     doubts = warnings_of(fitted, alike, size)
-    return LoggedWait(
-        wait_s=EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s),
-        notes=(_basis(alike, fitted.size_unit), *doubts),
-    )
+    wait_s = EmpiricalWait(p50=alike.p50_s, p90=alike.p90_s, levels=fitted.levels, waits_s=alike.waits_s)
+    notes = (_basis(alike, fitted.size_unit), *doubts)
+    if alike.size is not None or num_nodes == 1:
+        return LoggedWait(wait_s=wait_s, notes=notes)
+    # Jobs of any size are small ones, most of them.
+    longer = together(wait_s, num_nodes)
+    return LoggedWait(wait_s=longer, notes=(*notes, gang_note(longer, num_nodes)))
 
 
 def _basis(alike: WaitBin, size_unit: str) -> Finding:

@@ -126,12 +126,7 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
     nodes = "" if layout.num_nodes == 1 else f"{layout.num_nodes}x"
     rate = machine.usd_per_gpu_h
     cost = {} if machine.cost_source is None else {"training": machine.cost_source}
-    logged = machine.waits.get(layout.num_gpus)
-    notes = logged.notes if logged is not None else _of_gang(machine.wait_s, num_nodes)
-    # Nobody knows when the others will be done.
-    is_free = layout.gpus_per_node <= machine.num_free
-    wait_s = together(machine.wait_s, num_nodes) if logged is None else logged.wait_s
-    no_wait = Quantiles(p50=0.0, p90=0.0) if is_free else None
+    wait_s, notes = _wait_of(machine, layout)
     return Plan(
         id=f"{place}/{nodes}{layout.gpus_per_node}x{machine.gpu}",
         tier=machine.tier,
@@ -140,7 +135,7 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
         layout=layout,
         offer=None,
         usd_per_h=None if rate is None else rate * layout.num_gpus,
-        wait_s=no_wait if local else wait_s,
+        wait_s=wait_s,
         startup_s=extras.download_s,
         minimum_billed_s=0.0,
         download_s=extras.download_s,
@@ -152,8 +147,18 @@ def _machine_plan(machine: Machine, gpus_per_node: int, num_nodes: int, extras: 
     )
 
 
-def _of_gang(wait_s: Quantiles | None, num_nodes: int) -> tuple[()] | tuple[Finding]:
-    return () if wait_s is None or num_nodes == 1 else (gang_note(wait_s, num_nodes),)
+def _wait_of(machine: Machine, layout: Layout) -> tuple[Quantiles | None, tuple[Finding, ...]]:
+    """Of this machine none where enough is free; of a cluster's what its log tells, or that for one node."""
+    if machine.tier is Tier.LOCAL:
+        # Nobody knows when the others will be done.
+        is_free = layout.gpus_per_node <= machine.num_free
+        return Quantiles(p50=0.0, p90=0.0) if is_free else None, ()
+    if (logged := machine.waits.get(layout.num_gpus)) is not None:
+        return logged.wait_s, logged.notes
+    if machine.wait_s is None or layout.num_nodes == 1:
+        return machine.wait_s, ()
+    wait_s = together(machine.wait_s, layout.num_nodes)
+    return wait_s, (gang_note(wait_s, layout.num_nodes),)
 
 
 def _vcpus_of(machine: Machine, num_gpus: int) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Market, Offer, Quantiles, StartWait
+from advisor.core.values import EmpiricalWait, Market, Offer, Quantiles, StartWait
 from advisor.pricing.catalog.spot_odds import spot_odds, start_odds
 from recommender.availability.series import Watched
 from recommender.availability.shrunk import start_with_history
@@ -27,13 +28,8 @@ def wait_of(
     of_one, notes = (configured, ()) if configured is not None else _of_one(offer, history)
     if num_nodes == 1:
         return of_one, notes
-    wait = _of_all(of_one, num_nodes)
+    wait = together(of_one, num_nodes)
     return wait, (*notes, gang_note(wait, num_nodes))
-
-
-def together(wait_s: Quantiles | None, num_nodes: int) -> Quantiles | None:
-    """The wait for so many nodes of one's own, by that for one; None where nobody knows it."""
-    return None if wait_s is None else _of_all(wait_s, num_nodes)
 
 
 def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tuple[Finding, ...]]:
@@ -47,17 +43,20 @@ def _of_one(offer: Offer, history: Mapping[str, Watched]) -> tuple[StartWait, tu
 
 
 @cache
-def _of_all(of_one: Quantiles, num_nodes: int) -> Quantiles:
-    """Until the last of so many machines is there."""
+def together(of_one: Quantiles, num_nodes: int) -> Quantiles:
+    """The wait until the last of so many machines is there, by that for one."""
     times = times_of_one(num_nodes)
-    if not isinstance(of_one, StartWait):
-        return Quantiles(p50=of_one.p50 * times, p90=of_one.p90 * times)
-    return StartWait.of(
-        p_at_once=all_at_once(of_one.p_at_once, num_nodes),
-        at_once_s=of_one.at_once_s,
-        later_p50_s=of_one.later_p50_s * times,
-        later_p90_s=of_one.later_p90_s * times,
-    )
+    if isinstance(of_one, StartWait):
+        return StartWait.of(
+            p_at_once=all_at_once(of_one.p_at_once, num_nodes),
+            at_once_s=of_one.at_once_s,
+            later_p50_s=of_one.later_p50_s * times,
+            later_p90_s=of_one.later_p90_s * times,
+        )
+    longer = replace(of_one, p50=of_one.p50 * times, p90=of_one.p90 * times)
+    if isinstance(longer, EmpiricalWait):
+        return replace(longer, waits_s=tuple(wait_s * times for wait_s in longer.waits_s))
+    return longer
 
 
 def gang_note(wait_s: Quantiles, num_nodes: int) -> Finding:

@@ -105,6 +105,5 @@ def test_a_configured_wait_is_that_for_one() -> None:
     four, notes = wait_of(make_offer(), configured=wait_s, history={}, num_nodes=16)
     assert (four.p50, four.p90) == (120.0, 1200.0)
     assert said(notes) == "16 nodes must be there at once: assumed that the wait is 2 times that for one"
-    assert together(None, 4) is None
     assert together(wait_s, 16) == four
     assert gang_note(four, 16) == notes[0]
