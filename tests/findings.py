@@ -307,7 +307,7 @@ FACTS: Mapping[Code, Mapping[str, Fact]] = {
         "time_p90_s": 9000.0,
         "is_cost_known": True,
     },
-    Code.SUMMARY_DOUBT: {"risk": "risk-capacity", "tipped_by": Finding(Code.NOTHING_TIPS)},
+    Code.SUMMARY_DOUBT: {"risk": "risk-capacity", "num_nodes": 1, "tipped_by": Finding(Code.NOTHING_TIPS)},
     Code.TIPPED_BY_DATA_PLACE: {**_INSTEAD, "data_provider": "aws", "data_region": "us-east-1"},
     Code.TIPPED_BY_DEADLINE: {**_INSTEAD, "below_s": 69_000.0},
     Code.TIPPED_BY_LATER_DEADLINE: {**_INSTEAD, "from_s": 69_000.0},
