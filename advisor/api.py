@@ -31,7 +31,7 @@ Source = str | PathLike[str] | Trace
 _LOGGER = logging.getLogger("advisor")
 # Settings that the functions here take as arguments of their own.
 _ARGUMENTS = (
-    "cloud.providers", "cloud.regions", "cloud.markets", "cloud.data", "cloud.dataset_gb",
+    "cloud.providers", "cloud.regions", "cloud.markets", "cloud.max_nodes", "cloud.data", "cloud.dataset_gb",
     "profile.scaling",
     "prices.max_age", "prices.offline",
 )  # fmt: skip
@@ -84,6 +84,8 @@ def recommend(
     risk_counts: bool = False,
     gpus: Sequence[str] = (),
     vendors: Sequence[str] = ("nvidia",),
+    num_nodes: int | None = None,
+    max_nodes: int | None = None,
     providers: Sequence[str] | None = None,
     regions: Sequence[str] | None = None,
     markets: Sequence[str] | None = None,
@@ -114,6 +116,8 @@ def recommend(
         risk_counts: keep on the frontier what is slower and dearer, but safer.
         gpus: GPUs or families with counts, such as ``A100:8``; none for any.
         vendors: whose GPUs count.
+        num_nodes: machines that train together, exactly so many; None for any within ``max_nodes``.
+        max_nodes: machines that train together at most; None for what the settings say.
         providers: clouds that count; None for those of the settings.
         regions: with wildcards; None for those of the settings.
         markets: ``on-demand``, ``spot``; None for those of the settings.
@@ -156,11 +160,17 @@ def recommend(
         policies=tuple(map(Path, policies)),
         project=project,
         what_if=what_if,
+        num_nodes=num_nodes,
     )
     hears = listener or Logged()
     check(request, hears)
     given = {"providers": providers, "regions": regions, "markets": markets}
-    about_job = {"cloud.data": data, "cloud.dataset_gb": dataset_gb, "profile.scaling": scaling}
+    about_job = {
+        "cloud.max_nodes": max_nodes,
+        "cloud.data": data,
+        "cloud.dataset_gb": dataset_gb,
+        "profile.scaling": scaling,
+    }
     config = _config({**_cloud(given), **about_job, "prices.offline": offline}, settings, hears)
     answer = recommended(request, config, hears)
     if answer.entry_id is not None:

@@ -15,7 +15,7 @@ from advisor.cli.recommend_options import DataOptions, JobOptions, ViewOptions
 from advisor.cli.shared_options import (
     ArgumentsArgument,
     FormatOption,
-    GpuOption,
+    GpusOption,
     JsonOption,
     OriginGpuOption,
     PolicyOption,
@@ -60,7 +60,7 @@ def recommend(
     arguments: ArgumentsArgument = None,
     *,
     job: JobOptions,
-    gpu: GpuOption = None,
+    gpu: GpusOption = None,
     local_gpu: LocalGpuOption = None,
     origin_gpu: OriginGpuOption = None,
     offers: OfferOptions,
@@ -96,6 +96,7 @@ def recommend(
         policies=tuple(policy or ()),
         project=project,
         what_if=view.what_if,
+        num_nodes=offers.nodes,
     )
     check(request, TERMINAL)
     if view.html is not None:

@@ -31,6 +31,16 @@ GpuOption = Annotated[
         autocompletion=gpu_names,
     ),
 ]
+GpusOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu",
+        "-g",
+        metavar="GPU",
+        help="GPU or family, with counts of all nodes: L4, A100:8, H100:1..8, H100:8x4. Repeatable.",
+        autocompletion=gpu_names,
+    ),
+]
 OriginGpuOption = Annotated[
     str | None,
     typer.Option(

@@ -28,7 +28,8 @@ class RecommendRequest:
 
     Attributes:
         trace: the script.
-        gpus: GPUs or families with counts, such as ``A100:8`` or ``H100:1..8``; none for any.
+        gpus: GPUs or families with counts of all nodes, such as ``A100:8`` or ``H100:1..8``; none for any.
+        num_nodes: machines that train together; None for one, or as many as the settings allow.
         vendors: whose GPUs count.
         policies: files of rules to obey, besides those of the settings.
         project: whose budget it is, for monthly limits and the ledger.
@@ -42,6 +43,7 @@ class RecommendRequest:
     policies: tuple[Path, ...] = ()
     project: str = ""
     what_if: bool | None = None
+    num_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,14 @@ def places_of(request: RecommendRequest, config: Config, listener: Listener) -> 
     spent = spent_of(config, rules, request.project, listener)
     spot = spot_terms(config)
     plans, warnings = plans_of(
-        config, listener, gpus=request.gpus, vendors=request.vendors, policy=rules, spot=spot, data=data
+        config,
+        listener,
+        gpus=request.gpus,
+        vendors=request.vendors,
+        policy=rules,
+        spot=spot,
+        data=data,
+        num_nodes=request.num_nodes,
     )
     scaling = config.settings.profile.scaling
     job = replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.core.findings import Code
 from advisor.core.units import format_duration, format_usd
+from advisor.core.values import Layout
 from advisor.report.words.table import Words
 
 
@@ -12,6 +13,7 @@ def machine(
     plan_id: str,  # noqa: ARG001
     gpu: str,
     num_gpus: int,
+    num_nodes: int,
     tier: str,
     provider: str,
     instance_type: str | None,
@@ -19,9 +21,11 @@ def machine(
     market: str | None,
 ) -> str:
     """How many of which GPU, and where."""
+    gpus = Layout(gpus_per_node=num_gpus // num_nodes, num_nodes=num_nodes).of(gpu)
     if instance_type is not None:
-        return f"{num_gpus} x {gpu} ({provider} {instance_type} {place} {market})"
-    return f"{num_gpus} x {gpu} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
+        machines = instance_type if num_nodes == 1 else f"{num_nodes} x {instance_type}"
+        return f"{gpus} ({provider} {machines} {place} {market})"
+    return f"{gpus} ({'this machine' if tier == 'local' else f'cluster {provider}'})"
 
 
 def choice(*, machine: str, is_rented: bool, must_change: bool) -> str:
@@ -42,15 +46,22 @@ def cost_and_time(
     return f"It costs about {cost}, with 9 in 10 odds {most} at most; {time}"
 
 
-def doubt(*, risk: str, tipped_by: str) -> str:
+def doubt(*, risk: str, num_nodes: int, tipped_by: str) -> str:
     """What could go wrong, by the code of its risk, and the fact that would change the advice."""
-    return f"What could go wrong: {_in_plain_words(risk)}. What would change this advice: {tipped_by}"
+    words = _in_plain_words(risk, num_nodes)
+    return f"What could go wrong: {words}. What would change this advice: {tipped_by}"
 
 
-def _in_plain_words(risk: str) -> str:
+def _in_plain_words(risk: str, num_nodes: int) -> str:
     match risk:
+        case Code.RISK_CAPACITY if num_nodes > 1:
+            return f"fewer than {num_nodes} machines are free when you ask for them"
         case Code.RISK_CAPACITY:
             return "no machine is free when you ask for one"
+        case Code.RISK_PREEMPTION if num_nodes > 1:
+            return (
+                f"one of the {num_nodes} machines is taken away, which stops all, and the job goes on later"
+            )
         case Code.RISK_PREEMPTION:
             return "the machine is taken away while it trains, and the job goes on later"
         case Code.RISK_WAIT:
