@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from advisor.core.values import MemoryUse, Op, Phase, Trace
+from advisor.predict.footprint.tensors import copied_bytes
 from advisor.predict.interval import Z90
 from advisor.predict.methods import OpTimes
 
@@ -66,7 +67,7 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
         batch_size=None if batch_size is None else max(1, round(batch_size * share.whole)),
         accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
-        memory=_memory_at(trace.memory, share.batch),
+        memory=_memory_at(trace, share.batch),
         ops=tuple(_op_at(op, share.passes) for op in trace.ops) if share.passes != 1 else trace.ops,
     )
 
@@ -86,11 +87,13 @@ def _times(count: int, passes: float) -> int:
     return max(1, math.ceil(round(count * passes, 6)))
 
 
-def _memory_at(memory: MemoryUse, batch: float) -> MemoryUse:
-    """Activations grow with the batch of one pass."""
+def _memory_at(trace: Trace, batch: float) -> MemoryUse:
+    """Activations grow with the batch of one pass, but for the weights that autocast copies."""
+    memory = trace.memory
     if memory.activation_bytes is None:
         return memory
-    activation_bytes = round(memory.activation_bytes * batch)
+    fixed = min(copied_bytes(trace), memory.activation_bytes)
+    activation_bytes = round(fixed + (memory.activation_bytes - fixed) * batch)
     peak_bytes = memory.peak_bytes
     if peak_bytes is not None:
         peak_bytes += activation_bytes - memory.activation_bytes

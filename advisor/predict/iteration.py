@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from advisor.core.arguments import check_count, check_each, check_kind
 from advisor.core.errors import InputError
 from advisor.core.findings import Code, Finding, finding
-from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Trace
+from advisor.core.values import Bound, GpuSpec, IterationEstimate, Layout, Method, Phase, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import EXPONENT, BatchShare, batch_share, times_at, trace_at
 from advisor.predict.bounds import bounds_of
@@ -24,10 +25,11 @@ from advisor.predict.exchange.collectives import (
     sharded_over,
 )
 from advisor.predict.exchange.data_parallel import exposed_communication_s
+from advisor.predict.footprint.fitting import fitted
+from advisor.predict.footprint.need import memory_need
 from advisor.predict.interval import SIGMA_COMMUNICATION, SIGMA_HOST, sigma_of, spread, widened
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.loading import assumed_note, fed, input_work, is_uncounted, work_beside_measured
-from advisor.predict.memory import needed_bytes, what_would_fit
 from advisor.predict.methods import METHODS, OpTimes, op_times
 from advisor.predict.notes import limit_notes, method_notes
 from advisor.predict.roofline import HOST_DISPATCH_S
@@ -41,7 +43,6 @@ __all__ = [
     "predict_counts",
     "sharded_over",
     "under_autocast",
-    "what_would_fit",
     "widened",
 ]
 
@@ -104,7 +105,23 @@ def predict_counts(
         _at_share(trace, gpu, layout, times, parts, by_bound, notes, share)
         for layout, share in zip(layouts, shares, strict=True)
     )
-    return tuple(fed(corrected(estimate, correction), None) for estimate in unfed)
+
+    def phases_s(share: BatchShare, changed: Trace) -> Mapping[Phase, float]:
+        return _phases_s(times_at(op_times(changed, gpu, constants, knowledge), replace(share, passes=1.0)))
+
+    return tuple(
+        fitted(
+            fed(corrected(estimate, correction), None), trace_at(trace, share), gpu, partial(phases_s, share)
+        )
+        for estimate, share in zip(unfed, shares, strict=True)
+    )
+
+
+def _phases_s(times: OpTimes) -> Mapping[Phase, float]:
+    """Seconds of the operators of each phase."""
+    backward, optimizer = times.columns.is_backward, times.columns.is_optimizer
+    members = {Phase.FORWARD: ~(backward | optimizer), Phase.BACKWARD: backward, Phase.OPTIMIZER: optimizer}
+    return {phase: float(times.time_s[member].sum()) for phase, member in members.items()}
 
 
 def _layouts(counts: Sequence[int | Layout]) -> list[Layout]:
@@ -162,7 +179,7 @@ def _estimate(
         + (SIGMA_COMMUNICATION * communication_s) ** 2
         + (_sigma_unknown_exchange(trace, num_gpus) * gpu_s) ** 2
     )
-    memory_bytes, assumed = _memory_bytes(trace, num_gpus), assumed_note(work)
+    memory, assumed = memory_need(trace, gpu, layout), assumed_note(work)
     interval = spread(device_s, math.sqrt(variance) / device_s)
     return IterationEstimate(
         gpu=gpu.name,
@@ -177,11 +194,11 @@ def _estimate(
         by_operator=_sorted(waits | parts.by_operator),
         communication_s=communication_s,
         loading_s=0.0,
-        memory_bytes=memory_bytes,
+        memory=memory,
         memory_limit_bytes=gpu.memory_bytes,
         assumptions=(
             *notes,
-            *limit_notes(trace, num_gpus, host_s, has_memory=memory_bytes is not None),
+            *limit_notes(trace, num_gpus, host_s, has_memory=memory is not None),
             *([finding(Code.LOADING_NOT_COUNTED)] if is_uncounted(trace, device_s) else []),
             *([] if assumed is None else [assumed]),
         ),
@@ -200,12 +217,6 @@ def _communication_s(trace: Trace, backward_s: float, gpu: GpuSpec, num_gpus: in
     recorded = reduced_bytes(trace)
     exchanged = trace.memory.gradient_bytes or 0 if recorded is None else recorded
     return exposed_communication_s(exchanged, backward_s, gpu, num_gpus)
-
-
-def _memory_bytes(trace: Trace, num_gpus: int) -> int | None:
-    if sharded_over(trace) not in (None, num_gpus):
-        return None
-    return needed_bytes(trace.memory, num_gpus=1 if holds_buckets(trace) else num_gpus)
 
 
 def _sigma_unknown_exchange(trace: Trace, num_gpus: int) -> float:

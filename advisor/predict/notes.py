@@ -9,7 +9,7 @@ from advisor.predict.constants import described
 from advisor.predict.distinct import asked_rates
 from advisor.predict.exchange.collectives import sharded_over
 from advisor.predict.exchange.data_parallel import DDP_BUCKET_BYTES, OVERLAP_FRACTION
-from advisor.predict.memory import CONTEXT_BYTES, FRAGMENTATION, WORKSPACE_BYTES
+from advisor.predict.footprint.overheads import fragmentation
 from advisor.predict.methods import OpTimes
 from advisor.predict.roofline import HOST_DISPATCH_S, KERNEL_FLOOR_S
 from advisor.predict.wave import rests_on_unknown_resources
@@ -68,7 +68,7 @@ def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool)
     notes = [finding(Code.KERNEL_FLOOR, kernel_s=KERNEL_FLOOR_S, operator_s=HOST_DISPATCH_S)]
     if host_s:
         notes.append(finding(Code.HOST_BOUND))
-    notes.append(_MEMORY if has_memory else finding(Code.MEMORY_NOT_COUNTED))
+    notes.append(_memory() if has_memory else finding(Code.MEMORY_NOT_COUNTED))
     if num_gpus > 1 and trace.memory.gradient_bytes is None:
         notes.append(finding(Code.GRADIENTS_UNKNOWN))
     world = sharded_over(trace)
@@ -80,12 +80,11 @@ def limit_notes(trace: Trace, num_gpus: int, host_s: float, *, has_memory: bool)
     return notes
 
 
-_MEMORY = finding(
-    Code.MEMORY_COUNTED,
-    fragmentation_factor=FRAGMENTATION,
-    workspace_bytes=WORKSPACE_BYTES,
-    context_bytes=CONTEXT_BYTES,
-)
+def _memory() -> Finding:
+    lost = fragmentation()
+    return finding(Code.MEMORY_BY_PART, fragmentation_p50=lost.p50 - 1, fragmentation_p90=lost.p90 - 1)
+
+
 _DATA_PARALLEL = finding(
     Code.DATA_PARALLEL, bucket_bytes=DDP_BUCKET_BYTES, hidden_share_of_backward=OVERLAP_FRACTION
 )

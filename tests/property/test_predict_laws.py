@@ -13,7 +13,6 @@ from advisor.core.values import FittedConstants, GpuSpec, Op, Phase, Precision
 from advisor.predict.exchange.data_parallel import all_reduce_s, exposed_communication_s
 from advisor.predict.iteration import predict, predict_counts
 from advisor.predict.loading import fed
-from advisor.predict.memory import needed_bytes
 from advisor.predict.roofline import op_time
 from advisor.predict.samples import assumed_cpu_s
 from tests.builders import make_gpu, make_op, make_trace
@@ -185,13 +184,3 @@ def test_a_longer_backward_hides_more(num_bytes: int, backward_s: float, more_s:
     gpu = make_gpu()
     base = exposed_communication_s(num_bytes, backward_s, gpu, 8)
     assert 0 <= exposed_communication_s(num_bytes, backward_s + more_s, gpu, 8) <= base
-
-
-@given(st.integers(0, 10**11), st.integers(0, 10**10))
-def test_memory_grows_with_the_peak_and_with_data_parallelism(peak: int, gradients: int) -> None:
-    memory = replace(make_trace().memory, peak_bytes=peak, gradient_bytes=gradients)
-    larger = replace(memory, peak_bytes=peak + 10**9)
-    needs = [needed_bytes(memory), needed_bytes(memory, num_gpus=2), needed_bytes(larger)]
-    alone, in_parallel, of_larger = (need or 0 for need in needs)
-    assert peak < alone < of_larger
-    assert in_parallel >= alone

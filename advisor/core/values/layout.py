@@ -32,12 +32,14 @@ class Fabric:
 
     Attributes:
         link_bytes_per_s: per direction and GPU, of the data sheet.
+        link_peers: GPUs among which a GPU's links are shared: with fewer of them, a part lies idle.
         network: None where nobody knows of any.
         network_bytes_per_s: per direction and node, of the data sheet; None where it is unknown.
     """
 
     link: Link
     link_bytes_per_s: float
+    link_peers: int = 1
     network: Network | None = None
     network_bytes_per_s: float | None = None
 

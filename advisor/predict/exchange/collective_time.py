@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.core.fabrics import board_fabric
 from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
 from advisor.predict.exchange.data_parallel import ALL_REDUCE_LATENCY_S, NVLINK_FRACTION, PCIE_FRACTION
-from advisor.predict.exchange.fabrics import fabric_or_sheet
 
 _LINK_FRACTION = {Link.PCIE: PCIE_FRACTION, Link.HOST: 0.3}
 _NETWORK_FRACTION = {Network.TCP: 0.5, Network.GPUDIRECT_TCP: 0.7, Network.EFA: 0.7}
@@ -43,7 +43,7 @@ def collective_time(kind: str, num_bytes: float, layout: Layout, gpu: GpuSpec) -
     """
     if layout.num_gpus == 1:
         return CollectiveTime(seconds=0.0, sigma=0.0)
-    fabric = fabric_or_sheet(layout, gpu)
+    fabric = layout.fabric or board_fabric(gpu)
     latency_s = ALL_REDUCE_LATENCY_S + (_NETWORK_LATENCY_S if layout.num_nodes > 1 else 0.0)
     moved = _rounds(kind, layout.num_gpus) * num_bytes
     seconds = latency_s + moved / min(_link_rate(fabric, layout), _network_rate(fabric, layout))

@@ -1,0 +1,148 @@
+"""What would fit: the largest batch of a script, and the changes after which its batch fits.
+
+Changes of different kinds are combined only where none is enough alone. They are ranked by what they cost in
+time; those after which another model comes out, such as low-rank adapters, come last.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+from advisor.core.values import Fit, GpuSpec, IterationEstimate, Phase, Remedy, Sharding, Trace
+from advisor.predict.footprint.batches import largest_batch, largest_share
+from advisor.predict.footprint.need import need_of
+from advisor.predict.footprint.overheads import overheads
+from advisor.predict.footprint.tensors import footprint
+from advisor.predict.footprint.versions import (
+    StepSeconds,
+    Timed,
+    Version,
+    with_8_bit_optimizer,
+    with_autocast,
+    with_batch,
+    with_bf16_weights,
+    with_checkpointing,
+    with_lora,
+    with_sharding,
+)
+from advisor.predict.interval import spread
+
+Change = tuple[str, Callable[[Version], Version | None]]
+# One of each row at most, in this order.
+_KINDS: tuple[tuple[Change, ...], ...] = (
+    (("autocast", with_autocast), ("bf16-weights", with_bf16_weights)),
+    (("8-bit-optimizer", with_8_bit_optimizer), ("lora", with_lora)),
+    (("checkpointing", with_checkpointing),),
+    tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
+)
+_ACCUMULATION = "accumulation"
+_MOST_HALVINGS = 11
+
+
+def fitted(estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed) -> IterationEstimate:
+    """The estimate with the largest batch, and where it does not fit with what would make it.
+
+    Args:
+        estimate: of the trace.
+        trace: of the script as it is, with the batch that each GPU takes.
+        gpu: the estimate's.
+        timed: what iterations of changed scripts take there.
+    """
+    tensors = footprint(trace, estimate.layout)
+    if tensors is None:
+        return estimate
+    beside, limit_bytes = overheads(trace, gpu, estimate.layout), estimate.memory_limit_bytes
+    largest = largest_batch(trace, partial(need_of, tensors, beside), limit_bytes)
+    if estimate.fit is not Fit.NO:
+        return replace(estimate, largest_batch=largest)
+    version = Version(
+        trace=trace,
+        gpu=gpu,
+        layout=estimate.layout,
+        tensors=tensors,
+        beside=beside,
+        seconds=_seconds(estimate, timed(trace)),
+        timed=timed,
+    )
+    return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
+
+
+def _seconds(estimate: IterationEstimate, by_phase: Mapping[Phase, float]) -> StepSeconds:
+    """Operators by phase, and what else the iteration takes, without what receipts corrected."""
+    whole_s = estimate.device_s.p50 / estimate.correction
+    exchange_s = estimate.communication_s / estimate.correction
+    return StepSeconds(
+        forward=by_phase[Phase.FORWARD],
+        backward=by_phase[Phase.BACKWARD],
+        optimizer=by_phase[Phase.OPTIMIZER],
+        exchange=exchange_s,
+        rest=max(whole_s - exchange_s - sum(by_phase.values()), 0.0),
+    )
+
+
+def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
+    """The changes after which the script fits, as few at once as it takes, the least slow first."""
+    for num_changes in range(1, len(_KINDS) + 2):
+        found = list(_fitting(script, num_changes, limit_bytes))
+        if found:
+            return tuple(remedy for _, remedy in sorted(found, key=lambda item: item[0]))
+    return ()
+
+
+def _fitting(
+    script: Version, num_changes: int, limit_bytes: float
+) -> Iterator[tuple[tuple[bool, float, float], Remedy]]:
+    for names, version in _versions(script, num_changes, limit_bytes):
+        need = version.need()
+        fit = need.fit(limit_bytes)
+        if fit is Fit.NO:
+            continue
+        slower = spread(version.seconds.total / script.seconds.total, version.sigma)
+        remedy = Remedy(
+            changes=names,
+            batch_size=_samples(version),
+            need_bytes=need.need_bytes,
+            fit=fit,
+            slower=slower,
+        )
+        yield (version.alters, slower.p50, need.need_bytes.p50), remedy
+
+
+def _versions(
+    script: Version, num_changes: int, limit_bytes: float
+) -> Iterator[tuple[tuple[str, ...], Version]]:
+    """The script with so many changes of different kinds; the batch comes last, as small as it must be."""
+    for kinds in itertools.product(*((None, *kind) for kind in _KINDS)):
+        chosen = [change for change in kinds if change is not None]
+        if not num_changes - 1 <= len(chosen) <= num_changes:
+            continue
+        version: Version | None = script
+        for _, change in chosen:
+            version = None if version is None else change(version)
+        if version is None:
+            continue
+        names = tuple(name for name, _ in chosen)
+        if len(chosen) == num_changes:
+            yield names, version
+        elif (smaller := _with_batch_that_fits(version, limit_bytes)) is not None:
+            yield (*names, _ACCUMULATION), smaller
+
+
+def _with_batch_that_fits(version: Version, limit_bytes: float) -> Version | None:
+    """As few passes as fit, none of less than a sample."""
+    samples, share = _samples(version), largest_share(version.need, limit_bytes)
+    passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
+    if passes is None or samples is None or samples < passes:
+        return None
+    return with_batch(version, 1 / passes)
+
+
+def _samples(version: Version) -> int | None:
+    """Of one pass."""
+    trace = version.trace
+    if trace.batch_size is None:
+        return None
+    return max(round(trace.batch_size / trace.accumulation * version.batch), 1)

@@ -1,0 +1,100 @@
+"""What a process holds beside the tensors of its script: ``catalogs/memory.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from advisor.core.gpus import catalog_path
+from advisor.core.units import MIB
+from advisor.core.values import GpuSpec, Interval, Layout, MemoryPart, Trace
+from advisor.operators.registry import family_of
+
+# Threads that an SM of an unknown kind can hold (CUDA programming guide, compute capability 7.0).
+_THREADS = 2048
+NOTHING = Interval(p10=0.0, p50=0.0, p90=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overheads:
+    """What is held beside tensors.
+
+    Attributes:
+        parts: bytes that no batch changes.
+        fragmentation: what the allocator reserves, over what tensors hold at the peak.
+    """
+
+    parts: Mapping[MemoryPart, Interval]
+    fragmentation: Interval
+
+
+def overheads(trace: Trace, gpu: GpuSpec, layout: Layout) -> Overheads:
+    """Those of the script on one GPU of the layout.
+
+    A peak that a real GPU's allocator measured has the libraries' scratch space in it.
+    """
+    facts = _facts()
+    workspaces = [] if trace.backend == "cuda" else _workspaces(trace, gpu)
+    channels = facts["communication"]["channels_mib"] if layout.num_gpus > 1 else None
+    return Overheads(
+        parts={
+            MemoryPart.COMMUNICATION: NOTHING if channels is None else _interval(channels),
+            MemoryPart.WORKSPACE: added(workspaces),
+            MemoryPart.CONTEXT: _context(gpu),
+        },
+        fragmentation=fragmentation(),
+    )
+
+
+def fragmentation() -> Interval:
+    """What the caching allocator reserves, over what tensors hold at the peak."""
+    return _interval(_facts()["fragmentation"]["share"], unit=1)
+
+
+def added(intervals: list[Interval]) -> Interval:
+    """The sum of independent quantities: medians add up, widths in quadrature."""
+    p50 = sum(one.p50 for one in intervals)
+    below = sum((one.p50 - one.p10) ** 2 for one in intervals) ** 0.5
+    above = sum((one.p90 - one.p50) ** 2 for one in intervals) ** 0.5
+    return Interval(p10=p50 - below, p50=p50, p90=p50 + above)
+
+
+def _workspaces(trace: Trace, gpu: GpuSpec) -> list[Interval]:
+    """Scratch space of the libraries that the script's operators call."""
+    facts, words = _facts(), _families(trace)
+    products = facts["products"]
+    is_large = _capability(gpu) >= products["large_from_capability"]
+    names = [("gemm", products["large_workspace_mib" if is_large else "workspace_mib"])]
+    names.append(("convolution", facts["convolutions"]["workspace_mib"]))
+    return [_interval(mib) for word, mib in names if word in words]
+
+
+def _families(trace: Trace) -> set[str]:
+    return {family_of(op).word for op in trace.ops}
+
+
+def _context(gpu: GpuSpec) -> Interval:
+    facts = _facts()["context"]
+    threads = gpu.num_sms * (_THREADS if gpu.occupancy is None else gpu.occupancy.max_threads)
+    stacks = threads * facts["stack_bytes_per_thread"]
+    modules = _interval(facts["modules_mib"])
+    return Interval(p10=modules.p10 + stacks, p50=modules.p50 + stacks, p90=modules.p90 + stacks)
+
+
+def _capability(gpu: GpuSpec) -> float:
+    try:
+        return float(gpu.compute_capability)
+    except ValueError:
+        return 0.0
+
+
+def _interval(facts: Mapping[str, float], unit: float = MIB) -> Interval:
+    return Interval(p10=facts["low"] * unit, p50=facts["mid"] * unit, p90=facts["high"] * unit)
+
+
+@cache
+def _facts() -> Mapping[str, Any]:
+    return tomllib.loads(catalog_path("memory.toml").read_text(encoding="utf-8"))
