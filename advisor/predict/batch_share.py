@@ -89,12 +89,26 @@ def _times(count: int, passes: float) -> int:
 
 def _memory_at(trace: Trace, batch: float) -> MemoryUse:
     """Activations grow with the batch of one pass, but for the weights that autocast copies."""
-    memory = trace.memory
+    memory, copies = trace.memory, copied_bytes(trace)
     if memory.activation_bytes is None:
         return memory
-    fixed = min(copied_bytes(trace), memory.activation_bytes)
-    activation_bytes = round(fixed + (memory.activation_bytes - fixed) * batch)
-    peak_bytes = memory.peak_bytes
-    if peak_bytes is not None:
-        peak_bytes += activation_bytes - memory.activation_bytes
-    return replace(memory, activation_bytes=activation_bytes, peak_bytes=peak_bytes)
+
+    def growth(held_bytes: int | None) -> int:
+        return round(max((held_bytes or 0) - copies, 0) * (batch - 1))
+
+    if memory.pass_peak_bytes is None or memory.peak_bytes is None:
+        more = growth(memory.activation_bytes)
+        peak_bytes = None if memory.peak_bytes is None else memory.peak_bytes + more
+        return replace(memory, activation_bytes=memory.activation_bytes + more, peak_bytes=peak_bytes)
+    pass_bytes, more = memory.pass_peak_bytes, growth(memory.pass_activation_bytes)
+    # What the optimizer's step holds stays.
+    step_bytes = memory.peak_bytes if memory.peak_bytes > pass_bytes else 0
+    peak_bytes = max(pass_bytes + more, step_bytes)
+    return replace(
+        memory,
+        activation_bytes=max(memory.activation_bytes + peak_bytes - memory.peak_bytes, 0),
+        peak_bytes=peak_bytes,
+        pass_activation_bytes=(memory.pass_activation_bytes or 0) + more,
+        pass_peak_bytes=pass_bytes + more,
+        most_activation_bytes=(memory.most_activation_bytes or 0) + growth(memory.most_activation_bytes),
+    )

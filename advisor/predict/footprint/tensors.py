@@ -7,7 +7,6 @@ the first the peak, a small one or checkpointing the second.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -31,11 +30,11 @@ class Footprint:
     Attributes:
         gradients: when the optimizer steps.
         gradients_at_peak: those that are there when a pass peaks.
-        activations: what a pass holds of its batch, in proportion.
+        activations: what a pass holds of its batch at its peak, in proportion.
+        most_activations: the most that it holds of it, be it before there are gradients.
         copies: weights in autocast's precision, which no batch changes.
         step_temporary: what the optimizer makes beside its state.
         buckets: what the exchange between GPUs holds beside gradients.
-        parameters: in whole, whatever this GPU holds of them.
         blocks: the repeated part of the model.
     """
 
@@ -44,66 +43,58 @@ class Footprint:
     optimizer: float
     gradients_at_peak: float
     activations: float
+    most_activations: float
     copies: float
     step_temporary: float
     buckets: float
-    parameters: float
     blocks: Blocks
 
     def tensors(self, batch: float = 1.0) -> Mapping[MemoryPart, float]:
         """Bytes by part at the peak, with such a share of the batch in each pass."""
-        always = {MemoryPart.WEIGHTS: self.weights, MemoryPart.OPTIMIZER: self.optimizer}
-        in_pass = always | {
-            MemoryPart.GRADIENTS: self.gradients_at_peak,
-            MemoryPart.ACTIVATIONS: self.activations * batch,
-            MemoryPart.TEMPORARY: self.copies,
-        }
-        in_step = always | {
-            MemoryPart.GRADIENTS: self.gradients,
-            MemoryPart.ACTIVATIONS: 0.0,
-            MemoryPart.TEMPORARY: self.step_temporary,
-        }
-        return max(in_pass, in_step, key=lambda parts: sum(parts.values())) | {
-            MemoryPart.COMMUNICATION: self.buckets
+        moments = (
+            (self.gradients_at_peak, self.activations * batch, self.copies),
+            (0.0, self.most_activations * batch, self.copies),
+            (self.gradients, 0.0, self.step_temporary),
+        )
+        gradients, activations, temporary = max(moments, key=sum)
+        return {
+            MemoryPart.WEIGHTS: self.weights,
+            MemoryPart.GRADIENTS: gradients,
+            MemoryPart.OPTIMIZER: self.optimizer,
+            MemoryPart.ACTIVATIONS: activations,
+            MemoryPart.TEMPORARY: temporary,
+            MemoryPart.COMMUNICATION: self.buckets,
         }
 
 
 def footprint(trace: Trace, layout: Layout) -> Footprint | None:
-    """That of the script on one GPU of the layout; None where a profile tells too little.
-
-    A script that shards over its ranks by itself holds as much less as there are more of them.
-    """
-    memory = trace.memory
-    if memory.peak_bytes is None or memory.activation_bytes is None:
+    """That of the script on one GPU of the layout; None where a profile tells too little."""
+    memory, ranks = trace.memory, sharded_over(trace)
+    if memory.peak_bytes is None or memory.activation_bytes is None or ranks not in (None, layout.num_gpus):
         return None
-    ranks = sharded_over(trace)
-    if ranks not in (None, layout.num_gpus) and not trace.is_sharded:
-        return None
-    share = (
-        1.0
-        if ranks is None
-        else _ranks_that_share(trace, ranks) / min(layout.num_gpus, _most_ranks(trace, ranks))
-    )
-    weights, gradients, optimizer = (
-        memory.parameter_bytes or 0,
-        memory.gradient_bytes or 0,
-        memory.optimizer_bytes or 0,
-    )
-    at_peak = memory.peak_bytes - memory.activation_bytes - weights - optimizer
-    copies = min(copied_bytes(trace), memory.activation_bytes)
+    weights, gradients = memory.parameter_bytes or 0, memory.gradient_bytes or 0
+    state = weights + (memory.optimizer_bytes or 0)
+    peak_bytes = _or_else(memory.pass_peak_bytes, memory.peak_bytes)
+    held_bytes = _or_else(memory.pass_activation_bytes, memory.activation_bytes)
+    most_bytes = max(memory.most_activation_bytes or 0, held_bytes)
+    copies = min(copied_bytes(trace), held_bytes)
     has_buckets = layout.num_gpus > 1 and ranks is None and not holds_buckets(trace)
     return Footprint(
-        weights=weights * share,
-        gradients=gradients * share,
-        optimizer=optimizer * share,
-        gradients_at_peak=min(max(at_peak, 0), gradients) * share,
-        activations=memory.activation_bytes - copies,
+        weights=weights,
+        gradients=gradients,
+        optimizer=memory.optimizer_bytes or 0,
+        gradients_at_peak=min(max(peak_bytes - held_bytes - state, 0), gradients),
+        activations=held_bytes - copies,
+        most_activations=most_bytes - copies,
         copies=copies,
-        step_temporary=_step_temporary_bytes(trace) * share,
+        step_temporary=_step_temporary_bytes(trace, state + gradients),
         buckets=gradients if has_buckets else 0,
-        parameters=weights,
         blocks=blocks_of(trace),
     )
+
+
+def _or_else(value: int | None, other: int) -> int:
+    return other if value is None else value
 
 
 def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
@@ -130,17 +121,6 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
     )
 
 
-def _most_ranks(trace: Trace, ranks: int) -> int | float:
-    """Ranks beyond which copies are added and no shards: a hybrid shards within its own groups."""
-    group = _ranks_that_share(trace, ranks)
-    return group if group < ranks else math.inf
-
-
-def _ranks_that_share(trace: Trace, ranks: int) -> int:
-    groups = [c.world_size for c in trace.collectives if c.kind in ("reduce_scatter", "all_gather")]
-    return max((group for group in groups if group is not None), default=ranks)
-
-
 def copied_bytes(trace: Trace) -> float:
     """Weights that autocast casts once in each pass, and keeps until it ends."""
     parameters = {tensor.shape for op in trace.ops if op.phase is Phase.OPTIMIZER for tensor in op.inputs}
@@ -156,7 +136,10 @@ def copied_bytes(trace: Trace) -> float:
     return copied / trace.accumulation
 
 
-def _step_temporary_bytes(trace: Trace) -> float:
-    """The most that one operator of the optimizer makes anew."""
+def _step_temporary_bytes(trace: Trace, state_bytes: int) -> float:
+    """What the step's peak holds beside the state, or else the most that one of its operators makes anew."""
+    memory = trace.memory
+    if memory.pass_peak_bytes is not None and (memory.peak_bytes or 0) > memory.pass_peak_bytes:
+        return max((memory.peak_bytes or 0) - state_bytes, 0)
     made = (op for op in trace.ops if op.phase is Phase.OPTIMIZER and not base_name(op.name).endswith("_"))
     return max((sum(map(tensor_bytes, op.outputs)) for op in made), default=0)

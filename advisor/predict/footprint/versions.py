@@ -160,13 +160,18 @@ def with_lora(version: Version) -> Version | None:
 def with_checkpointing(version: Version) -> Version | None:
     """Activations kept between blocks alone, and computed again within: one more forward pass of them."""
     tensors, blocks, seconds = version.tensors, version.tensors.blocks, version.seconds
-    within = tensors.activations * (1 - blocks.outside_share) / blocks.num
-    kept = blocks.num * blocks.boundary_bytes + max(within, tensors.activations * blocks.outside_share)
-    if not blocks.boundary_bytes or kept >= tensors.activations:
+    most = max(tensors.activations, tensors.most_activations)
+    within, outside = most * (1 - blocks.outside_share) / blocks.num, most * blocks.outside_share
+    kept = blocks.num * blocks.boundary_bytes + max(within, outside)
+    if not blocks.boundary_bytes or kept >= most:
         return None
     return replace(
         version,
-        tensors=replace(tensors, activations=kept),
+        tensors=replace(
+            tensors,
+            activations=min(kept, tensors.activations),
+            most_activations=kept,
+        ),
         seconds=replace(seconds, backward=seconds.backward + (1 - blocks.outside_share) * seconds.forward),
         sigma_activations=_SIGMA_CHECKPOINTED,
     )
