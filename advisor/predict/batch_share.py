@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from advisor.core.values import MemoryUse, Op, Phase, Trace
+from advisor.predict.distinct import Same
 from advisor.predict.footprint.tensors import copied_bytes
 from advisor.predict.interval import Z90
 from advisor.predict.methods import OpTimes
@@ -68,14 +70,19 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
         accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
         memory=_memory_at(trace, share.batch),
-        ops=tuple(_op_at(op, share.passes) for op in trace.ops) if share.passes != 1 else trace.ops,
+        ops=_ops_at(Same(trace.ops), share.passes) if share.passes != 1 else trace.ops,
     )
 
 
-def times_at(times: OpTimes, share: BatchShare) -> OpTimes:
-    """The times of the operators at a share."""
-    time_s = np.where(times.columns.is_optimizer, times.time_s, times.time_s * share.time)
+def times_at(times: OpTimes, share: BatchShare, optimizer: float = 1.0) -> OpTimes:
+    """The times of the operators at a share; the optimizer's are so many times as long."""
+    time_s = times.time_s * np.where(times.columns.is_optimizer, optimizer, share.time)
     return replace(times, time_s=time_s)
+
+
+@lru_cache(maxsize=8)
+def _ops_at(same: Same, passes: float) -> tuple[Op, ...]:
+    return tuple(_op_at(op, passes) for op in same.ops)
 
 
 def _op_at(op: Op, passes: float) -> Op:

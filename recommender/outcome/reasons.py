@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from advisor.core.findings import Code, Finding, finding
 from advisor.core.units import HOUR_S
 from advisor.core.values import Fit, GpuSpec, IterationEstimate, Plan, Scaling, Tier, Trace
-from advisor.predict.exchange.collectives import sharded_over
+from advisor.predict.exchange.collectives import is_known_at, sharded_over
 from advisor.predict.loading import assumed_note, input_note
 from advisor.pricing.answer.answering import DERIVED
 from advisor.pricing.catalog.renters import is_community_host
@@ -29,8 +29,8 @@ _RISKS = {
 
 
 def is_of_another_world(trace: Trace, num_gpus: int) -> bool:
-    """Whether the trace is of a rank that holds a part of the model, with another number of ranks."""
-    return sharded_over(trace) not in (None, num_gpus)
+    """Whether the trace is of a rank that holds a part of the model, and tells nothing of so many ranks."""
+    return not is_known_at(trace, num_gpus)
 
 
 def reasons_of(

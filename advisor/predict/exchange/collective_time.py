@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from advisor.core.fabrics import board_fabric
 from advisor.core.values import Fabric, GpuSpec, Layout, Link, Network
-from advisor.predict.exchange.data_parallel import ALL_REDUCE_LATENCY_S, NVLINK_FRACTION, PCIE_FRACTION
 
+# NCCL reaches about these shares of a link's rate with large messages.
+NVLINK_FRACTION = 0.75
+PCIE_FRACTION = 0.55
+ALL_REDUCE_LATENCY_S = 30e-6
 _LINK_FRACTION = {Link.PCIE: PCIE_FRACTION, Link.HOST: 0.3}
 _NETWORK_FRACTION = {Network.TCP: 0.5, Network.GPUDIRECT_TCP: 0.7, Network.EFA: 0.7}
 _RDMA_FRACTION = 0.8

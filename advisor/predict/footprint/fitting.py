@@ -42,7 +42,9 @@ _ACCUMULATION = "accumulation"
 _MOST_HALVINGS = 11
 
 
-def fitted(estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed) -> IterationEstimate:
+def fitted(
+    estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed, *, slowdown: float
+) -> IterationEstimate:
     """The estimate with the largest batch, and where it does not fit with what would make it.
 
     Args:
@@ -50,6 +52,7 @@ def fitted(estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed
         trace: of the script as it is, with the batch that each GPU takes.
         gpu: the estimate's.
         timed: what iterations of changed scripts take there.
+        slowdown: of kernels while GPUs exchange, as a share of their time.
     """
     tensors = footprint(trace, estimate.layout)
     if tensors is None:
@@ -66,6 +69,7 @@ def fitted(estimate: IterationEstimate, trace: Trace, gpu: GpuSpec, timed: Timed
         beside=beside,
         seconds=_seconds(estimate, timed(trace)),
         timed=timed,
+        slowdown=slowdown,
     )
     return replace(estimate, largest_batch=largest, remedies=remedies(version, limit_bytes))
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from advisor.core.values import GpuSpec, Layout, MemoryEstimate, Phase, Sharding, Trace
+from advisor.core.values import Collective, GpuSpec, Layout, MemoryEstimate, Phase, Sharding, Trace
 from advisor.predict.autocast import under_autocast
 from advisor.predict.batch_share import BatchShare
 from advisor.predict.exchange.collective_time import collective_time
-from advisor.predict.exchange.data_parallel import OVERLAP_FRACTION
+from advisor.predict.exchange.sharded import exchange_of_shards
 from advisor.predict.footprint.need import need_of
 from advisor.predict.footprint.overheads import Overheads
 from advisor.predict.footprint.tensors import Footprint, footprint, sharded
@@ -53,6 +53,7 @@ class Version:
     """The script with some changes, on one GPU of a layout.
 
     Attributes:
+        slowdown: of kernels while GPUs exchange, as a share of their time.
         seconds: of an iteration of as many samples as the script as it is.
         sigma: of the logarithm of their ratio to that.
         sigma_activations: of activations that were not recorded.
@@ -67,6 +68,7 @@ class Version:
     beside: Overheads
     seconds: StepSeconds
     timed: Timed
+    slowdown: float
     sigma: float = 0.0
     sigma_activations: float = 0.0
     batch: float = 1.0
@@ -194,18 +196,38 @@ def with_sharding(version: Version, sharding: Sharding) -> Version | None:
 
 def _with_gathers(version: Version, sharding: Sharding) -> tuple[StepSeconds, float]:
     """ZeRO-1 and 2 gather the weights after each step; ZeRO-3 does in each pass, forward and backward."""
-    layout, seconds = version.layout, version.seconds
-    if sharding is Sharding.HYBRID:
-        layout = replace(layout, num_nodes=1)
-    gather = collective_time("all_gather", version.tensors.weights, layout, version.gpu)
+    layout, seconds, num_bytes = version.layout, version.seconds, version.tensors.weights
     if sharding in (Sharding.ZERO_1, Sharding.ZERO_2):
-        exposed_s = gather.seconds
+        gather = collective_time("all_gather", num_bytes, layout, version.gpu)
+        exchange_s, sigma_s = seconds.exchange + gather.seconds, gather.sigma * gather.seconds
     else:
-        hidden_s = OVERLAP_FRACTION * (seconds.forward + seconds.backward)
-        gathers_s = 2 * gather.seconds * version.trace.accumulation
-        exposed_s = max(gathers_s - hidden_s, gather.seconds / version.tensors.blocks.num)
-    changed = replace(seconds, exchange=seconds.exchange + exposed_s)
-    return changed, gather.sigma * exposed_s / changed.total
+        compute_s = seconds.forward + seconds.backward
+        exchange = exchange_of_shards(
+            _gathering(version, sharding), compute_s, version.gpu, layout, slowdown=version.slowdown
+        )
+        exchange_s, sigma_s = exchange.seconds, exchange.sigma_s
+    changed = replace(seconds, exchange=exchange_s)
+    return changed, sigma_s / changed.total
+
+
+def _gathering(version: Version, sharding: Sharding) -> Trace:
+    """The trace with the collectives of ZeRO-3: each block gathered in every pass, its gradients scattered."""
+    trace, tensors, layout = version.trace, version.tensors, version.layout
+    ranks = layout.gpus_per_node if sharding is Sharding.HYBRID else layout.num_gpus
+    blocks, passes = tensors.blocks.num, trace.accumulation
+
+    def each(kind: str, num_bytes: float, count: int, world_size: int = ranks) -> Collective:
+        return Collective(kind=kind, num_bytes=round(num_bytes), world_size=world_size, count=count)
+
+    collectives = (
+        each("all_gather", tensors.weights / blocks, 2 * blocks * passes),
+        each("reduce_scatter", tensors.gradients / blocks, blocks * passes),
+    )
+    if ranks < layout.num_gpus:
+        copies = each("all_reduce", tensors.gradients / ranks / blocks, blocks, layout.num_nodes)
+        collectives = (*collectives, copies)
+    memory = replace(trace.memory, gradient_bytes=round(tensors.gradients / ranks))
+    return replace(trace, memory=memory, world_size=layout.num_gpus, is_sharded=True, collectives=collectives)
 
 
 def with_batch(version: Version, batch: float) -> Version:

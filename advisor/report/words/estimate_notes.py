@@ -46,12 +46,23 @@ def custom_operators(*, names: Sequence[str]) -> str:
     return f"custom operators, only their bytes are known: {', '.join(names)}"
 
 
-def data_parallel(*, bucket_bytes: float, hidden_share_of_backward: float) -> str:
-    """How gradients are exchanged."""
+def data_parallel(*, bucket_bytes: float, slowdown: float, spread: float) -> str:
+    """How gradients are exchanged, and what else several GPUs cost."""
     return (
-        f"data parallel: ring all-reduce of the gradients in {bucket_bytes / MIB:g} MiB buckets,"
-        f" {hidden_share_of_backward * 100:.0f} % of backward can hide it"
+        f"data parallel: gradients are all-reduced in {bucket_bytes / MIB:g} MiB buckets as backward"
+        f" completes them, kernels run {slowdown * 100:.0f} % slower meanwhile; steps of single GPUs vary by"
+        f" {spread * 100:.0f} %, and all wait for the slowest"
     )
+
+
+def sharded(*, num_ranks: int, hides: bool) -> str:
+    """What of the exchange of ranks that share a model is hidden."""
+    how = (
+        "gathers and scatters hide behind computation, but for the first and the last"
+        if hides
+        else "the recorded collectives, none hidden behind computation"
+    )
+    return f"sharded over {num_ranks:,} ranks: {how}"
 
 
 def kernel_floor(*, kernel_s: float, operator_s: float) -> str:
@@ -144,10 +155,7 @@ ESTIMATES: Words = {
     ),
     Code.RECURRENT_OF_UNKNOWN_SIZE: recurrent_of_unknown_size,
     Code.RECURRENT_STEPWISE: "recurrent layers: modelled step by step, not measured",
-    Code.SHARDED: (
-        "sharded over {num_ranks} ranks: the recorded collectives on a ring, none hidden behind computation,"
-        " which is an upper bound"
-    ),
+    Code.SHARDED: sharded,
     Code.TIME_OF_UNSUPPORTED_GPU: "{gpu}: {why}; its time is what the hardware could do",
     Code.WAVE_RESOURCES_UNKNOWN: (
         "wave scaling: registers or shared memory of some kernels are unknown, so they are taken not to limit"

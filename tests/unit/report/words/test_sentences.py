@@ -127,7 +127,9 @@ def test_a_wait_that_never_pays_and_one_that_is_known() -> None:
 def test_shares_and_times_keep_their_units() -> None:
     assert "within 5 % in time and cost" in sentence(sample(Code.TIE))
     assert "each kernel takes 2 us or more, each operator 5 us" in sentence(sample(Code.KERNEL_FLOOR))
-    assert "in 25 MiB buckets, 70 % of backward" in sentence(sample(Code.DATA_PARALLEL))
+    assert "buckets as backward completes them, kernels run 30 % slower" in sentence(
+        sample(Code.DATA_PARALLEL)
+    )
     assert "peak + 5% fragmentation (12% at worst)" in sentence(sample(Code.MEMORY_BY_PART))
     assert "(20:00 UTC)" in sentence(sample(Code.LATER_START))
 
