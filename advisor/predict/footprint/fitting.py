@@ -7,7 +7,7 @@ time; those after which another model comes out, such as low-rank adapters, come
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -87,6 +87,15 @@ def _seconds(estimate: IterationEstimate, by_phase: Mapping[Phase, float]) -> St
     )
 
 
+def changed(script: Version, names: Iterable[str]) -> Version | None:
+    """The script with the changes of these names; None where one of them does not suit it."""
+    version: Version | None = script
+    by_name = {name: change for kind in _KINDS for name, change in kind}
+    for name in names:
+        version = None if version is None else by_name[name](version)
+    return version
+
+
 def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
     """The changes after which the script fits, as few at once as it takes, the least slow first."""
     for num_changes in range(1, len(_KINDS) + 2):
@@ -120,16 +129,11 @@ def _versions(
 ) -> Iterator[tuple[tuple[str, ...], Version]]:
     """The script with so many changes of different kinds; the batch comes last, as small as it must be."""
     for kinds in itertools.product(*((None, *kind) for kind in _KINDS)):
-        chosen = [change for change in kinds if change is not None]
-        if not num_changes - 1 <= len(chosen) <= num_changes:
-            continue
-        version: Version | None = script
-        for _, change in chosen:
-            version = None if version is None else change(version)
+        names = tuple(change[0] for change in kinds if change is not None)
+        version = changed(script, names) if num_changes - 1 <= len(names) <= num_changes else None
         if version is None:
             continue
-        names = tuple(name for name, _ in chosen)
-        if len(chosen) == num_changes:
+        if len(names) == num_changes:
             yield names, version
         elif (smaller := _with_batch_that_fits(version, limit_bytes)) is not None:
             yield (*names, _ACCUMULATION), smaller

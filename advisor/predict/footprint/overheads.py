@@ -11,6 +11,8 @@ from typing import Any
 from advisor.core.gpus import catalog_path
 from advisor.core.units import MIB
 from advisor.core.values import GpuSpec, Interval, Layout, MemoryPart, Trace
+from advisor.operators.convolution import CONVOLUTION
+from advisor.operators.gemm import GEMM
 from advisor.operators.registry import family_of
 
 # Threads that an SM of an unknown kind can hold (CUDA programming guide, compute capability 7.0).
@@ -36,13 +38,18 @@ def overheads(trace: Trace, gpu: GpuSpec, layout: Layout) -> Overheads:
 
     A peak that a real GPU's allocator measured has the libraries' scratch space in it.
     """
-    facts = _facts()
-    workspaces = [] if trace.backend == "cuda" else _workspaces(trace, gpu)
-    channels = facts["communication"]["channels_mib"] if layout.num_gpus > 1 else None
+    # Words of families are few, operators may be thousands.
+    words = frozenset() if trace.backend == "cuda" else frozenset(family_of(op).word for op in trace.ops)
+    return overheads_of(words, gpu, layout)
+
+
+def overheads_of(families: frozenset[str], gpu: GpuSpec, layout: Layout) -> Overheads:
+    """Those of a script whose operators are of families with these words, and take scratch space."""
+    channels = _facts()["communication"]["channels_mib"]
     return Overheads(
         parts={
-            MemoryPart.COMMUNICATION: NOTHING if channels is None else _interval(channels),
-            MemoryPart.WORKSPACE: added(workspaces),
+            MemoryPart.COMMUNICATION: _interval(channels) if layout.num_gpus > 1 else NOTHING,
+            MemoryPart.WORKSPACE: added(_workspaces(families, gpu)),
             MemoryPart.CONTEXT: _context(gpu),
         },
         fragmentation=fragmentation(),
@@ -62,18 +69,15 @@ def added(intervals: list[Interval]) -> Interval:
     return Interval(p10=p50 - below, p50=p50, p90=p50 + above)
 
 
-def _workspaces(trace: Trace, gpu: GpuSpec) -> list[Interval]:
-    """Scratch space of the libraries that the script's operators call."""
-    facts, words = _facts(), _families(trace)
+def _workspaces(families: frozenset[str], gpu: GpuSpec) -> list[Interval]:
+    facts = _facts()
     products = facts["products"]
     is_large = _capability(gpu) >= products["large_from_capability"]
-    names = [("gemm", products["large_workspace_mib" if is_large else "workspace_mib"])]
-    names.append(("convolution", facts["convolutions"]["workspace_mib"]))
-    return [_interval(mib) for word, mib in names if word in words]
-
-
-def _families(trace: Trace) -> set[str]:
-    return {family_of(op).word for op in trace.ops}
+    spaces = {
+        GEMM.word: products["large_workspace_mib" if is_large else "workspace_mib"],
+        CONVOLUTION.word: facts["convolutions"]["workspace_mib"],
+    }
+    return [_interval(mib) for word, mib in spaces.items() if word in families]
 
 
 def _context(gpu: GpuSpec) -> Interval:

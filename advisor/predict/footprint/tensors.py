@@ -19,7 +19,7 @@ from advisor.predict.footprint.blocks import Blocks, blocks_of
 
 # FSDP holds the unit at work, the next one that it gathers meanwhile, and the gradients of a third.
 _GATHERED_UNITS = 3
-# What ZeRO-2 reduces at once.
+# What ZeRO reduces at once, without a second copy of all gradients.
 _BUCKET_BYTES = 2 * 25 * MIB
 
 
@@ -102,14 +102,16 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
     if sharding is Sharding.NONE or layout.num_gpus == 1:
         return whole
     ranks = layout.gpus_per_node if sharding is Sharding.HYBRID else layout.num_gpus
-    part = replace(whole, optimizer=whole.optimizer / ranks, step_temporary=whole.step_temporary / ranks)
+    part = replace(
+        whole,
+        optimizer=whole.optimizer / ranks,
+        step_temporary=whole.step_temporary / ranks,
+        buckets=min(whole.gradients, _BUCKET_BYTES),
+    )
     if sharding is Sharding.ZERO_1:
         return part
     part = replace(
-        part,
-        gradients=whole.gradients / ranks,
-        gradients_at_peak=whole.gradients_at_peak / ranks,
-        buckets=min(whole.gradients, _BUCKET_BYTES),
+        part, gradients=whole.gradients / ranks, gradients_at_peak=whole.gradients_at_peak / ranks
     )
     if sharding is Sharding.ZERO_2:
         return part

@@ -211,7 +211,7 @@ def _with_gathers(version: Version, sharding: Sharding) -> tuple[StepSeconds, fl
 
 
 def _gathering(version: Version, sharding: Sharding) -> Trace:
-    """The trace with the collectives of ZeRO-3: each block gathered in every pass, its gradients scattered."""
+    """The trace with the collectives of ZeRO-3: gathered blocks, and their gradients scattered."""
     trace, tensors, layout = version.trace, version.tensors, version.layout
     ranks = layout.gpus_per_node if sharding is Sharding.HYBRID else layout.num_gpus
     blocks, passes = tensors.blocks.num, trace.accumulation
@@ -219,15 +219,16 @@ def _gathering(version: Version, sharding: Sharding) -> Trace:
     def each(kind: str, num_bytes: float, count: int, world_size: int = ranks) -> Collective:
         return Collective(kind=kind, num_bytes=round(num_bytes), world_size=world_size, count=count)
 
-    collectives = (
+    collectives = [
         each("all_gather", tensors.weights / blocks, 2 * blocks * passes),
         each("reduce_scatter", tensors.gradients / blocks, blocks * passes),
-    )
+    ]
     if ranks < layout.num_gpus:
-        copies = each("all_reduce", tensors.gradients / ranks / blocks, blocks, layout.num_nodes)
-        collectives = (*collectives, copies)
+        collectives.append(each("all_reduce", tensors.gradients / ranks / blocks, blocks, layout.num_nodes))
     memory = replace(trace.memory, gradient_bytes=round(tensors.gradients / ranks))
-    return replace(trace, memory=memory, world_size=layout.num_gpus, is_sharded=True, collectives=collectives)
+    return replace(
+        trace, memory=memory, world_size=layout.num_gpus, is_sharded=True, collectives=tuple(collectives)
+    )
 
 
 def with_batch(version: Version, batch: float) -> Version:
