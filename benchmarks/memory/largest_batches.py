@@ -1,7 +1,7 @@
 """The largest batches that timm's benchmark could train on an RTX 3090, beside what is predicted to fit.
 
-The benchmark tries batches of 512, 384, 256, 192 ... and keeps the first that does not run out of memory: one
-that is below 512 fits, and the next larger does not. ``largest_batches.csv`` holds what our traces of the same
+The benchmark tries batches of 512, 384, 256, 192 ... and keeps the first that does not run out of memory:
+one below 512 fits, and the next larger does not. ``largest_batches.csv`` holds what our traces of the same
 networks hold by part. A third of the families of networks, drawn by a hash, judge; to the others the
 allocator's fragmentation is fitted (``catalogs/memory.toml``).
 
@@ -135,7 +135,7 @@ def covered(network: Largest) -> bool:
 
 
 def fitted(rows: Sequence[Largest]) -> tuple[float, float]:
-    """Mean and standard deviation of the logarithm of fragmentation, the likeliest for what fit and did not."""
+    """Mean and standard deviation of the logarithm of fragmentation: the likeliest for these rows."""
 
     def likelihood(mean: float, sigma: float) -> float:
         normal = NormalDist(mean, sigma)

@@ -74,7 +74,7 @@ def points() -> Iterator[Point]:
 
 
 def mpt_points(table: Path) -> Iterator[Point]:
-    """MosaicML's rows of MPT on A100 and H100, all of which were trained; with flash attention tokens count."""
+    """MosaicML's rows of MPT in bf16, all of which were trained; by flash attention tokens count."""
     with table.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             gpu, gigabytes = row["gpu"].split("_")
@@ -143,9 +143,8 @@ def table() -> Iterator[str]:
         gib = " .. ".join(f"{part / GIB:.1f}" for part in (need.p10, need.p50, need.p90))
         measured = "" if point.measured_gib is None else f"{point.measured_gib:g}"
         fits = "yes" if point.fits else "no"
-        yield (
-            f"| {point.name} | {point.num_gpus} x {point.gpu} | {gib} | {measured} | {fits} | {verdict(point)} |"
-        )
+        where = f"{point.num_gpus} x {point.gpu}"
+        yield f"| {point.name} | {where} | {gib} | {measured} | {fits} | {verdict(point)} |"
 
 
 if __name__ == "__main__":

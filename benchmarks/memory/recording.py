@@ -129,7 +129,7 @@ def _built(model: Model) -> tuple[Any, ...]:
     import torch
     import transformers
 
-    facts = {"attn_implementation": "sdpa", "use_cache": False} | model.facts
+    facts = {"attn_implementation": "sdpa", "use_cache": False, **model.facts}
     config = getattr(transformers, f"{model.config}Config")(**facts)
     torch.set_default_dtype(getattr(torch, model.dtype))
     with torch.device("cuda"):

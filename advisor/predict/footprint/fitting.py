@@ -7,6 +7,7 @@ time; those after which another model comes out, such as low-rank adapters, come
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -38,8 +39,13 @@ _KINDS: tuple[tuple[Change, ...], ...] = (
     (("checkpointing", with_checkpointing),),
     tuple((one.value, partial(with_sharding, sharding=one)) for one in Sharding if one is not Sharding.NONE),
 )
+_CHANGES = {name: change for kind in _KINDS for name, change in kind}
+_KIND_OF = {name: place for place, kind in enumerate(_KINDS) for name, _ in kind}
 _ACCUMULATION = "accumulation"
 _MOST_HALVINGS = 11
+# Log-normal, of what any change does to the time of an iteration: none of them was profiled.
+_SIGMA_LEAST = 0.05
+Versions = dict[tuple[str, ...], Version]
 
 
 def fitted(
@@ -90,62 +96,59 @@ def _seconds(estimate: IterationEstimate, by_phase: Mapping[Phase, float]) -> St
 def changed(script: Version, names: Iterable[str]) -> Version | None:
     """The script with the changes of these names; None where one of them does not suit it."""
     version: Version | None = script
-    by_name = {name: change for kind in _KINDS for name, change in kind}
     for name in names:
-        version = None if version is None else by_name[name](version)
+        version = None if version is None else _CHANGES[name](version)
     return version
 
 
 def remedies(script: Version, limit_bytes: float) -> tuple[Remedy, ...]:
     """The changes after which the script fits, as few at once as it takes, the least slow first."""
-    for num_changes in range(1, len(_KINDS) + 2):
-        found = list(_fitting(script, num_changes, limit_bytes))
+    versions: Versions = {(): script}
+    for _ in range(len(_KINDS) + 1):
+        smaller = _with_smaller_batches(versions, limit_bytes)
+        versions = dict(_with_one_more(versions))
+        found = [
+            (version.alters, remedy.slower.p50, remedy.need_bytes.p50, remedy)
+            for names, version in (versions | dict(smaller)).items()
+            for remedy in [_remedy(names, version, script, limit_bytes)]
+            if remedy.fit is not Fit.NO
+        ]
         if found:
-            return tuple(remedy for _, remedy in sorted(found, key=lambda item: item[0]))
+            return tuple(remedy for *_, remedy in sorted(found, key=lambda item: item[:3]))
     return ()
 
 
-def _fitting(
-    script: Version, num_changes: int, limit_bytes: float
-) -> Iterator[tuple[tuple[bool, float, float], Remedy]]:
-    for names, version in _versions(script, num_changes, limit_bytes):
-        need = version.need()
-        fit = need.fit(limit_bytes)
-        if fit is Fit.NO:
-            continue
-        slower = spread(version.seconds.total / script.seconds.total, version.sigma)
-        remedy = Remedy(
-            changes=names,
-            batch_size=_samples(version),
-            need_bytes=need.need_bytes,
-            fit=fit,
-            slower=slower,
-        )
-        yield (version.alters, slower.p50, need.need_bytes.p50), remedy
+def _remedy(names: tuple[str, ...], version: Version, script: Version, limit_bytes: float) -> Remedy:
+    need = version.need()
+    sigma = math.hypot(version.sigma, _SIGMA_LEAST)
+    return Remedy(
+        changes=names,
+        batch_size=_samples(version),
+        need_bytes=need.need_bytes,
+        fit=need.fit(limit_bytes),
+        slower=spread(version.seconds.total / script.seconds.total, sigma),
+    )
 
 
-def _versions(
-    script: Version, num_changes: int, limit_bytes: float
+def _with_one_more(versions: Versions) -> Iterator[tuple[tuple[str, ...], Version]]:
+    """Each of them with each change of a later kind."""
+    for names, version in versions.items():
+        first = _KIND_OF[names[-1]] + 1 if names else 0
+        for name, change in itertools.chain.from_iterable(_KINDS[first:]):
+            more = change(version)
+            if more is not None:
+                yield (*names, name), more
+
+
+def _with_smaller_batches(
+    versions: Versions, limit_bytes: float
 ) -> Iterator[tuple[tuple[str, ...], Version]]:
-    """The script with so many changes of different kinds; the batch comes last, as small as it must be."""
-    for kinds in itertools.product(*((None, *kind) for kind in _KINDS)):
-        names = tuple(change[0] for change in kinds if change is not None)
-        version = changed(script, names) if num_changes - 1 <= len(names) <= num_changes else None
-        if version is None:
-            continue
-        if len(names) == num_changes:
-            yield names, version
-        elif (smaller := _with_batch_that_fits(version, limit_bytes)) is not None:
-            yield (*names, _ACCUMULATION), smaller
-
-
-def _with_batch_that_fits(version: Version, limit_bytes: float) -> Version | None:
-    """As few passes as fit, none of less than a sample."""
-    samples, share = _samples(version), largest_share(version.need, limit_bytes)
-    passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
-    if passes is None or samples is None or samples < passes:
-        return None
-    return with_batch(version, 1 / passes)
+    """Each of them with as few passes as fit, none of less than a sample."""
+    for names, version in versions.items():
+        samples, share = _samples(version), largest_share(version.need, limit_bytes)
+        passes = next((2**n for n in range(1, _MOST_HALVINGS) if 2**-n <= share), None)
+        if passes is not None and samples is not None and passes <= samples:
+            yield (*names, _ACCUMULATION), with_batch(version, 1 / passes)
 
 
 def _samples(version: Version) -> int | None:

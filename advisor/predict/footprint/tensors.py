@@ -110,9 +110,7 @@ def sharded(whole: Footprint, sharding: Sharding, layout: Layout) -> Footprint:
     )
     if sharding is Sharding.ZERO_1:
         return part
-    part = replace(
-        part, gradients=whole.gradients / ranks, gradients_at_peak=whole.gradients_at_peak / ranks
-    )
+    part = replace(part, gradients=whole.gradients / ranks, gradients_at_peak=whole.gradients_at_peak / ranks)
     if sharding is Sharding.ZERO_2:
         return part
     return replace(
