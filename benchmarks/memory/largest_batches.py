@@ -137,20 +137,23 @@ def covered(network: Largest) -> bool:
 def fitted(rows: Sequence[Largest]) -> tuple[float, float]:
     """Mean and standard deviation of the logarithm of fragmentation: the likeliest for these rows."""
 
+    bounds = [(_most_lost(one, one.batch), _most_lost(one, one.too_large)) for one in rows]
+
     def likelihood(mean: float, sigma: float) -> float:
         normal = NormalDist(mean, sigma)
-
-        def below(one: Largest, batch: int | None) -> float:
-            if batch is None:
-                return 0.0
-            room = GPU.memory_bytes - sum(part.p50 for part in one.beside.parts.values())
-            return normal.cdf(math.log(room / one.held_bytes(batch)))
-
-        odds = (below(one, one.batch) - below(one, one.too_large) for one in rows)
+        odds = (normal.cdf(most) - normal.cdf(least) for most, least in bounds)
         return sum(math.log(max(p, 1e-4)) for p in odds)
 
     grid = itertools.product((i / 200 for i in range(30)), (i / 200 for i in range(2, 30)))
     return max(grid, key=lambda pair: likelihood(*pair))
+
+
+def _most_lost(network: Largest, batch: int | None) -> float:
+    """The logarithm of the fragmentation with which a batch would just fit; none is too large at minus 100."""
+    if batch is None:
+        return -100.0
+    room = GPU.memory_bytes - sum(part.p50 for part in network.beside.parts.values())
+    return math.log(room / network.held_bytes(batch))
 
 
 def _written(figures: Path, folder: Path) -> None:
